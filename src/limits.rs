@@ -1,0 +1,133 @@
+//! Every bound, with its name, its default and its reason. Whoever refuses by one names it.
+
+use std::time::Duration;
+
+/// One kibibyte.
+const KIB: usize = 1024;
+/// One mebibyte.
+const MIB: usize = 1024 * KIB;
+
+/// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct XmlLimits {
+    /// Bytes of one message. What is larger belongs in a file with a reference to it.
+    pub message_bytes_max: usize,
+    /// Elements within elements. Deeper is a mistake or an attack; no schema of ours needs it.
+    pub depth_max: usize,
+    /// Attributes of one element, namespace declarations not counted.
+    pub attributes_max: usize,
+    /// Elements, texts and attributes together: what the tree costs in memory.
+    pub nodes_max: usize,
+    /// Bytes of one name, prefix included. Names are compared and echoed.
+    pub name_bytes_max: usize,
+    /// Namespace declarations of one element.
+    pub declarations_max: usize,
+    /// Namespace declarations in force at one place: each is looked at when a prefix is.
+    pub bindings_max: usize,
+}
+
+impl XmlLimits {
+    /// What strangers may send.
+    pub const DOOR: XmlLimits = XmlLimits {
+        message_bytes_max: MIB,
+        depth_max: 128,
+        attributes_max: 128,
+        nodes_max: 100_000,
+        name_bytes_max: 4_096,
+        declarations_max: 64,
+        bindings_max: 256,
+    };
+    /// What listeners may emit: larger, because a result may be.
+    pub const INSIDE: XmlLimits =
+        XmlLimits { message_bytes_max: 16 * MIB, nodes_max: 1_600_000, ..XmlLimits::DOOR };
+    /// A document from a trusted file: no limit but the machine's.
+    pub const FILE: XmlLimits = XmlLimits {
+        message_bytes_max: u32::MAX as usize,
+        depth_max: 4_096,
+        attributes_max: 4_096,
+        nodes_max: u32::MAX as usize,
+        name_bytes_max: 64 * KIB,
+        declarations_max: 4_096,
+        bindings_max: 16 * KIB,
+    };
+}
+
+/// The bounds of one organism. Start from the default and change what you must.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// What strangers may send.
+    pub door: XmlLimits,
+    /// What listeners may emit.
+    pub inside: XmlLimits,
+    /// Open connections at one door; one more gets `P0025`.
+    pub connections_max: usize,
+    /// How long one message may take to arrive once its first byte has.
+    pub frame_time_max: Duration,
+    /// Unanswered pushes of one connection: beyond them its socket is not read.
+    pub pushes_in_flight_max: usize,
+    /// Bytes waiting for one connection to read: beyond them its socket is not read either.
+    pub outbound_bytes_high: usize,
+    /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
+    pub outbound_bytes_max: usize,
+    /// How long a connection may read nothing while something waits for it.
+    pub write_time_max: Duration,
+    /// How long a door reads on, and throws away, after a fault that closes.
+    pub linger_time_max: Duration,
+    /// How many bytes it throws away at the most then.
+    pub linger_bytes_max: usize,
+    /// Unconsumed entries in one thread at which doors begin to wait.
+    pub unconsumed_max: usize,
+    /// Handlers of one listener at once.
+    pub handlers_max: usize,
+    /// How long a handler may run.
+    pub handler_time_max: Duration,
+    /// What one handler may emit while it handles one message.
+    pub emissions_max: usize,
+    /// Steps that one tree takes before its neighbours.
+    pub steps_in_turn_max: usize,
+    /// Steps that go to the log as one batch.
+    pub steps_in_batch_max: usize,
+    /// Batches of one worker on their way to the log at once.
+    pub batches_in_flight_max: usize,
+    /// Quiet trees that one worker keeps awake.
+    pub trees_awake_max: usize,
+    /// Entries a thread keeps at hand for its folds; what is older comes from the log.
+    pub entries_at_hand_max: usize,
+    /// Live payloads that one follower may lag behind before it misses some.
+    pub live_lag_max: usize,
+    /// How long a shutdown lets handlers finish.
+    pub drain_time_max: Duration,
+    /// Bytes of a client's own message id.
+    pub client_id_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            door: XmlLimits::DOOR,
+            inside: XmlLimits::INSIDE,
+            connections_max: 16_384,
+            frame_time_max: Duration::from_secs(30),
+            pushes_in_flight_max: 4_096,
+            outbound_bytes_high: 256 * KIB,
+            outbound_bytes_max: 32 * MIB,
+            write_time_max: Duration::from_secs(30),
+            linger_time_max: Duration::from_secs(1),
+            linger_bytes_max: MIB,
+            unconsumed_max: 1_024,
+            handlers_max: 20,
+            handler_time_max: Duration::from_secs(30),
+            emissions_max: 10_000,
+            steps_in_turn_max: 64,
+            steps_in_batch_max: 1_024,
+            batches_in_flight_max: 4,
+            trees_awake_max: 4_096,
+            entries_at_hand_max: 1_024,
+            live_lag_max: 1_024,
+            drain_time_max: Duration::from_secs(30),
+            client_id_bytes_max: 128,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The walk that exclusive canonical form prescribes: which declarations an element needs, and
+//! its attributes in order. What is made of it, bytes or a tree as well, is the sink's business.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+
+use super::tree::{AttributeNode, Document, EMPTY, RESERVED};
+use super::write::{escape_attribute, escape_text};
+
+/// Takes a canonical walk, in document order.
+pub(super) trait Sink {
+    /// An element's start; each declaration is a prefix and a namespace by number.
+    fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]);
+    /// A text.
+    fn text(&mut self, text: &str);
+    /// The end of the element that started as `number`.
+    fn end(&mut self, number: u32);
+}
+
+/// An element's canonical bytes.
+pub(super) fn write(document: &Document, number: u32) -> Bytes {
+    let mut bytes = Writing { document, out: String::with_capacity(document.text.len()) };
+    walk(document, number, "", &mut bytes);
+    Bytes::from(bytes.out)
+}
+
+/// Walks an element, `outer` being the default namespace that is declared around it already.
+pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut impl Sink) {
+    let mut walk = Walk {
+        document,
+        declared: vec![EMPTY; document.prefix_count()],
+        undo: Vec::new(),
+        declarations: Vec::new(),
+        attributes: Vec::new(),
+        ranks: Vec::new(),
+    };
+    walk.declared[EMPTY as usize] = walk.number_of(outer);
+    let mut open: Vec<(u32, usize)> = Vec::new();
+    for at in number..document.nodes[number as usize].end {
+        while let Some(&(inner, mark)) = open.last()
+            && document.nodes[inner as usize].end <= at
+        {
+            sink.end(inner);
+            walk.forget(mark);
+            open.pop();
+        }
+        if document.nodes[at as usize].is_text() {
+            sink.text(document.get(document.nodes[at as usize].text));
+        } else {
+            open.push((at, walk.undo.len()));
+            walk.prepare(at);
+            sink.start(at, &walk.declarations, &walk.attributes);
+        }
+    }
+    while let Some((inner, _)) = open.pop() {
+        sink.end(inner);
+    }
+}
+
+/// A namespace that the document does not know.
+const FOREIGN: u32 = u32::MAX;
+
+struct Walk<'a> {
+    document: &'a Document,
+    /// The namespace that the output declares for each prefix just now.
+    declared: Vec<u32>,
+    undo: Vec<(u32, u32)>,
+    declarations: Vec<(u32, u32)>,
+    attributes: Vec<AttributeNode>,
+    /// The place of each namespace among all, sorted; made when it is first needed.
+    ranks: Vec<u32>,
+}
+
+impl Walk<'_> {
+    /// Finds the declarations and the order of the attributes of one element.
+    fn prepare(&mut self, number: u32) {
+        let document = self.document;
+        let node = &document.nodes[number as usize];
+        self.declarations.clear();
+        self.attributes.clear();
+        self.need(node.prefix, node.namespace);
+        let range = document.attributes_of(number);
+        if range.is_empty() {
+            return;
+        }
+        self.attributes.extend_from_slice(&document.attributes[range.clone()]);
+        for &AttributeNode { prefix, namespace, .. } in &document.attributes[range.clone()] {
+            if prefix > RESERVED {
+                self.need(prefix, namespace);
+            }
+        }
+        let first = document.uses.partition_point(|it| (it.attribute as usize) < range.start);
+        for it in document.uses[first..].iter().take_while(|it| (it.attribute as usize) < range.end)
+        {
+            self.need(it.prefix, it.namespace);
+        }
+        if self.declarations.len() > 1 {
+            let prefix = |&(prefix, _): &(u32, u32)| document.prefix(prefix);
+            self.declarations.sort_unstable_by(|a, b| prefix(a).cmp(prefix(b)));
+        }
+        self.sort_attributes();
+    }
+
+    /// Declares a prefix unless it is declared so already.
+    fn need(&mut self, prefix: u32, namespace: u32) {
+        if prefix == RESERVED || self.declared[prefix as usize] == namespace {
+            return;
+        }
+        self.undo.push((prefix, self.declared[prefix as usize]));
+        self.declared[prefix as usize] = namespace;
+        self.declarations.push((prefix, namespace));
+    }
+
+    fn forget(&mut self, mark: usize) {
+        for (prefix, namespace) in self.undo.drain(mark..).rev() {
+            self.declared[prefix as usize] = namespace;
+        }
+    }
+
+    /// By namespace, then by local name. Namespaces are compared once for the whole document,
+    /// since they may be long and alike.
+    fn sort_attributes(&mut self) {
+        if self.attributes.len() < 2 {
+            return;
+        }
+        if self.ranks.is_empty() && self.attributes.iter().any(|it| it.namespace != EMPTY) {
+            self.ranks = ranks(self.document);
+        }
+        let (document, ranks) = (self.document, &self.ranks);
+        let rank = |number: u32| ranks.get(number as usize).copied().unwrap_or(EMPTY);
+        self.attributes.sort_unstable_by(|a, b| match rank(a.namespace).cmp(&rank(b.namespace)) {
+            Ordering::Equal => document.get(a.local).cmp(document.get(b.local)),
+            unequal => unequal,
+        });
+    }
+
+    fn number_of(&self, namespace: &str) -> u32 {
+        let known = |&number: &u32| self.document.namespace(number) == namespace;
+        (0..).take(self.document.namespace_count()).find(known).unwrap_or(FOREIGN)
+    }
+}
+
+fn ranks(document: &Document) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..).take(document.namespace_count()).collect();
+    order.sort_by(|&a, &b| document.namespace(a).cmp(document.namespace(b)));
+    let mut ranks = vec![EMPTY; order.len()];
+    for (rank, &number) in (0..).zip(&order) {
+        ranks[number as usize] = rank;
+    }
+    ranks
+}
+
+/// Makes bytes of a walk.
+struct Writing<'a> {
+    document: &'a Document,
+    out: String,
+}
+
+impl Writing<'_> {
+    fn name(&mut self, prefix: u32, local: &str) {
+        let prefix = self.document.prefix(prefix);
+        if !prefix.is_empty() {
+            self.out.push_str(prefix);
+            self.out.push(':');
+        }
+        self.out.push_str(local);
+    }
+}
+
+impl Sink for Writing<'_> {
+    fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]) {
+        let document = self.document;
+        let node = &document.nodes[number as usize];
+        self.out.push('<');
+        self.name(node.prefix, document.get(node.text));
+        for &(prefix, namespace) in declarations {
+            self.out.push_str(if prefix == EMPTY { " xmlns" } else { " xmlns:" });
+            self.out.push_str(document.prefix(prefix));
+            self.out.push_str("=\"");
+            escape_attribute(document.namespace(namespace), &mut self.out);
+            self.out.push('"');
+        }
+        for attribute in attributes {
+            self.out.push(' ');
+            self.name(attribute.prefix, document.get(attribute.local));
+            self.out.push_str("=\"");
+            escape_attribute(document.get(attribute.value), &mut self.out);
+            self.out.push('"');
+        }
+        self.out.push('>');
+    }
+
+    fn text(&mut self, text: &str) {
+        escape_text(text, &mut self.out);
+    }
+
+    fn end(&mut self, number: u32) {
+        let node = &self.document.nodes[number as usize];
+        self.out.push_str("</");
+        self.name(node.prefix, self.document.get(node.text));
+        self.out.push('>');
+    }
+}

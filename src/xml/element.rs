@@ -1,0 +1,395 @@
+//! Elements, read-only: what listeners and everything below them see of XML.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::canon;
+use super::error::{Error, Kind, Place, place_of};
+use super::read::{Profile, read};
+use super::tree::{AttributeNode, Document, Node};
+use crate::limits::XmlLimits;
+use crate::name::Name;
+
+/// An element with all that is in it.
+///
+/// Cloning it costs a count: its document is shared.
+#[derive(Clone)]
+pub struct Element {
+    document: Arc<Document>,
+    node: u32,
+}
+
+/// An [`Element`], borrowed.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    document: &'a Arc<Document>,
+    node: u32,
+}
+
+/// What stands directly within an element.
+#[derive(Clone, Copy, Debug)]
+// Exhaustive: comments and processing instructions are not kept.
+pub enum Child<'a> {
+    /// An element.
+    Element(View<'a>),
+    /// Text, never empty, never next to another text.
+    Text(&'a str),
+}
+
+/// An attribute, decoded and normalised. Namespace declarations are not among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attribute<'a> {
+    /// Empty for most.
+    pub namespace: &'a str,
+    /// The name without its prefix.
+    pub local: &'a str,
+    /// Empty where there is no namespace.
+    pub prefix: &'a str,
+    /// The value.
+    pub value: &'a str,
+}
+
+impl Element {
+    pub(super) fn root(document: Arc<Document>) -> Element {
+        Element { document, node: 0 }
+    }
+
+    /// Reads back what [`canonical`](Element::canonical) wrote, and keeps these very bytes.
+    ///
+    /// # Errors
+    /// As [`read`], with [`XmlLimits::FILE`]. That the bytes are canonical is believed, not
+    /// checked: whoever kept them has their digest.
+    pub fn from_canonical(bytes: Bytes) -> Result<Element, Error> {
+        let element = read(&bytes, Profile::Wire, &XmlLimits::FILE)?;
+        let _ = element.document.canonical.set(bytes);
+        Ok(element)
+    }
+
+    /// The same, borrowed.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View { document: &self.document, node: self.node }
+    }
+
+    /// The bytes that are kept and digested: exclusive C14N without comments. The prefixes are
+    /// kept; those in `xsi:type` count as used.
+    #[must_use]
+    pub fn canonical(&self) -> Bytes {
+        self.view().canonical()
+    }
+
+    /// Lends the element as a `roxmltree` document, made of its canonical bytes.
+    ///
+    /// # Errors
+    /// If that library refuses what ours has read.
+    pub fn with_tree<T>(
+        &self,
+        then: impl FnOnce(&roxmltree::Document<'_>) -> T,
+    ) -> Result<T, Error> {
+        let bytes = self.canonical();
+        let refuse = |message: String| {
+            let place = place_of(&bytes, 0);
+            Error { kind: Kind::Syntax, place, message }
+        };
+        let text = std::str::from_utf8(&bytes).map_err(|error| refuse(error.to_string()))?;
+        let tree = roxmltree::Document::parse(text).map_err(|error| refuse(error.to_string()))?;
+        Ok(then(&tree))
+    }
+
+    /// Namespace and local name, owned.
+    #[must_use]
+    pub fn name(&self) -> Name {
+        self.view().name()
+    }
+
+    /// Empty where there is none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.view().namespace()
+    }
+
+    /// The name without its prefix.
+    #[must_use]
+    pub fn local(&self) -> &str {
+        self.view().local()
+    }
+
+    /// Empty where there is none.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.view().prefix()
+    }
+
+    /// Whether this is `{namespace}local`.
+    #[must_use]
+    pub fn is(&self, namespace: &str, local: &str) -> bool {
+        self.view().is(namespace, local)
+    }
+
+    /// The value of an attribute without a namespace.
+    #[must_use]
+    pub fn attribute(&self, local: &str) -> Option<&str> {
+        self.view().attribute(local)
+    }
+
+    /// The attributes as written, without namespace declarations.
+    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'_>> {
+        self.view().attributes()
+    }
+
+    /// Elements and texts directly within.
+    pub fn children(&self) -> impl Iterator<Item = Child<'_>> {
+        self.view().children()
+    }
+
+    /// Elements directly within.
+    pub fn elements(&self) -> impl Iterator<Item = View<'_>> {
+        self.view().elements()
+    }
+
+    /// The texts directly within, put together.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        self.view().text()
+    }
+
+    /// Whether nothing is within.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.view().is_empty()
+    }
+
+    /// Whether no element is within.
+    #[must_use]
+    pub fn has_text_only(&self) -> bool {
+        self.view().has_text_only()
+    }
+
+    /// What a prefix, or none, is bound to within this element.
+    #[must_use]
+    pub fn binding(&self, prefix: &str) -> Option<&str> {
+        self.view().binding(prefix)
+    }
+
+    /// Where it starts in the document it was read from.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.view().place()
+    }
+
+    /// Local names from the document's root to here: `/message/add/a`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.view().path()
+    }
+}
+
+impl<'a> View<'a> {
+    /// The same, owned: shares the document.
+    #[must_use]
+    pub fn to_element(self) -> Element {
+        Element { document: Arc::clone(self.document), node: self.node }
+    }
+
+    /// As [`Element::canonical`].
+    #[must_use]
+    pub fn canonical(self) -> Bytes {
+        if self.node != 0 {
+            return canon::write(self.document, self.node);
+        }
+        let make = || match self.document.canonical_length {
+            Some(length) => {
+                Bytes::copy_from_slice(&self.document.text.as_bytes()[..length as usize])
+            }
+            None => canon::write(self.document, 0),
+        };
+        self.document.canonical.get_or_init(make).clone()
+    }
+
+    /// Namespace and local name, owned.
+    #[must_use]
+    pub fn name(self) -> Name {
+        Name::new(self.namespace(), self.local())
+    }
+
+    /// Empty where there is none.
+    #[must_use]
+    pub fn namespace(self) -> &'a str {
+        self.document.namespace(self.here().namespace)
+    }
+
+    /// The name without its prefix.
+    #[must_use]
+    pub fn local(self) -> &'a str {
+        self.document.get(self.here().text)
+    }
+
+    /// Empty where there is none.
+    #[must_use]
+    pub fn prefix(self) -> &'a str {
+        self.document.prefix(self.here().prefix)
+    }
+
+    /// Whether this is `{namespace}local`.
+    #[must_use]
+    pub fn is(self, namespace: &str, local: &str) -> bool {
+        self.local() == local && self.namespace() == namespace
+    }
+
+    /// The value of an attribute without a namespace.
+    #[must_use]
+    pub fn attribute(self, local: &str) -> Option<&'a str> {
+        let wanted = |it: &Attribute<'a>| it.namespace.is_empty() && it.local == local;
+        self.attributes().find(wanted).map(|it| it.value)
+    }
+
+    /// The attributes as written, without namespace declarations.
+    pub fn attributes(self) -> impl Iterator<Item = Attribute<'a>> {
+        let document: &'a Document = self.document;
+        let attributes = &document.attributes[document.attributes_of(self.node)];
+        attributes.iter().map(|&AttributeNode { local, value, prefix, namespace }| Attribute {
+            namespace: document.namespace(namespace),
+            local: document.get(local),
+            prefix: document.prefix(prefix),
+            value: document.get(value),
+        })
+    }
+
+    /// Elements and texts directly within.
+    pub fn children(self) -> impl Iterator<Item = Child<'a>> {
+        self.child_nodes().map(move |(number, node)| {
+            if node.is_text() {
+                Child::Text(self.document.get(node.text))
+            } else {
+                Child::Element(View { document: self.document, node: number })
+            }
+        })
+    }
+
+    /// Elements directly within.
+    pub fn elements(self) -> impl Iterator<Item = View<'a>> {
+        self.child_nodes()
+            .filter(|(_, node)| !node.is_text())
+            .map(move |(number, _)| View { document: self.document, node: number })
+    }
+
+    /// The texts directly within, put together.
+    #[must_use]
+    pub fn text(self) -> Cow<'a, str> {
+        let mut all = Cow::Borrowed("");
+        for (_, node) in self.child_nodes().filter(|(_, node)| node.is_text()) {
+            all += self.document.get(node.text);
+        }
+        all
+    }
+
+    /// Whether nothing is within.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.here().end == self.node + 1
+    }
+
+    /// Whether no element is within.
+    #[must_use]
+    pub fn has_text_only(self) -> bool {
+        self.elements().next().is_none()
+    }
+
+    /// What a prefix, or none, is bound to within this element.
+    ///
+    /// Looks at every declaration in force, of which there are `bindings_max` at the most.
+    #[must_use]
+    pub fn binding(self, prefix: &str) -> Option<&'a str> {
+        if prefix == "xml" {
+            return Some(super::XML);
+        }
+        let mut next = self.here().scope;
+        while let Some(binding) = self.document.bindings.get(next as usize) {
+            if self.document.prefix(binding.prefix) == prefix {
+                let namespace = self.document.namespace(binding.namespace);
+                return Some(namespace).filter(|namespace| !namespace.is_empty());
+            }
+            next = binding.outer;
+        }
+        None
+    }
+
+    /// Where it starts in the document it was read from.
+    ///
+    /// Counts the lines before it, so ask only for what a person will read.
+    #[must_use]
+    pub fn place(self) -> Place {
+        place_of(self.document.text.as_bytes(), self.here().offset as usize)
+    }
+
+    /// Local names from the document's root to here: `/message/add/a`.
+    #[must_use]
+    pub fn path(self) -> String {
+        let mut names = Vec::new();
+        let mut next = self.node;
+        while let Some(node) = self.document.nodes.get(next as usize) {
+            names.push(self.document.get(node.text));
+            next = node.parent;
+        }
+        names.iter().rev().flat_map(|name| ["/", name]).collect()
+    }
+
+    pub(super) fn document(self) -> &'a Document {
+        self.document
+    }
+
+    pub(super) fn number(self) -> u32 {
+        self.node
+    }
+
+    fn here(self) -> &'a Node {
+        &self.document.nodes[self.node as usize]
+    }
+
+    fn child_nodes(self) -> impl Iterator<Item = (u32, &'a Node)> {
+        let nodes = &self.document.nodes;
+        let end = self.here().end;
+        let mut next = self.node + 1;
+        std::iter::from_fn(move || {
+            let number = (next < end).then_some(next)?;
+            let node = &nodes[number as usize];
+            next = node.end;
+            Some((number, node))
+        })
+    }
+}
+
+impl fmt::Debug for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.view(), f)
+    }
+}
+
+/// The canonical text.
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.canonical()))
+    }
+}
+
+/// Equal are those whose canonical bytes are.
+impl PartialEq for Element {
+    fn eq(&self, other: &Element) -> bool {
+        self.view() == other.view()
+    }
+}
+
+impl Eq for Element {}
+
+/// Equal are those whose canonical bytes are.
+impl PartialEq for View<'_> {
+    fn eq(&self, other: &View<'_>) -> bool {
+        self.canonical() == other.canonical()
+    }
+}
+
+impl Eq for View<'_> {}

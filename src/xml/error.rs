@@ -1,0 +1,121 @@
+//! What is wrong with a document, and where.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Where something stands in a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+// Exhaustive: a place is these three numbers.
+pub struct Place {
+    /// From 1; `\n`, `\r\n` and `\r` each end a line.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+    /// From 0, in bytes.
+    pub offset: usize,
+}
+
+/// What sort of rule a document breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A document type declaration, well-formed or not.
+    Doctype,
+    /// Bytes that are no message border where one must stand.
+    Framing,
+    /// A bound of [`XmlLimits`](crate::limits::XmlLimits) is crossed.
+    Limit,
+    /// Namespaces in XML 1.0.
+    Namespace,
+    /// A processing instruction where none is allowed.
+    ProcessingInstruction,
+    /// XML 1.0, fifth edition.
+    Syntax,
+    /// Bytes that are not the encoding they claim.
+    Utf8,
+}
+
+/// Why a document was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Error {
+    /// What sort of rule is broken.
+    pub kind: Kind,
+    /// Where.
+    pub place: Place,
+    /// What is wrong and, where it helps, what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { line, column, .. } = self.place;
+        write!(f, "line {line}, column {column}: {}", self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The line and column of a byte.
+///
+/// Linear in `offset`, so it is only called for what a person will read.
+#[must_use]
+pub fn place_of(bytes: &[u8], offset: usize) -> Place {
+    let offset = offset.min(bytes.len());
+    let before = &bytes[..offset];
+    let mut line = 1_u32;
+    let mut start = if before.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    for at in memchr::memchr2_iter(b'\n', b'\r', before) {
+        if bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n') {
+            continue;
+        }
+        line = line.saturating_add(1);
+        start = at + 1;
+    }
+    let characters = before[start..].iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
+    let column = u32::try_from(characters).unwrap_or(u32::MAX).saturating_add(1);
+    Place { line, column, offset }
+}
+
+/// What may stand before a document without being part of it.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// An error before its line and column are counted: counting is for the one that is reported.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) kind: Kind,
+    pub(super) offset: usize,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(kind: Kind, offset: usize, message: impl Into<String>) -> Refusal {
+        Refusal { kind, offset, message: message.into() }
+    }
+
+    pub(super) fn syntax(offset: usize, message: impl Into<String>) -> Refusal {
+        Refusal::new(Kind::Syntax, offset, message)
+    }
+
+    pub(super) fn namespace(offset: usize, message: impl Into<String>) -> Refusal {
+        Refusal::new(Kind::Namespace, offset, message)
+    }
+
+    /// Names the bound and its value, so that the sender can keep it and the owner can raise it.
+    pub(super) fn limit(offset: usize, what: &str, name: &str, value: usize) -> Refusal {
+        Refusal::new(Kind::Limit, offset, format!("{what}: {name} is {value}"))
+    }
+
+    pub(super) fn placed(self, bytes: &[u8]) -> Error {
+        Error { kind: self.kind, place: place_of(bytes, self.offset), message: self.message }
+    }
+}
+
+/// What a message may quote: never more than a line of what a stranger sent.
+pub(super) fn clip(text: &str) -> Cow<'_, str> {
+    const CHARACTERS_MAX: usize = 60;
+    match text.char_indices().nth(CHARACTERS_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}

@@ -1,0 +1,392 @@
+//! Bytes to whole elements, fed in any chunks.
+//!
+//! A border is where the outermost tag closes, found by following tags, quotes, comments and
+//! CDATA sections byte by byte; whether what lies between two borders is right, `read` decides.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::chars::is_space;
+use super::error::{BYTE_ORDER_MARK, Error, Kind, Refusal};
+use crate::limits::XmlLimits;
+
+/// How a connection marks where messages end. Its first byte decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+// Exhaustive: both sides of a connection have to know them all.
+pub enum Framing {
+    /// Four bytes, big-endian, before each message say how long it is.
+    Length,
+    /// One element after another.
+    Element,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// One element, with what may stand before it: comments, an XML declaration.
+    pub bytes: Bytes,
+}
+
+/// Cuts a stream into messages.
+///
+/// ```
+/// use pumphouse::limits::XmlLimits;
+/// use pumphouse::xml::Splitter;
+///
+/// let mut splitter = Splitter::new(XmlLimits::DOOR);
+/// splitter.feed(b"<a><b>></b></a> <c");
+/// let first = splitter.next()?.expect("one element is whole");
+/// assert_eq!(&first.bytes[..], b"<a><b>></b></a>");
+/// assert_eq!(splitter.next()?, None);
+/// # Ok::<(), pumphouse::xml::Error>(())
+/// ```
+///
+/// Every byte is looked at once. Places in errors count from the first byte of the message.
+#[derive(Debug)]
+pub struct Splitter {
+    limits: XmlLimits,
+    framing: Option<Framing>,
+    /// From the first byte of the message that is on its way.
+    waiting: BytesMut,
+    /// How much of `waiting` has been looked at.
+    seen: usize,
+    state: State,
+    /// Elements open at `seen`.
+    depth: usize,
+    refusal: Option<Error>,
+}
+
+/// Where in a message the look stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Outside the root, where only white space and markup may stand.
+    Outside,
+    /// In text.
+    Text,
+    /// After `<`.
+    Markup,
+    /// After `<!`.
+    Bang,
+    /// After `<!-`.
+    Dash,
+    /// After this many bytes of `<![CDATA[`.
+    Opening(u8),
+    /// In a comment, after this many dashes.
+    Comment(u8),
+    /// In a CDATA section, after this many `]`.
+    Section(u8),
+    /// In `<?…?>`, and whether the last byte was a question mark.
+    Instruction(bool),
+    /// In a start tag, and whether the last byte was a slash.
+    Tag(bool),
+    /// In an attribute value within these quotes.
+    Quoted(u8),
+    /// In an end tag.
+    End,
+}
+
+const SECTION: &[u8] = b"<![CDATA[";
+
+/// What the message on its way has come to.
+enum Step {
+    /// One more byte is needed.
+    Wait,
+    /// It ends here.
+    Whole,
+}
+
+impl Splitter {
+    /// A splitter at the start of a stream.
+    #[must_use]
+    pub fn new(limits: XmlLimits) -> Splitter {
+        Splitter {
+            limits,
+            framing: None,
+            waiting: BytesMut::new(),
+            seen: 0,
+            state: State::Outside,
+            depth: 0,
+            refusal: None,
+        }
+    }
+
+    /// Takes what has arrived. Call [`next`](Splitter::next) until it has nothing.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.refusal.is_none() {
+            self.waiting.extend_from_slice(bytes);
+        }
+    }
+
+    /// The next whole message, if it is there.
+    ///
+    /// # Errors
+    /// Bytes that begin no message, a message over a limit as soon as it crosses it, a document
+    /// type declaration. An error is final: whatever follows, it is given again.
+    #[expect(clippy::should_implement_trait, reason = "a stream is not over when it has nothing")]
+    pub fn next(&mut self) -> Result<Option<Frame>, Error> {
+        if let Some(error) = &self.refusal {
+            return Err(error.clone());
+        }
+        let found = match self.decide() {
+            Some(Framing::Length) => self.next_counted(),
+            Some(Framing::Element) => self.next_element(),
+            None if self.waiting.is_empty() => Ok(None),
+            None => {
+                let byte = self.waiting[0];
+                let message =
+                    format!("a stream begins with a length or an element, not with 0x{byte:02X}");
+                Err(Refusal::new(Kind::Framing, 0, message))
+            }
+        };
+        found.map_err(|refusal| {
+            let error = refusal.placed(&self.waiting);
+            self.waiting = BytesMut::new();
+            self.seen = 0;
+            self.refusal = Some(error.clone());
+            error
+        })
+    }
+
+    /// Whether the stream may end here. Call [`next`](Splitter::next) until it has nothing first.
+    ///
+    /// # Errors
+    /// The error that ended the stream before, or that half a message stands here.
+    pub fn finish(&self) -> Result<(), Error> {
+        if let Some(error) = &self.refusal {
+            return Err(error.clone());
+        }
+        if self.is_between() {
+            return Ok(());
+        }
+        let begun = match self.framing {
+            Some(Framing::Length) => self.waiting.get(4..).unwrap_or_default(),
+            _ => &self.waiting,
+        };
+        let message = "the stream ends within a message";
+        Err(Refusal::new(Kind::Framing, begun.len(), message).placed(begun))
+    }
+
+    /// Whether no byte of a next message has come, white space aside.
+    #[must_use]
+    pub fn is_between(&self) -> bool {
+        self.waiting.is_empty()
+            || (self.framing != Some(Framing::Length)
+                && self.depth == 0
+                && self.waiting.iter().all(|&byte| is_space(byte)))
+    }
+
+    /// How messages are marked, once the first byte has come.
+    #[must_use]
+    pub fn framing(&self) -> Option<Framing> {
+        self.framing.or_else(|| framing_of(*self.waiting.first()?))
+    }
+
+    fn decide(&mut self) -> Option<Framing> {
+        self.framing = self.framing();
+        self.framing
+    }
+
+    fn next_counted(&mut self) -> Result<Option<Frame>, Refusal> {
+        let Some(&length) = self.waiting.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_be_bytes(length) as usize;
+        if length == 0 {
+            return Err(Refusal::new(Kind::Framing, 0, "a message of no bytes"));
+        }
+        if length > self.limits.message_bytes_max {
+            let what = format!("a message of {length} bytes");
+            let max = self.limits.message_bytes_max;
+            return Err(Refusal::limit(0, &what, "message_bytes_max", max));
+        }
+        if self.waiting.len() - 4 < length {
+            return Ok(None);
+        }
+        self.waiting.advance(4);
+        Ok(Some(Frame { bytes: self.waiting.split_to(length).freeze() }))
+    }
+
+    fn next_element(&mut self) -> Result<Option<Frame>, Refusal> {
+        if !self.skip_between() {
+            return Ok(None);
+        }
+        let max = self.limits.message_bytes_max;
+        while self.seen < self.waiting.len().min(max) {
+            match self.look(self.waiting.len().min(max))? {
+                Step::Wait => {}
+                Step::Whole => {
+                    let bytes = self.waiting.split_to(self.seen).freeze();
+                    self.seen = 0;
+                    self.state = State::Outside;
+                    return Ok(Some(Frame { bytes }));
+                }
+            }
+            if self.seen == 0 && !self.skip_between() {
+                return Ok(None);
+            }
+        }
+        if self.waiting.len() > max {
+            return Err(Refusal::limit(max, "too large a message", "message_bytes_max", max));
+        }
+        Ok(None)
+    }
+
+    /// Drops white space and byte order marks before a message; whether one has begun.
+    fn skip_between(&mut self) -> bool {
+        if self.seen > 0 {
+            return true;
+        }
+        loop {
+            let space = self.waiting.iter().take_while(|&&byte| is_space(byte)).count();
+            self.waiting.advance(space);
+            if !self.waiting.starts_with(BYTE_ORDER_MARK) {
+                break;
+            }
+            self.waiting.advance(BYTE_ORDER_MARK.len());
+        }
+        // A byte order mark that is still arriving is no message yet.
+        !BYTE_ORDER_MARK.starts_with(&self.waiting)
+    }
+
+    /// Looks at the next byte, or at all bytes up to the next that matters.
+    fn look(&mut self, window: usize) -> Result<Step, Refusal> {
+        let at = self.seen;
+        let rest = &self.waiting[at..window];
+        let skipped = match self.state {
+            State::Text => memchr::memchr(b'<', rest),
+            State::Comment(0) => memchr::memchr(b'-', rest),
+            State::Section(0) => memchr::memchr(b']', rest),
+            State::Instruction(false) => memchr::memchr(b'?', rest),
+            State::Quoted(quote) => memchr::memchr2(quote, b'<', rest),
+            State::End => memchr::memchr3(b'>', b'<', b'"', rest),
+            State::Tag(false) => {
+                rest.iter().position(|byte| matches!(byte, b'>' | b'/' | b'"' | b'\'' | b'<'))
+            }
+            _ => Some(0),
+        };
+        let Some(skipped) = skipped else {
+            self.seen = window;
+            return Ok(Step::Wait);
+        };
+        let (at, byte) = (at + skipped, rest[skipped]);
+        self.seen = at + 1;
+        self.step(at, byte)
+    }
+
+    /// Takes one byte.
+    fn step(&mut self, at: usize, byte: u8) -> Result<Step, Refusal> {
+        self.state = match (self.state, byte) {
+            (State::Outside, b'<') | (State::Text, _) => State::Markup,
+            (State::Outside, _) if is_space(byte) => State::Outside,
+            (State::Outside, _) => {
+                let message = format!("0x{byte:02X} stands between elements");
+                return Err(Refusal::new(Kind::Framing, at, message));
+            }
+            (State::Markup, b'!') => State::Bang,
+            (State::Markup, b'?') => State::Instruction(false),
+            (State::Markup, b'/') if self.depth > 0 => State::End,
+            (State::Markup, b'/') => {
+                return Err(Refusal::syntax(at - 1, "an end tag closes nothing"));
+            }
+            (State::Markup, b'>' | b'<' | b'"' | b'\'') => {
+                return Err(Refusal::syntax(at, "a name must follow `<`"));
+            }
+            (State::Markup, _) => State::Tag(false),
+            (State::Bang, b'-') => State::Dash,
+            (State::Dash, b'-') => State::Comment(0),
+            (State::Bang, b'[') if self.depth > 0 => State::Opening(3),
+            (State::Bang, b'D') => {
+                let message = "a document type declaration is refused";
+                return Err(Refusal::new(Kind::Doctype, at - 2, message));
+            }
+            (State::Opening(count), _) if SECTION[usize::from(count)] == byte => {
+                let count = count + 1;
+                let whole = usize::from(count) == SECTION.len();
+                if whole { State::Section(0) } else { State::Opening(count) }
+            }
+            (State::Bang | State::Dash | State::Opening(_), _) => {
+                let message = "`<!` begins neither a comment nor a CDATA section here";
+                return Err(Refusal::syntax(at, message));
+            }
+            (State::Comment(count), b'-') => State::Comment((count + 1).min(2)),
+            (State::Comment(2), b'>') => return Ok(self.after_comment()),
+            (State::Comment(_), _) => State::Comment(0),
+            (State::Section(count), b']') => State::Section((count + 1).min(2)),
+            (State::Section(2), b'>') => self.between_markup(),
+            (State::Section(_), _) => State::Section(0),
+            (State::Instruction(_), b'?') => State::Instruction(true),
+            (State::Instruction(true), b'>') => self.between_markup(),
+            (State::Instruction(_), _) => State::Instruction(false),
+            (State::Tag(_) | State::Quoted(_) | State::End, b'<') => {
+                return Err(Refusal::syntax(at, "`<` stands within a tag"));
+            }
+            (State::Tag(slash), b'>') => return self.after_tag(at, slash),
+            (State::Tag(_), b'"' | b'\'') => State::Quoted(byte),
+            (State::Tag(_), _) => State::Tag(byte == b'/'),
+            (State::Quoted(_), _) => State::Tag(false),
+            (State::End, b'>') => {
+                self.depth -= 1;
+                if self.depth == 0 {
+                    return Ok(Step::Whole);
+                }
+                State::Text
+            }
+            (State::End, _) => {
+                return Err(Refusal::syntax(at, "an end tag has no attributes"));
+            }
+        };
+        Ok(Step::Wait)
+    }
+
+    /// Comments between messages belong to none, and are dropped.
+    fn after_comment(&mut self) -> Step {
+        self.state = self.between_markup();
+        if self.depth == 0 && self.waiting.starts_with(b"<!--") {
+            self.waiting.advance(self.seen);
+            self.seen = 0;
+        }
+        Step::Wait
+    }
+
+    fn after_tag(&mut self, at: usize, is_empty: bool) -> Result<Step, Refusal> {
+        self.state = State::Text;
+        if is_empty {
+            return Ok(if self.depth == 0 { Step::Whole } else { Step::Wait });
+        }
+        if self.depth >= self.limits.depth_max {
+            let what = "elements too deep within elements";
+            return Err(Refusal::limit(at, what, "depth_max", self.limits.depth_max));
+        }
+        self.depth += 1;
+        Ok(Step::Wait)
+    }
+
+    fn between_markup(&self) -> State {
+        if self.depth == 0 { State::Outside } else { State::Text }
+    }
+}
+
+fn framing_of(first: u8) -> Option<Framing> {
+    match first {
+        0 => Some(Framing::Length),
+        b'<' => Some(Framing::Element),
+        byte if is_space(byte) || byte == BYTE_ORDER_MARK[0] => Some(Framing::Element),
+        _ => None,
+    }
+}
+
+/// Appends one message as `framing` marks it.
+///
+/// `element_bytes` is one element, below 4 GiB as every limit is.
+pub fn frame(framing: Framing, element_bytes: &[u8], out: &mut Vec<u8>) {
+    match framing {
+        Framing::Length => {
+            #[expect(clippy::expect_used, reason = "an element's text is below 2 GiB")]
+            let length = u32::try_from(element_bytes.len()).expect("a message is below 4 GiB");
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(element_bytes);
+        }
+        Framing::Element => {
+            out.extend_from_slice(element_bytes);
+            out.push(b'\n');
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What the XML floor promises.
+
+mod refusals;
+mod splitting;
+mod trees;
+
+use proptest::prelude::*;
+
+/// Markup in pieces: now and then well-formed, often nearly, never far from it.
+fn scraps() -> impl Strategy<Value = String> {
+    let scrap = prop::sample::select(vec![
+        "<a>",
+        "</a>",
+        "<b>",
+        "</b>",
+        "<a/>",
+        "<p:a>",
+        "</p:a>",
+        "<p:b/>",
+        "<b c='1' b='2'/>",
+        "<a xmlns='u'>",
+        "<a xmlns=''>",
+        "<p:a xmlns:p='u'>",
+        "<p:a xmlns:p='v' p:z='' a='&#9;'>",
+        "<b xmlns:q='v' q:c='\"' c=\"'\n\"/>",
+        "<a b='x>y'>",
+        "x",
+        " ",
+        "\r",
+        "\n",
+        "\r\n",
+        "é",
+        "]]",
+        "]]>",
+        ">",
+        "&amp;",
+        "&lt;",
+        "&#13;",
+        "&#x10FFFF;",
+        "<![CDATA[",
+        "]]>",
+        "<!--",
+        "-->",
+        "-",
+        "<!-- c -->",
+        "<![CDATA[]]>",
+        "<![CDATA[<a>&amp;]]>",
+        "<?p ?>",
+        "\"",
+        "'",
+        "<",
+        "/",
+        "=",
+        "&",
+        "\u{FEFF}",
+        "<!DOCTYPE a>",
+        "<?xml version='1.0'?>",
+        "\u{1F980}",
+        "<t:a xmlns:t='u' xmlns:x='http://www.w3.org/2001/XMLSchema-instance' x:type='t:u'>",
+        "</t:a>",
+        "<a xmlns:z='u' xmlns:x='http://www.w3.org/2001/XMLSchema-instance' x:type='z:u'>",
+    ]);
+    let loose = prop::collection::vec(scrap, 0..12).prop_map(|all| all.concat());
+    let inner = prop::sample::select(vec![
+        "x",
+        " ",
+        "\r\n",
+        "]]",
+        "é",
+        "&gt;",
+        "&#13;",
+        "<![CDATA[]]&amp;]]>",
+        "<!-- - -->",
+        "<c/>",
+        "<c d='1' a='&lt;'/>",
+        "<p:c p:a='' a=''/>",
+        "<c xmlns=''>1</c>",
+        "<p:c xmlns:p='w'/>",
+        "<c xmlns='w'><p:d/></c>",
+        "<q:c xmlns:q='u'><d q:e='' p:d=''/></q:c>",
+        "<d>\t</d>",
+    ]);
+    let tight = prop::collection::vec(inner, 0..12)
+        .prop_map(|all| format!("<a xmlns='u' xmlns:p='v'>{}</a>", all.concat()));
+    prop_oneof![loose, tight]
+}

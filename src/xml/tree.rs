@@ -1,0 +1,515 @@
+//! The arena: one text, flat lists of nodes, attributes and bindings, and what builds them.
+//!
+//! Nodes stand in document order, so a subtree is a range and nothing recurses. Prefixes and
+//! namespaces are numbers, so that comparing and restoring them costs the same however long they
+//! are.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::error::{Refusal, clip};
+use super::{XML, XSI};
+use crate::limits::XmlLimits;
+
+/// No node, no binding.
+pub(super) const NONE: u32 = u32::MAX;
+/// The number of the empty prefix and of the empty namespace.
+pub(super) const EMPTY: u32 = 0;
+/// The number of the prefix `xml` and of its namespace.
+pub(super) const RESERVED: u32 = 1;
+/// In place of a prefix: the node is a text.
+const TEXT: u32 = u32::MAX;
+/// Set in a span's ends: it lies in [`Text::extra`].
+const EXTRA: u32 = 1 << 31;
+/// How many bytes a document may have, decoded values not counted: their spans need the top bit.
+pub(super) const BYTES_MAX: usize = (EXTRA / 2) as usize;
+/// How much larger than a message its elements may be in canonical form, all added up as if each
+/// stood alone. Short prefixes for long namespaces would otherwise swell without bound.
+const SWELL_MAX: usize = 8;
+
+/// Part of the document's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// Both are within [`BYTES_MAX`], which whoever makes a document checks first.
+    #[expect(clippy::cast_possible_truncation, reason = "documents are within BYTES_MAX")]
+    pub(super) const fn new(start: usize, end: usize) -> Span {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    pub(super) const fn start(self) -> usize {
+        (self.start & !EXTRA) as usize
+    }
+
+    pub(super) const fn end(self) -> usize {
+        (self.end & !EXTRA) as usize
+    }
+
+    pub(super) const fn is_extra(self) -> bool {
+        self.start & EXTRA != 0
+    }
+
+    fn join(&mut self, by: u32) {
+        if self.is_extra() {
+            self.start = (self.start & !EXTRA) + by;
+            self.end = (self.end & !EXTRA) + by;
+        }
+    }
+}
+
+/// The source, and beside it what had to be decoded.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    pub(super) main: String,
+    pub(super) extra: String,
+}
+
+impl Text {
+    #[inline]
+    pub(super) fn get(&self, span: Span) -> &str {
+        let whole = if span.is_extra() { &self.extra } else { &self.main };
+        &whole[span.start()..span.end()]
+    }
+
+    /// The span of what was put into `extra` since `start`.
+    #[expect(clippy::cast_possible_truncation, reason = "never longer than what it decodes")]
+    pub(super) fn extra_since(&self, start: usize) -> Span {
+        Span { start: start as u32 | EXTRA, end: self.extra.len() as u32 | EXTRA }
+    }
+}
+
+/// An element or a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    /// The local name, or the text.
+    pub(super) text: Span,
+    pub(super) prefix: u32,
+    pub(super) namespace: u32,
+    pub(super) parent: u32,
+    /// One after the last node of the subtree.
+    pub(super) end: u32,
+    /// The first attribute; the next node's first is one after the last.
+    pub(super) attributes: u32,
+    /// The newest binding in force within.
+    pub(super) scope: u32,
+    pub(super) offset: u32,
+}
+
+impl Node {
+    pub(super) const fn is_text(&self) -> bool {
+        self.prefix == TEXT
+    }
+}
+
+/// An attribute that is no namespace declaration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AttributeNode {
+    pub(super) local: Span,
+    pub(super) value: Span,
+    pub(super) prefix: u32,
+    pub(super) namespace: u32,
+}
+
+/// A namespace declaration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Binding {
+    pub(super) prefix: u32,
+    pub(super) namespace: u32,
+    /// The next older binding in force.
+    pub(super) outer: u32,
+    /// The binding of the same prefix that this one hides.
+    hidden: u32,
+}
+
+/// The prefix in an `xsi:type`, which canonical form counts as used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub(super) attribute: u32,
+    pub(super) prefix: u32,
+    pub(super) namespace: u32,
+}
+
+/// A whole document, never changed once it is built.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// The source, then what had to be decoded.
+    pub(super) text: String,
+    pub(super) nodes: Vec<Node>,
+    pub(super) attributes: Vec<AttributeNode>,
+    pub(super) bindings: Vec<Binding>,
+    pub(super) uses: Vec<Use>,
+    prefixes: Vec<Span>,
+    namespaces: Vec<Span>,
+    /// How much of `text` is the root in canonical form already, if it is.
+    pub(super) canonical_length: Option<u32>,
+    /// The root in canonical form, once someone asked.
+    pub(super) canonical: OnceLock<Bytes>,
+}
+
+impl Document {
+    #[inline]
+    pub(super) fn get(&self, span: Span) -> &str {
+        &self.text[span.start()..span.end()]
+    }
+
+    #[inline]
+    pub(super) fn prefix(&self, number: u32) -> &str {
+        match number {
+            EMPTY => "",
+            RESERVED => "xml",
+            _ => self.get(self.prefixes[number as usize - 2]),
+        }
+    }
+
+    #[inline]
+    pub(super) fn namespace(&self, number: u32) -> &str {
+        match number {
+            EMPTY => "",
+            RESERVED => XML,
+            _ => self.get(self.namespaces[number as usize - 2]),
+        }
+    }
+
+    pub(super) fn prefix_count(&self) -> usize {
+        self.prefixes.len() + 2
+    }
+
+    pub(super) fn namespace_count(&self) -> usize {
+        self.namespaces.len() + 2
+    }
+
+    /// The numbers of an element's attributes.
+    #[inline]
+    pub(super) fn attributes_of(&self, node: u32) -> std::ops::Range<usize> {
+        let start = self.nodes[node as usize].attributes as usize;
+        let end = match self.nodes.get(node as usize + 1) {
+            Some(next) => next.attributes as usize,
+            None => self.attributes.len(),
+        };
+        start..end
+    }
+}
+
+/// Strings by number. Few are looked at one after another, many by a keyed hash.
+#[derive(Debug)]
+struct Interner {
+    reserved: &'static str,
+    spans: Vec<Span>,
+    index: HashMap<Box<str>, u32>,
+}
+
+impl Interner {
+    const LOOKED_AT_MAX: usize = 16;
+
+    fn new(reserved: &'static str) -> Interner {
+        Interner { reserved, spans: Vec::new(), index: HashMap::new() }
+    }
+
+    fn get<'a>(&'a self, text: &'a Text, number: u32) -> &'a str {
+        match number {
+            EMPTY => "",
+            RESERVED => self.reserved,
+            _ => text.get(self.spans[number as usize - 2]),
+        }
+    }
+
+    fn find(&self, text: &Text, wanted: &str) -> Option<u32> {
+        if wanted.is_empty() {
+            return Some(EMPTY);
+        }
+        if wanted == self.reserved {
+            return Some(RESERVED);
+        }
+        if self.spans.len() > Interner::LOOKED_AT_MAX {
+            return self.index.get(wanted).copied();
+        }
+        let found = self.spans.iter().position(|&span| text.get(span) == wanted)?;
+        Some(number(found + 2))
+    }
+
+    /// The number of what stands at `span`, which is new if it was not there.
+    fn intern(&mut self, text: &Text, span: Span) -> u32 {
+        if let Some(found) = self.find(text, text.get(span)) {
+            return found;
+        }
+        let new = number(self.spans.len() + 2);
+        self.spans.push(span);
+        if self.spans.len() == Interner::LOOKED_AT_MAX + 1 {
+            for (at, &span) in self.spans.iter().enumerate() {
+                self.index.insert(text.get(span).into(), number(at + 2));
+            }
+        } else if self.spans.len() > Interner::LOOKED_AT_MAX {
+            self.index.insert(text.get(span).into(), new);
+        }
+        new
+    }
+}
+
+/// Lists never grow longer than the text they describe, which is within [`BYTES_MAX`].
+#[expect(clippy::cast_possible_truncation, reason = "documents are within BYTES_MAX")]
+fn number(length: usize) -> u32 {
+    length as u32
+}
+
+/// Builds a [`Document`] in document order, and holds its limits.
+#[derive(Debug)]
+pub(super) struct Builder {
+    pub(super) text: Text,
+    pub(super) limits: XmlLimits,
+    pub(super) nodes: Vec<Node>,
+    attributes: Vec<AttributeNode>,
+    bindings: Vec<Binding>,
+    uses: Vec<Use>,
+    prefixes: Interner,
+    namespaces: Interner,
+    /// What each prefix is bound to just now.
+    current: Vec<u32>,
+    /// The innermost open element.
+    open: u32,
+    depth: usize,
+    scope: u32,
+    bindings_in_force: usize,
+    /// The first binding of the element that is about to open.
+    first_binding: usize,
+    swell: usize,
+}
+
+impl Builder {
+    pub(super) fn new(main: String, limits: XmlLimits) -> Builder {
+        let expected = (main.len() / 20 + 4).min(256);
+        Builder {
+            text: Text { main, extra: String::new() },
+            limits,
+            nodes: Vec::with_capacity(expected),
+            attributes: Vec::new(),
+            bindings: Vec::new(),
+            uses: Vec::new(),
+            prefixes: Interner::new("xml"),
+            namespaces: Interner::new(XML),
+            current: Vec::new(),
+            open: NONE,
+            depth: 0,
+            scope: NONE,
+            bindings_in_force: 0,
+            first_binding: 0,
+            swell: 0,
+        }
+    }
+
+    /// The innermost open element.
+    #[inline]
+    pub(super) fn open_element(&self) -> Option<&Node> {
+        self.nodes.get(self.open as usize)
+    }
+
+    #[inline]
+    pub(super) fn is_inside(&self) -> bool {
+        self.open != NONE
+    }
+
+    pub(super) fn namespace_text(&self, number: u32) -> &str {
+        self.namespaces.get(&self.text, number)
+    }
+
+    /// Binds a prefix (or none, for an empty span) for the element about to open.
+    pub(super) fn declare(
+        &mut self,
+        prefix: Span,
+        namespace: Span,
+        offset: usize,
+    ) -> Result<(), Refusal> {
+        let limits = &self.limits;
+        if self.bindings.len() - self.first_binding >= limits.declarations_max {
+            let what = "too many namespace declarations in one element";
+            return Err(Refusal::limit(offset, what, "declarations_max", limits.declarations_max));
+        }
+        if self.bindings_in_force >= limits.bindings_max {
+            let what = "too many namespace declarations in force";
+            return Err(Refusal::limit(offset, what, "bindings_max", limits.bindings_max));
+        }
+        let prefix = self.prefixes.intern(&self.text, prefix);
+        let namespace = self.namespaces.intern(&self.text, namespace);
+        if self.current.len() <= prefix as usize {
+            self.current.resize(prefix as usize + 1, NONE);
+        }
+        let hidden = self.current[prefix as usize];
+        if hidden != NONE && hidden as usize >= self.first_binding {
+            let message = match self.prefixes.get(&self.text, prefix) {
+                "" => "xmlns is declared twice".to_owned(),
+                name => format!("xmlns:{} is declared twice", clip(name)),
+            };
+            return Err(Refusal::namespace(offset, message));
+        }
+        self.current[prefix as usize] = number(self.bindings.len());
+        let outer = self.scope;
+        self.scope = number(self.bindings.len());
+        self.bindings.push(Binding { prefix, namespace, outer, hidden });
+        self.bindings_in_force += 1;
+        Ok(())
+    }
+
+    /// The numbers of a prefix and of what it is bound to.
+    #[inline]
+    pub(super) fn resolve(&self, prefix: &str) -> Option<(u32, u32)> {
+        let prefix =
+            if prefix.is_empty() { EMPTY } else { self.prefixes.find(&self.text, prefix)? };
+        if prefix == RESERVED {
+            return Some((RESERVED, RESERVED));
+        }
+        match self.current.get(prefix as usize) {
+            Some(&binding) if binding != NONE => {
+                Some((prefix, self.bindings[binding as usize].namespace))
+            }
+            _ if prefix == EMPTY => Some((EMPTY, EMPTY)),
+            _ => None,
+        }
+    }
+
+    /// Opens an element; what it declares is declared before.
+    pub(super) fn open(
+        &mut self,
+        local: Span,
+        (prefix, namespace): (u32, u32),
+        offset: usize,
+    ) -> Result<(), Refusal> {
+        if self.depth >= self.limits.depth_max {
+            let what = "elements too deep within elements";
+            return Err(Refusal::limit(offset, what, "depth_max", self.limits.depth_max));
+        }
+        self.swell(namespace, offset)?;
+        let node = Node {
+            text: local,
+            prefix,
+            namespace,
+            parent: self.open,
+            end: NONE,
+            attributes: number(self.attributes.len()),
+            scope: self.scope,
+            offset: number(offset),
+        };
+        self.open = number(self.nodes.len());
+        self.depth += 1;
+        self.first_binding = self.bindings.len();
+        self.push(node)
+    }
+
+    /// Adds an attribute to the element just opened.
+    pub(super) fn attribute(
+        &mut self,
+        attribute: AttributeNode,
+        offset: usize,
+    ) -> Result<(), Refusal> {
+        if attribute.prefix > RESERVED {
+            self.swell(attribute.namespace, offset)?;
+            let is_type = self.text.get(attribute.local) == "type";
+            if is_type && self.namespace_text(attribute.namespace) == XSI {
+                self.count_as_used(attribute.value, offset)?;
+            }
+        }
+        self.attributes.push(attribute);
+        self.count(offset)
+    }
+
+    /// Adds a text to the open element.
+    pub(super) fn push_text(&mut self, text: Span, offset: usize) -> Result<(), Refusal> {
+        let end = number(self.nodes.len() + 1);
+        self.push(Node {
+            text,
+            prefix: TEXT,
+            namespace: EMPTY,
+            parent: self.open,
+            end,
+            attributes: number(self.attributes.len()),
+            scope: NONE,
+            offset: number(offset),
+        })
+    }
+
+    /// Closes the innermost element.
+    pub(super) fn close(&mut self) {
+        let end = number(self.nodes.len());
+        let Some(node) = self.nodes.get_mut(self.open as usize) else { return };
+        node.end = end;
+        self.open = node.parent;
+        self.depth -= 1;
+        let outer = self.open_element().map_or(NONE, |parent| parent.scope);
+        while self.scope != outer {
+            let binding = self.bindings[self.scope as usize];
+            self.current[binding.prefix as usize] = binding.hidden;
+            self.scope = binding.outer;
+            self.bindings_in_force -= 1;
+        }
+    }
+
+    pub(super) fn finish(mut self, canonical: bool) -> Document {
+        let main = number(self.text.main.len());
+        if !self.text.extra.is_empty() {
+            self.text.main.push_str(&self.text.extra);
+            self.nodes.iter_mut().for_each(|node| node.text.join(main));
+            self.prefixes.spans.iter_mut().for_each(|span| span.join(main));
+            self.namespaces.spans.iter_mut().for_each(|span| span.join(main));
+            for attribute in &mut self.attributes {
+                attribute.local.join(main);
+                attribute.value.join(main);
+            }
+        }
+        Document {
+            text: self.text.main,
+            nodes: self.nodes,
+            attributes: self.attributes,
+            bindings: self.bindings,
+            uses: self.uses,
+            prefixes: self.prefixes.spans,
+            namespaces: self.namespaces.spans,
+            canonical_length: canonical.then_some(main),
+            canonical: OnceLock::new(),
+        }
+    }
+
+    /// Notes the prefix of a qualified name in the value of the attribute about to be pushed.
+    fn count_as_used(&mut self, value: Span, offset: usize) -> Result<(), Refusal> {
+        let name = self.text.get(value).trim_matches([' ', '\t', '\n', '\r']);
+        let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
+        if let Some((prefix, namespace)) = self.resolve(prefix)
+            && prefix != RESERVED
+        {
+            self.swell(namespace, offset)?;
+            let attribute = number(self.attributes.len());
+            self.uses.push(Use { attribute, prefix, namespace });
+        }
+        Ok(())
+    }
+
+    /// Counts what canonical form may repeat, since it declares a prefix wherever it is used.
+    fn swell(&mut self, namespace: u32, offset: usize) -> Result<(), Refusal> {
+        if namespace == EMPTY {
+            return Ok(());
+        }
+        self.swell = self.swell.saturating_add(self.namespace_text(namespace).len());
+        let max = self.limits.message_bytes_max.saturating_mul(SWELL_MAX);
+        if self.swell > max {
+            let what = "long namespaces used too often, counted in bytes";
+            return Err(Refusal::limit(offset, what, "8 times message_bytes_max", max));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, node: Node) -> Result<(), Refusal> {
+        self.nodes.push(node);
+        self.count(node.offset as usize)
+    }
+
+    fn count(&self, offset: usize) -> Result<(), Refusal> {
+        if self.nodes.len() + self.attributes.len() > self.limits.nodes_max {
+            let what = "too many elements, texts and attributes";
+            return Err(Refusal::limit(offset, what, "nodes_max", self.limits.nodes_max));
+        }
+        Ok(())
+    }
+}

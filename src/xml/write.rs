@@ -1,0 +1,463 @@
+//! Canonical bytes from events, and the tree beside them, so that nothing is parsed again.
+
+use std::sync::Arc;
+
+use super::canon::{self, Sink};
+use super::chars::{find_illegal, is_name};
+use super::element::{Element, View};
+use super::error::{Error, Kind, Refusal, clip};
+use super::tree::{AttributeNode, BYTES_MAX, Builder, Document, EMPTY, Span};
+use super::{XML, XMLNS};
+use crate::limits::XmlLimits;
+
+/// Writes one element.
+///
+/// ```
+/// use pumphouse::limits::XmlLimits;
+/// use pumphouse::xml::Writer;
+///
+/// let mut writer = Writer::new(XmlLimits::INSIDE);
+/// writer.start("urn:x", "sum");
+/// writer.attribute("unit", "m");
+/// writer.text("1 < 2");
+/// writer.end();
+/// let sum = writer.finish()?;
+/// assert_eq!(&sum.canonical()[..], br#"<sum xmlns="urn:x" unit="m">1 &lt; 2</sum>"#);
+/// # Ok::<(), pumphouse::xml::Error>(())
+/// ```
+///
+/// Nothing fails before [`finish`](Writer::finish), which reports what went wrong first.
+#[derive(Debug)]
+pub struct Writer {
+    tree: Builder,
+    /// A start tag that may still get attributes.
+    tag: Option<Tag>,
+    /// Names and values of its attributes.
+    attributes: Vec<(String, String)>,
+    /// The text that the next text would continue.
+    text: Option<Continued>,
+    refusal: Option<Refusal>,
+}
+
+#[derive(Debug)]
+struct Tag {
+    offset: usize,
+    local: Span,
+    namespace: Option<String>,
+}
+
+/// A text just written: where it started, and whether it stands decoded in the extra text.
+#[derive(Clone, Copy, Debug)]
+struct Continued {
+    node: usize,
+    start: usize,
+    is_extra: bool,
+}
+
+impl Writer {
+    /// A writer that refuses what is larger than `limits`.
+    #[must_use]
+    pub fn new(limits: XmlLimits) -> Writer {
+        Writer {
+            tree: Builder::new(String::new(), limits),
+            tag: None,
+            attributes: Vec::new(),
+            text: None,
+            refusal: None,
+        }
+    }
+
+    /// Starts an element, without a prefix; its namespace is declared where it differs from the
+    /// parent's.
+    pub fn start(&mut self, namespace: &str, local: &str) {
+        self.attempt(|writer| writer.try_start(namespace, local));
+    }
+
+    /// Gives the element just started an attribute, without a namespace. Any order will do.
+    pub fn attribute(&mut self, local: &str, value: &str) {
+        self.attempt(|writer| writer.try_attribute(local, value));
+    }
+
+    /// Writes text into the open element.
+    pub fn text(&mut self, text: &str) {
+        self.attempt(|writer| writer.try_text(text));
+    }
+
+    /// Writes a foreign element, with the declarations it needs in this place.
+    pub fn element(&mut self, it: View<'_>) {
+        self.attempt(|writer| writer.try_element(it));
+    }
+
+    /// Ends the open element.
+    pub fn end(&mut self) {
+        self.attempt(Writer::try_end);
+    }
+
+    /// The element, if everything written was right.
+    ///
+    /// # Errors
+    /// What went wrong first: a name that is none, a character that XML forbids, an attribute
+    /// twice, a limit, a start without an end. The place is one in the bytes written so far.
+    pub fn finish(mut self) -> Result<Element, Error> {
+        self.attempt(Writer::close_tag);
+        if self.refusal.is_none() && self.tree.is_inside() {
+            self.refusal = Some(self.refuse("an element is started and not ended"));
+        }
+        if self.refusal.is_none() && self.tree.nodes.is_empty() {
+            self.refusal = Some(self.refuse("nothing is written"));
+        }
+        match self.refusal {
+            Some(refusal) => Err(refusal.placed(self.tree.text.main.as_bytes())),
+            None => Ok(Element::root(Arc::new(self.tree.finish(true)))),
+        }
+    }
+
+    fn attempt(&mut self, write: impl FnOnce(&mut Writer) -> Result<(), Refusal>) {
+        if self.refusal.is_none()
+            && let Err(refusal) = write(self).and_then(|()| self.check_size(0))
+        {
+            self.refusal = Some(refusal);
+        }
+    }
+
+    fn try_start(&mut self, namespace: &str, local: &str) -> Result<(), Refusal> {
+        self.close_tag()?;
+        self.check_root()?;
+        self.check_name(local)?;
+        self.check_text(namespace)?;
+        if namespace == XML || namespace == XMLNS {
+            let message = format!("{namespace} can't be a default namespace");
+            return Err(Refusal::namespace(self.at(), message));
+        }
+        self.text = None;
+        let offset = self.at();
+        self.tree.text.main.push('<');
+        self.tree.text.main.push_str(local);
+        let local = Span::new(offset + 1, self.at());
+        let outer = self.default_namespace();
+        let namespace = (namespace != outer).then(|| namespace.to_owned());
+        self.tag = Some(Tag { offset, local, namespace });
+        Ok(())
+    }
+
+    fn try_attribute(&mut self, local: &str, value: &str) -> Result<(), Refusal> {
+        self.check_name(local)?;
+        self.check_text(value)?;
+        self.check_size(value.len())?;
+        if local == "xmlns" {
+            let message = "xmlns is a namespace declaration, not an attribute";
+            return Err(Refusal::namespace(self.at(), message));
+        }
+        if self.tag.is_none() {
+            let message = format!("attribute {local} comes after its element's content");
+            return Err(self.refuse(message));
+        }
+        if self.attributes.len() >= self.tree.limits.attributes_max {
+            let (what, max) = ("too many attributes in one element", self.tree.limits);
+            return Err(Refusal::limit(self.at(), what, "attributes_max", max.attributes_max));
+        }
+        self.attributes.push((local.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    fn try_text(&mut self, text: &str) -> Result<(), Refusal> {
+        self.close_tag()?;
+        if !self.tree.is_inside() {
+            return Err(self.refuse("text outside an element"));
+        }
+        self.check_text(text)?;
+        self.put_text(text)
+    }
+
+    /// Writes text that may hold any XML character.
+    fn put_text(&mut self, text: &str) -> Result<(), Refusal> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.check_size(text.len())?;
+        let start = self.at();
+        escape_text(text, &mut self.tree.text.main);
+        let is_plain = self.at() - start == text.len();
+        let Some(before) = self.text else {
+            let (span, extra) = self.decoded(start, text, is_plain);
+            let node = self.tree.nodes.len();
+            self.text = Some(Continued { node, start: extra, is_extra: !is_plain });
+            return self.tree.push_text(span, start);
+        };
+        let Continued { node, start: mut first, mut is_extra } = before;
+        if !is_extra && !is_plain {
+            let decoded = self.tree.text.extra.len();
+            let Builder { text, .. } = &mut self.tree;
+            text.extra.push_str(&text.main[first..start]);
+            (first, is_extra) = (decoded, true);
+        }
+        let span = if is_extra {
+            self.tree.text.extra.push_str(text);
+            self.tree.text.extra_since(first)
+        } else {
+            Span::new(first, self.at())
+        };
+        self.tree.nodes[node].text = span;
+        self.text = Some(Continued { node, start: first, is_extra });
+        Ok(())
+    }
+
+    /// The span of what was written at `start`: decoded, if it had to be escaped.
+    fn decoded(&mut self, start: usize, text: &str, is_plain: bool) -> (Span, usize) {
+        if is_plain {
+            return (Span::new(start, start + text.len()), start);
+        }
+        let extra = self.tree.text.extra.len();
+        self.tree.text.extra.push_str(text);
+        (self.tree.text.extra_since(extra), extra)
+    }
+
+    fn try_element(&mut self, it: View<'_>) -> Result<(), Refusal> {
+        self.close_tag()?;
+        self.check_root()?;
+        self.text = None;
+        let outer = self.default_namespace().to_owned();
+        let mut copy = Copying { writer: self, document: it.document(), refusal: None };
+        canon::walk(it.document(), it.number(), &outer, &mut copy);
+        copy.refusal.map_or(Ok(()), Err)
+    }
+
+    fn try_end(&mut self) -> Result<(), Refusal> {
+        self.close_tag()?;
+        let Some(node) = self.tree.open_element() else {
+            return Err(self.refuse("an end without a start"));
+        };
+        let (start, end) = (node.offset as usize + 1, node.text.end());
+        let out = &mut self.tree.text.main;
+        out.push_str("</");
+        out.extend_from_within(start..end);
+        out.push('>');
+        self.text = None;
+        self.tree.close();
+        Ok(())
+    }
+
+    /// Writes the rest of a start tag whose attributes are all there.
+    fn close_tag(&mut self) -> Result<(), Refusal> {
+        let Some(Tag { offset, local, namespace }) = self.tag.take() else { return Ok(()) };
+        if let Some(namespace) = namespace {
+            self.put_declaration("", &namespace, offset)?;
+        }
+        let name = self.tree.resolve("").unwrap_or((EMPTY, EMPTY));
+        self.tree.open(local, name, offset)?;
+        let mut attributes = std::mem::take(&mut self.attributes);
+        attributes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        for pair in attributes.windows(2) {
+            if pair[0].0 == pair[1].0 {
+                return Err(self.refuse(format!("attribute {} is given twice", pair[0].0)));
+            }
+        }
+        for (local, value) in attributes.drain(..) {
+            self.put_attribute("", &local, &value, (EMPTY, EMPTY))?;
+        }
+        self.attributes = attributes;
+        self.tree.text.main.push('>');
+        Ok(())
+    }
+
+    fn put_declaration(
+        &mut self,
+        prefix: &str,
+        namespace: &str,
+        offset: usize,
+    ) -> Result<(), Refusal> {
+        self.check_size(namespace.len())?;
+        let out = &mut self.tree.text.main;
+        out.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
+        let start = out.len();
+        out.push_str(prefix);
+        let prefix = Span::new(start, out.len());
+        let namespace = self.put_value(namespace);
+        self.tree.declare(prefix, namespace, offset)
+    }
+
+    fn put_attribute(
+        &mut self,
+        prefix: &str,
+        local: &str,
+        value: &str,
+        (prefix_number, namespace): (u32, u32),
+    ) -> Result<(), Refusal> {
+        self.check_size(value.len())?;
+        let offset = self.at() + 1;
+        let local = self.put_name(" ", prefix, local);
+        let value = self.put_value(value);
+        let node = AttributeNode { local, value, prefix: prefix_number, namespace };
+        self.tree.attribute(node, offset)
+    }
+
+    /// Writes a name and gives the span of its local part.
+    fn put_name(&mut self, before: &str, prefix: &str, local: &str) -> Span {
+        let out = &mut self.tree.text.main;
+        out.push_str(before);
+        if !prefix.is_empty() {
+            out.push_str(prefix);
+            out.push(':');
+        }
+        out.push_str(local);
+        Span::new(out.len() - local.len(), out.len())
+    }
+
+    /// Writes `="…"` and gives the span of the value.
+    fn put_value(&mut self, value: &str) -> Span {
+        self.tree.text.main.push_str("=\"");
+        let start = self.at();
+        escape_attribute(value, &mut self.tree.text.main);
+        let is_plain = self.at() - start == value.len();
+        let (span, _) = self.decoded(start, value, is_plain);
+        self.tree.text.main.push('"');
+        span
+    }
+
+    fn default_namespace(&self) -> &str {
+        let (_, number) = self.tree.resolve("").unwrap_or((EMPTY, EMPTY));
+        self.tree.namespace_text(number)
+    }
+
+    fn check_root(&self) -> Result<(), Refusal> {
+        if self.tree.is_inside() || self.tree.nodes.is_empty() {
+            return Ok(());
+        }
+        Err(self.refuse("a second root element"))
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), Refusal> {
+        let max = self.tree.limits.name_bytes_max;
+        if name.len() > max {
+            let what = format!("a name of {} bytes", name.len());
+            return Err(Refusal::limit(self.at(), &what, "name_bytes_max", max));
+        }
+        if is_name(name) {
+            return Ok(());
+        }
+        Err(self.refuse(format!("`{}` is no name", clip(name).escape_debug())))
+    }
+
+    fn check_text(&self, text: &str) -> Result<(), Refusal> {
+        let Some((at, c)) = find_illegal(text) else { return Ok(()) };
+        let message = format!("U+{:04X}, at byte {at}, is no XML character", u32::from(c));
+        Err(self.refuse(message))
+    }
+
+    /// Before more is written, so that a limit also bounds memory.
+    fn check_size(&self, more: usize) -> Result<(), Refusal> {
+        let max = self.tree.limits.message_bytes_max.min(BYTES_MAX);
+        if self.at().saturating_add(more) <= max {
+            return Ok(());
+        }
+        Err(Refusal::limit(self.at(), "too large a message", "message_bytes_max", max))
+    }
+
+    fn at(&self) -> usize {
+        self.tree.text.main.len()
+    }
+
+    fn refuse(&self, message: impl Into<String>) -> Refusal {
+        Refusal::new(Kind::Syntax, self.at(), message)
+    }
+}
+
+/// Copies a foreign element: its names and texts are known to be right.
+struct Copying<'w, 'd> {
+    writer: &'w mut Writer,
+    document: &'d Document,
+    refusal: Option<Refusal>,
+}
+
+impl Copying<'_, '_> {
+    fn try_start(
+        &mut self,
+        number: u32,
+        declarations: &[(u32, u32)],
+        attributes: &[AttributeNode],
+    ) -> Result<(), Refusal> {
+        let (writer, document) = (&mut *self.writer, self.document);
+        let node = &document.nodes[number as usize];
+        let offset = writer.at();
+        writer.text = None;
+        let local = writer.put_name("<", document.prefix(node.prefix), document.get(node.text));
+        for &(prefix, namespace) in declarations {
+            let (prefix, namespace) = (document.prefix(prefix), document.namespace(namespace));
+            writer.put_declaration(prefix, namespace, offset)?;
+        }
+        let name = self.resolve(document.prefix(node.prefix))?;
+        self.writer.tree.open(local, name, offset)?;
+        for attribute in attributes {
+            let prefix = document.prefix(attribute.prefix);
+            let name = if prefix.is_empty() { (EMPTY, EMPTY) } else { self.resolve(prefix)? };
+            let (local, value) = (document.get(attribute.local), document.get(attribute.value));
+            self.writer.put_attribute(prefix, local, value, name)?;
+        }
+        self.writer.tree.text.main.push('>');
+        self.writer.check_size(0)
+    }
+
+    fn resolve(&self, prefix: &str) -> Result<(u32, u32), Refusal> {
+        self.writer.tree.resolve(prefix).ok_or_else(|| {
+            self.writer.refuse(format!("the prefix {} is bound to nothing", clip(prefix)))
+        })
+    }
+
+    fn attempt(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Refusal>) {
+        if self.refusal.is_none() {
+            self.refusal = write(self).err();
+        }
+    }
+}
+
+impl Sink for Copying<'_, '_> {
+    fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]) {
+        self.attempt(|copy| copy.try_start(number, declarations, attributes));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.attempt(|copy| copy.writer.put_text(text));
+    }
+
+    fn end(&mut self, _: u32) {
+        self.attempt(|copy| copy.writer.try_end());
+    }
+}
+
+/// Writes text as canonical form has it: `&`, `<`, `>` and carriage returns escaped.
+pub fn escape_text(text: &str, out: &mut String) {
+    escape(text, out, |byte| match byte {
+        b'&' => "&amp;",
+        b'<' => "&lt;",
+        b'>' => "&gt;",
+        b'\r' => "&#xD;",
+        _ => "",
+    });
+}
+
+/// Writes what stands between double quotes as canonical form has it.
+pub fn escape_attribute(value: &str, out: &mut String) {
+    escape(value, out, |byte| match byte {
+        b'&' => "&amp;",
+        b'<' => "&lt;",
+        b'"' => "&quot;",
+        b'\t' => "&#x9;",
+        b'\n' => "&#xA;",
+        b'\r' => "&#xD;",
+        _ => "",
+    });
+}
+
+#[inline]
+fn escape(text: &str, out: &mut String, escaped: impl Fn(u8) -> &'static str) {
+    let mut written = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let replacement = escaped(byte);
+        if !replacement.is_empty() {
+            out.push_str(&text[written..at]);
+            out.push_str(replacement);
+            written = at + 1;
+        }
+    }
+    out.push_str(&text[written..]);
+}
