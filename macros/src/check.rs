@@ -1,0 +1,247 @@
+//! What a type must keep to that derives: the rules, one after another.
+
+use std::ops::RangeInclusive;
+
+use proc_macro2::Ident;
+use quote::ToTokens;
+use syn::{GenericArgument, LitStr, PathArguments, Type};
+
+use crate::error::{self, Errors};
+use crate::parse::{Body, Field, Hold, Input, Options, Place};
+
+/// Namespaces that no payload may have: what XML and its schemas are made of.
+const TAKEN: &[&str] = &[
+    "http://www.w3.org/XML/1998/namespace",
+    "http://www.w3.org/2000/xmlns/",
+    "http://www.w3.org/2001/XMLSchema-instance",
+];
+
+/// What a name of XML begins with, the colon left out.
+const START: &[RangeInclusive<char>] = &[
+    'A'..='Z',
+    '_'..='_',
+    'a'..='z',
+    '\u{C0}'..='\u{D6}',
+    '\u{D8}'..='\u{F6}',
+    '\u{F8}'..='\u{2FF}',
+    '\u{370}'..='\u{37D}',
+    '\u{37F}'..='\u{1FFF}',
+    '\u{200C}'..='\u{200D}',
+    '\u{2070}'..='\u{218F}',
+    '\u{2C00}'..='\u{2FEF}',
+    '\u{3001}'..='\u{D7FF}',
+    '\u{F900}'..='\u{FDCF}',
+    '\u{FDF0}'..='\u{FFFD}',
+    '\u{10000}'..='\u{EFFFF}',
+];
+/// What a name of XML goes on with besides.
+const MORE: &[RangeInclusive<char>] = &[
+    '-'..='.',
+    '0'..='9',
+    '\u{B7}'..='\u{B7}',
+    '\u{300}'..='\u{36F}',
+    '\u{203F}'..='\u{2040}',
+];
+
+/// Complains about all that is wrong with the type.
+pub(crate) fn input(input: &Input, errors: &mut Errors) {
+    head(input, errors);
+    match &input.body {
+        Body::Fields(all) => fields(all, errors),
+        Body::Newtype(it) => text(it, error::NEWTYPE, errors),
+        Body::Choice(variants) | Body::Words(variants) => {
+            let names = variants.iter().map(|it| (&it.ident, it.name.as_str(), &it.options));
+            distinct(names, || error::SAME_VARIANT, errors);
+            for variant in variants {
+                name(&variant.ident, &variant.name, &variant.options, errors);
+                match &variant.body {
+                    Hold::Nothing => {}
+                    Hold::One(it) => held(it, errors),
+                    Hold::Fields(all) => fields(all, errors),
+                }
+            }
+        }
+    }
+}
+
+fn head(input: &Input, errors: &mut Errors) {
+    let options = &input.options;
+    name(&input.ident, &input.name, options, errors);
+    if let Some(it) = &options.namespace {
+        namespace(it, errors);
+        return;
+    }
+    for it in [&options.live, &options.reserved].into_iter().flatten() {
+        errors.push(it, error::NO_NAMESPACE);
+    }
+    if let Some(it) = &options.rename {
+        errors.push(it, error::NO_NAMESPACE);
+    }
+}
+
+fn namespace(it: &LitStr, errors: &mut Errors) {
+    let text = it.value();
+    let scheme = text.split_once(':').is_some_and(|(scheme, rest)| {
+        let letters = |it: char| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.');
+        scheme.starts_with(|it: char| it.is_ascii_alphabetic())
+            && scheme.chars().all(letters)
+            && !rest.is_empty()
+    });
+    let banned = |it: char| it.is_whitespace() || it.is_control() || "<>\"{}|\\^`".contains(it);
+    if TAKEN.contains(&text.as_str()) {
+        errors.push(it, error::NAMESPACE_TAKEN);
+    } else if !scheme || text.contains(banned) {
+        errors.push(it, error::NAMESPACE);
+    }
+}
+
+fn fields(fields: &[Field], errors: &mut Errors) {
+    let texts: Vec<_> = fields.iter().filter(|it| it.place == Place::Text).collect();
+    for another in texts.iter().skip(1) {
+        errors.push(&another.ident, error::TWO_TEXTS);
+    }
+    let element = fields.iter().find(|it| it.place == Place::Element);
+    if let (Some(text), Some(_)) = (texts.first(), element) {
+        errors.push(&text.ident, error::TEXT_AND_ELEMENTS);
+    }
+    let named = fields.iter().filter(|it| it.place != Place::Text);
+    let names = named.map(|it| (&it.ident, it.name.as_str(), &it.options));
+    distinct(names, || error::SAME_NAME, errors);
+    for field in fields {
+        name(&field.ident, &field.name, &field.options, errors);
+        match field.place {
+            Place::Attribute => match generic(&field.ty, "Option") {
+                Some(inner) => text(inner, error::ATTRIBUTE_TYPE, errors),
+                None => text(&field.ty, error::ATTRIBUTE_TYPE, errors),
+            },
+            Place::Text => {
+                if let Some(it) = &field.options.rename {
+                    errors.push(it, error::TEXT_NAME);
+                }
+                match generic(&field.ty, "Option") {
+                    Some(_) => errors.push(&field.ty, error::TEXT_TYPE),
+                    None => text(&field.ty, error::TEXT_TYPE, errors),
+                }
+            }
+            Place::Element => items(&field.ty, errors),
+        }
+    }
+}
+
+fn distinct<'a>(
+    names: impl Iterator<Item = (&'a Ident, &'a str, &'a Options)>,
+    message: fn() -> error::Message,
+    errors: &mut Errors,
+) {
+    let mut seen = Vec::new();
+    for (ident, name, options) in names {
+        match seen.contains(&name) {
+            true => errors.push(culprit(ident, options), message()),
+            false => seen.push(name),
+        }
+    }
+}
+
+fn name(ident: &Ident, name: &str, options: &Options, errors: &mut Errors) {
+    let begins = |it: char| START.iter().any(|range| range.contains(&it));
+    let goes_on = |it: char| begins(it) || MORE.iter().any(|range| range.contains(&it));
+    if !name.starts_with(begins) || !name.chars().all(goes_on) {
+        errors.push(culprit(ident, options), error::NAME);
+    }
+}
+
+/// Where a name comes from: the option that gives it, or the identifier.
+fn culprit<'a>(ident: &'a Ident, options: &'a Options) -> &'a dyn ToTokens {
+    match &options.rename {
+        Some(it) => it,
+        None => ident,
+    }
+}
+
+/// What a field may be: an item, or how many of one.
+fn items(ty: &Type, errors: &mut Errors) {
+    if let Some(inner) = generic(ty, "Option") {
+        if generic(inner, "Option").is_some() {
+            return errors.push(ty, error::OPTION_OF_OPTION);
+        }
+        if generic(inner, "Vec").is_some_and(|it| !named(it, "u8")) {
+            return errors.push(ty, error::OPTION_OF_VEC);
+        }
+        return item(inner, errors);
+    }
+    match generic(ty, "Vec") {
+        Some(inner) if generic(inner, "Option").is_some() => {
+            errors.push(ty, error::VEC_OF_OPTION);
+        }
+        Some(inner) if generic(inner, "Vec").is_some_and(|it| !named(it, "u8")) => {
+            errors.push(ty, error::VEC_OF_VEC);
+        }
+        Some(inner) if named(inner, "u8") => errors.push(ty, error::BYTES),
+        Some(inner) => item(inner, errors),
+        None => item(ty, errors),
+    }
+}
+
+/// What stands there once. Types that nothing is known of are left to the compiler.
+fn item(ty: &Type, errors: &mut Errors) {
+    if let Some(inner) = generic(ty, "Box") {
+        return item(inner, errors);
+    }
+    let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
+    let maps = ["HashMap", "BTreeMap", "IndexMap", "HashSet", "BTreeSet"];
+    match ty {
+        _ if bytes || named(ty, "Bytes") => errors.push(ty, error::BYTES),
+        _ if named(ty, "usize") || named(ty, "isize") => errors.push(ty, error::MACHINE_SIZE),
+        _ if maps.iter().any(|it| named(ty, it)) => errors.push(ty, error::MAP),
+        Type::Reference(_) | Type::Ptr(_) => errors.push(ty, error::BORROWED),
+        Type::Tuple(_) | Type::Array(_) | Type::Slice(_) => errors.push(ty, error::UNNAMED),
+        _ => {}
+    }
+}
+
+/// What an attribute, a text or a struct around one field may be.
+fn text(ty: &Type, message: error::Message, errors: &mut Errors) {
+    let wrong = ["Option", "Vec", "Box", "Element"].iter().any(|it| named(ty, it));
+    let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
+    match wrong && !bytes {
+        true => errors.push(ty, message),
+        false => item(ty, errors),
+    }
+}
+
+/// What a variant without names may hold.
+fn held(ty: &Type, errors: &mut Errors) {
+    let wrong = ["Option", "Vec", "Element"].iter().any(|it| named(ty, it));
+    let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
+    match wrong && !bytes {
+        true => errors.push(ty, error::VARIANT_TYPE),
+        false => item(ty, errors),
+    }
+}
+
+/// Whether the type's last name is this. An alias is not seen through: then the compiler speaks.
+fn named(ty: &Type, name: &str) -> bool {
+    match bare(ty) {
+        Type::Path(it) => it.path.segments.last().is_some_and(|it| it.ident == name),
+        _ => false,
+    }
+}
+
+/// What is in the brackets of a type by this name.
+fn generic<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
+    let Type::Path(it) = bare(ty) else { return None };
+    let last = it.path.segments.last().filter(|it| it.ident == name)?;
+    let PathArguments::AngleBracketed(brackets) = &last.arguments else { return None };
+    match brackets.args.first()? {
+        GenericArgument::Type(inner) => Some(inner),
+        _ => None,
+    }
+}
+
+fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(it) => bare(&it.elem),
+        Type::Paren(it) => bare(&it.elem),
+        _ => ty,
+    }
+}

@@ -1,0 +1,159 @@
+//! Everything the derive may complain about, in one table; all complaints come at once.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+
+/// One complaint: what is wrong, and what to do about it.
+pub(crate) struct Message(&'static str, &'static str);
+
+pub(crate) const NO_DOC: Message = Message(
+    "a payload says what it is for: its doc comment is its specification",
+    "put a doc comment above the type: `/// Adds two integers.`",
+);
+pub(crate) const DOC: Message = Message(
+    "the doc of a payload is written out, so that the derive can read it",
+    "write the text itself: `/// Adds two integers.`",
+);
+pub(crate) const NO_NAMESPACE: Message = Message(
+    "only a payload can be live or reserved or have a name, and one has a namespace",
+    "add `ns = \"…\"`, or leave this away if the type is but a part of payloads",
+);
+pub(crate) const NAMESPACE: Message = Message(
+    "a namespace is an absolute URI",
+    "`ns = \"https://example.org/ns/calculator/v1\"`, with your own host and version",
+);
+pub(crate) const NAMESPACE_TAKEN: Message = Message(
+    "this namespace belongs to XML itself",
+    "take a URI of your own: `ns = \"https://example.org/ns/calculator/v1\"`",
+);
+pub(crate) const NAME: Message = Message(
+    "this is no XML name: it begins with a letter or `_`, and goes on with letters, digits, \
+     `-`, `_` and `.`",
+    "give it another with `#[payload(rename = \"…\")]`",
+);
+pub(crate) const GENERIC: Message = Message(
+    "a payload is not generic: its name and its schema are one for all its values",
+    "derive on a type for each, or hold an `Element`",
+);
+pub(crate) const UNION: Message = Message(
+    "a payload is not a union: nothing says which of its fields holds the value",
+    "an enum says which: its variants are the elements of a choice",
+);
+pub(crate) const TUPLE: Message = Message(
+    "the elements of a payload have names, and the fields of a tuple don't",
+    "name the fields: `struct Add { a: i64, b: i64 }`",
+);
+pub(crate) const TUPLE_VARIANT: Message = Message(
+    "the elements of a payload have names, and the fields of a tuple don't",
+    "name the fields: `Move { x: i64, y: i64 }`",
+);
+pub(crate) const NO_VARIANTS: Message = Message(
+    "an enum without variants has no values",
+    "a payload that says nothing is a unit struct: `struct Ping;`",
+);
+pub(crate) const TWO_TEXTS: Message = Message(
+    "an element has one text, and another field is it already",
+    "make one of the two an attribute",
+);
+pub(crate) const TEXT_AND_ELEMENTS: Message = Message(
+    "an element has text or elements, not both",
+    "make the text an element, or the elements attributes",
+);
+pub(crate) const SAME_NAME: Message = Message(
+    "two fields have this name",
+    "give one of them another with `#[payload(rename = \"…\")]`",
+);
+pub(crate) const SAME_VARIANT: Message = Message(
+    "two variants have this name",
+    "give one of them another with `#[payload(rename = \"…\")]`",
+);
+pub(crate) const BYTES: Message = Message(
+    "bytes have no form in XML; as a list they would be one element a byte",
+    "hold them as a `String` of base64",
+);
+pub(crate) const OPTION_OF_OPTION: Message = Message(
+    "an element is there or not: XML has no third state for an option within an option",
+    "one `Option` will do",
+);
+pub(crate) const OPTION_OF_VEC: Message =
+    Message("XML cannot tell no list from an empty one", "a `Vec` alone: none is an empty one");
+pub(crate) const VEC_OF_OPTION: Message = Message(
+    "what isn't there cannot be repeated",
+    "a `Vec` alone, or a part with an optional field",
+);
+pub(crate) const VEC_OF_VEC: Message = Message(
+    "XML cannot tell where one list ends and the next begins",
+    "put the inner list into a part of its own: a struct with one field",
+);
+pub(crate) const MACHINE_SIZE: Message = Message(
+    "this number is of another size on another machine, and a payload travels",
+    "say the size: `u64` or `i64`",
+);
+pub(crate) const BORROWED: Message = Message(
+    "a payload owns what it says: it outlives its message",
+    "`String` for text, `Vec` for lists",
+);
+pub(crate) const UNNAMED: Message = Message(
+    "the elements of a payload have names, and what is in here doesn't",
+    "a struct for a tuple, a `Vec` for an array",
+);
+pub(crate) const MAP: Message = Message(
+    "a map has no form in XML yet",
+    "a `Vec` of a part with a key and a value keeps the order too",
+);
+pub(crate) const ATTRIBUTE_TYPE: Message =
+    Message("an attribute is one text", "make it an element: leave `attribute` away");
+pub(crate) const TEXT_TYPE: Message = Message(
+    "the text of an element is one scalar and always there, if only empty",
+    "make it an element: leave `text` away",
+);
+pub(crate) const NEWTYPE: Message = Message(
+    "a struct around one unnamed field is a scalar",
+    "name the field: then it is an element",
+);
+pub(crate) const VARIANT_TYPE: Message = Message(
+    "a variant is one element that is always there, and holds one scalar or part",
+    "name the field: `List { item: Vec<Item> }`",
+);
+pub(crate) const TWO_PLACES: Message =
+    Message("a field is an attribute or the text, not both", "keep one of the two");
+pub(crate) const TEXT_NAME: Message =
+    Message("the text of an element has no name", "leave `rename` away");
+pub(crate) const OPTIONS: Message = Message("options stand in parentheses", "`#[payload(…)]`");
+pub(crate) const OPTION_TWICE: Message = Message("this option was given before", "keep one");
+pub(crate) const FLAG: Message = Message("this option takes no value", "the word alone will do");
+pub(crate) const NO_VALUE: Message =
+    Message("this option takes a text", "write it as `option = \"…\"`");
+pub(crate) const ON_TYPE: Message =
+    Message("this option belongs on the type", "move it above the `struct` or the `enum`");
+pub(crate) const ON_FIELD: Message =
+    Message("this option belongs on a field", "move it above the field it is for");
+
+/// The complaints so far.
+#[derive(Default)]
+pub(crate) struct Errors(Option<syn::Error>);
+
+impl Errors {
+    /// Complains about these tokens.
+    pub(crate) fn push(&mut self, at: &dyn ToTokens, Message(text, hint): Message) {
+        self.say(at, &format!("{text}\nhint: {hint}"));
+    }
+
+    /// Complains in words that are in no table.
+    pub(crate) fn say(&mut self, at: &dyn ToTokens, text: &str) {
+        self.add(syn::Error::new_spanned(at, text));
+    }
+
+    /// Passes a complaint of the parser on.
+    pub(crate) fn add(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(all) => all.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    /// Whether there is something to complain about, as what the compiler shows.
+    pub(crate) fn into_tokens(self) -> Option<TokenStream> {
+        self.0.map(|it| it.to_compile_error())
+    }
+}

@@ -1,0 +1,457 @@
+//! The type's glue: what it is to a schema, how it is written, how it is read. No rules here.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
+use syn::spanned::Spanned as _;
+
+use crate::parse::{Body, Field, Hold, Input, Place, Variant};
+
+/// The implementations, in a block of their own so that no name gets out.
+pub(crate) fn input(input: &Input) -> TokenStream {
+    let parts = match &input.body {
+        Body::Fields(fields) => structure(input, fields),
+        Body::Newtype(ty) => newtype(input, ty),
+        Body::Choice(variants) => choice(input, variants),
+        Body::Words(variants) => words(input, variants),
+    };
+    let payload = payload(input);
+    quote! {
+        const _: () = {
+            use ::pumphouse::wire::derive;
+            #parts
+            #payload
+        };
+    }
+}
+
+/// What makes a part a payload; nothing where no namespace was given.
+fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
+    let Some(namespace) = &options.namespace else { return TokenStream::new() };
+    let (is_live, is_reserved) = (options.live.is_some(), options.reserved.is_some());
+    let live = options.live.as_ref().map(|_| {
+        quote! {
+            #[automatically_derived]
+            impl derive::Live for #ident {}
+        }
+    });
+    quote! {
+        #[automatically_derived]
+        impl derive::Payload for #ident {
+            const NAME: derive::Name = derive::Name::of(#namespace, #name);
+
+            fn schema() -> &'static derive::Schema {
+                static SCHEMA: ::std::sync::LazyLock<derive::Schema> =
+                    ::std::sync::LazyLock::new(|| {
+                        let name = <#ident as derive::Payload>::NAME;
+                        derive::schema(name, #is_live, #is_reserved, describe())
+                    });
+                &SCHEMA
+            }
+
+            fn write(&self, to: &mut derive::Writer) {
+                derive::write_root(self, to);
+            }
+
+            fn read(
+                element: derive::View<'_>,
+            ) -> ::core::result::Result<Self, derive::Error> {
+                derive::read_root(element)
+            }
+        }
+        #live
+    }
+}
+
+/// Where the shape of a type is kept: in its schema, or for a part beside it.
+fn shape(Input { ident, options, .. }: &Input) -> TokenStream {
+    let kept = match &options.namespace {
+        Some(_) => quote!(&<#ident as derive::Payload>::schema().shape),
+        None => quote! {
+            static SHAPE: ::std::sync::LazyLock<derive::Shape> =
+                ::std::sync::LazyLock::new(describe);
+            &SHAPE
+        },
+    };
+    quote! {
+        fn shape() -> &'static derive::Shape {
+            #kept
+        }
+    }
+}
+
+fn structure(input: &Input, fields: &[Field]) -> TokenStream {
+    let Input { ident, name, doc, .. } = input;
+    let (shape, apart, described) = (shape(input), apart(ident, fields), described(fields));
+    let write = written(fields, |it| {
+        let name = &it.ident;
+        quote!(&self.#name)
+    });
+    let read = read(&quote!(#ident), fields, &quote!(shape()));
+    quote! {
+        fn describe() -> derive::Shape {
+            let (attributes, content) = #described;
+            derive::Shape::new(#name, #doc, attributes, content)
+        }
+        #shape
+        #apart
+
+        #[automatically_derived]
+        impl derive::Part for #ident {
+            fn kind() -> derive::Kind {
+                derive::Kind::Shape(derive::Link::of(shape))
+            }
+
+            fn write(&self, namespace: &str, to: &mut derive::Writer) {
+                #write
+            }
+
+            fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
+                #read
+            }
+        }
+
+        #[automatically_derived]
+        impl derive::Item for #ident {
+            const NAMES: derive::Names = derive::Names::Field;
+
+            fn kind() -> derive::Kind {
+                <#ident as derive::Part>::kind()
+            }
+
+            fn write(&self, namespace: &str, local: &str, to: &mut derive::Writer) {
+                derive::write_part(self, namespace, local, to);
+            }
+
+            fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
+                <#ident as derive::Part>::read(at)
+            }
+        }
+    }
+}
+
+fn newtype(input: &Input, ty: &Type) -> TokenStream {
+    let Input { ident, .. } = input;
+    let text = quote_spanned!(ty.span()=> <#ty as derive::Text>);
+    let scalar = scalar(input);
+    quote! {
+        #[automatically_derived]
+        impl derive::Text for #ident {
+            fn scalar() -> derive::Scalar {
+                #text::scalar()
+            }
+
+            fn parse(text: ::std::borrow::Cow<'_, str>) -> ::core::option::Option<Self> {
+                #text::parse(text).map(#ident)
+            }
+
+            fn with_text<R>(&self, then: impl ::core::ops::FnOnce(&str) -> R) -> R {
+                #text::with_text(&self.0, then)
+            }
+        }
+        #scalar
+    }
+}
+
+fn words(input: &Input, variants: &[Variant]) -> TokenStream {
+    let Input { ident, name, doc, .. } = input;
+    let (count, places) = (variants.len(), 0..variants.len());
+    let idents: Vec<_> = variants.iter().map(|it| &it.ident).collect();
+    let names: Vec<_> = variants.iter().map(|it| &it.name).collect();
+    let docs = variants.iter().map(|it| &it.doc);
+    let scalar = scalar(input);
+    quote! {
+        static LIST: [derive::Word; #count] = [#(derive::Word::of(#names, #docs)),*];
+        static WORDS: derive::Words = derive::Words::of(#name, #doc, &LIST);
+
+        #[automatically_derived]
+        impl derive::Text for #ident {
+            fn scalar() -> derive::Scalar {
+                derive::words(&WORDS)
+            }
+
+            fn parse(text: ::std::borrow::Cow<'_, str>) -> ::core::option::Option<Self> {
+                match WORDS.find(&text) {
+                    #(::core::option::Option::Some(#places) => {
+                        ::core::option::Option::Some(#ident::#idents)
+                    })*
+                    _ => ::core::option::Option::None,
+                }
+            }
+
+            fn with_text<R>(&self, then: impl ::core::ops::FnOnce(&str) -> R) -> R {
+                then(match self {
+                    #(#ident::#idents => #names,)*
+                })
+            }
+        }
+        #scalar
+    }
+}
+
+/// What every type is that is a text: a part, an item, and the shape of a root.
+fn scalar(Input { ident, name, doc, options, .. }: &Input) -> TokenStream {
+    let describe = options.namespace.as_ref().map(|_| {
+        quote! {
+            fn describe() -> derive::Shape {
+                let content = derive::text::<#ident>("", "");
+                derive::Shape::new(#name, #doc, ::std::vec::Vec::new(), content)
+            }
+        }
+    });
+    quote! {
+        #describe
+
+        #[automatically_derived]
+        impl derive::Part for #ident {
+            fn kind() -> derive::Kind {
+                derive::text_kind::<#ident>()
+            }
+
+            fn write(&self, _: &str, to: &mut derive::Writer) {
+                derive::write_text(self, to);
+            }
+
+            fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
+                derive::read_text(at)
+            }
+        }
+
+        #[automatically_derived]
+        impl derive::Item for #ident {
+            const NAMES: derive::Names = derive::Names::Field;
+
+            fn kind() -> derive::Kind {
+                derive::text_kind::<#ident>()
+            }
+
+            fn write(&self, namespace: &str, local: &str, to: &mut derive::Writer) {
+                derive::write_part(self, namespace, local, to);
+            }
+
+            fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
+                derive::read_text(at)
+            }
+        }
+    }
+}
+
+fn choice(input: &Input, variants: &[Variant]) -> TokenStream {
+    let Input { ident, name, doc, .. } = input;
+    let (shape, names) = (shape(input), variants.iter().map(|it| &it.name));
+    let described = variants.iter().map(described_variant);
+    let written = variants.iter().map(|it| written_variant(ident, it));
+    let read = variants.iter().enumerate().map(|(place, it)| read_variant(ident, place, it));
+    let apart = variants.iter().map(|it| match &it.body {
+        Hold::Fields(fields) => apart(&it.ident, fields),
+        Hold::Nothing | Hold::One(_) => TokenStream::new(),
+    });
+    quote! {
+        fn describe() -> derive::Shape {
+            let variants = ::std::vec![#(#described),*];
+            let content = derive::Content::Choice(variants);
+            derive::Shape::new(#name, #doc, ::std::vec::Vec::new(), content)
+        }
+        #shape
+        #(#apart)*
+
+        fn variant(
+            found: &derive::Found<'_>,
+        ) -> ::core::result::Result<#ident, derive::Error> {
+            match found.index {
+                #(#read)*
+                _ => ::core::result::Result::Err(found.at.incomplete()),
+            }
+        }
+
+        #[automatically_derived]
+        impl derive::Part for #ident {
+            fn kind() -> derive::Kind {
+                derive::Kind::Shape(derive::Link::of(shape))
+            }
+
+            fn write(&self, namespace: &str, to: &mut derive::Writer) {
+                match self { #(#written)* }
+            }
+
+            fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
+                derive::read_choice(shape(), at, variant)
+            }
+        }
+
+        #[automatically_derived]
+        impl derive::Item for #ident {
+            const NAMES: derive::Names = derive::Names::Own(&[#(#names),*]);
+
+            fn kind() -> derive::Kind {
+                derive::Kind::Choice(derive::Link::of(shape))
+            }
+
+            fn write(&self, namespace: &str, _: &str, to: &mut derive::Writer) {
+                derive::Part::write(self, namespace, to);
+            }
+
+            fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
+                variant(&derive::choose(shape(), at)?)
+            }
+        }
+    }
+}
+
+fn described_variant(Variant { name, doc, body, .. }: &Variant) -> TokenStream {
+    match body {
+        Hold::One(ty) => quote_spanned!(ty.span()=> derive::variant::<#ty>(#name, #doc)),
+        Hold::Nothing => quote! {
+            derive::fields(#name, #doc, ::std::vec::Vec::new(), derive::Content::Empty)
+        },
+        Hold::Fields(fields) => {
+            let described = described(fields);
+            quote!({
+                let (attributes, content) = #described;
+                derive::fields(#name, #doc, attributes, content)
+            })
+        }
+    }
+}
+
+fn written_variant(owner: &Ident, Variant { ident, name, body, .. }: &Variant) -> TokenStream {
+    match body {
+        Hold::Nothing => quote! {
+            #owner::#ident => {
+                to.start(namespace, #name);
+                to.end();
+            }
+        },
+        Hold::One(_) => quote! {
+            #owner::#ident(it) => derive::write_part(it, namespace, #name, to),
+        },
+        Hold::Fields(fields) => {
+            let (names, slots) = (fields.iter().map(|it| &it.ident), slots(fields));
+            let places: Vec<_> = fields.iter().map(|it| &it.ident).zip(&slots).collect();
+            let written = written(fields, |it| {
+                let slot = places.iter().find(|(ident, _)| **ident == it.ident);
+                let slot = slot.map(|(_, slot)| slot);
+                quote!(#slot)
+            });
+            quote! {
+                #owner::#ident { #(#names: #slots),* } => {
+                    to.start(namespace, #name);
+                    #written
+                    to.end();
+                }
+            }
+        }
+    }
+}
+
+fn read_variant(owner: &Ident, place: usize, Variant { ident, body, .. }: &Variant) -> TokenStream {
+    match body {
+        Hold::Nothing => quote! {
+            #place => derive::read_nothing(found).map(|()| #owner::#ident),
+        },
+        Hold::One(ty) => {
+            let part = quote_spanned!(ty.span()=> <#ty as derive::Part>);
+            quote!(#place => #part::read(found.at).map(#owner::#ident),)
+        }
+        Hold::Fields(fields) => {
+            let path = quote!(#owner::#ident);
+            let read = read(&path, fields, &quote!(derive::inner(found)));
+            quote! {
+                #place => {
+                    let at = found.at;
+                    #read
+                }
+            }
+        }
+    }
+}
+
+/// The attributes and the content of fields, as a schema has them.
+fn described(fields: &[Field]) -> TokenStream {
+    let describe = |place, function: &str| {
+        let function = Ident::new(function, Span::call_site());
+        let all = fields.iter().filter(move |it| it.place == place);
+        all.map(move |Field { name, doc, ty, .. }| {
+            quote_spanned!(ty.span()=> derive::#function::<#ty>(#name, #doc))
+        })
+    };
+    let attributes = describe(Place::Attribute, "attribute");
+    let elements: Vec<_> = describe(Place::Element, "element").collect();
+    let content = match describe(Place::Text, "text").next() {
+        Some(text) => text,
+        None if elements.is_empty() => quote!(derive::Content::Empty),
+        None => quote!(derive::Content::Sequence(::std::vec![#(#elements),*])),
+    };
+    quote!((::std::vec![#(#attributes),*], #content))
+}
+
+/// Asserts that a reader can tell the elements apart: types that are choices bring own names.
+fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
+    let elements: Vec<_> = fields.iter().filter(|it| it.place == Place::Element).collect();
+    if elements.len() < 2 {
+        return TokenStream::new();
+    }
+    let stands = elements
+        .iter()
+        .map(|Field { name, ty, .. }| quote_spanned!(ty.span()=> derive::stand::<#ty>(#name)));
+    quote_spanned!(ident.span()=> const _: () = derive::apart(&[#(#stands),*]);)
+}
+
+/// Writes attributes, then content; `reach` says how a field is got at.
+fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStream {
+    let all = in_order(fields).into_iter().map(|it| {
+        let (value, name) = (reach(it), &it.name);
+        match it.place {
+            Place::Attribute => quote!(derive::write_attribute(#value, #name, to);),
+            Place::Text => quote!(derive::write_text(#value, to);),
+            Place::Element => quote!(derive::write_items(#value, namespace, #name, to);),
+        }
+    });
+    let unused = fields.iter().all(|it| it.place != Place::Element);
+    let unused = unused.then(|| quote!(let _ = (namespace, &to);));
+    quote!(#unused #(#all)*)
+}
+
+/// Walks an element into one slot a field, and makes the value of what they came to.
+fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStream {
+    if fields.is_empty() {
+        return quote! {
+            derive::walk(#shape, at, &mut |_| ::core::result::Result::Ok(()))?;
+            ::core::result::Result::Ok(#path {})
+        };
+    }
+    let (fields, slots) = (in_order(fields), slots(fields));
+    let (mut fill, mut take) = (Vec::new(), Vec::new());
+    for (index, (Field { ident, ty, place, .. }, slot)) in fields.iter().zip(&slots).enumerate() {
+        let (read, taken) = match place {
+            Place::Attribute => ("read_attribute", "take_attribute"),
+            Place::Text => ("read_content", "take_content"),
+            Place::Element => ("read_item", "take"),
+        };
+        let (read, taken) = (format_ident!("{read}"), format_ident!("{taken}"));
+        let read = quote_spanned!(ty.span()=> derive::#read::<#ty>);
+        let taken = quote_spanned!(ty.span()=> derive::#taken::<#ty>);
+        fill.push(quote!(#index => #read(&mut #slot, &found),));
+        take.push(quote!(#ident: #taken(#slot, at)?,));
+    }
+    quote! {
+        #(let mut #slots = ::core::default::Default::default();)*
+        derive::walk(#shape, at, &mut |found| match found.index {
+            #(#fill)*
+            _ => ::core::result::Result::Ok(()),
+        })?;
+        ::core::result::Result::Ok(#path { #(#take)* })
+    }
+}
+
+/// Attributes first, then content: the order in which a walk meets the fields.
+fn in_order(fields: &[Field]) -> Vec<&Field> {
+    let mut all: Vec<_> = fields.iter().collect();
+    all.sort_by_key(|it| it.place != Place::Attribute);
+    all
+}
+
+/// One variable a field, by names that no field's type or value can shadow.
+fn slots(fields: &[Field]) -> Vec<Ident> {
+    (0..fields.len()).map(|it| Ident::new(&format!("slot_{it}"), Span::mixed_site())).collect()
+}

@@ -1,0 +1,61 @@
+//! `#[derive(Payload)]`: a type's own words become its schema, its XML and back.
+
+mod check;
+mod error;
+mod expand;
+mod parse;
+
+use proc_macro::TokenStream;
+
+/// Makes a type a payload, or a part of one.
+///
+/// ```ignore
+/// /// Adds two integers.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+/// struct Add {
+///     /// The first.
+///     a: i64,
+///     /// The second.
+///     b: i64,
+/// }
+/// ```
+///
+/// is written `<add xmlns="https://xml-pipeline.org/ns/calculator/v1"><a>1</a><b>2</b></add>`.
+///
+/// The doc comment is the specification; a type has to have one, a field may.
+/// Types and variants become kebab-case, fields stay as written.
+/// Fields stand in the order in which they are declared, and are read in no other.
+///
+/// On a type:
+///
+/// * `ns = "…"`: the namespace. With it the type is a payload; without, a part of payloads.
+/// * `rename = "…"`: another name for the root element.
+/// * `live`: may be sent past the log, to those who follow now.
+/// * `reserved`: takes the grant `emit:core` to send.
+///
+/// On a field:
+///
+/// * `attribute`: an attribute, not an element.
+/// * `text`: the text between the tags.
+/// * `rename = "…"`: another name. Variants may be renamed too.
+///
+/// A field is a `String`, `bool`, `char`, number, another type that derives `Payload`, an
+/// `Element` (any one element), or an `Option`, `Vec` or `Box` of one of these.
+/// An enum without data is one of a few words.
+/// An enum with data is a choice: as a field one of its variants' elements stands there directly;
+/// as a payload the root holds one of them.
+/// A struct around one unnamed scalar is that scalar.
+#[proc_macro_derive(Payload, attributes(payload))]
+pub fn derive_payload(input: TokenStream) -> TokenStream {
+    let mut errors = error::Errors::default();
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    let input = parse::input(&input, &mut errors);
+    if let Some(input) = &input {
+        check::input(input, &mut errors);
+    }
+    match (input, errors.into_tokens()) {
+        (Some(input), None) => expand::input(&input).into(),
+        (_, errors) => errors.unwrap_or_default().into(),
+    }
+}

@@ -1,0 +1,403 @@
+//! The type as it was written, as what the derive needs to know of it.
+
+use proc_macro2::Ident;
+use syn::ext::IdentExt as _;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Data, DeriveInput, Expr, ExprLit, Fields, Lit, LitStr, Meta, Token, Type};
+
+use crate::error::{self, Errors};
+
+/// One type that derives.
+pub(crate) struct Input {
+    pub(crate) ident: Ident,
+    pub(crate) name: String,
+    pub(crate) doc: String,
+    pub(crate) options: Options,
+    pub(crate) body: Body,
+}
+
+/// What stands behind the type's name.
+pub(crate) enum Body {
+    /// Fields with names, or none at all.
+    Fields(Vec<Field>),
+    /// One field without a name.
+    Newtype(Box<Type>),
+    /// Variants, at least one of which holds something.
+    Choice(Vec<Variant>),
+    /// Variants, none of which holds anything.
+    Words(Vec<Variant>),
+}
+
+/// One field with a name.
+pub(crate) struct Field {
+    pub(crate) ident: Ident,
+    pub(crate) name: String,
+    pub(crate) doc: String,
+    pub(crate) options: Options,
+    pub(crate) place: Place,
+    pub(crate) ty: Type,
+}
+
+/// Where a field stands in its element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Attribute,
+    Text,
+    Element,
+}
+
+/// One variant of an enum.
+pub(crate) struct Variant {
+    pub(crate) ident: Ident,
+    pub(crate) name: String,
+    pub(crate) doc: String,
+    pub(crate) options: Options,
+    pub(crate) body: Hold,
+}
+
+/// What a variant holds.
+pub(crate) enum Hold {
+    Nothing,
+    One(Box<Type>),
+    Fields(Vec<Field>),
+}
+
+/// What stands in `#[payload(…)]`: every option by the path that names it.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) namespace: Option<LitStr>,
+    pub(crate) rename: Option<LitStr>,
+    pub(crate) live: Option<syn::Path>,
+    pub(crate) reserved: Option<syn::Path>,
+    attribute: Option<syn::Path>,
+    text: Option<syn::Path>,
+}
+
+/// What options are written on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Type,
+    Field,
+    Variant,
+}
+
+/// The options, and what each may be written on.
+const KNOWN: &[(&str, &[Owner])] = &[
+    ("ns", &[Owner::Type]),
+    ("rename", &[Owner::Type, Owner::Field, Owner::Variant]),
+    ("live", &[Owner::Type]),
+    ("reserved", &[Owner::Type]),
+    ("attribute", &[Owner::Field]),
+    ("text", &[Owner::Field]),
+];
+
+/// Reads the type; nothing if it has no shape that a payload could have.
+pub(crate) fn input(input: &DeriveInput, errors: &mut Errors) -> Option<Input> {
+    if !input.generics.params.is_empty() {
+        errors.push(&input.generics, error::GENERIC);
+    }
+    let options = options(&input.attrs, Owner::Type, errors);
+    let doc = doc(&input.attrs, errors);
+    if doc.is_empty() {
+        errors.push(&input.ident, error::NO_DOC);
+    }
+    let body = match &input.data {
+        Data::Struct(it) => structure(&it.fields, errors)?,
+        Data::Enum(it) if it.variants.is_empty() => {
+            errors.push(&input.ident, error::NO_VARIANTS);
+            return None;
+        }
+        Data::Enum(it) => {
+            let variants: Vec<_> = it.variants.iter().map(|it| variant(it, errors)).collect();
+            match it.variants.iter().all(|it| matches!(it.fields, Fields::Unit)) {
+                true => Body::Words(variants),
+                false => Body::Choice(variants),
+            }
+        }
+        Data::Union(it) => {
+            errors.push(&it.union_token, error::UNION);
+            return None;
+        }
+    };
+    let name = options.name(&input.ident, kebab);
+    Some(Input { ident: input.ident.clone(), name, doc, options, body })
+}
+
+fn structure(fields: &Fields, errors: &mut Errors) -> Option<Body> {
+    match fields {
+        Fields::Named(named) => {
+            Some(Body::Fields(named.named.iter().filter_map(|it| field(it, errors)).collect()))
+        }
+        Fields::Unit => Some(Body::Fields(Vec::new())),
+        Fields::Unnamed(unnamed) => match unnamed.unnamed.first() {
+            Some(one) if unnamed.unnamed.len() == 1 => {
+                bare(&one.attrs, errors);
+                Some(Body::Newtype(Box::new(one.ty.clone())))
+            }
+            _ => {
+                errors.push(unnamed, error::TUPLE);
+                None
+            }
+        },
+    }
+}
+
+fn field(field: &syn::Field, errors: &mut Errors) -> Option<Field> {
+    let ident = field.ident.clone()?;
+    let options = options(&field.attrs, Owner::Field, errors);
+    let place = match (&options.attribute, &options.text) {
+        (Some(_), Some(text)) => {
+            errors.push(text, error::TWO_PLACES);
+            Place::Attribute
+        }
+        (Some(_), None) => Place::Attribute,
+        (None, Some(_)) => Place::Text,
+        (None, None) => Place::Element,
+    };
+    let name = options.name(&ident, str::to_owned);
+    let doc = doc(&field.attrs, errors);
+    Some(Field { ident, name, doc, options, place, ty: field.ty.clone() })
+}
+
+fn variant(variant: &syn::Variant, errors: &mut Errors) -> Variant {
+    let options = options(&variant.attrs, Owner::Variant, errors);
+    let body = match &variant.fields {
+        Fields::Unit => Hold::Nothing,
+        Fields::Named(it) => {
+            Hold::Fields(it.named.iter().filter_map(|it| field(it, errors)).collect())
+        }
+        Fields::Unnamed(it) => match it.unnamed.first() {
+            Some(one) if it.unnamed.len() == 1 => {
+                bare(&one.attrs, errors);
+                Hold::One(Box::new(one.ty.clone()))
+            }
+            _ => {
+                errors.push(it, error::TUPLE_VARIANT);
+                Hold::Nothing
+            }
+        },
+    };
+    let name = options.name(&variant.ident, kebab);
+    let doc = doc(&variant.attrs, errors);
+    Variant { ident: variant.ident.clone(), name, doc, options, body }
+}
+
+/// A field without a name has nothing that an option could change.
+fn bare(attributes: &[Attribute], errors: &mut Errors) {
+    for it in attributes.iter().filter(|it| it.path().is_ident("payload")) {
+        errors.push(it, error::NEWTYPE);
+    }
+}
+
+impl Options {
+    /// The name that was given, or what becomes of the identifier.
+    fn name(&self, ident: &Ident, change: fn(&str) -> String) -> String {
+        match &self.rename {
+            Some(name) => name.value(),
+            None => change(&ident.unraw().to_string()),
+        }
+    }
+}
+
+fn options(attributes: &[Attribute], owner: Owner, errors: &mut Errors) -> Options {
+    let mut options = Options::default();
+    for attribute in attributes.iter().filter(|it| it.path().is_ident("payload")) {
+        let Meta::List(list) = &attribute.meta else {
+            errors.push(attribute, error::OPTIONS);
+            continue;
+        };
+        match list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) {
+            Ok(all) => all.iter().for_each(|it| options.option(it, owner, errors)),
+            Err(error) => errors.add(error),
+        }
+    }
+    options
+}
+
+impl Options {
+    fn option(&mut self, meta: &Meta, owner: Owner, errors: &mut Errors) {
+        let path = meta.path();
+        let name = path.get_ident().map(ToString::to_string).unwrap_or_default();
+        let Some((_, owners)) = KNOWN.iter().find(|(it, _)| *it == name) else {
+            errors.say(path, &unknown(&name, owner));
+            return;
+        };
+        if !owners.contains(&owner) {
+            let field = owners.contains(&Owner::Field);
+            errors.push(path, if field { error::ON_FIELD } else { error::ON_TYPE });
+            return;
+        }
+        let text = matches!(name.as_str(), "ns" | "rename");
+        let given = match name.as_str() {
+            "ns" => self.namespace.is_some(),
+            "rename" => self.rename.is_some(),
+            _ => self.flag(&name).is_some(),
+        };
+        match (given, text, value(meta)) {
+            (true, _, _) => errors.push(path, error::OPTION_TWICE),
+            (_, true, Some(value)) if name == "ns" => self.namespace = Some(value),
+            (_, true, Some(value)) => self.rename = Some(value),
+            (_, true, None) => errors.push(meta, error::NO_VALUE),
+            (_, false, _) if !matches!(meta, Meta::Path(_)) => errors.push(meta, error::FLAG),
+            (_, false, _) => *self.flag(&name) = Some(path.clone()),
+        }
+    }
+
+    fn flag(&mut self, name: &str) -> &mut Option<syn::Path> {
+        match name {
+            "live" => &mut self.live,
+            "reserved" => &mut self.reserved,
+            "attribute" => &mut self.attribute,
+            _ => &mut self.text,
+        }
+    }
+}
+
+fn value(meta: &Meta) -> Option<LitStr> {
+    match meta {
+        Meta::NameValue(it) => match &it.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn unknown(name: &str, owner: Owner) -> String {
+    let known: Vec<_> =
+        KNOWN.iter().filter(|(_, owners)| owners.contains(&owner)).map(|(it, _)| *it).collect();
+    let alike = |it: &&&str| steps(name, it) <= 1.max(name.len() / 3);
+    let hint = match known.iter().filter(alike).min_by_key(|it| steps(name, it)) {
+        Some(it) => format!("did you mean `{it}`?"),
+        None => format!("there is `{}`", known.join("`, `")),
+    };
+    format!("unknown option `{name}`\nhint: {hint}")
+}
+
+/// How many letters to change, add or drop.
+fn steps(left: &str, right: &str) -> usize {
+    let right: Vec<_> = right.chars().collect();
+    let mut last: Vec<usize> = (0..=right.len()).collect();
+    for (row, letter) in left.chars().enumerate() {
+        let mut this = vec![row + 1];
+        for (column, other) in right.iter().enumerate() {
+            let change = last[column] + usize::from(letter != *other);
+            this.push(change.min(last[column + 1] + 1).min(this[column] + 1));
+        }
+        last = this;
+    }
+    last[right.len()]
+}
+
+/// The doc comment as one text, without the margin that the comment's form puts before its lines.
+fn doc(attributes: &[Attribute], errors: &mut Errors) -> String {
+    let mut lines = Vec::new();
+    for attribute in attributes.iter().filter(|it| it.path().is_ident("doc")) {
+        match (&attribute.meta, value(&attribute.meta)) {
+            (_, Some(text)) => lines.extend(text.value().lines().map(str::to_owned)),
+            (Meta::NameValue(it), None) => errors.push(&it.value, error::DOC),
+            _ => {}
+        }
+    }
+    let starred = |it: &String| it.trim_start().starts_with('*');
+    if lines.len() > 1 && lines[1..].iter().all(|it| it.trim().is_empty() || starred(it)) {
+        for line in &mut lines[1..] {
+            *line = line.trim_start().trim_start_matches('*').to_owned();
+        }
+    }
+    let margin = |it: &String| it.len() - it.trim_start().len();
+    let filled = lines.iter().filter(|it| !it.trim().is_empty());
+    let least = filled.map(margin).min().unwrap_or_default();
+    let lines: Vec<_> =
+        lines.iter().map(|it| it.get(least..).unwrap_or_default().trim_end()).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+/// `HttpRequest` and `HTTPRequest` are `http-request`.
+fn kebab(ident: &str) -> String {
+    let letters: Vec<_> = ident.chars().collect();
+    let mut name = String::with_capacity(ident.len() + 4);
+    for (place, letter) in letters.iter().enumerate() {
+        let before = place.checked_sub(1).map(|it| letters[it]);
+        let after = letters.get(place + 1);
+        let begins = letter.is_uppercase()
+            && before.is_some_and(|it| {
+                let in_word = it.is_uppercase() && !after.is_some_and(|it| it.is_lowercase());
+                it != '_' && !in_word
+            });
+        if begins {
+            name.push('-');
+        }
+        match letter {
+            '_' => name.push('-'),
+            _ => name.extend(letter.to_lowercase()),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn type_names_become_kebab_case() {
+        for (ident, name) in [
+            ("Add", "add"),
+            ("ByZero", "by-zero"),
+            ("HTTPRequest", "http-request"),
+            ("HttpURL", "http-url"),
+            ("Sha256Sum", "sha256-sum"),
+            ("A", "a"),
+            ("AB", "ab"),
+            ("ÄpfelÖl", "äpfel-öl"),
+            ("Snake_Case", "snake-case"),
+        ] {
+            assert_eq!(kebab(ident), name);
+        }
+    }
+
+    #[test]
+    fn a_doc_has_no_margin() {
+        let check = |item: DeriveInput, expected: &str| {
+            assert_eq!(doc(&item.attrs, &mut Errors::default()), expected);
+        };
+        check(
+            syn::parse_quote!(
+                /** One. */
+                struct A;
+            ),
+            "One.",
+        );
+        check(
+            syn::parse_quote!(
+                #[doc = " One."]
+                #[doc = "   - two"]
+                struct A;
+            ),
+            "One.\n  - two",
+        );
+        check(
+            syn::parse_quote!(
+                #[doc = "*\n * One.\n *\n * Two.\n"]
+                struct A;
+            ),
+            "One.\n\nTwo.",
+        );
+        check(
+            syn::parse_quote!(
+                #[doc(hidden)]
+                struct A;
+            ),
+            "",
+        );
+    }
+
+    #[test]
+    fn an_unknown_option_names_the_nearest() {
+        let hint = unknown("atribute", Owner::Field);
+        assert_eq!(hint, "unknown option `atribute`\nhint: did you mean `attribute`?");
+        let hint = unknown("skip", Owner::Variant);
+        assert_eq!(hint, "unknown option `skip`\nhint: there is `rename`");
+    }
+}

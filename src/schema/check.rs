@@ -1,0 +1,36 @@
+//! Whether an element is what its schema says, without making anything of it.
+
+use super::walk::{At, Found, choose, walk};
+use super::{Error, Kind, Scalar, Schema, Shape};
+use crate::xml::View;
+
+impl Schema {
+    /// Whether the element is what this schema says.
+    ///
+    /// # Errors
+    ///
+    /// The first place where it isn't.
+    pub fn check(&self, element: View<'_>) -> Result<(), Error> {
+        shape(&self.shape, At::root(element, self)?)
+    }
+}
+
+fn shape(shape: &Shape, at: At<'_>) -> Result<(), Error> {
+    walk(shape, at, &mut |it| field(&it))
+}
+
+fn field(it: &Found<'_>) -> Result<(), Error> {
+    match &it.field.kind {
+        Kind::Scalar(form) => scalar(form, it),
+        Kind::Shape(link) => shape(link.shape(), it.at),
+        Kind::Choice(link) => field(&choose(link.shape(), it.at)?),
+        Kind::Element => Ok(()),
+    }
+}
+
+fn scalar(form: &Scalar, it: &Found<'_>) -> Result<(), Error> {
+    if form.accepts(&it.text()?) {
+        return Ok(());
+    }
+    Err(it.mismatch(form))
+}

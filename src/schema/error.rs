@@ -1,0 +1,363 @@
+//! What is wrong with an element, where, and what would be right: every sentence stands here.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::walk::takes;
+use super::{Content, Field, Kind, Occurs, Scalar};
+use crate::name::Name;
+use crate::xml::{Place, View};
+
+/// Characters of a name or a text that an error repeats.
+const ECHO_MAX: usize = 40;
+/// Characters of a path that an error keeps.
+const PATH_MAX: usize = 400;
+/// Names that an error lists; who has more fields than that reads the schema.
+const LIST_MAX: usize = 16;
+
+/// What is wrong with an element: one sentence, where it is, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Error {
+    /// Which rule it breaks.
+    pub rule: Rule,
+    /// Where.
+    pub place: Place,
+    /// In which element, `/add/a`, or in which attribute, `/step/@done`.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What may stand there.
+    pub expected: String,
+    /// The right name that is most like the wrong one.
+    pub nearest: Option<String>,
+}
+
+/// Which rule an element breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// The root is the one that the schema describes.
+    Root,
+    /// Fields are in the payload's own namespace.
+    Namespace,
+    /// Attributes are declared.
+    Attribute,
+    /// Elements are declared.
+    Field,
+    /// Fields stand in their order.
+    Order,
+    /// What isn't optional is there.
+    Missing,
+    /// What isn't repeated is there once.
+    Twice,
+    /// Text stands where text belongs, and elements where elements do.
+    Text,
+    /// A text has its form.
+    Value,
+    /// Elements stand in one another up to a depth.
+    Depth,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Error { place, message, .. } = self;
+        write!(f, "line {}, column {}: {message}", place.line, place.column)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Error {
+    fn new(rule: Rule, view: View<'_>, message: String) -> Error {
+        Error {
+            rule,
+            place: view.place(),
+            path: tail(view.path()),
+            message,
+            expected: String::new(),
+            nearest: None,
+        }
+    }
+
+    fn at_attribute(mut self, local: &str) -> Error {
+        self.path = format!("{}/@{}", self.path, cut(local));
+        self
+    }
+
+    fn expecting(self, expected: impl Into<String>) -> Error {
+        Error { expected: expected.into(), ..self }
+    }
+
+    /// Adds the nearest name to the sentence, where there was a choice of names.
+    fn or_nearest(mut self, wrong: &str, names: &[String]) -> Error {
+        self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned);
+        if let (Some(it), true) = (&self.nearest, names.len() > 1) {
+            self.message = format!("{}; did you mean {it}?", self.message);
+        }
+        self
+    }
+}
+
+pub(super) fn root(view: View<'_>, name: &Name) -> Error {
+    let it = Name::new(cut(view.namespace()), cut(view.local()));
+    Error::new(Rule::Root, view, format!("this is {it}, not {name}")).expecting(name.to_string())
+}
+
+pub(super) fn depth(view: View<'_>, most: usize) -> Error {
+    let message = format!("<{}> stands more than {most} elements deep", cut(view.local()));
+    Error::new(Rule::Depth, view, message)
+}
+
+pub(super) fn attribute(view: View<'_>, namespace: &str, local: &str, fields: &[Field]) -> Error {
+    let it = Name::new(cut(namespace), cut(local));
+    let names: Vec<_> = fields.iter().map(|it| it.name.to_string()).collect();
+    let list = joined(&names, ", ");
+    let end = if names.is_empty() { "it has none".to_owned() } else { format!("it has {list}") };
+    let message = format!("<{}> has no attribute {it}; {end}", cut(view.local()));
+    Error::new(Rule::Attribute, view, message)
+        .at_attribute(local)
+        .expecting(list)
+        .or_nearest(local, &names)
+}
+
+pub(super) fn no_attribute(view: View<'_>, field: &Field) -> Error {
+    let message = format!("<{}> needs the attribute {}", cut(view.local()), field.name);
+    Error::new(Rule::Missing, view, message).expecting(field.name.to_string())
+}
+
+pub(super) fn text(view: View<'_>, text: &str, empty: bool) -> Error {
+    let (local, text) = (cut(view.local()), quoted(text));
+    let message = match empty {
+        true => format!("<{local}> is empty, but {text} stands there"),
+        false => format!("<{local}> holds elements and no text, but {text} stands there"),
+    };
+    Error::new(Rule::Text, view, message).expecting(if empty { "nothing" } else { "elements" })
+}
+
+pub(super) fn element(view: View<'_>, child: View<'_>) -> Error {
+    let (local, child_local) = (cut(view.local()), cut(child.local()));
+    let message = format!("<{local}> holds text and no elements, but <{child_local}> stands there");
+    Error::new(Rule::Text, child, message).expecting("text")
+}
+
+pub(super) fn value(view: View<'_>, attribute: Option<&str>, text: &str, scalar: &Scalar) -> Error {
+    let expected = scalar.describe();
+    let who = match attribute {
+        Some(name) => format!("the attribute {name} of <{}>", cut(view.local())),
+        None => format!("<{}>", cut(view.local())),
+    };
+    let message = format!("{who} takes {expected}, not {}", quoted(super::scalar::trim(text)));
+    let mut error = Error::new(Rule::Value, view, message).expecting(expected);
+    if let Some(name) = attribute {
+        error = error.at_attribute(name);
+    }
+    if let Scalar::Words(words) = scalar {
+        let names: Vec<_> = words.list.iter().map(|it| it.text.to_string()).collect();
+        error = error.or_nearest(text, &names);
+    }
+    error
+}
+
+/// A child that doesn't belong where it stands, when `place` is the next field of the sequence.
+pub(super) fn unexpected(view: View<'_>, child: View<'_>, fields: &[Field], place: usize) -> Error {
+    let is_for = |it: &Field, other: View<'_>| takes(it, fields, view, other);
+    let its = fields.iter().position(|it| is_for(it, child));
+    let any = its.is_some_and(|it| matches!(fields[it].kind, Kind::Element));
+    let (local, tag, names) = (cut(view.local()), tag(child), names(fields));
+    let away = child.namespace() != view.namespace();
+    if away && (any || its.is_none()) && names.contains(&tag) {
+        return elsewhere(view, child, fields);
+    }
+    let Some(its) = its else { return unknown(view, child, fields) };
+    let order = shown(fields);
+    let error = |rule, message| Error::new(rule, child, message);
+    if its < place {
+        let mut earlier = view.elements().take_while(|other| other.place() != child.place());
+        let once = fields[its].occurs != Occurs::Many;
+        if once && earlier.any(|other| is_for(&fields[its], other)) {
+            return error(Rule::Twice, format!("<{local}> has {tag} twice")).expecting(order);
+        }
+        let message = format!("{tag} stands too late in <{local}>; the order is {order}");
+        return error(Rule::Order, message).expecting(order);
+    }
+    // Nothing but a required field that isn't there stands between the two.
+    let missing = fields[place..its].iter().find(|it| it.occurs == Occurs::One);
+    let Some(missing) = missing else { return unknown(view, child, fields) };
+    if view.elements().any(|other| is_for(missing, other)) {
+        let message = format!("{tag} stands too early in <{local}>; the order is {order}");
+        return error(Rule::Order, message).expecting(order);
+    }
+    let needed = needed(missing);
+    let message = format!("<{local}> needs {needed} before {tag}");
+    let error = error(Rule::Missing, message).expecting(needed);
+    if any { error.or_nearest(&tag, &names) } else { error }
+}
+
+fn elsewhere(view: View<'_>, child: View<'_>, fields: &[Field]) -> Error {
+    let message = format!(
+        "{} is in {}, but the fields of <{}> are in {}",
+        tag(child),
+        space(child.namespace()),
+        cut(view.local()),
+        space(view.namespace()),
+    );
+    Error::new(Rule::Namespace, child, message).expecting(shown(fields))
+}
+
+fn unknown(view: View<'_>, child: View<'_>, fields: &[Field]) -> Error {
+    let (local, tag, list) = (cut(view.local()), tag(child), shown(fields));
+    let message = match fields {
+        [] => format!("<{local}> has no field {tag}; it is empty"),
+        _ => format!("<{local}> has no field {tag}; it has {list}"),
+    };
+    Error::new(Rule::Field, child, message).expecting(list).or_nearest(&tag, &names(fields))
+}
+
+pub(super) fn missing(view: View<'_>, field: &Field, fields: &[Field]) -> Error {
+    let needed = needed(field);
+    let before = fields.iter().take_while(|it| it.name != field.name);
+    let message = match before.filter(|it| it.occurs == Occurs::One).last() {
+        Some(last) => {
+            format!("<{}> needs {needed} after {}", cut(view.local()), self::needed(last))
+        }
+        None => format!("<{}> needs {needed}", cut(view.local())),
+    };
+    Error::new(Rule::Missing, view, message).expecting(needed)
+}
+
+pub(super) fn incomplete(view: View<'_>) -> Error {
+    Error::new(Rule::Missing, view, format!("<{}> is not complete", cut(view.local())))
+}
+
+pub(super) fn no_choice(view: View<'_>, variants: &[Field]) -> Error {
+    let needed = one_of(&names(variants));
+    Error::new(Rule::Missing, view, format!("<{}> needs {needed}", cut(view.local())))
+        .expecting(needed)
+}
+
+pub(super) fn two(view: View<'_>, child: View<'_>, variants: &[Field]) -> Error {
+    let needed = one_of(&names(variants));
+    let message = format!("<{}> holds only {needed}", cut(view.local()));
+    Error::new(Rule::Twice, child, message).expecting(needed)
+}
+
+pub(super) fn none_of(view: View<'_>, variants: &[Field]) -> Error {
+    let (names, tag) = (names(variants), tag(view));
+    let needed = one_of(&names);
+    let message = format!("{tag} is not {needed}");
+    Error::new(Rule::Field, view, message).expecting(needed).or_nearest(&tag, &names)
+}
+
+fn tag(view: View<'_>) -> String {
+    format!("<{}>", cut(view.local()))
+}
+
+/// The tags of all fields; of a choice, those of its variants.
+fn names(fields: &[Field]) -> Vec<String> {
+    fields.iter().flat_map(names_of).collect()
+}
+
+fn names_of(field: &Field) -> Vec<String> {
+    match &field.kind {
+        Kind::Element => vec!["an element of any name".to_owned()],
+        Kind::Choice(link) => match &link.shape().content {
+            Content::Choice(variants) => {
+                variants.iter().map(|it| format!("<{}>", it.name)).collect()
+            }
+            _ => Vec::new(),
+        },
+        Kind::Scalar(_) | Kind::Shape(_) => vec![format!("<{}>", field.name)],
+    }
+}
+
+/// The fields in their order, for people: `<a>, <b> or <c>, <d>`.
+fn shown(fields: &[Field]) -> String {
+    let each: Vec<_> = fields.iter().map(|it| joined(&names_of(it), " or ")).collect();
+    joined(&each, ", ")
+}
+
+fn needed(field: &Field) -> String {
+    one_of(&names_of(field))
+}
+
+fn one_of(names: &[String]) -> String {
+    match names {
+        [one] => one.clone(),
+        _ => format!("one of {}", joined(names, ", ")),
+    }
+}
+
+fn joined(names: &[String], by: &str) -> String {
+    match names.get(..LIST_MAX) {
+        Some(first) if names.len() > LIST_MAX => {
+            format!("{}{by}{} more", first.join(by), names.len() - LIST_MAX)
+        }
+        _ => names.join(by),
+    }
+}
+
+fn space(namespace: &str) -> String {
+    match namespace {
+        "" => "no namespace".to_owned(),
+        it => format!("the namespace {}", quoted(it)),
+    }
+}
+
+/// The end of a path that is longer than anyone reads.
+fn tail(path: String) -> String {
+    match path.char_indices().rev().nth(PATH_MAX - 1) {
+        Some((start, _)) if start > 0 => format!("…{}", &path[start..]),
+        _ => path,
+    }
+}
+
+/// A text to repeat: short, on one line, and without what a terminal would obey.
+fn quoted(text: &str) -> String {
+    format!("{:?}", cut(text))
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(ECHO_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The name most like the wrong one, if any is like it at all.
+fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();
+    let wrong = plain(&cut(wrong));
+    let close = |it: &&str| {
+        let right = plain(it);
+        let (steps, most) = (distance(&wrong, &right), wrong.len().max(right.len()));
+        (steps, steps < most && steps <= 1.max(most / 3))
+    };
+    let close = names.take(1_024).map(|it| (close(&it), it)).filter(|((_, is_close), _)| *is_close);
+    close.min_by_key(|((steps, _), _)| *steps).map(|(_, it)| it)
+}
+
+/// How many letters to change, add, drop or swap with their neighbour.
+fn distance(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<_>, Vec<_>) = (left.chars().collect(), right.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=right.len()).collect();
+    for row in 1..=left.len() {
+        let mut this = vec![row];
+        for column in 1..=right.len() {
+            let same = left[row - 1] == right[column - 1];
+            let change = last[column - 1] + usize::from(!same);
+            let mut steps = change.min(last[column] + 1).min(this[column - 1] + 1);
+            let swapped = row > 1
+                && column > 1
+                && left[row - 1] == right[column - 2]
+                && left[row - 2] == right[column - 1];
+            if swapped {
+                steps = steps.min(before[column - 2] + 1);
+            }
+            this.push(steps);
+        }
+        before = std::mem::replace(&mut last, this);
+    }
+    last[right.len()]
+}

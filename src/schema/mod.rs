@@ -1,0 +1,191 @@
+//! What a payload may look like: one value, from which everything said about the payload is made.
+//!
+//! A derive writes it, and run time may too. It knows neither Rust types nor senders.
+
+mod check;
+mod error;
+mod same;
+mod scalar;
+pub mod walk;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+pub use self::error::{Error, Rule};
+pub use self::scalar::{Scalar, Word, Words, boolean, character, double, float, integer};
+use crate::name::Name;
+
+/// What one payload is: its name, what it is for, and its shape.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Schema {
+    /// The root element.
+    pub name: Name,
+    /// Whether it may be sent live: to followers only, past the log.
+    pub live: bool,
+    /// Whether only a listener with the grant `emit:core` may send it.
+    pub reserved: bool,
+    /// What the root element holds.
+    pub shape: Shape,
+}
+
+impl Schema {
+    /// The schema of an ordinary payload.
+    #[must_use]
+    pub fn new(name: Name, shape: Shape) -> Schema {
+        Schema { name, live: false, reserved: false, shape }
+    }
+
+    /// The schema of a root element that may hold anything.
+    #[must_use]
+    pub fn any(name: Name, doc: impl Into<Cow<'static, str>>) -> Schema {
+        let shape = Shape::new(name.local().to_owned(), doc, Vec::new(), Content::Any);
+        Schema::new(name, shape)
+    }
+
+    /// What the payload is for.
+    #[must_use]
+    pub fn doc(&self) -> &str {
+        &self.shape.doc
+    }
+}
+
+/// What one element holds: attributes in any order, then its content.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Shape {
+    /// What the type is called, in kebab-case; empty where it has no name of its own.
+    pub name: Cow<'static, str>,
+    /// What the type is for; empty where nobody said.
+    pub doc: Cow<'static, str>,
+    /// The attributes: scalars, each there once or optional.
+    pub attributes: Vec<Field>,
+    /// What stands between the tags.
+    pub content: Content,
+}
+
+impl Shape {
+    /// A shape of these parts.
+    #[must_use]
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        doc: impl Into<Cow<'static, str>>,
+        attributes: Vec<Field>,
+        content: Content,
+    ) -> Shape {
+        Shape { name: name.into(), doc: doc.into(), attributes, content }
+    }
+}
+
+/// What stands between an element's tags.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Content {
+    /// Nothing but white space.
+    Empty,
+    /// One scalar. Its field's name is not written; it is there for formats that need one.
+    Text(Field),
+    /// Elements in this order, nothing but white space between them.
+    Sequence(Vec<Field>),
+    /// Exactly one of these elements.
+    Choice(Vec<Field>),
+    /// Whatever is there, attributes included.
+    Any,
+}
+
+/// One attribute, one text, one place in a sequence, or one variant of a choice.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Field {
+    /// The attribute's or the element's name. A choice and an `Element` stand under their own.
+    pub name: Cow<'static, str>,
+    /// What it is for; empty where nobody said.
+    pub doc: Cow<'static, str>,
+    /// What it holds.
+    pub kind: Kind,
+    /// How often it stands there.
+    pub occurs: Occurs,
+}
+
+impl Field {
+    /// A field of these parts.
+    #[must_use]
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        doc: impl Into<Cow<'static, str>>,
+        kind: Kind,
+        occurs: Occurs,
+    ) -> Field {
+        Field { name: name.into(), doc: doc.into(), kind, occurs }
+    }
+}
+
+/// How often a field stands in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Occurs {
+    /// Exactly once.
+    One,
+    /// Once or not at all.
+    Optional,
+    /// Any number of times, one after another.
+    Many,
+}
+
+/// What a field holds.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Kind {
+    /// One text of a certain form.
+    Scalar(Scalar),
+    /// An element by the field's name that has this shape.
+    Shape(Link),
+    /// One of the elements that this shape's [`Content::Choice`] lists, without one around it.
+    Choice(Link),
+    /// Any one element but those that the fields beside it are called.
+    Element,
+}
+
+/// A shape that is described elsewhere, so that a shape may hold itself.
+#[derive(Clone)]
+pub struct Link(Way);
+
+#[derive(Clone)]
+enum Way {
+    Type(fn() -> &'static Shape),
+    Owned(Arc<Shape>),
+}
+
+impl Link {
+    /// The shape that a type has. It is asked for when it is needed and not before.
+    #[must_use]
+    pub const fn of(shape: fn() -> &'static Shape) -> Link {
+        Link(Way::Type(shape))
+    }
+
+    /// A shape made here.
+    #[must_use]
+    pub fn new(shape: Shape) -> Link {
+        Link(Way::Owned(Arc::new(shape)))
+    }
+
+    /// The shape.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        match &self.0 {
+            Way::Type(shape) => shape(),
+            Way::Owned(shape) => shape,
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    /// Only the name: what is behind it may lead back here.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link({})", self.shape().name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! The one walk over an element beside its shape, for who only checks and for who also decodes.
+//!
+//! Both see the same fields in the same order and stop at the same error, so neither can accept
+//! what the other refuses. What `#[derive(Payload)]` writes calls this; nobody else need to.
+
+use std::borrow::Cow;
+
+use super::{Content, Error, Field, Kind, Occurs, Scalar, Schema, Shape, error, scalar};
+use crate::limits::XmlLimits;
+use crate::xml::{Child, View};
+
+/// Elements within one payload: what a walk goes down to, a step of the stack for each.
+const DEPTH_MAX: usize = XmlLimits::INSIDE.depth_max;
+/// What an instance of a schema may say about itself anywhere: `xsi:type`, `xsi:nil` and so on.
+const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
+/// What XML itself says about an element: `xml:lang`, `xml:space` and so on.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// An element, and how deep it stands in its payload.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    /// The element.
+    pub view: View<'a>,
+    depth: usize,
+}
+
+impl<'a> At<'a> {
+    /// The root of a payload, if it is the one that the schema describes.
+    ///
+    /// # Errors
+    ///
+    /// It has another name.
+    pub fn root(view: View<'a>, schema: &Schema) -> Result<At<'a>, Error> {
+        if schema.name.is(view.namespace(), view.local()) {
+            return Ok(At { view, depth: 1 });
+        }
+        Err(error::root(view, &schema.name))
+    }
+
+    /// The text of an element that holds one scalar and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// It has attributes or elements.
+    pub fn text(self) -> Result<Cow<'a, str>, Error> {
+        attributes(&[], self, &mut |_| Ok(()))?;
+        text(self.view)
+    }
+
+    /// What is wrong with a text that isn't of this form.
+    #[must_use]
+    pub fn mismatch(self, scalar: &Scalar) -> Error {
+        error::value(self.view, None, &self.view.text(), scalar)
+    }
+
+    /// What a decoder says that misses a field which the walk has let pass: it never should.
+    #[must_use]
+    pub fn incomplete(self) -> Error {
+        error::incomplete(self.view)
+    }
+
+    fn child(self, view: View<'a>) -> At<'a> {
+        At { view, depth: self.depth + 1 }
+    }
+}
+
+/// A field that the walk has met.
+pub struct Found<'a> {
+    /// Its place among all fields of the shape: attributes first, then the content.
+    pub index: usize,
+    /// What the shape says of it.
+    pub field: &'a Field,
+    /// The element: the field's own, or the one that has the attribute or the text.
+    pub at: At<'a>,
+    part: Part<'a>,
+}
+
+/// As what a field stands there.
+enum Part<'a> {
+    Attribute(&'a str),
+    Text,
+    Element,
+}
+
+impl<'a> Found<'a> {
+    /// The text of a scalar, wherever it stands.
+    ///
+    /// # Errors
+    ///
+    /// There is more than text.
+    pub fn text(&self) -> Result<Cow<'a, str>, Error> {
+        match self.part {
+            Part::Attribute(value) => Ok(Cow::Borrowed(value)),
+            Part::Text => text(self.at.view),
+            Part::Element => self.at.text(),
+        }
+    }
+
+    /// What is wrong with a text that isn't of this form.
+    #[must_use]
+    pub fn mismatch(&self, scalar: &Scalar) -> Error {
+        match self.part {
+            Part::Attribute(value) => {
+                error::value(self.at.view, Some(&self.field.name), value, scalar)
+            }
+            Part::Text | Part::Element => self.at.mismatch(scalar),
+        }
+    }
+}
+
+/// Who is told of every field in its turn. An error ends the walk.
+pub type Visit<'v> = dyn FnMut(Found<'_>) -> Result<(), Error> + 'v;
+
+/// Goes through an element: its attributes in the shape's order, then its content.
+///
+/// # Errors
+///
+/// The first place where the element isn't what the shape says, or what the visitor answers.
+pub fn walk<'a>(shape: &'a Shape, at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
+    if at.depth > DEPTH_MAX {
+        return Err(error::depth(at.view, DEPTH_MAX));
+    }
+    if matches!(shape.content, Content::Any) {
+        return declared(&shape.attributes, at, visit);
+    }
+    attributes(&shape.attributes, at, visit)?;
+    let first = shape.attributes.len();
+    match &shape.content {
+        Content::Text(field) => visit(Found { index: first, field, at, part: Part::Text }),
+        Content::Sequence(fields) => sequence(fields, first, at, visit),
+        Content::Choice(variants) => one(variants, first, at, visit),
+        Content::Empty | Content::Any => sequence(&[], first, at, visit),
+    }
+}
+
+/// Which of the variants an element is, by its place among them.
+///
+/// # Errors
+///
+/// None of them.
+pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
+    let variants = match &shape.content {
+        Content::Choice(variants) => variants.as_slice(),
+        _ => &[],
+    };
+    let local = at.view.local();
+    match variants.iter().enumerate().find(|(_, it)| it.name == local) {
+        Some((index, field)) => Ok(Found { index, field, at, part: Part::Element }),
+        None => Err(error::none_of(at.view, variants)),
+    }
+}
+
+/// Whether this field of the sequence is what the element is.
+///
+/// Any element is whatever no field beside it is called: so an optional field stays what it is.
+pub(super) fn takes(field: &Field, fields: &[Field], parent: View<'_>, child: View<'_>) -> bool {
+    let ours = child.namespace() == parent.namespace();
+    match field.kind {
+        Kind::Element => !ours || !fields.iter().any(|it| is_called(it, child.local())),
+        _ => ours && is_called(field, child.local()),
+    }
+}
+
+fn is_called(field: &Field, local: &str) -> bool {
+    match &field.kind {
+        Kind::Choice(link) => match &link.shape().content {
+            Content::Choice(variants) => variants.iter().any(|it| it.name == local),
+            _ => false,
+        },
+        Kind::Element => false,
+        Kind::Scalar(_) | Kind::Shape(_) => field.name == local,
+    }
+}
+
+fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
+    for it in at.view.attributes() {
+        let known = match it.namespace {
+            "" => fields.iter().any(|field| field.name == it.local),
+            namespace => matches!(namespace, XML | INSTANCE),
+        };
+        if !known {
+            return Err(error::attribute(at.view, it.namespace, it.local, fields));
+        }
+    }
+    declared(fields, at, visit)
+}
+
+fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
+    for (index, field) in fields.iter().enumerate() {
+        match at.view.attribute(&field.name) {
+            Some(value) => visit(Found { index, field, at, part: Part::Attribute(value) })?,
+            None if field.occurs == Occurs::One => {
+                return Err(error::no_attribute(at.view, field));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn sequence<'a>(
+    fields: &'a [Field],
+    first: usize,
+    at: At<'a>,
+    visit: &mut Visit<'_>,
+) -> Result<(), Error> {
+    let mut place = 0;
+    for child in at.view.children() {
+        let child = match child {
+            Child::Element(child) => child,
+            Child::Text(text) => {
+                blank(at.view, text, fields.is_empty())?;
+                continue;
+            }
+        };
+        loop {
+            let Some(field) = fields.get(place) else {
+                return Err(error::unexpected(at.view, child, fields, place));
+            };
+            if takes(field, fields, at.view, child) {
+                let at = at.child(child);
+                visit(Found { index: first + place, field, at, part: Part::Element })?;
+                place += usize::from(field.occurs != Occurs::Many);
+                break;
+            }
+            if field.occurs == Occurs::One {
+                return Err(error::unexpected(at.view, child, fields, place));
+            }
+            place += 1;
+        }
+    }
+    let rest = fields.get(place..).unwrap_or_default();
+    match rest.iter().find(|it| it.occurs == Occurs::One) {
+        Some(missing) => Err(error::missing(at.view, missing, fields)),
+        None => Ok(()),
+    }
+}
+
+fn one<'a>(
+    variants: &'a [Field],
+    first: usize,
+    at: At<'a>,
+    visit: &mut Visit<'_>,
+) -> Result<(), Error> {
+    let mut chosen = false;
+    for child in at.view.children() {
+        let child = match child {
+            Child::Element(child) => child,
+            Child::Text(text) => {
+                blank(at.view, text, false)?;
+                continue;
+            }
+        };
+        let is_it = |it: &Field| it.name == child.local();
+        let ours = child.namespace() == at.view.namespace();
+        let Some(index) = variants.iter().position(is_it).filter(|_| ours) else {
+            return Err(error::unexpected(at.view, child, variants, 0));
+        };
+        if chosen {
+            return Err(error::two(at.view, child, variants));
+        }
+        chosen = true;
+        let (field, at) = (&variants[index], at.child(child));
+        visit(Found { index: first + index, field, at, part: Part::Element })?;
+    }
+    if chosen { Ok(()) } else { Err(error::no_choice(at.view, variants)) }
+}
+
+fn text(view: View<'_>) -> Result<Cow<'_, str>, Error> {
+    match view.elements().next() {
+        Some(child) => Err(error::element(view, child)),
+        None => Ok(view.text()),
+    }
+}
+
+fn blank(view: View<'_>, text: &str, empty: bool) -> Result<(), Error> {
+    if scalar::trim(text).is_empty() {
+        return Ok(());
+    }
+    Err(error::text(view, text, empty))
+}

@@ -1,0 +1,157 @@
+//! A payload that was held against its schema, and the catalogue of the schemas.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::name::{CORE, ENVELOPE, Name};
+use crate::schema::Schema;
+use crate::wire::{Code, Fault};
+use crate::xml::{Child, Element, View, Writer};
+
+/// Every schema that an organism knows, by name.
+#[derive(Clone, Default)]
+pub struct Catalog {
+    schemas: HashMap<Name, Cow<'static, Schema>>,
+    /// Names by their local part, for payloads that come without a namespace.
+    locals: HashMap<String, Vec<Name>>,
+}
+
+impl Catalog {
+    /// Adds a schema; the one there was of this name, where there was one that says otherwise.
+    pub fn add(&mut self, schema: Cow<'static, Schema>) -> Option<Name> {
+        if let Some(there) = self.schemas.get(&schema.name) {
+            return (!there.is_same(&schema)).then(|| schema.name.clone());
+        }
+        let names = self.locals.entry(schema.name.local().to_owned()).or_default();
+        names.push(schema.name.clone());
+        self.schemas.insert(schema.name.clone(), schema);
+        None
+    }
+
+    /// The schema of a name.
+    #[must_use]
+    pub fn get(&self, name: &Name) -> Option<&Schema> {
+        self.schemas.get(name).map(|it| &**it)
+    }
+
+    /// Every schema, by name.
+    #[must_use]
+    pub fn all(&self) -> Vec<&Schema> {
+        let mut all: Vec<&Schema> = self.schemas.values().map(|it| &**it).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// The names that a local name without a namespace may stand for.
+    #[must_use]
+    pub fn named(&self, local: &str) -> &[Name] {
+        self.locals.get(local).map_or(&[], Vec::as_slice)
+    }
+
+    /// Holds a payload against its schema; one that the catalogue doesn't have is let through,
+    /// for what may be said about it is that nobody takes it.
+    ///
+    /// # Errors
+    /// `P0007` with the path, and `P0007` for a payload without a namespace.
+    pub fn check(&self, element: Element) -> Result<Checked, Fault> {
+        let (namespace, local) = (element.namespace(), element.local());
+        if namespace.is_empty() {
+            let text = format!("<{local}> has no namespace");
+            return Err(Fault::new(Code::Invalid, text).at(element.place()));
+        }
+        let name = self.named(local).iter().find(|it| it.namespace() == namespace);
+        let name = name.cloned().unwrap_or_else(|| Name::new(namespace, local));
+        if let Some(schema) = self.get(&name) {
+            schema.check(element.view())?;
+        }
+        Ok(Checked { name, element })
+    }
+}
+
+/// A payload that is what its schema says.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    name: Name,
+    element: Element,
+}
+
+impl Checked {
+    /// A payload written by its own type, which can't write another.
+    #[must_use]
+    pub(crate) fn typed(name: Name, element: Element) -> Checked {
+        Checked { name, element }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn element(&self) -> &Element {
+        &self.element
+    }
+
+    /// Whether only the pump and the house staff may send it.
+    #[must_use]
+    pub fn is_reserved(&self, catalog: &Catalog) -> bool {
+        let known = catalog.get(&self.name).is_some_and(|it| it.reserved);
+        known || self.name.namespace() == ENVELOPE
+    }
+}
+
+/// The local names without a namespace that mean the core's own.
+const PROTOCOL: &[&str] = &["accepted", "authenticate", "authenticated", "done", "huh"];
+
+/// The namespace that an element without one is meant to have.
+///
+/// # Errors
+/// `P0011` where several permitted names share its local name, or none has it.
+pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
+    if PROTOCOL.contains(&element.local()) {
+        return Ok(CORE.to_owned());
+    }
+    match names {
+        [one] => Ok(one.namespace().to_owned()),
+        _ => Err(Fault::undeliverable()),
+    }
+}
+
+/// The same element with every name that has no namespace put into this one.
+///
+/// # Errors
+/// Where the result would cross a limit.
+pub fn adopt(element: &Element, namespace: &str, mut to: Writer) -> Result<Element, Fault> {
+    enum Next<'a> {
+        Open(View<'a>),
+        Text(&'a str),
+        Close,
+    }
+    let mut next = vec![Next::Open(element.view())];
+    while let Some(it) = next.pop() {
+        match it {
+            Next::Open(it) if !it.namespace().is_empty() => to.element(it),
+            Next::Open(it) => {
+                to.start(namespace, it.local());
+                for attribute in it.attributes() {
+                    if !attribute.namespace.is_empty() {
+                        let text = "attributes with a namespace need an element with one";
+                        return Err(Fault::new(Code::Invalid, text).at(it.place()));
+                    }
+                    to.attribute(attribute.local, attribute.value);
+                }
+                next.push(Next::Close);
+                let children: Vec<_> = it.children().collect();
+                next.extend(children.into_iter().rev().map(|it| match it {
+                    Child::Element(it) => Next::Open(it),
+                    Child::Text(it) => Next::Text(it),
+                }));
+            }
+            Next::Text(it) => to.text(it),
+            Next::Close => to.end(),
+        }
+    }
+    Ok(to.finish()?)
+}

@@ -1,0 +1,119 @@
+//! The reserved payloads of the spine: what the pump says to whoever sends to it.
+
+use crate::wire::{Fault, Payload};
+
+/// A message was taken: it is in the log, under this thread and number.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Accepted {
+    /// The thread it is in.
+    #[payload(attribute)]
+    pub thread: String,
+    /// Its place there.
+    #[payload(attribute)]
+    pub seq: u64,
+    /// The sender's own id, where it gave one.
+    #[payload(attribute)]
+    pub id: Option<String>,
+}
+
+/// Something is wrong with what was sent, or went wrong on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Huh {
+    /// The number of the fault, such as `P0007`; each has a page in `docs/faults/`.
+    #[payload(attribute)]
+    pub code: String,
+    /// The line in what was sent, from 1.
+    #[payload(attribute)]
+    pub line: Option<u32>,
+    /// The column in that line, in characters from 1.
+    #[payload(attribute)]
+    pub column: Option<u32>,
+    /// The path to what is wrong in the payload.
+    #[payload(attribute)]
+    pub path: Option<String>,
+    /// Whether the same message may succeed when it is sent again.
+    #[payload(attribute)]
+    pub retry: bool,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl From<&Fault> for Huh {
+    fn from(fault: &Fault) -> Huh {
+        Huh {
+            code: fault.code.to_string(),
+            line: fault.line,
+            column: fault.column,
+            path: fault.path.as_deref().map(writable),
+            retry: fault.code.retry(),
+            message: writable(&fault.message),
+            advice: fault.code.advice().to_owned(),
+        }
+    }
+}
+
+/// What XML may hold of a text that may quote anything.
+fn writable(text: &str) -> String {
+    let fits = |it: &char| matches!(it, '\t' | '\n' | ' '..='\u{FFFD}' | '\u{10000}'..);
+    text.chars().map(|it| if fits(&it) { it } else { '\u{FFFD}' }).collect()
+}
+
+/// A message names a thread that doesn't exist, or that is another's.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct SystemThreadError {
+    /// The thread as it was named.
+    #[payload(attribute)]
+    pub unknown_id: String,
+    /// Always `unknown_thread`.
+    #[payload(attribute)]
+    pub code: String,
+    /// What to do.
+    #[payload(attribute)]
+    pub message: String,
+}
+
+impl SystemThreadError {
+    /// The error for a thread that was named so.
+    #[must_use]
+    pub(crate) fn of(unknown: &str) -> SystemThreadError {
+        SystemThreadError {
+            unknown_id: writable(unknown),
+            code: "unknown_thread".into(),
+            message: "Unknown thread; emit <spawn-thread/> to create.".into(),
+        }
+    }
+}
+
+/// All that a message caused is done, and nobody had anything to answer.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Done {}
+
+/// Says who is sending, by a token. The first element on a connection, if any.
+#[derive(Clone, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct Authenticate {
+    /// The token as the operator listed it.
+    #[payload(attribute)]
+    pub token: String,
+}
+
+impl std::fmt::Debug for Authenticate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authenticate { token: (hidden) }")
+    }
+}
+
+/// The token is known: from here on the connection sends as this identity.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Authenticated {
+    /// Who the connection sends as.
+    #[payload(attribute)]
+    pub identity: String,
+}

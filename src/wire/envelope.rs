@@ -1,0 +1,208 @@
+//! The `<message>` around a payload: read from a sender, written to a receiver.
+
+use bytes::Bytes;
+
+use crate::id::EntryId;
+use crate::limits::Limits;
+use crate::name::{CORE, ENVELOPE};
+use crate::wire::{Code, Fault};
+use crate::xml::{Child, Element, View, escape_attribute, escape_text};
+
+/// What a sender sent: a payload, and what it said about it.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    /// Who it says it is; the pump knows better and compares.
+    pub from: Option<String>,
+    /// The listener it names.
+    pub to: Option<String>,
+    /// The thread it names; none opens a session.
+    pub thread: Option<String>,
+    /// Its own id for the message.
+    pub id: Option<String>,
+    /// What else stood in `<meta>`, canonical, one element after another.
+    pub meta: Option<Bytes>,
+    /// The payload.
+    pub payload: Element,
+}
+
+impl Envelope {
+    /// Opens a `<message>`; any other element is a bare payload, which opens a session.
+    ///
+    /// # Errors
+    /// `P0008` where it is not an envelope, `P0010` where its `<meta>` holds the pump's own words.
+    pub fn open(document: &Element, limits: &Limits) -> Result<Envelope, Fault> {
+        if !document.is(ENVELOPE, "message") {
+            return Ok(Envelope::bare(document.clone()));
+        }
+        if let Some(attribute) = document.attributes().next() {
+            let text = format!("<message> has no attribute {}", attribute.local);
+            return Err(wrong(document.view(), &text));
+        }
+        let mut parts = elements(document.view())?.into_iter();
+        let meta = parts.next().filter(|it| it.is(ENVELOPE, "meta"));
+        let meta = meta.ok_or_else(|| wrong(document.view(), "<meta> comes first in <message>"))?;
+        let payload = parts.next().ok_or_else(|| {
+            wrong(document.view(), "<message> holds no payload after its <meta>")
+        })?;
+        if let Some(second) = parts.next() {
+            return Err(wrong(second, "<message> holds more than one payload"));
+        }
+        if payload.is(ENVELOPE, "message") {
+            return Err(wrong(payload, "a <message> is no payload"));
+        }
+        let mut envelope = Envelope::bare(payload.to_element());
+        envelope.read_meta(meta, limits)?;
+        Ok(envelope)
+    }
+
+    fn bare(payload: Element) -> Envelope {
+        Envelope { from: None, to: None, thread: None, id: None, meta: None, payload }
+    }
+
+    fn read_meta(&mut self, meta: View<'_>, limits: &Limits) -> Result<(), Fault> {
+        let mut foreign = Vec::new();
+        for it in elements(meta)? {
+            if it.namespace() == CORE {
+                let text = format!("<{}> in <meta> is the pump's own", it.local());
+                return Err(Fault::new(Code::Reserved, text).at(it.place()));
+            }
+            if it.namespace() != ENVELOPE {
+                foreign.extend_from_slice(&it.to_element().canonical());
+                continue;
+            }
+            let slot = match it.local() {
+                "from" => &mut self.from,
+                "to" => &mut self.to,
+                "thread" => &mut self.thread,
+                "id" => &mut self.id,
+                other => {
+                    let text = format!("<meta> holds from, to, thread and id, but no <{other}>");
+                    return Err(wrong(it, &text));
+                }
+            };
+            let text = it.text().trim().to_owned();
+            if it.elements().next().is_some() || text.is_empty() {
+                return Err(wrong(it, &format!("<{}> holds a text", it.local())));
+            }
+            if slot.replace(text).is_some() {
+                return Err(wrong(it, &format!("<meta> holds <{}> twice", it.local())));
+            }
+        }
+        let id_max = limits.client_id_bytes_max;
+        if self.id.as_ref().is_some_and(|it| it.len() > id_max) {
+            let text = format!("<id> is longer than client_id_bytes_max, {id_max}");
+            return Err(Fault::new(Code::Limit, text).at(meta.place()));
+        }
+        self.meta = (!foreign.is_empty()).then(|| foreign.into());
+        Ok(())
+    }
+}
+
+/// The elements of one that holds nothing else but white space.
+fn elements(of: View<'_>) -> Result<Vec<View<'_>>, Fault> {
+    let mut found = Vec::new();
+    for child in of.children() {
+        match child {
+            Child::Element(it) => found.push(it),
+            Child::Text(it) if it.trim_matches([' ', '\t', '\r', '\n']).is_empty() => {}
+            Child::Text(_) => {
+                return Err(wrong(of, &format!("<{}> holds elements, no text", of.local())));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn wrong(at: View<'_>, text: &str) -> Fault {
+    Fault { path: Some(at.path()), ..Fault::new(Code::Envelope, text).at(at.place()) }
+}
+
+/// What the pump writes around a payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Outside<'a> {
+    /// Who it is from.
+    pub from: &'a str,
+    /// Who it is for.
+    pub to: Option<&'a str>,
+    /// The thread, where there is one.
+    pub thread: Option<&'a str>,
+    /// The entry that the log has of it, where it is in the log.
+    pub entry: Option<Facts<'a>>,
+    /// What the sender put into `<meta>` beside the envelope's own, canonical.
+    pub meta: Option<&'a [u8]>,
+}
+
+/// What the log knows of an entry, for the `<entry>` in its `<meta>`.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Its id.
+    pub id: &'a EntryId,
+    /// The entry that caused it.
+    pub cause: Option<&'a EntryId>,
+    /// Microseconds since the epoch.
+    pub at_us: u64,
+}
+
+/// Writes the `<message>` around the canonical bytes of a payload, without a line end.
+pub fn enclose(outside: &Outside<'_>, payload: &Element, out: &mut String) {
+    out.push_str("<message xmlns=\"");
+    out.push_str(ENVELOPE);
+    out.push_str("\"><meta>");
+    let named = [("from", Some(outside.from)), ("to", outside.to), ("thread", outside.thread)];
+    for (name, text) in named.into_iter().filter_map(|(name, it)| Some((name, it?))) {
+        out.push('<');
+        out.push_str(name);
+        out.push('>');
+        escape_text(text, out);
+        out.push_str("</");
+        out.push_str(name);
+        out.push('>');
+    }
+    if let Some(facts) = outside.entry {
+        write_facts(facts, out);
+    }
+    out.push_str(&String::from_utf8_lossy(outside.meta.unwrap_or_default()));
+    out.push_str("</meta>");
+    write_payload(payload, out);
+    out.push_str("</message>");
+}
+
+fn write_facts(facts: Facts<'_>, out: &mut String) {
+    out.push_str("<entry xmlns=\"");
+    out.push_str(CORE);
+    out.push('"');
+    let cause = facts.cause.map(ToString::to_string);
+    let (id, time) = (facts.id.to_string(), iso_time(facts.at_us));
+    for (name, text) in [("cause", cause), ("id", Some(id)), ("time", Some(time))] {
+        let Some(text) = text else { continue };
+        out.push(' ');
+        out.push_str(name);
+        out.push_str("=\"");
+        escape_attribute(&text, out);
+        out.push('"');
+    }
+    out.push_str("></entry>");
+}
+
+/// Canonical bytes say nothing of a default namespace that they don't use, so within `<message>`
+/// a payload with a prefix has to undo the envelope's first: its children may have no namespace.
+fn write_payload(payload: &Element, out: &mut String) {
+    let bytes = payload.canonical();
+    let text = String::from_utf8_lossy(&bytes);
+    let name = 1 + payload.prefix().len() + 1 + payload.local().len();
+    match text.split_at_checked(name).filter(|_| !payload.prefix().is_empty()) {
+        Some((name, rest)) => {
+            out.push_str(name);
+            out.push_str(" xmlns=\"\"");
+            out.push_str(rest);
+        }
+        None => out.push_str(&text),
+    }
+}
+
+/// `2026-11-21T22:15:36.123456Z`, from microseconds since the epoch.
+#[must_use]
+pub fn iso_time(at_us: u64) -> String {
+    let at = i64::try_from(at_us).ok().and_then(|it| jiff::Timestamp::from_microsecond(it).ok());
+    at.unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}

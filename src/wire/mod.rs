@@ -1,0 +1,15 @@
+//! What crosses a border: envelopes, payloads, faults. Knows neither listeners nor threads.
+
+pub mod checked;
+pub mod core;
+#[doc(hidden)]
+pub mod derive;
+pub mod envelope;
+pub mod fault;
+pub mod payload;
+pub mod value;
+
+pub use checked::{Catalog, Checked};
+pub use envelope::{Envelope, Facts, Outside, enclose, iso_time};
+pub use fault::{Code, Fault};
+pub use payload::{Live, Payload};

@@ -1,0 +1,82 @@
+//! What a message says: one element that a type describes, writes and reads.
+
+pub use pumphouse_macros::Payload;
+
+use super::Fault;
+use crate::limits::XmlLimits;
+use crate::name::Name;
+use crate::schema::{self, Schema};
+use crate::xml::{Element, View, Writer};
+
+/// One message's content, as a type.
+///
+/// ```
+/// use pumphouse::Payload;
+///
+/// /// Adds two integers.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+/// struct Add {
+///     /// The first.
+///     a: i64,
+///     /// The second.
+///     b: i64,
+/// }
+///
+/// assert_eq!(Add::NAME.local(), "add");
+/// assert_eq!(Add::schema().doc(), "Adds two integers.");
+/// ```
+///
+/// Derive it. The type's doc comment is its specification; `ns` is its namespace.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a payload",
+    label = "not a payload",
+    note = "put `#[derive(Payload)]` and `#[payload(ns = \"…\")]` on the type, below a doc comment",
+    note = "a type without `ns` is a part: it stands in payloads and is none itself"
+)]
+pub trait Payload: Sized + Send + 'static {
+    /// The root element's name, by which messages are routed.
+    const NAME: Name;
+
+    /// What the payload is, for whoever cannot see the type. Made once.
+    fn schema() -> &'static Schema;
+
+    /// Writes the whole element.
+    fn write(&self, to: &mut Writer);
+
+    /// Checks and reads the element in one pass.
+    ///
+    /// # Errors
+    ///
+    /// The first place where the element isn't what the schema says: [`Schema::check`] answers
+    /// with the same error.
+    fn read(element: View<'_>) -> Result<Self, schema::Error>;
+
+    /// The payload as an element of its own.
+    ///
+    /// # Errors
+    ///
+    /// A text holds what XML cannot, such as NUL, or the payload is larger than one may be.
+    fn encode(&self) -> Result<Element, Fault> {
+        let mut to = Writer::new(XmlLimits::INSIDE);
+        self.write(&mut to);
+        Ok(to.finish()?)
+    }
+
+    /// The payload that an element is.
+    ///
+    /// # Errors
+    ///
+    /// The element isn't what the schema says.
+    fn decode(element: &Element) -> Result<Self, Fault> {
+        Ok(Self::read(element.view())?)
+    }
+}
+
+/// A payload that may go live: to those who follow now, never into the log.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not live",
+    label = "sent through the log only",
+    note = "say `#[payload(live)]` on the type"
+)]
+pub trait Live: Payload {}

@@ -1,0 +1,426 @@
+//! What a payload's fields may be: texts, parts, choices, and how many of them.
+//!
+//! [`Text`] is what an attribute can hold, [`Part`] what one element can, [`Item`] what stands in
+//! a sequence, [`Items`] how many of those. The derive implements the first three.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use crate::schema::walk::{At, Found};
+use crate::schema::{self, Error, Kind, Occurs};
+use crate::xml::{Element, Writer};
+
+/// One text: a number, a word, whatever an attribute can hold.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a text",
+    label = "neither a scalar nor an enum of plain words",
+    note = "an attribute or a text is a `String`, `bool`, `char`, a number, or a type that derives \
+            `Payload` and is an enum without data or a struct around one of these"
+)]
+pub trait Text: Sized + Send + 'static {
+    /// Which texts it may be.
+    fn scalar() -> schema::Scalar;
+    /// The value of a text, if it is one that [`Text::scalar`] accepts.
+    fn parse(text: Cow<'_, str>) -> Option<Self>;
+    /// Hands on the text of the value.
+    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R;
+}
+
+/// What one element holds between its tags, and in its attributes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be what an element holds",
+    label = "not a part of a payload",
+    note = "put `#[derive(Payload)]` on the type, below a doc comment"
+)]
+pub trait Part: Sized + Send + 'static {
+    /// What it is to a schema: a scalar or a shape.
+    fn kind() -> Kind;
+    /// Writes attributes and content into the element that is open.
+    fn write(&self, namespace: &str, to: &mut Writer);
+    /// Reads what the element holds.
+    ///
+    /// # Errors
+    ///
+    /// The first place where the element isn't what its shape says.
+    fn read(at: At<'_>) -> Result<Self, Error>;
+}
+
+/// What stands once in a sequence: an element by the field's name, or under names of its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of a payload",
+    label = "not a part of a payload",
+    note = "a field is a scalar, a type that derives `Payload`, an `Element`, or an `Option`, \
+            `Vec` or `Box` of one of these"
+)]
+pub trait Item: Sized + Send + 'static {
+    /// Under which names it stands.
+    const NAMES: Names;
+    /// What it is to a schema.
+    fn kind() -> Kind;
+    /// Writes the whole element; `local` is the field's name.
+    fn write(&self, namespace: &str, local: &str, to: &mut Writer);
+    /// Reads the whole element.
+    ///
+    /// # Errors
+    ///
+    /// The first place where the element isn't what its shape says.
+    fn read(at: At<'_>) -> Result<Self, Error>;
+}
+
+/// Under which names an [`Item`] stands.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Names {
+    /// The field's.
+    Field,
+    /// These, whatever the field is called.
+    Own(&'static [&'static str]),
+    /// Any that no field beside it has.
+    Any,
+}
+
+/// How many items a field is: one, perhaps one, any number.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of a payload",
+    label = "not a part of a payload",
+    note = "a field is a scalar, a type that derives `Payload`, an `Element`, or an `Option`, \
+            `Vec` or `Box` of one of these"
+)]
+pub trait Items: Sized {
+    /// One of them.
+    type Item: Item;
+    /// What was read so far.
+    type Slot: Default;
+    /// How many they are to a schema.
+    const OCCURS: Occurs;
+    /// Puts one more into the slot.
+    fn add(slot: &mut Self::Slot, item: Self::Item);
+    /// What the slot came to, if it is enough.
+    fn take(slot: Self::Slot) -> Option<Self>;
+    /// All of them, in their order.
+    fn items(&self) -> &[Self::Item];
+}
+
+/// What an attribute is: a text that must be there, or one that may.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an attribute",
+    label = "not a text",
+    note = "an attribute is a scalar, an enum of plain words, or an `Option` of one of these"
+)]
+pub trait Attribute: Sized {
+    /// Its text.
+    type Text: Text;
+    /// How often it is there to a schema: once or perhaps.
+    const OCCURS: Occurs;
+    /// What a text that was there, or none, comes to, if that is enough.
+    fn take(text: Option<Self::Text>) -> Option<Self>;
+    /// Its text, if it is there.
+    fn text(&self) -> Option<&Self::Text>;
+}
+
+impl<T: Item> Items for T {
+    type Item = T;
+    type Slot = Option<T>;
+    const OCCURS: Occurs = Occurs::One;
+
+    fn add(slot: &mut Option<T>, item: T) {
+        *slot = Some(item);
+    }
+
+    fn take(slot: Option<T>) -> Option<T> {
+        slot
+    }
+
+    fn items(&self) -> &[T] {
+        std::slice::from_ref(self)
+    }
+}
+
+impl<T: Item> Items for Option<T> {
+    type Item = T;
+    type Slot = Option<T>;
+    const OCCURS: Occurs = Occurs::Optional;
+
+    fn add(slot: &mut Option<T>, item: T) {
+        *slot = Some(item);
+    }
+
+    fn take(slot: Option<T>) -> Option<Option<T>> {
+        Some(slot)
+    }
+
+    fn items(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
+impl<T: Item> Items for Vec<T> {
+    type Item = T;
+    type Slot = Vec<T>;
+    const OCCURS: Occurs = Occurs::Many;
+
+    fn add(slot: &mut Vec<T>, item: T) {
+        slot.push(item);
+    }
+
+    fn take(slot: Vec<T>) -> Option<Vec<T>> {
+        Some(slot)
+    }
+
+    fn items(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T: Text> Attribute for T {
+    type Text = T;
+    const OCCURS: Occurs = Occurs::One;
+
+    fn take(text: Option<T>) -> Option<T> {
+        text
+    }
+
+    fn text(&self) -> Option<&T> {
+        Some(self)
+    }
+}
+
+impl<T: Text> Attribute for Option<T> {
+    type Text = T;
+    const OCCURS: Occurs = Occurs::Optional;
+
+    fn take(text: Option<T>) -> Option<Option<T>> {
+        Some(text)
+    }
+
+    fn text(&self) -> Option<&T> {
+        self.as_ref()
+    }
+}
+
+impl Item for Element {
+    const NAMES: Names = Names::Any;
+
+    fn kind() -> Kind {
+        Kind::Element
+    }
+
+    fn write(&self, _: &str, _: &str, to: &mut Writer) {
+        to.element(self.view());
+    }
+
+    fn read(at: At<'_>) -> Result<Element, Error> {
+        Ok(at.view.to_element())
+    }
+}
+
+impl<T: Item> Item for Box<T> {
+    const NAMES: Names = T::NAMES;
+
+    fn kind() -> Kind {
+        T::kind()
+    }
+
+    fn write(&self, namespace: &str, local: &str, to: &mut Writer) {
+        T::write(self, namespace, local, to);
+    }
+
+    fn read(at: At<'_>) -> Result<Box<T>, Error> {
+        T::read(at).map(Box::new)
+    }
+}
+
+impl<T: Part> Part for Box<T> {
+    fn kind() -> Kind {
+        T::kind()
+    }
+
+    fn write(&self, namespace: &str, to: &mut Writer) {
+        T::write(self, namespace, to);
+    }
+
+    fn read(at: At<'_>) -> Result<Box<T>, Error> {
+        T::read(at).map(Box::new)
+    }
+}
+
+/// Whatever is a text is also what an element holds, and an element by the field's name.
+macro_rules! texts {
+    ($($type:ty)*) => { $(
+        impl Part for $type {
+            fn kind() -> Kind {
+                Kind::Scalar(<$type>::scalar())
+            }
+
+            fn write(&self, _: &str, to: &mut Writer) {
+                self.with_text(|it| to.text(it));
+            }
+
+            fn read(at: At<'_>) -> Result<$type, Error> {
+                read_text(at)
+            }
+        }
+
+        impl Item for $type {
+            const NAMES: Names = Names::Field;
+
+            fn kind() -> Kind {
+                <$type as Part>::kind()
+            }
+
+            fn write(&self, namespace: &str, local: &str, to: &mut Writer) {
+                write_part(self, namespace, local, to);
+            }
+
+            fn read(at: At<'_>) -> Result<$type, Error> {
+                read_text(at)
+            }
+        }
+    )* };
+}
+
+texts! { String bool char i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 }
+
+impl Text for String {
+    fn scalar() -> schema::Scalar {
+        schema::Scalar::String
+    }
+
+    fn parse(text: Cow<'_, str>) -> Option<String> {
+        Some(text.into_owned())
+    }
+
+    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
+        then(self)
+    }
+}
+
+impl Text for bool {
+    fn scalar() -> schema::Scalar {
+        schema::Scalar::Boolean
+    }
+
+    fn parse(text: Cow<'_, str>) -> Option<bool> {
+        schema::boolean(&text)
+    }
+
+    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
+        then(if *self { "true" } else { "false" })
+    }
+}
+
+impl Text for char {
+    fn scalar() -> schema::Scalar {
+        schema::Scalar::Character
+    }
+
+    fn parse(text: Cow<'_, str>) -> Option<char> {
+        schema::character(&text)
+    }
+
+    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
+        then(self.encode_utf8(&mut [0; 4]))
+    }
+}
+
+macro_rules! integers {
+    ($($type:ident $scalar:ident)*) => { $(
+        impl Text for $type {
+            fn scalar() -> schema::Scalar {
+                schema::Scalar::$scalar
+            }
+
+            fn parse(text: Cow<'_, str>) -> Option<$type> {
+                schema::integer(&text)
+            }
+
+            fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
+                then(Digits::of(format_args!("{self}")).as_str())
+            }
+        }
+    )* };
+}
+
+integers! { i8 I8 i16 I16 i32 I32 i64 I64 i128 I128 u8 U8 u16 U16 u32 U32 u64 U64 u128 U128 }
+
+macro_rules! floats {
+    ($($type:ident $scalar:ident $parse:ident)*) => { $(
+        impl Text for $type {
+            fn scalar() -> schema::Scalar {
+                schema::Scalar::$scalar
+            }
+
+            fn parse(text: Cow<'_, str>) -> Option<$type> {
+                schema::$parse(&text)
+            }
+
+            fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
+                let size = self.abs();
+                if self.is_nan() {
+                    then("NaN")
+                } else if self.is_infinite() {
+                    then(if *self > 0.0 { "INF" } else { "-INF" })
+                } else if size == 0.0 || (1e-5..1e16).contains(&size) {
+                    then(Digits::of(format_args!("{self}")).as_str())
+                } else {
+                    then(Digits::of(format_args!("{self:e}")).as_str())
+                }
+            }
+        }
+    )* };
+}
+
+floats! { f32 F32 float f64 F64 double }
+
+/// A number's text: the longest is an `i128`'s, of forty characters.
+struct Digits {
+    bytes: [u8; 48],
+    used: usize,
+}
+
+impl Digits {
+    fn of(number: fmt::Arguments<'_>) -> Digits {
+        let mut digits = Digits { bytes: [0; 48], used: 0 };
+        let written = digits.write_fmt(number);
+        debug_assert!(written.is_ok(), "a number has forty characters at the most");
+        digits
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.used]).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for Digits {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.get_mut(self.used..self.used + text.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.used += text.len();
+        Ok(())
+    }
+}
+
+/// Reads an element that holds one text.
+///
+/// # Errors
+///
+/// It holds more, or another text than it should.
+pub fn read_text<T: Text>(at: At<'_>) -> Result<T, Error> {
+    T::parse(at.text()?).ok_or_else(|| at.mismatch(&T::scalar()))
+}
+
+/// Reads a text wherever it stands.
+///
+/// # Errors
+///
+/// There is more than a text, or another one.
+pub fn read_found<T: Text>(found: &Found<'_>) -> Result<T, Error> {
+    T::parse(found.text()?).ok_or_else(|| found.mismatch(&T::scalar()))
+}
+
+/// Writes an element by this name around a part.
+pub fn write_part(part: &impl Part, namespace: &str, local: &str, to: &mut Writer) {
+    to.start(namespace, local);
+    part.write(namespace, to);
+    to.end();
+}
