@@ -1,0 +1,353 @@
+//! What comes of what a handler emits: replies, messages to others, refusals, faults. And what
+//! becomes of deliveries that a stop left behind.
+
+use std::sync::Arc;
+
+use crate::engine::deliver::Sending;
+use crate::engine::inlet::News;
+use crate::engine::route::Receiver;
+use crate::engine::thread::{Running, Thread, Waiting};
+use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
+use crate::id::EntryId;
+use crate::listener::{EmitCore, Entry, Grant, Target};
+use crate::log::{Flags, Mark};
+use crate::wire::core::{Done, Huh, SystemThreadError};
+use crate::wire::{Checked, Code, Fault, Payload};
+
+/// The handling that something comes of: which message, which listener, under which push.
+pub(crate) struct Part {
+    message: Entry,
+    listener: usize,
+    root: u64,
+    emitted: usize,
+}
+
+impl Part {
+    pub(crate) fn of(running: &Running, listener: usize) -> Part {
+        Part {
+            message: running.entry.clone(),
+            listener,
+            root: running.root,
+            emitted: running.emitted,
+        }
+    }
+
+    /// Whether the pump itself sent the message: nobody answers it, or the two would never stop.
+    fn is_from_core(&self) -> bool {
+        self.message.from() == CORE_NAME
+    }
+}
+
+impl Thread {
+    /// Sends what a handler emitted, up to what one message may cause.
+    pub(crate) fn emit_all(
+        &mut self,
+        part: &Part,
+        ready: Vec<Ready>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let max = world.limits.emissions_max;
+        let room = (max + ready.len()).saturating_sub(part.emitted);
+        let over = ready.len() > room;
+        for it in ready.into_iter().take(room) {
+            self.emit(part, it, world, out);
+        }
+        if over {
+            let text = format!("more than emissions_max, {max}, came of one message");
+            self.complain(part, &Fault::new(Code::TooManyEmissions, text), world, out);
+        }
+    }
+
+    fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
+        let checked = match ready.what {
+            Ok(checked) => checked,
+            Err(fault) => return self.complain(part, &fault, world, out),
+        };
+        let registered = &world.routes.listeners[part.listener];
+        let answers = ready.target.answered(&part.message).is_some();
+        let reserved = checked.is_reserved(&world.routes.catalog);
+        if reserved && !registered.grants.contains(EmitCore::GRANT) {
+            let text = format!("{} may be emitted by the pump only", checked.name());
+            let fault = Fault::new(Code::Reserved, text);
+            self.refuse(part, checked, None, &fault, world, out);
+            if answers {
+                let text = format!("the answer of {} was refused", registered.name);
+                self.complain(part, &Fault::new(Code::InvalidReturn, text), world, out);
+            }
+            return;
+        }
+        match ready.target {
+            Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
+            Target::Entry(it) if it.thread() == &self.id => {
+                self.reply(part, &it, checked, world, out);
+            }
+            Target::Entry(_) => {
+                self.refuse(part, checked, None, &Fault::undeliverable(), world, out);
+            }
+            Target::Oneself => {
+                let receiver = world.routes.route(part.listener, checked.name());
+                let to = registered.name.clone();
+                self.forward(part, checked, to, receiver, world, out);
+            }
+            Target::Listener(to) => {
+                let found = world.routes.address(Some(registered), &to, checked.name());
+                self.forward(part, checked, to.into(), found.ok(), world, out);
+            }
+        }
+    }
+
+    /// A message to a listener, if it takes it.
+    fn forward(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        to: Arc<str>,
+        receiver: Option<Receiver>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(receiver) = receiver else {
+            return self.refuse(part, checked, Some(to), &Fault::undeliverable(), world, out);
+        };
+        let sending = self.sending(part, checked, Some(to), world);
+        let sending = Sending { receivers: &[receiver], ..sending };
+        self.append(sending, world, out);
+        self.start_all_of(&[receiver], world, out);
+    }
+
+    /// An answer to whoever sent `answered`.
+    fn reply(
+        &mut self,
+        part: &Part,
+        answered: &Entry,
+        checked: Checked,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let from = &world.routes.listeners[part.listener].name;
+        let sending = self.sending(part, checked, Some(answered.sender().clone()), world);
+        let sending = Sending { from, reply_to: Some(answered.id().clone()), ..sending };
+        self.answer(answered, sending, world, out);
+    }
+
+    /// Sends an answer to the sender of `answered`: an identity, a listener, or nobody.
+    fn answer(
+        &mut self,
+        answered: &Entry,
+        sending: Sending<'_>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if answered.is_from_identity() {
+            self.tell(answered.sender(), answered.seq(), sending, world, out);
+            return;
+        }
+        let name = sending.checked.name();
+        let found = world.routes.find(answered.from());
+        let receiver = found.and_then(|it| world.routes.reply(it, name));
+        if answered.from() == CORE_NAME {
+            let sending = Sending { flags: sending.flags.with(Flags::REFUSED), ..sending };
+            self.append(sending, world, out);
+            return;
+        }
+        let receivers: Vec<Receiver> = receiver.into_iter().collect();
+        self.append(Sending { receivers: &receivers, ..sending }, world, out);
+        self.start_all_of(&receivers, world, out);
+    }
+
+    /// Sends something to an identity: to the connection that pushed, if it is still there.
+    fn tell(
+        &mut self,
+        identity: &Arc<str>,
+        pushed: u64,
+        sending: Sending<'_>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let flags = sending.flags.with(Flags::TO_IDENTITY);
+        let entry = self.append(Sending { flags, ..sending }, world, out);
+        if let Some(origin) = self.origins.get_mut(&pushed) {
+            origin.answered = true;
+        }
+        if let Some((inlet, push)) = self.inlet(identity, Some(pushed)) {
+            out.effects.push(Effect::Tell(inlet, push, News::Reply(entry)));
+        }
+    }
+
+    /// Tells the sender of the message what went wrong with it.
+    pub(crate) fn complain(
+        &mut self,
+        part: &Part,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if part.is_from_core() {
+            tracing::warn!(message = %part.message.id(), %fault, "nobody to tell of a fault");
+            return;
+        }
+        let Some(checked) = said(fault) else { return };
+        let to = part.message.sender().clone();
+        let sending = self.sending(part, checked, Some(to), world);
+        let reply_to = Some(part.message.id().clone());
+        let sending = Sending { from: world.core, reply_to, ..sending };
+        self.answer(&part.message, sending, world, out);
+    }
+
+    /// Records what a listener tried to send, and tells it why nobody got it.
+    fn refuse(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let sending = self.sending(part, checked, to, world);
+        let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+        let Some(huh) = said(fault) else { return };
+        let receiver = world.routes.reply(part.listener, huh.name());
+        let receivers: Vec<_> = receiver.into_iter().filter(|_| !part.is_from_core()).collect();
+        let to = world.routes.listeners[part.listener].name.clone();
+        let sending = self.sending(part, huh, Some(to), world);
+        let reply_to = Some(refused.id().clone());
+        let sending = Sending { from: world.core, reply_to, receivers: &receivers, ..sending };
+        self.append(sending, world, out);
+        self.start_all_of(&receivers, world, out);
+    }
+
+    /// A message of the listener that is at work, caused by the message at hand.
+    fn sending<'a>(
+        &self,
+        part: &Part,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        world: &World<'a>,
+    ) -> Sending<'a> {
+        Sending {
+            from: world.routes.listeners.get(part.listener).map_or(world.core, |it| &it.name),
+            to,
+            checked,
+            cause: Some(part.message.id().clone()),
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root: part.root,
+        }
+    }
+
+    /// Tells an identity that all its push caused is done, and that nobody had an answer.
+    pub(crate) fn done(
+        &mut self,
+        identity: &Arc<str>,
+        pushed: u64,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Ok(element) = Done {}.encode() else { return };
+        let id: EntryId = self.entry(pushed);
+        let sending = Sending {
+            from: world.core,
+            to: Some(identity.clone()),
+            checked: Checked::typed(Done::NAME, element),
+            cause: Some(id.clone()),
+            reply_to: Some(id),
+            flags: Flags::NONE,
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root: pushed,
+        };
+        self.tell(identity, pushed, sending, world, out);
+    }
+
+    /// Takes up what a stop left behind: what had not started runs, what may run again does, and
+    /// of the rest the sender is told that nobody knows.
+    pub(crate) fn recover(&mut self, left: Vec<Left>, world: &World<'_>, out: &mut Step) {
+        for Left { open, sent } in left {
+            let entry = Entry::kept(&open.entry);
+            let mut closed = open.consumed.len();
+            for (name, receiver) in left_to(&entry, world) {
+                if open.consumed.contains(&name) {
+                    continue;
+                }
+                closed += 1;
+                let started = open.started.iter().find(|(it, _)| *it == name);
+                let attempt = started.map_or(0, |(_, attempt)| *attempt);
+                match receiver {
+                    Some(it) if attempt == 0 => self.wait(it, Waiting::new(it, entry.clone(), 0)),
+                    Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
+                        let sent = sent.iter().filter(|it| it.from() == &*name).cloned().collect();
+                        let again = Waiting::new(it, entry.clone(), 0);
+                        self.wait(it, Waiting { attempt: attempt + 1, sent, ..again });
+                    }
+                    _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
+                }
+            }
+            // Listeners that shared the name then and are gone now have nobody to speak for them.
+            for gone in closed..open.entry.receivers as usize {
+                let name = format!("gone-{gone}").into();
+                self.give_up(&entry, &name, 0, false, world, out);
+            }
+        }
+        self.start_all(world, out);
+    }
+
+    fn give_up(
+        &mut self,
+        entry: &Entry,
+        listener: &Arc<str>,
+        attempt: u32,
+        known: bool,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let fault = if known {
+            let text = format!("the pump stopped while {listener} was at it");
+            Fault::new(Code::OutcomeUnknown, text)
+        } else {
+            Fault::new(Code::ListenerGone, "a listener that had the message is no longer there")
+        };
+        let part = Part { message: entry.clone(), listener: 0, root: 0, emitted: 0 };
+        self.complain(&part, &fault, world, out);
+        out.batch.marks.push(Mark::Consumed {
+            entry: entry.id().clone(),
+            listener: listener.clone(),
+            attempt,
+        });
+    }
+}
+
+/// A fault as the payload that tells of it.
+pub(crate) fn said(fault: &Fault) -> Option<Checked> {
+    let (name, element) = match &fault.unknown_thread {
+        Some(id) => (SystemThreadError::NAME, SystemThreadError::of(id).encode()),
+        None => (Huh::NAME, Huh::from(fault).encode()),
+    };
+    match element {
+        Ok(element) => Some(Checked::typed(name, element)),
+        Err(error) => {
+            tracing::error!(%fault, %error, "a fault can't be written");
+            None
+        }
+    }
+}
+
+/// The listeners that an entry was for, as far as they are there now.
+fn left_to(entry: &Entry, world: &World<'_>) -> Vec<(Arc<str>, Option<Receiver>)> {
+    let routes = world.routes;
+    if let Some(to) = entry.to() {
+        let found = routes.find(to).and_then(|it| match entry.reply_to() {
+            Some(_) => routes.reply(it, entry.name()),
+            None => routes.route(it, entry.name()),
+        });
+        return vec![(to.into(), found)];
+    }
+    let owners = routes.push(None, entry.name()).unwrap_or_default();
+    let named = |it: Receiver| (routes.listeners[it.listener].name.clone(), Some(it));
+    owners.into_iter().map(named).collect()
+}

@@ -1,0 +1,411 @@
+//! Builds a pump: plugins in, every complaint at once or a plan out.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use dashmap::DashMap;
+use tokio::sync::watch;
+
+use crate::engine::Pump;
+use crate::engine::follow::Followers;
+use crate::engine::gate::Gate;
+use crate::engine::port::{Port, Tokio};
+use crate::engine::recover::recover;
+use crate::engine::route::{Registered, Routes};
+use crate::engine::shared::{Inbox, Shared};
+use crate::engine::tree::CORE_NAME;
+use crate::engine::worker::Worker;
+use crate::limits::Limits;
+use crate::listener::{Boxed, EmitCore, Grant, Listener, Need, Spec, Way};
+use crate::log::{Log, MemoryLog, SqliteLog};
+use crate::name::Name;
+use crate::schema::Schema;
+use crate::wire::core::{
+    Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError,
+};
+use crate::wire::{Catalog, Code, Payload};
+
+/// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no plugin",
+    note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
+)]
+pub trait Plugin {
+    /// Adds itself.
+    fn install(self, builder: &mut Builder);
+}
+
+/// A way in: serves until it is dropped.
+pub trait Door: Send {
+    /// Serves.
+    fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()>;
+}
+
+/// Collects plugins; only [`build`](Builder::build) judges, so their order doesn't matter.
+#[derive(Default)]
+pub struct Builder {
+    specs: Vec<Spec>,
+    logs: Vec<Arc<dyn Log>>,
+    doors: Vec<Box<dyn Door>>,
+    limits: Limits,
+    workers: Option<usize>,
+}
+
+/// The most workers a pump has: each is a bit of a listener's gate.
+const WORKERS_MAX: usize = 64;
+
+impl Builder {
+    /// Adds a plugin.
+    #[must_use]
+    pub fn with(mut self, plugin: impl Plugin) -> Builder {
+        plugin.install(&mut self);
+        self
+    }
+
+    /// Uses these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Builder {
+        self.limits = limits;
+        self
+    }
+
+    /// Uses this many workers; as many as there are processors unless said.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Builder {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Adds a listener.
+    pub fn listener<S>(&mut self, listener: Listener<S>) {
+        self.specs.push(listener.spec);
+    }
+
+    /// Keeps entries in this log; in memory unless said.
+    pub fn log(&mut self, log: Arc<dyn Log>) {
+        self.logs.push(log);
+    }
+
+    /// Opens this door when the pump starts.
+    pub fn door(&mut self, door: impl Door + 'static) {
+        self.doors.push(Box::new(door));
+    }
+
+    /// Judges. It runs nothing.
+    ///
+    /// # Errors
+    /// Every complaint at once.
+    pub fn build(self) -> Result<Plan, Complaints> {
+        let (catalog, mut complaints) = catalog(&self.specs);
+        complaints.extend(names(&self.specs));
+        complaints.extend(self.specs.iter().flat_map(unmet));
+        complaints.extend(owners(&self.specs));
+        if self.logs.len() > 1 {
+            complaints.push("more than one log was given".to_owned());
+        }
+        if self.workers.is_some_and(|it| it == 0 || it > WORKERS_MAX) {
+            complaints.push(format!("workers must be from 1 to {WORKERS_MAX}"));
+        }
+        if !complaints.is_empty() {
+            return Err(Complaints(complaints));
+        }
+        let there = || std::thread::available_parallelism().map_or(1, usize::from);
+        let default_us = u64::try_from(self.limits.handler_time_max.as_micros());
+        let default_us = default_us.unwrap_or(u64::MAX);
+        let registered = self.specs.into_iter().map(|spec| {
+            let own = spec.timeout.map(|it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX));
+            Registered::new(spec, own.unwrap_or(default_us))
+        });
+        Ok(Plan {
+            routes: Routes::new(registered.collect(), catalog),
+            log: self.logs.into_iter().next().unwrap_or_else(|| Arc::new(MemoryLog::new())),
+            doors: self.doors,
+            limits: self.limits,
+            workers: self.workers.unwrap_or_else(there).min(WORKERS_MAX),
+        })
+    }
+}
+
+/// The schemas of all that is taken, emitted or the pump's own; two of one name must be equal.
+fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
+    let mut catalog = Catalog::default();
+    let own = [
+        Accepted::schema(),
+        Authenticate::schema(),
+        Authenticated::schema(),
+        Done::schema(),
+        Huh::schema(),
+        SystemThreadError::schema(),
+    ];
+    for schema in own {
+        catalog.add(Cow::Borrowed(schema));
+    }
+    let mut complaints = Vec::new();
+    for spec in specs {
+        let schemas = spec.needs.iter().filter_map(|it| match it {
+            Need::Accept(it) | Need::Emit(it) => Some(it),
+            _ => None,
+        });
+        for schema in schemas {
+            if let Some(name) = catalog.add(schema.clone()) {
+                complaints.push(format!("{}: {name} has another schema elsewhere", spec.name));
+            }
+        }
+    }
+    (catalog, complaints)
+}
+
+/// Names that are missing, taken or unfit.
+fn names(specs: &[Spec]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for spec in specs {
+        let name = spec.name.as_str();
+        let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+        if name.is_empty() || !name.chars().all(fits) {
+            let text = "a listener's name is letters, digits, '-', '_' and '.'";
+            complaints.push(format!("{name:?}: {text}"));
+        }
+        if name == CORE_NAME {
+            complaints.push("core: the pump itself has this name".to_owned());
+        }
+        *seen.entry(name).or_default() += 1;
+    }
+    let twice = seen.into_iter().filter(|(_, times)| *times > 1);
+    complaints.extend(twice.map(|(name, times)| format!("{name}: {times} listeners of this name")));
+    complaints
+}
+
+/// What a listener's signatures ask for and it wasn't given.
+fn unmet(spec: &Spec) -> Vec<String> {
+    let core = spec.grants.contains(EmitCore::GRANT);
+    let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
+    let mut wrong: Vec<String> = Vec::new();
+    if spec.text.as_ref().is_some_and(String::is_empty) {
+        wrong.push("its description is empty".to_owned());
+    }
+    if spec.handlers.is_empty() {
+        wrong.push("it has no handler: call .on".to_owned());
+    }
+    if spec.traits.inline && spec.traits.blocking {
+        wrong.push("it can't be both inline and blocking".to_owned());
+    }
+    for need in &spec.needs {
+        let text = match need {
+            Need::Accept(it) if no_doc(it) => format!("no description of {}", it.name),
+            Need::Emit(it) if it.reserved && !core => {
+                format!("it may emit {}, but has no grant {}", it.name, EmitCore::GRANT)
+            }
+            Need::Fold(it) if !spec.folds.contains_key(&it.0) => {
+                format!("it takes Fold<{0}>, but has no .fold::<{0}>()", it.0.1)
+            }
+            Need::Grant(it) if !spec.grants.contains(*it) => format!("it has no grant {it}"),
+            Need::Queue if !spec.traits.serial => {
+                "it takes a Queue, but is not serial".to_owned()
+            }
+            _ => continue,
+        };
+        if !wrong.contains(&text) {
+            wrong.push(text);
+        }
+    }
+    wrong.into_iter().map(|it| format!("{}: {it}", spec.name)).collect()
+}
+
+/// Names with more than one owner, where not all are shared, and handlers that shadow others.
+fn owners(specs: &[Spec]) -> Vec<String> {
+    let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
+    let mut complaints = Vec::new();
+    for spec in specs {
+        let mut ways: BTreeMap<&Way, usize> = BTreeMap::new();
+        for (way, _) in &spec.handlers {
+            *ways.entry(way).or_default() += 1;
+            if let Way::Route(name) = way {
+                owners.entry(name).or_default().push(spec);
+            }
+        }
+        for (way, times) in ways.into_iter().filter(|(_, times)| *times > 1) {
+            let what = match way {
+                Way::Route(name) => format!("{name}"),
+                Way::Reply(name) => format!("the reply {name}"),
+                Way::AnyReply => "any reply".to_owned(),
+            };
+            complaints.push(format!("{}: {times} handlers of {what}", spec.name));
+        }
+    }
+    for (name, mut owners) in owners {
+        owners.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        if owners.len() > 1 && !owners.iter().all(|it| it.traits.shared) {
+            let names: Vec<&str> = owners.iter().map(|it| it.name.as_str()).collect();
+            let names = names.join(" and ");
+            complaints.push(format!("{name} is owned by {names}, and not all are .shared()"));
+        }
+    }
+    complaints
+}
+
+/// All that is wrong with what was to be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaints(Vec<String>);
+
+impl Complaints {
+    /// Each of them.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Complaints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Complaints {}
+
+/// Found sound. It runs over any port.
+pub struct Plan {
+    routes: Routes,
+    log: Arc<dyn Log>,
+    doors: Vec<Box<dyn Door>>,
+    limits: Limits,
+    workers: usize,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.listeners()).finish()
+    }
+}
+
+/// A listener of a plan, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub text: Option<String>,
+    /// The names it owns.
+    pub takes: Vec<Name>,
+    /// What it was granted.
+    pub grants: Vec<String>,
+}
+
+impl Plan {
+    /// Every listener: what it takes and what it was granted.
+    #[must_use]
+    pub fn listeners(&self) -> Vec<Described> {
+        let described = self.routes.listeners.iter().map(|it| Described {
+            name: it.name.to_string(),
+            text: it.text.clone(),
+            takes: it.routes().into_iter().cloned().collect(),
+            grants: it.grants.iter().cloned().collect(),
+        });
+        described.collect()
+    }
+
+    /// Every schema it knows, by name.
+    #[must_use]
+    pub fn schemas(&self) -> Vec<&Schema> {
+        self.routes.catalog.all()
+    }
+
+    /// Starts it on the tokio runtime of the caller.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn start(self) -> Pump {
+        self.start_on(&Tokio::current())
+    }
+
+    /// Starts it over a port.
+    #[must_use]
+    pub fn start_on(self, port: &impl Port) -> Pump {
+        let gates = self.routes.listeners.iter().map(|_| Gate::new(self.limits.handlers_max));
+        let (sleeper, clock, chance) = (port.clone(), port.clone(), port.clone());
+        let codes = Code::ALL.iter().map(|it| *it as usize).max().unwrap_or(0) + 1;
+        let shared = Arc::new(Shared {
+            gates: gates.collect(),
+            key: self.log.identity().key,
+            log: self.log,
+            core: CORE_NAME.into(),
+            inboxes: (0..self.workers).map(|_| Inbox::default()).collect(),
+            followers: Followers::new(self.limits.live_lag_max),
+            client_ids: DashMap::new(),
+            refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
+            stopping: AtomicBool::new(false),
+            ready: watch::Sender::new(None),
+            sleep_until: Box::new(move |at_us| Box::pin(sleeper.sleep_until(at_us))),
+            now_us: Box::new(move || clock.now_us()),
+            random: Box::new(move || chance.random()),
+            routes: self.routes,
+            limits: self.limits,
+        });
+        for number in 0..self.workers {
+            port.spawn(Worker::new(port.clone(), number, shared.clone()).run());
+        }
+        port.spawn(recover(shared.clone()));
+        let pump = Pump::new(shared);
+        for door in self.doors {
+            let door = door.serve(pump.clone());
+            port.spawn(async move {
+                if let Err(fault) = door.await {
+                    tracing::error!(%fault, "a door closed");
+                }
+            });
+        }
+        pump
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: FnOnce(&mut Builder)> Plugin for F {
+    fn install(self, builder: &mut Builder) {
+        self(builder);
+    }
+}
+
+impl<S> Plugin for Listener<S> {
+    fn install(self, builder: &mut Builder) {
+        builder.listener(self);
+    }
+}
+
+impl<P: Plugin> Plugin for Vec<P> {
+    fn install(self, builder: &mut Builder) {
+        self.into_iter().for_each(|it| it.install(builder));
+    }
+}
+
+impl Plugin for MemoryLog {
+    fn install(self, builder: &mut Builder) {
+        builder.log(Arc::new(self));
+    }
+}
+
+impl Plugin for SqliteLog {
+    fn install(self, builder: &mut Builder) {
+        builder.log(Arc::new(self));
+    }
+}
+
+macro_rules! tuples {
+    ($([$($P:ident)+])*) => { $(
+        #[diagnostic::do_not_recommend]
+        impl<$($P: Plugin),+> Plugin for ($($P,)+) {
+            #[allow(non_snake_case, reason = "a plugin's variable has its type's name")]
+            fn install(self, builder: &mut Builder) {
+                let ($($P,)+) = self;
+                $($P.install(builder);)+
+            }
+        }
+    )* };
+}
+
+tuples!([A] [A B] [A B C] [A B C D] [A B C D E] [A B C D E G] [A B C D E G H] [A B C D E G H I]);

@@ -1,0 +1,266 @@
+//! How a thread takes messages in, hands them to handlers in their order, and lets go of them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::answer::Part;
+use crate::engine::inlet::News;
+use crate::engine::route::Receiver;
+use crate::engine::thread::{Origin, Running, Thread, Waiting};
+use crate::engine::tree::{Effect, Key, Push, Ready, Start, Step, World};
+use crate::id::EntryId;
+use crate::listener::Entry;
+use crate::log::{Draft, Flags, Mark};
+use crate::wire::{Checked, Code, Fault};
+
+/// An entry to be, before the thread gives it its place.
+pub(crate) struct Sending<'a> {
+    pub(crate) from: &'a Arc<str>,
+    pub(crate) to: Option<Arc<str>>,
+    pub(crate) checked: Checked,
+    pub(crate) cause: Option<EntryId>,
+    pub(crate) reply_to: Option<EntryId>,
+    pub(crate) flags: Flags,
+    pub(crate) receivers: &'a [Receiver],
+    pub(crate) client_id: Option<Arc<str>>,
+    pub(crate) meta: Option<Bytes>,
+    pub(crate) root: u64,
+}
+
+impl Thread {
+    pub(crate) fn push(&mut self, push: Box<Push>, world: &World<'_>, out: &mut Step) {
+        if !self.held.is_empty() || self.unconsumed >= world.limits.unconsumed_max {
+            self.held.push_back(push);
+        } else {
+            self.accept(*push, world, out);
+        }
+    }
+
+    fn accept(&mut self, push: Push, world: &World<'_>, out: &mut Step) {
+        let seq = self.next_seq;
+        let wants_answer = push.flags.contains(Flags::ANSWER_WANTED);
+        self.pushed_by(&push.identity, &push.inlet, push.number);
+        let (inlet, number) = (push.inlet, push.number);
+        let origin = Origin {
+            identity: push.identity.clone(),
+            inlet: inlet.clone(),
+            push: number,
+            open: 0,
+            wants_answer,
+            answered: false,
+        };
+        self.origins.insert(seq, origin);
+        let id = self.entry(seq);
+        let news = News::Accepted { id, client_id: push.client_id.clone() };
+        out.effects.push(Effect::Tell(inlet, number, news));
+        let sending = Sending {
+            from: &push.identity,
+            to: push.to,
+            checked: push.checked,
+            cause: None,
+            reply_to: None,
+            flags: push.flags.with(Flags::FROM_IDENTITY),
+            receivers: &push.receivers,
+            client_id: push.client_id,
+            meta: push.meta,
+            root: seq,
+        };
+        self.append(sending, world, out);
+        self.start_all_of(&push.receivers, world, out);
+        self.settle(seq, world, out);
+    }
+
+    /// Gives an entry its place and queues it for its receivers.
+    pub(crate) fn append(
+        &mut self,
+        it: Sending<'_>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> Entry {
+        if !self.kept {
+            self.kept = true;
+            out.batch.threads.push(self.record.clone());
+        }
+        let id = self.entry(self.next_seq);
+        self.next_seq += 1;
+        let draft = Draft {
+            id,
+            at_us: world.now_us,
+            from: it.from.clone(),
+            to: it.to,
+            name: it.checked.name().clone(),
+            cause: it.cause,
+            reply_to: it.reply_to,
+            flags: it.flags,
+            receivers: u32::try_from(it.receivers.len()).unwrap_or(u32::MAX),
+            client_id: it.client_id,
+            meta: it.meta,
+            body: it.checked.element().canonical(),
+            key: None,
+        };
+        let entry = Entry::fresh(&draft, it.checked.element().clone());
+        out.batch.entries.push(draft);
+        self.remember(&entry, world.limits.entries_at_hand_max);
+        for receiver in it.receivers {
+            self.wait(*receiver, Waiting::new(*receiver, entry.clone(), it.root));
+        }
+        entry
+    }
+
+    /// Starts what waits in the lanes of these receivers.
+    pub(crate) fn start_all_of(&mut self, receivers: &[Receiver], world: &World<'_>, out: &mut Step) {
+        for receiver in receivers {
+            self.start(receiver.listener, world, out);
+        }
+    }
+
+    /// Starts whatever may start.
+    pub(crate) fn start_all(&mut self, world: &World<'_>, out: &mut Step) {
+        let mut listeners: Vec<usize> = self.lanes.keys().copied().collect();
+        listeners.sort_unstable();
+        for listener in listeners {
+            self.start(listener, world, out);
+        }
+    }
+
+    /// Starts what waits for a listener, as far as its order and its gate allow. The start is
+    /// noted in the batch of the step that decides it, so it is durable before the handler runs.
+    fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
+        let registered = &world.routes.listeners[listener];
+        let Some(lane) = self.lanes.get_mut(&listener) else { return };
+        while !lane.waiting.is_empty() {
+            if registered.traits.serial && lane.running > 0 {
+                return;
+            }
+            if !registered.traits.inline && !world.gates[listener].enter(world.worker) {
+                if !std::mem::replace(&mut lane.starving, true) {
+                    out.starving.push((listener, self.id.clone()));
+                }
+                return;
+            }
+            let Some(first) = lane.waiting.pop_front() else { return };
+            let rest = if registered.traits.serial && registered.takes_queue {
+                std::mem::take(&mut lane.waiting)
+            } else {
+                VecDeque::new()
+            };
+            lane.running += 1;
+            if !registered.traits.pure {
+                for it in std::iter::once(&first).chain(&rest) {
+                    out.batch.marks.push(Mark::Started {
+                        entry: it.entry.id().clone(),
+                        listener: registered.name.clone(),
+                        attempt: it.attempt,
+                    });
+                }
+            }
+            let cancel = CancellationToken::new();
+            let running = Running {
+                entry: first.entry.clone(),
+                root: first.root,
+                attempt: first.attempt,
+                taken: rest.iter().map(|it| (it.entry.seq(), it.root)).collect(),
+                emitted: 0,
+                sent: first.sent,
+                cancel: cancel.clone(),
+            };
+            self.running.insert((first.entry.seq(), listener), running);
+            out.effects.push(Effect::Start(Box::new(Start {
+                entry: first.entry,
+                receiver: Receiver { listener, handler: first.handler },
+                attempt: first.attempt,
+                queue: rest.into_iter().map(|it| it.entry).collect(),
+                cancel,
+            })));
+        }
+        if lane.running == 0 {
+            self.lanes.remove(&listener);
+        }
+    }
+
+    /// A listener that had no room has some.
+    pub(crate) fn room(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
+        if let Some(lane) = self.lanes.get_mut(&listener) {
+            lane.starving = false;
+            self.start(listener, world, out);
+        }
+    }
+
+    pub(crate) fn sent(&mut self, key: &Key, ready: Vec<Ready>, world: &World<'_>, out: &mut Step) -> bool {
+        let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
+        running.emitted += ready.len();
+        let again = |it: &Ready| running.sent.pop_front().is_some_and(|sent| it.repeats(&sent));
+        let repeated = ready.iter().map(again).collect::<Vec<_>>();
+        let mut repeated = repeated.into_iter();
+        let mut ready = ready;
+        ready.retain(|_| !repeated.next().unwrap_or(false));
+        let part = Part::of(running, key.listener);
+        self.emit_all(&part, ready, world, out);
+        true
+    }
+
+    pub(crate) fn returned(&mut self, key: &Key, ready: Vec<Ready>, world: &World<'_>, out: &mut Step) {
+        let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
+        running.emitted += ready.len();
+        let part = Part::of(&running, key.listener);
+        self.emit_all(&part, ready, world, out);
+        self.consume(running, key.listener, world, out);
+    }
+
+    pub(crate) fn overtime(&mut self, key: &Key, world: &World<'_>, out: &mut Step) {
+        let Some(running) = self.running.remove(&(key.seq, key.listener)) else { return };
+        running.cancel.cancel();
+        let registered = &world.routes.listeners[key.listener];
+        let seconds = registered.timeout_us as f64 / 1e6;
+        let text = format!("{} took longer than its {seconds} s", registered.name);
+        let fault = Fault::new(Code::TimeOut, text);
+        self.complain(&Part::of(&running, key.listener), &fault, world, out);
+        self.consume(running, key.listener, world, out);
+    }
+
+    /// A delivery is over: says so, starts the next, and settles what it was part of.
+    pub(crate) fn consume(&mut self, done: Running, listener: usize, world: &World<'_>, out: &mut Step) {
+        let registered = &world.routes.listeners[listener];
+        let first = (done.entry.seq(), done.root);
+        for (seq, root) in std::iter::once(first).chain(done.taken) {
+            out.batch.marks.push(Mark::Consumed {
+                entry: self.entry(seq),
+                listener: registered.name.clone(),
+                attempt: done.attempt,
+            });
+            self.unconsumed -= 1;
+            if let Some(origin) = self.origins.get_mut(&root) {
+                origin.open -= 1;
+                self.settle(root, world, out);
+            }
+        }
+        if let Some(lane) = self.lanes.get_mut(&listener) {
+            lane.running -= 1;
+            if lane.running == 0 && lane.waiting.is_empty() {
+                self.lanes.remove(&listener);
+            } else {
+                self.start(listener, world, out);
+            }
+        }
+        while self.unconsumed < world.limits.unconsumed_max {
+            let Some(push) = self.held.pop_front() else { return };
+            self.accept(*push, world, out);
+        }
+    }
+
+    /// Tells the sender of a push when all that it caused is consumed, and that there is no
+    /// answer where it waits for one.
+    pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
+        let Some(origin) = self.origins.get(&root).filter(|it| it.open == 0) else { return };
+        if origin.wants_answer && !origin.answered {
+            let identity = origin.identity.clone();
+            self.done(&identity, root, world, out);
+        }
+        if let Some(origin) = self.origins.remove(&root) {
+            out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The pump: routes, threads as pure state machines, workers that own them, and the handle.
+//! Knows no sockets, no YAML, no models, and not what the core's payloads mean.
+
+mod answer;
+mod builder;
+mod deliver;
+mod follow;
+mod gate;
+mod inlet;
+mod port;
+mod pump;
+mod recover;
+mod route;
+mod run;
+mod shared;
+mod thread;
+mod tree;
+mod wake;
+mod worker;
+
+pub use builder::{Builder, Complaints, Described, Door, Plan, Plugin};
+pub use follow::{Follow, Followed};
+pub use inlet::{Inlet, News};
+pub use port::{Port, Tokio};
+pub use pump::{AskError, CONSOLE, Identity, Pump};

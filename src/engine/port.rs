@@ -1,0 +1,60 @@
+//! The port: tasks, time and chance. Everything the engine needs of a runtime; a simulator is
+//! another.
+
+use std::time::Duration;
+
+use crate::clock;
+
+/// The one source of time, chance and tasks.
+pub trait Port: Clone + Send + Sync + 'static {
+    /// Runs a task beside the others.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
+    /// Runs a task where it may block.
+    fn spawn_blocking(&self, task: impl Future<Output = ()> + Send + 'static);
+    /// Waits until a time, in microseconds since the epoch.
+    fn sleep_until(&self, at_us: u64) -> impl Future<Output = ()> + Send + 'static;
+    /// Microseconds since the epoch.
+    fn now_us(&self) -> u64;
+    /// 64 bits that nobody can guess.
+    fn random(&self) -> u64;
+}
+
+/// The tokio runtime that the pump is started in.
+#[derive(Clone, Debug)]
+pub struct Tokio(tokio::runtime::Handle);
+
+impl Tokio {
+    /// The runtime of the caller.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn current() -> Tokio {
+        Tokio(tokio::runtime::Handle::current())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one door to the runtime")]
+impl Port for Tokio {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(task);
+    }
+
+    fn spawn_blocking(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let handle = self.0.clone();
+        self.0.spawn_blocking(move || handle.block_on(task));
+    }
+
+    fn sleep_until(&self, at_us: u64) -> impl Future<Output = ()> + Send + 'static {
+        let wait = Duration::from_micros(at_us.saturating_sub(clock::now_us()));
+        async move { tokio::time::sleep(wait).await }
+    }
+
+    fn now_us(&self) -> u64 {
+        clock::now_us()
+    }
+
+    fn random(&self) -> u64 {
+        clock::random()
+    }
+}

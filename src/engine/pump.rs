@@ -1,0 +1,483 @@
+//! The handle of a running pump: push, tell, ask, follow, shut down.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{oneshot, watch};
+
+use crate::engine::follow::Follow;
+use crate::engine::inlet::{Inlet, News};
+use crate::engine::shared::{Mail, Shared};
+use crate::engine::tree::Push;
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::listener::Entry;
+use crate::log::{self, Flags, Log};
+use crate::wire::checked::{adopt, meant};
+use crate::wire::core::{Done, Huh};
+use crate::wire::{Checked, Code, Envelope, Fault, Payload};
+use crate::xml::{Element, Writer};
+
+/// Who is sending, as a door found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a door says both")]
+pub struct Identity {
+    /// The name: no listener's, and not `core`.
+    pub name: Arc<str>,
+    /// Whether it may send into threads that others opened.
+    pub operator: bool,
+}
+
+/// The identity of embedding programs and of whoever comes without a token.
+pub const CONSOLE: &str = "console";
+
+/// A running pump. Cloning the handle costs a count or two.
+///
+/// ```
+/// # use pumphouse::prelude::*;
+/// # /// Adds.
+/// # #[derive(Payload)]
+/// # #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+/// # struct Add { a: i64, b: i64 }
+/// # /// A sum.
+/// # #[derive(Payload)]
+/// # #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+/// # struct Sum { value: i64 }
+/// # async fn add(Add { a, b }: Add) -> Sum { Sum { value: a + b } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pump = pumphouse::builder().with(Listener::new("calculator").on(add)).build()?.start();
+/// let Sum { value } = pump.ask(Add { a: 1, b: 2 }).await?;
+/// assert_eq!(value, 3);
+/// pump.shutdown().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Pump {
+    shared: Arc<Shared>,
+    identity: Identity,
+    thread: Option<ThreadId>,
+    to: Option<Arc<str>>,
+}
+
+impl Pump {
+    pub(crate) fn new(shared: Arc<Shared>) -> Pump {
+        let identity = Identity { name: CONSOLE.into(), operator: false };
+        Pump { shared, identity, thread: None, to: None }
+    }
+
+    /// The same pump, spoken to by this identity.
+    #[must_use]
+    pub fn speaking_as(&self, identity: Identity) -> Pump {
+        Pump { identity, ..self.clone() }
+    }
+
+    /// The same pump, spoken to in this thread; without it each message opens a session.
+    #[must_use]
+    pub fn in_thread(&self, thread: &ThreadId) -> Pump {
+        Pump { thread: Some(thread.clone()), ..self.clone() }
+    }
+
+    /// The same pump, speaking to this listener only.
+    #[must_use]
+    pub fn to(&self, listener: &str) -> Pump {
+        Pump { to: Some(listener.into()), ..self.clone() }
+    }
+
+    /// Sends a payload and waits until it is in the log.
+    ///
+    /// # Errors
+    /// Why it was refused.
+    pub async fn tell(&self, payload: impl Payload) -> Result<EntryId, Fault> {
+        let (first, heard) = First::new(|news| match news {
+            News::Accepted { id, .. } => Some(Ok(id)),
+            News::Refused(fault) => Some(Err(fault)),
+            News::Reply(_) | News::Settled => None,
+        });
+        self.send(payload, Flags::NONE, first);
+        heard.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Sends a payload and waits for its answer.
+    ///
+    /// # Errors
+    /// Why it was refused, what went wrong, what else came as an answer, or that none came.
+    pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
+        let (first, heard) = First::new(|news| match news {
+            News::Accepted { .. } => None,
+            News::Refused(fault) => Some(Err(AskError::Refused(fault))),
+            News::Reply(entry) => Some(Ok(entry)),
+            News::Settled => Some(Err(AskError::Unanswered)),
+        });
+        self.send(payload, Flags::ANSWER_WANTED, first);
+        let heard = heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())));
+        let entry: Entry = heard?;
+        if entry.is::<R>() {
+            return entry.decode().map_err(AskError::Refused);
+        }
+        if entry.is::<Huh>() {
+            return Err(AskError::Failed(entry.decode().map_err(AskError::Refused)?));
+        }
+        if entry.is::<Done>() {
+            return Err(AskError::Unanswered);
+        }
+        Err(AskError::Other(entry.element().map_err(AskError::Refused)?.clone()))
+    }
+
+    fn send(&self, payload: impl Payload, flags: Flags, inlet: Arc<dyn Inlet>) {
+        let checked = payload.encode().map(|element| name_it(&payload, element));
+        let checked = checked.map(|(name, element)| Checked::typed(name, element));
+        let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
+        match routed {
+            Err(fault) => inlet.hear(0, News::Refused(fault)),
+            Ok(push) => {
+                self.post(self.thread.clone(), Push { inlet, identity: self.name(), ..push });
+            }
+        }
+    }
+
+    fn name(&self) -> Arc<str> {
+        self.identity.name.clone()
+    }
+
+    /// Takes what a connection received. What becomes of it `inlet` hears, under `number`.
+    ///
+    /// It waits only for another push with the same client id.
+    pub async fn push(
+        &self,
+        who: &Identity,
+        envelope: Envelope,
+        inlet: &Arc<dyn Inlet>,
+        number: u64,
+    ) {
+        if let Err(fault) = self.try_push(who, envelope, inlet, number).await {
+            self.refused(&fault);
+            inlet.hear(number, News::Refused(fault));
+        }
+    }
+
+    async fn try_push(
+        &self,
+        who: &Identity,
+        envelope: Envelope,
+        inlet: &Arc<dyn Inlet>,
+        number: u64,
+    ) -> Result<(), Fault> {
+        if let Some(from) = envelope.from.as_deref().filter(|it| **it != *who.name) {
+            let text = format!("<from> says {from}, but this connection sends as {}", who.name);
+            return Err(Fault::new(Code::ForgedSender, text));
+        }
+        let checked = self.check(envelope.payload)?;
+        if checked.is_reserved(&self.shared.routes.catalog) {
+            let text = format!("{} may be sent by the pump only", checked.name());
+            return Err(Fault::new(Code::Reserved, text).at(checked.element().place()));
+        }
+        let thread = envelope.thread.as_deref().map(ThreadId::new);
+        let mut flags = Flags::NONE;
+        for (given, flag) in
+            [(envelope.to.is_some(), Flags::TO_GIVEN), (thread.is_some(), Flags::THREAD_GIVEN)]
+        {
+            flags = if given { flags.with(flag) } else { flags };
+        }
+        let push = self.route(checked, envelope.to.map(Into::into), flags)?;
+        let mut push = Push {
+            identity: who.name.clone(),
+            operator: who.operator,
+            meta: envelope.meta,
+            inlet: inlet.clone(),
+            number,
+            ..push
+        };
+        if let Some(id) = envelope.id {
+            let id: Arc<str> = id.into();
+            let Some(first) = self.claim(&push, thread.as_ref(), &id).await? else { return Ok(()) };
+            push.inlet = Arc::new(first);
+            push.client_id = Some(id);
+        }
+        self.post(thread, push);
+        Ok(())
+    }
+
+    /// Holds a payload against its schema; one without a namespace gets the one it means.
+    fn check(&self, element: Element) -> Result<Checked, Fault> {
+        let routes = &self.shared.routes;
+        if !element.namespace().is_empty() {
+            return routes.catalog.check(element);
+        }
+        let owned = |it: &&crate::name::Name| routes.push(None, it).is_ok();
+        let names: Vec<_> = routes.catalog.named(element.local()).iter().filter(owned).collect();
+        let namespace = meant(&element, &names)?;
+        let writer = Writer::new(self.shared.limits.door);
+        routes.catalog.check(adopt(&element, &namespace, writer)?)
+    }
+
+    fn route(
+        &self,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        flags: Flags,
+    ) -> Result<Push, Fault> {
+        if let Some(fault) = self.shared.closed() {
+            return Err(fault);
+        }
+        let routes = &self.shared.routes;
+        let receivers = routes.push(to.as_deref(), checked.name())?;
+        let to = to.or_else(|| match &receivers[..] {
+            [one] => Some(routes.listeners[one.listener].name.clone()),
+            _ => None,
+        });
+        Ok(Push {
+            identity: self.name(),
+            operator: self.identity.operator,
+            checked,
+            receivers,
+            to,
+            flags,
+            client_id: None,
+            meta: None,
+            inlet: Arc::new(Nobody),
+            number: 0,
+        })
+    }
+
+    fn post(&self, thread: Option<ThreadId>, push: Push) {
+        let drawn = thread.is_none();
+        let thread = thread.unwrap_or_else(|| self.shared.draw());
+        let mail = Mail::Push { thread: thread.clone(), drawn, push: Box::new(push) };
+        self.shared.post(&thread, mail);
+    }
+
+    /// Takes a client's id for a push: nothing, where the same push was taken before and its
+    /// sender was told so again.
+    async fn claim(
+        &self,
+        push: &Push,
+        thread: Option<&ThreadId>,
+        id: &Arc<str>,
+    ) -> Result<Option<Claim>, Fault> {
+        let key = (push.identity.clone(), id.clone());
+        let (done, waiting) = watch::channel(());
+        loop {
+            let other = match self.shared.client_ids.entry(key.clone()) {
+                dashmap::Entry::Occupied(it) => Some(it.get().clone()),
+                dashmap::Entry::Vacant(it) => {
+                    it.insert(waiting.clone());
+                    None
+                }
+            };
+            let Some(mut other) = other else { break };
+            // An error says that the other push is over, which is what is waited for.
+            let _ = other.changed().await;
+        }
+        let inlet = push.inlet.clone();
+        let claim = Claim { shared: self.shared.clone(), key, inlet, done };
+        let taken = self.shared.log.client_id(&push.identity, id).await;
+        let taken = taken.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
+        let Some(entry) = taken else { return Ok(Some(claim)) };
+        if !is_same(push, thread, &entry) {
+            let text = format!("the id {id} was used for another message, {}", entry.id);
+            return Err(Fault::new(Code::ClientId, text));
+        }
+        let news = News::Accepted { id: entry.id.clone(), client_id: Some(id.clone()) };
+        push.inlet.hear(push.number, news);
+        push.inlet.hear(push.number, News::Settled);
+        Ok(None)
+    }
+
+    /// Notes a refusal that a door made by itself.
+    pub fn refused(&self, fault: &Fault) {
+        self.shared.count(fault);
+    }
+
+    /// How many pushes were refused so far, by the fault's number.
+    #[must_use]
+    pub fn refusals(&self) -> HashMap<Code, u64> {
+        self.shared.refusals()
+    }
+
+    /// Follows a thread, from the entry after a number on.
+    #[must_use]
+    pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
+        Follow::new(self.shared.clone(), thread.clone(), after)
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &Arc<dyn Log> {
+        &self.shared.log
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// Whether a listener has this name; no identity may have it then.
+    #[must_use]
+    pub fn has_listener(&self, name: &str) -> bool {
+        self.shared.routes.find(name).is_some()
+    }
+
+    /// Waits until what the last stop left behind has been taken up.
+    ///
+    /// # Errors
+    /// Where the log can't be read; nothing works then.
+    pub async fn ready(&self) -> Result<(), log::Error> {
+        let mut ready = self.shared.ready.subscribe();
+        let ready = ready.wait_for(Option::is_some).await;
+        ready.map_or(Err(log::Error::Closed), |it| it.clone().unwrap_or(Ok(())))
+    }
+
+    /// Stops: takes nothing more, lets what is under way come to its end for up to
+    /// `drain_time_max`, and closes the log. What didn't come to its end is taken up at the next
+    /// start.
+    ///
+    /// # Errors
+    /// Where the log can't be closed.
+    pub async fn shutdown(&self) -> Result<(), log::Error> {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        let until = self.shared.limits.drain_time_max.as_micros();
+        let until = (self.shared.now_us)() + u64::try_from(until).unwrap_or(u64::MAX / 2);
+        let drained = async {
+            // Twice, for what the first workers sent to the later ones.
+            for inbox in self.shared.inboxes.iter().chain(&self.shared.inboxes) {
+                let (done, idle) = oneshot::channel();
+                inbox.post(Mail::Drain(done));
+                // An error says that the worker has stopped, which is what is waited for.
+                let _ = idle.await;
+            }
+        };
+        tokio::select! {
+            () = drained => {}
+            () = (self.shared.sleep_until)(until) => {
+                tracing::warn!("handlers still ran at the end of drain_time_max");
+            }
+        }
+        self.shared.inboxes.iter().for_each(|it| it.post(Mail::Stop));
+        self.shared.log.close().await
+    }
+}
+
+fn name_it<P: Payload>(_: &P, element: Element) -> (crate::name::Name, Element) {
+    (P::NAME, element)
+}
+
+fn stopped() -> Fault {
+    Fault::new(Code::Stopping, "the pump has stopped")
+}
+
+/// Whether a push repeats what an entry has.
+fn is_same(push: &Push, thread: Option<&ThreadId>, entry: &log::Entry) -> bool {
+    let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
+    entry.to == push.to
+        && entry.name == *push.checked.name()
+        && entry.body == push.checked.element().canonical()
+        && entry.flags.bits() & given == push.flags.bits() & given
+        && thread.is_none_or(|it| *it == entry.id.thread)
+}
+
+/// A client's id on its way into the log. It is let go when the push is accepted or refused.
+struct Claim {
+    shared: Arc<Shared>,
+    key: (Arc<str>, Arc<str>),
+    inlet: Arc<dyn Inlet>,
+    done: watch::Sender<()>,
+}
+
+impl Claim {
+    fn let_go(&self) {
+        if self.shared.client_ids.remove(&self.key).is_some() {
+            self.done.send_replace(());
+        }
+    }
+}
+
+impl Inlet for Claim {
+    fn hear(&self, push: u64, news: News) {
+        if matches!(news, News::Accepted { .. } | News::Refused(_)) {
+            self.let_go();
+        }
+        self.inlet.hear(push, news);
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// Hears nothing.
+struct Nobody;
+
+impl Inlet for Nobody {
+    fn hear(&self, _: u64, _: News) {}
+}
+
+/// Hears until something is what was waited for.
+struct First<T> {
+    is_it: fn(News) -> Option<T>,
+    done: Mutex<Option<oneshot::Sender<T>>>,
+}
+
+impl<T: Send + 'static> First<T> {
+    fn new(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
+        let (done, heard) = oneshot::channel();
+        (Arc::new(First { is_it, done: Mutex::new(Some(done)) }), heard)
+    }
+}
+
+impl<T: Send> Inlet for First<T> {
+    fn hear(&self, _: u64, news: News) {
+        if let Some(it) = (self.is_it)(news) {
+            let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(done) = done {
+                // An error says that nobody waits any more.
+                let _ = done.send(it);
+            }
+        }
+    }
+}
+
+/// Why an `ask` has no answer of the type it waited for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The message was refused, or its answer can't be read.
+    Refused(Fault),
+    /// Something went wrong on its way or in its handler.
+    Failed(Huh),
+    /// The answer is another payload: an error of the listener's, say.
+    Other(Element),
+    /// All that the message caused is done, and nobody answered.
+    Unanswered,
+}
+
+impl AskError {
+    /// The answer as a `P`, where it was another payload of this type.
+    #[must_use]
+    pub fn other<P: Payload>(&self) -> Option<P> {
+        match self {
+            AskError::Other(element) if element.is(P::NAME.namespace(), P::NAME.local()) => {
+                P::decode(element).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AskError::Refused(fault) => write!(f, "refused: {fault}"),
+            AskError::Failed(huh) => write!(f, "{}: {}", huh.code, huh.message),
+            AskError::Other(element) => write!(f, "another answer: {element:?}"),
+            AskError::Unanswered => f.write_str("nobody answered"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}

@@ -1,0 +1,53 @@
+//! What a stop left behind goes back to its trees, before anything new does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::run::sent_for;
+use crate::engine::shared::{Mail, Shared};
+use crate::engine::tree::Left;
+use crate::id::ThreadId;
+use crate::listener::Entry;
+use crate::log::{self, Open};
+
+/// Reads what is not consumed, gives it to the workers, and lets them begin.
+pub(crate) async fn recover(shared: Arc<Shared>) {
+    let found = give_back(&shared).await;
+    match &found {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "messages that the last stop left are taken up"),
+        Err(error) => tracing::error!(%error, "the log can't be read"),
+    }
+    for inbox in &shared.inboxes {
+        inbox.post(Mail::Begin);
+    }
+    shared.ready.send_replace(Some(found.map(|_| ())));
+}
+
+async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
+    let open = shared.log.open_entries().await?;
+    let count = open.len();
+    let mut threads: BTreeMap<ThreadId, Vec<Left>> = BTreeMap::new();
+    for open in open {
+        let thread = open.entry.id.thread.clone();
+        let sent = sent_before(shared, &open).await?;
+        threads.entry(thread).or_default().push(Left { open, sent });
+    }
+    for (thread, left) in threads {
+        shared.post(&thread, Mail::Recover(thread.clone(), left));
+    }
+    Ok(count)
+}
+
+/// What an attempt that was cut off had sent, for listeners that will try again.
+async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
+    let again = open.started.iter().any(|(name, _)| {
+        let found = shared.routes.find(name);
+        found.is_some_and(|it| shared.routes.listeners[it].traits.idempotent)
+    });
+    if !again {
+        return Ok(Vec::new());
+    }
+    let sent = sent_for(shared, &Entry::kept(&open.entry)).await;
+    sent.map_err(|fault| log::Error::Io(fault.to_string().into()))
+}

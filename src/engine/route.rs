@@ -1,0 +1,132 @@
+//! Who gets a payload: by name, by address, as a reply. Pure: no thread, no time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::listener::{FoldId, FoldOf, Need, Run, Spec, Traits, Way};
+use crate::name::Name;
+use crate::wire::{Catalog, Fault};
+
+/// A listener as the engine holds it.
+pub(crate) struct Registered {
+    pub(crate) name: Arc<str>,
+    pub(crate) text: Option<String>,
+    pub(crate) traits: Traits,
+    pub(crate) timeout_us: u64,
+    pub(crate) peers: Option<Arc<[String]>>,
+    pub(crate) grants: Arc<BTreeSet<String>>,
+    pub(crate) folds: Vec<(FoldId, FoldOf)>,
+    pub(crate) takes_queue: bool,
+    pub(crate) handlers: Vec<Run>,
+    routes: FxHashMap<Name, usize>,
+    replies: FxHashMap<Name, usize>,
+    any_reply: Option<usize>,
+}
+
+impl Registered {
+    pub(crate) fn new(spec: Spec, timeout_us: u64) -> Registered {
+        let (mut routes, mut replies, mut any_reply) = (HashMap::default(), HashMap::default(), None);
+        let mut handlers = Vec::new();
+        for (at, (way, run)) in spec.handlers.into_iter().enumerate() {
+            match way {
+                Way::Route(name) => drop(routes.insert(name, at)),
+                Way::Reply(name) => drop(replies.insert(name, at)),
+                Way::AnyReply => any_reply = Some(at),
+            }
+            handlers.push(run);
+        }
+        Registered {
+            name: spec.name.into(),
+            text: spec.text,
+            traits: spec.traits,
+            timeout_us,
+            peers: spec.peers,
+            grants: Arc::new(spec.grants),
+            folds: spec.folds.into_iter().collect(),
+            takes_queue: spec.needs.iter().any(|it| matches!(it, Need::Queue)),
+            handlers,
+            routes,
+            replies,
+            any_reply,
+        }
+    }
+
+    /// The names it owns, in order.
+    pub(crate) fn routes(&self) -> Vec<&Name> {
+        let mut names: Vec<&Name> = self.routes.keys().collect();
+        names.sort();
+        names
+    }
+}
+
+/// One handler of one listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Receiver {
+    pub(crate) listener: usize,
+    pub(crate) handler: usize,
+}
+
+/// Every listener, and what they own.
+pub(crate) struct Routes {
+    pub(crate) listeners: Vec<Registered>,
+    pub(crate) catalog: Catalog,
+    by_name: HashMap<Arc<str>, usize>,
+    owners: FxHashMap<Name, Vec<Receiver>>,
+}
+
+impl Routes {
+    pub(crate) fn new(listeners: Vec<Registered>, catalog: Catalog) -> Routes {
+        let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
+        for (listener, it) in listeners.iter().enumerate() {
+            for (name, &handler) in &it.routes {
+                owners.entry(name.clone()).or_default().push(Receiver { listener, handler });
+            }
+        }
+        let by_name = listeners.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
+        Routes { listeners, catalog, by_name, owners }
+    }
+
+    pub(crate) fn find(&self, listener: &str) -> Option<usize> {
+        self.by_name.get(listener).copied()
+    }
+
+    /// Who gets what comes from outside: the one it is addressed to, or all that own its name.
+    pub(crate) fn push(&self, to: Option<&str>, name: &Name) -> Result<Vec<Receiver>, Fault> {
+        match to {
+            Some(to) => Ok(vec![self.address(None, to, name)?]),
+            None => self.owners.get(name).cloned().ok_or_else(Fault::undeliverable),
+        }
+    }
+
+    /// Who gets what is addressed, if the sender may address it.
+    pub(crate) fn address(
+        &self,
+        from: Option<&Registered>,
+        to: &str,
+        name: &Name,
+    ) -> Result<Receiver, Fault> {
+        let may = from.is_none_or(|from| {
+            from.peers.as_ref().is_none_or(|peers| peers.iter().any(|it| it == to))
+                || *from.name == *to
+        });
+        let listener = self.find(to).filter(|_| may).ok_or_else(Fault::undeliverable)?;
+        self.route(listener, name).ok_or_else(Fault::undeliverable)
+    }
+
+    /// The listener's handler of a name that it owns.
+    pub(crate) fn route(&self, listener: usize, name: &Name) -> Option<Receiver> {
+        let handler = *self.listeners[listener].routes.get(name)?;
+        Some(Receiver { listener, handler })
+    }
+
+    /// The listener's handler of a reply, if it takes it: the reply's own, any reply's, or the
+    /// one of a name that it owns anyway.
+    pub(crate) fn reply(&self, listener: usize, name: &Name) -> Option<Receiver> {
+        let it = &self.listeners[listener];
+        let handler = it.replies.get(name).copied().or(it.any_reply);
+        let handler = handler.or_else(|| it.routes.get(name).copied())?;
+        Some(Receiver { listener, handler })
+    }
+}

@@ -1,0 +1,200 @@
+//! Running a handler: its call, its task, its end, and the road its arguments walk.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::port::Port;
+use crate::engine::shared::{Mail, Shared};
+use crate::engine::tree::{Event, Key, Ready, Start};
+use crate::engine::worker::{Task, Worker};
+use crate::listener::{self, Awake, Boxed, Call, Emit, Entry, Run, Target};
+use crate::wire::{Checked, Code, Fault};
+use crate::xml::Element;
+
+/// How many entries are read at a time.
+const PAGE: usize = 1_024;
+
+/// What arguments ask of the engine, answered.
+pub(crate) struct Road(pub(crate) Arc<Shared>);
+
+impl<P: Port> Worker<P> {
+    /// Calls a handler: an inline one is polled here and now, the others become tasks.
+    pub(crate) fn launch_call(&mut self, start: Box<Start>, folds: Vec<Awake>) {
+        let registered = &self.shared.routes.listeners[start.receiver.listener];
+        let listener = start.receiver.listener;
+        let key = Key { thread: start.entry.thread().clone(), seq: start.entry.seq(), listener };
+        let call = Arc::new(Call {
+            message: start.entry,
+            listener: registered.name.clone(),
+            index: listener,
+            attempt: start.attempt,
+            queue: start.queue,
+            grants: registered.grants.clone(),
+            peers: registered.peers.clone(),
+            cancel: start.cancel.clone(),
+            folds,
+            key: self.shared.key,
+            sent: AtomicU32::new(0),
+            road: self.road.clone(),
+        });
+        let run = registered.handlers[start.receiver.handler].clone();
+        if !registered.traits.inline {
+            let blocking = registered.traits.blocking;
+            let future = async move { run(call).await };
+            return self.spawn(key, future, start.cancel, blocking);
+        }
+        match poll_once(&run, &call) {
+            Ok(ended) => {
+                let ready = ready(&self.shared, ended);
+                let tree = key.thread.clone();
+                let event = Event::Return(key, ready);
+                // What it sent lies in the inbox, and must be taken before its return.
+                if call.sent.load(Ordering::Relaxed) == 0 {
+                    self.give(&tree, event);
+                } else {
+                    self.shared.inboxes[self.number].post(Mail::Event(tree, event));
+                }
+            }
+            Err(future) => self.spawn(key, future, start.cancel, false),
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        key: Key,
+        future: impl Future<Output = Result<Emit, Fault>> + Send + 'static,
+        cancel: CancellationToken,
+        blocking: bool,
+    ) {
+        let limit_us = self.shared.routes.listeners[key.listener].timeout_us;
+        let deadline_us = self.port.now_us().saturating_add(limit_us);
+        let task = Task { tree: key.thread.clone(), deadline_us, late: false };
+        self.tasks.insert(key.clone(), task);
+        let (shared, worker) = (self.shared.clone(), self.number);
+        let task = async move {
+            let handler = AssertUnwindSafe(future).catch_unwind();
+            let ended = match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
+                Either::Left((ended, _)) => Some(ready(&shared, ended)),
+                Either::Right(_) => None,
+            };
+            shared.inboxes[worker].post(Mail::Ended(key, ended));
+        };
+        if blocking {
+            self.port.spawn_blocking(task);
+        } else {
+            self.port.spawn(task);
+        }
+    }
+}
+
+/// How a handler came to its end: it returned, failed before it ran, or panicked.
+type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
+
+/// Polls a handler once; most inline ones are done then. The rest goes on as a task.
+fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>> {
+    let mut context = Context::from_waker(Waker::noop());
+    let polled = catch_unwind(AssertUnwindSafe(|| {
+        let mut future = run(call.clone());
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(emit) => Ok(emit),
+            Poll::Pending => Err(future),
+        }
+    }));
+    match polled {
+        Ok(Ok(emit)) => Ok(Ok(emit)),
+        Ok(Err(future)) => Err(future),
+        Err(panic) => Ok(Err(panic)),
+    }
+}
+
+/// Looks at what a handler came to: every payload is held against its schema, unless its own type
+/// wrote it.
+fn ready(shared: &Shared, ended: Ended) -> Vec<Ready> {
+    let fault = |fault| vec![Ready { target: Target::Sender, what: Err(fault) }];
+    match ended {
+        Ok(Ok(emit)) => check(shared, emit),
+        Ok(Err(it)) => fault(it),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<&str>()
+                .map(ToString::to_string)
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no text".to_owned());
+            tracing::error!(panic = text, "a handler panicked");
+            fault(Fault::new(Code::Panic, "the handler panicked"))
+        }
+    }
+}
+
+fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
+    let look = |it: listener::Emission| {
+        let what = it.what.and_then(|what| match what.typed {
+            Some(name) => Ok(Checked::typed(name, what.element)),
+            None => shared.routes.catalog.check(what.element).map_err(|fault| {
+                let text = format!("what was emitted is not valid: {fault}");
+                Fault::new(Code::InvalidReturn, text)
+            }),
+        });
+        Ready { target: it.target, what }
+    };
+    emit.into_iter().map(look).collect()
+}
+
+impl listener::Road for Road {
+    fn commit(&self, call: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
+        let (done, kept) = oneshot::channel();
+        let message = call.message.id();
+        let thread = message.thread.clone();
+        let key = Key { thread: thread.clone(), seq: message.seq, listener: call.index };
+        let event = Event::Sent(key, check(&self.0, emit), done);
+        self.0.post(&thread.clone(), Mail::Event(thread, event));
+        Box::pin(async move {
+            let late = || Fault::new(Code::Late, "the pump has stopped");
+            kept.await.unwrap_or_else(|_| Err(late()))
+        })
+    }
+
+    fn live(&self, call: &Call, element: Element) {
+        if self.0.followers.are_there() {
+            self.0.followers.live(call.message.thread(), element);
+        }
+    }
+
+    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(async move {
+            let id = call.message.id();
+            let page = self.0.log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
+            let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+            Ok(page.iter().map(|it| Entry::kept(it)).collect())
+        })
+    }
+
+    fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
+        let of = |it: &Entry| it.from() == call.listener();
+        Box::pin(async move {
+            let sent = sent_for(&self.0, &call.message).await?;
+            Ok(sent.into_iter().filter(of).collect())
+        })
+    }
+}
+
+/// What was sent while a message was being handled, in order.
+pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, Fault> {
+    let (mut after, mut sent) = (message.seq(), Vec::new());
+    loop {
+        let page = shared.log.read(message.thread(), after, u64::MAX, PAGE).await;
+        let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+        let Some(last) = page.last() else { return Ok(sent) };
+        after = last.id.seq;
+        let caused = page.iter().filter(|it| it.cause.as_ref() == Some(message.id()));
+        sent.extend(caused.map(|it| Entry::kept(it)));
+    }
+}

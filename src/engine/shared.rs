@@ -1,0 +1,138 @@
+//! What the workers, the handle and the arguments share: who is there, the log, the inboxes.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+use dashmap::DashMap;
+use futures_util::task::AtomicWaker;
+use tokio::sync::{oneshot, watch};
+
+use crate::engine::follow::Followers;
+use crate::engine::gate::Gate;
+use crate::engine::route::Routes;
+use crate::engine::tree::{Event, Key, Left, Push, Ready};
+use crate::id::ThreadId;
+use crate::limits::Limits;
+use crate::log::{self, Log};
+use crate::wire::{Code, Fault};
+
+/// What may lie in a worker's inbox.
+pub(crate) enum Mail {
+    /// Something for a tree that is awake.
+    Event(ThreadId, Event),
+    /// Something into a thread that may have to be woken, or made where its id was drawn.
+    Push { thread: ThreadId, drawn: bool, push: Box<Push> },
+    /// A handler that ran as a task came to its end, whether or not anybody still cares.
+    Ended(Key, Option<Vec<Ready>>),
+    /// A listener has room for one more handler.
+    Room(usize),
+    /// What a stop left behind in a thread.
+    Recover(ThreadId, Vec<Left>),
+    /// All that was left behind is here: begin.
+    Begin,
+    /// Say when nothing is left to do.
+    Drain(oneshot::Sender<()>),
+    /// Stop now.
+    Stop,
+}
+
+/// A worker's inbox. Whoever posts never waits: what doors post is bounded by their windows, what
+/// handlers post by how many of them run.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    mail: Mutex<Vec<Mail>>,
+    waker: AtomicWaker,
+}
+
+impl Inbox {
+    pub(crate) fn post(&self, mail: Mail) {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
+        self.waker.wake();
+    }
+
+    /// Takes all there is; `into` is empty and keeps its room.
+    pub(crate) fn take(&self, into: &mut Vec<Mail>) {
+        std::mem::swap(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner), into);
+    }
+
+    pub(crate) fn wake(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+}
+
+/// A future that waits until a time.
+pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What everything in a pump shares.
+pub(crate) struct Shared {
+    pub(crate) routes: Routes,
+    pub(crate) gates: Vec<Gate>,
+    pub(crate) limits: Limits,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) key: [u8; 32],
+    pub(crate) core: Arc<str>,
+    pub(crate) inboxes: Vec<Inbox>,
+    pub(crate) followers: Followers,
+    /// Client ids on their way into the log: whoever comes second waits for the first.
+    pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
+    /// Pushes refused, by the number of the fault: counted, not logged.
+    pub(crate) refused: Vec<AtomicU64>,
+    pub(crate) stopping: AtomicBool,
+    /// Empty until recovery is over; then whether the log could be read.
+    pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
+    pub(crate) sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
+    pub(crate) now_us: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub(crate) random: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Shared {
+    /// The worker that owns a tree.
+    pub(crate) fn worker_of(&self, tree: &ThreadId) -> usize {
+        let mut hasher = rustc_hash::FxHasher::default();
+        tree.hash(&mut hasher);
+        usize::try_from(hasher.finish() >> 7).unwrap_or(0) % self.inboxes.len()
+    }
+
+    pub(crate) fn post(&self, tree: &ThreadId, mail: Mail) {
+        self.inboxes[self.worker_of(tree)].post(mail);
+    }
+
+    /// An id for a new session.
+    pub(crate) fn draw(&self) -> ThreadId {
+        ThreadId::session((self.random)())
+    }
+
+    /// Why nothing can be taken now, if that is so.
+    pub(crate) fn closed(&self) -> Option<Fault> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Some(Fault::new(Code::Stopping, "the pump is stopping"));
+        }
+        match self.log.health() {
+            log::Health::Well => None,
+            log::Health::Full => Some(Fault::new(Code::LogFull, "the log's disk is full")),
+            log::Health::Poisoned(_) => {
+                Some(Fault::new(Code::LogFailed, "the log can't be written any more"))
+            }
+        }
+    }
+
+    /// Counts a refusal.
+    pub(crate) fn count(&self, fault: &Fault) {
+        if let Some(count) = self.refused.get(fault.code as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many pushes were refused, by the fault's number.
+    pub(crate) fn refusals(&self) -> HashMap<Code, u64> {
+        let count = |code: Code| {
+            let count = self.refused.get(code as usize)?.load(Ordering::Relaxed);
+            (count > 0).then_some((code, count))
+        };
+        Code::ALL.iter().filter_map(|code| count(*code)).collect()
+    }
+}

@@ -1,0 +1,187 @@
+//! One thread's own state: its next number, what waits and what runs, who pushed. Pure.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use rustc_hash::FxHashMap;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::inlet::Inlet;
+use crate::engine::route::Receiver;
+use crate::engine::tree::{Push, Start};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Awake, Entry};
+use crate::log;
+
+/// A thread that is awake.
+pub(crate) struct Thread {
+    pub(crate) id: ThreadId,
+    /// The identity that opened it.
+    pub(crate) owner: Arc<str>,
+    pub(crate) next_seq: u64,
+    /// What the log chains its digests with.
+    pub(crate) record: log::NewThread,
+    /// Whether the log has it.
+    pub(crate) kept: bool,
+    /// Deliveries that are not consumed yet.
+    pub(crate) unconsumed: usize,
+    pub(crate) lanes: FxHashMap<usize, Lane>,
+    pub(crate) running: FxHashMap<(u64, usize), Running>,
+    /// Pushes that wait until the thread has consumed some.
+    pub(crate) held: VecDeque<Box<Push>>,
+    /// Pushes whose consequences aren't all consumed, by their number in the thread.
+    pub(crate) origins: FxHashMap<u64, Origin>,
+    /// Where each identity pushed from last.
+    pub(crate) inlets: Vec<(Arc<str>, Weak<dyn Inlet>, u64)>,
+    pub(crate) folds: FxHashMap<usize, Folds>,
+    /// Entries that some fold hasn't taken in yet.
+    pub(crate) recent: VecDeque<Entry>,
+}
+
+/// What one listener has to do in a thread.
+#[derive(Default)]
+pub(crate) struct Lane {
+    pub(crate) running: usize,
+    pub(crate) waiting: VecDeque<Waiting>,
+    /// Whether it waits for the listener to have room.
+    pub(crate) starving: bool,
+}
+
+/// A delivery that hasn't started.
+pub(crate) struct Waiting {
+    pub(crate) entry: Entry,
+    pub(crate) handler: usize,
+    pub(crate) attempt: u32,
+    pub(crate) root: u64,
+    /// What an earlier attempt sent before its end.
+    pub(crate) sent: VecDeque<Entry>,
+}
+
+impl Waiting {
+    /// A first attempt.
+    pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Waiting {
+        Waiting { entry, handler: receiver.handler, attempt: 1, root, sent: VecDeque::new() }
+    }
+}
+
+/// A delivery that has.
+pub(crate) struct Running {
+    pub(crate) entry: Entry,
+    pub(crate) root: u64,
+    pub(crate) attempt: u32,
+    /// What a serial listener took along: numbers and roots.
+    pub(crate) taken: Vec<(u64, u64)>,
+    pub(crate) emitted: usize,
+    /// What an earlier attempt sent and this one hasn't repeated yet.
+    pub(crate) sent: VecDeque<Entry>,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// A push and its consequences.
+pub(crate) struct Origin {
+    pub(crate) identity: Arc<str>,
+    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) push: u64,
+    /// Deliveries that it caused and that aren't consumed.
+    pub(crate) open: usize,
+    pub(crate) wants_answer: bool,
+    pub(crate) answered: bool,
+}
+
+/// The folds of one listener: how far they are, or who waits while the log is read for them.
+pub(crate) enum Folds {
+    Awake { seq: u64, states: Vec<Awake> },
+    Waking(VecDeque<Box<Start>>),
+}
+
+impl Thread {
+    pub(crate) fn new(record: log::NewThread, owner: Arc<str>, last_seq: u64) -> Thread {
+        Thread {
+            id: record.id.clone(),
+            owner,
+            next_seq: last_seq + 1,
+            record,
+            kept: last_seq > 0,
+            unconsumed: 0,
+            lanes: FxHashMap::default(),
+            running: FxHashMap::default(),
+            held: VecDeque::new(),
+            origins: FxHashMap::default(),
+            inlets: Vec::new(),
+            folds: FxHashMap::default(),
+            recent: VecDeque::new(),
+        }
+    }
+
+    /// Whether nothing would be lost if it were forgotten: the log has all that matters.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.unconsumed == 0
+            && self.running.is_empty()
+            && self.held.is_empty()
+            && self.origins.is_empty()
+            && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
+    }
+
+    /// The id of an entry here.
+    pub(crate) fn entry(&self, seq: u64) -> EntryId {
+        EntryId::new(&self.id, seq)
+    }
+
+    /// Notes where an identity pushes from.
+    pub(crate) fn pushed_by(&mut self, identity: &Arc<str>, inlet: &Arc<dyn Inlet>, push: u64) {
+        self.inlets.retain(|(_, it, _)| it.strong_count() > 0);
+        let inlet = Arc::downgrade(inlet);
+        match self.inlets.iter_mut().find(|(it, _, _)| it == identity) {
+            Some(it) => (it.1, it.2) = (inlet, push),
+            None => self.inlets.push((identity.clone(), inlet, push)),
+        }
+    }
+
+    /// Where an identity hears of an entry that answers `replied`.
+    pub(crate) fn inlet(
+        &self,
+        identity: &str,
+        replied: Option<u64>,
+    ) -> Option<(Arc<dyn Inlet>, u64)> {
+        if let Some(it) = replied.and_then(|seq| self.origins.get(&seq)) {
+            return Some((it.inlet.clone(), it.push));
+        }
+        let (_, inlet, push) = self.inlets.iter().find(|(it, _, _)| &**it == identity)?;
+        Some((inlet.upgrade()?, *push))
+    }
+
+    /// Queues a delivery.
+    pub(crate) fn wait(&mut self, receiver: Receiver, it: Waiting) {
+        self.unconsumed += 1;
+        if let Some(origin) = self.origins.get_mut(&it.root) {
+            origin.open += 1;
+        }
+        self.lanes.entry(receiver.listener).or_default().waiting.push_back(it);
+    }
+
+    /// Keeps an entry at hand while some fold hasn't seen it; a fold that lags too far is let go.
+    pub(crate) fn remember(&mut self, entry: &Entry, at_hand_max: usize) {
+        if self.folds.is_empty() {
+            return;
+        }
+        self.recent.push_back(entry.clone());
+        if self.recent.len() <= at_hand_max {
+            return;
+        }
+        let oldest = self.recent.front().map_or(0, Entry::seq);
+        self.folds.retain(|_, it| !matches!(it, Folds::Awake { seq, .. } if *seq < oldest));
+        self.trim();
+    }
+
+    /// Forgets the entries that every fold has seen.
+    pub(crate) fn trim(&mut self) {
+        let seen = self.folds.values().map(|it| match it {
+            Folds::Awake { seq, .. } => *seq,
+            Folds::Waking(_) => u64::MAX,
+        });
+        let seen = seen.min().unwrap_or(u64::MAX);
+        while self.recent.front().is_some_and(|it| it.seq() <= seen) {
+            self.recent.pop_front();
+        }
+    }
+}

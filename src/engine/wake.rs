@@ -1,0 +1,204 @@
+//! Waking: a thread's state and its folds come back from the log before anything else happens
+//! to them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::engine::inlet::News;
+use crate::engine::port::Port;
+use crate::engine::shared::{Mail, Shared};
+use crate::engine::thread::{Folds, Thread};
+use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
+use crate::engine::worker::{Slot, Worker};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Awake, Entry, Target};
+use crate::log;
+use crate::wire::{Code, Fault};
+
+/// How many entries are read at a time.
+const PAGE: usize = 1_024;
+
+/// What came back from the log.
+pub(crate) enum Woken {
+    Thread(ThreadId, Result<Option<log::ThreadRecord>, log::Error>),
+    Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
+}
+
+impl<P: Port> Worker<P> {
+    /// Asks the log for a thread.
+    pub(crate) fn wake(&mut self, thread: ThreadId) {
+        let log = self.shared.log.clone();
+        self.waking.push(Box::pin(async move {
+            let found = log.thread(&thread).await;
+            Woken::Thread(thread, found)
+        }));
+    }
+
+    pub(crate) fn woken(&mut self, woken: Woken) {
+        match woken {
+            Woken::Thread(id, found) => self.woken_thread(&id, found),
+            Woken::Folds { thread, listener, folds } => self.woken_folds(&thread, listener, folds),
+        }
+    }
+
+    fn woken_thread(
+        &mut self,
+        id: &ThreadId,
+        found: Result<Option<log::ThreadRecord>, log::Error>,
+    ) {
+        match found {
+            Ok(Some(record)) => {
+                let owner = record.first.as_ref().map_or("", |it| &*it.from);
+                let new = log::NewThread {
+                    id: record.id.clone(),
+                    parent: record.parent.clone(),
+                    fork: record.fork.clone(),
+                };
+                let thread = Thread::new(new, owner.into(), record.last_seq);
+                self.keep(id, Tree::new(thread));
+            }
+            Ok(None) => self.open(id),
+            Err(error) => {
+                tracing::error!(thread = %id, %error, "a thread can't be read");
+                let fault = Fault::new(Code::LogFailed, "the log can't be read");
+                self.refuse_all(id, &fault);
+            }
+        }
+    }
+
+    /// Opens a session under a drawn id; an id that somebody named stays unknown.
+    fn open(&mut self, id: &ThreadId) {
+        let Some(Slot::Waking(waiting)) = self.trees.get_mut(id) else { return };
+        let first = waiting.iter().position(|it| matches!(it, Mail::Push { drawn: true, .. }));
+        let Some(Mail::Push { thread, push, .. }) = first.map(|at| waiting.remove(at)) else {
+            return self.refuse_all(id, &Fault::unknown_thread(id.as_str()));
+        };
+        let new = log::NewThread { id: id.clone(), parent: None, fork: None };
+        waiting.insert(0, Mail::Push { thread, drawn: false, push });
+        let Some(Mail::Push { push, .. }) = waiting.first() else { return };
+        let owner = push.identity.clone();
+        self.keep(id, Tree::new(Thread::new(new, owner, 0)));
+    }
+
+    fn refuse_all(&mut self, id: &ThreadId, fault: &Fault) {
+        let Some(Slot::Waking(waiting)) = self.trees.remove(id) else { return };
+        for mail in waiting {
+            match mail {
+                Mail::Push { drawn: true, push, .. } => self.redraw(push),
+                Mail::Push { push, .. } => self.refuse(*push, fault.clone()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The drawn id is taken: draws another.
+    pub(crate) fn redraw(&mut self, push: Box<Push>) {
+        let thread = self.shared.draw();
+        self.shared.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
+    }
+
+    pub(crate) fn refuse(&mut self, push: Push, fault: Fault) {
+        self.shared.count(&fault);
+        push.inlet.hear(push.number, News::Refused(fault));
+    }
+
+    /// The listener's folds as of the message that is to start, or nothing while they wake.
+    pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
+        let (id, listener) = (start.entry.id().clone(), start.receiver.listener);
+        let Some(Slot::Awake(held)) = self.trees.get_mut(&id.thread) else { return None };
+        let thread = held.tree.thread(&id.thread)?;
+        let from = match thread.folds.get_mut(&listener) {
+            Some(Folds::Waking(waiting)) => {
+                waiting.push_back(start);
+                return None;
+            }
+            Some(Folds::Awake { seq, states }) if *seq <= id.seq => {
+                let known = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
+                if *seq == id.seq || known {
+                    let folds = &self.shared.routes.listeners[listener].folds;
+                    let next = thread.recent.iter();
+                    for entry in next.filter(|it| it.seq() > *seq && it.seq() <= id.seq) {
+                        for (state, (_, fold)) in states.iter_mut().zip(folds) {
+                            (fold.apply)(state, entry);
+                        }
+                    }
+                    *seq = id.seq;
+                    let states = states.clone();
+                    thread.trim();
+                    return Some((start, states));
+                }
+                (*seq, states.clone())
+            }
+            Some(Folds::Awake { .. }) | None => {
+                let folds = &self.shared.routes.listeners[listener].folds;
+                (0, folds.iter().map(|(_, fold)| (fold.empty)()).collect())
+            }
+        };
+        thread.folds.insert(listener, Folds::Waking(VecDeque::from([start])));
+        let shared = self.shared.clone();
+        self.waking.push(Box::pin(async move {
+            let thread = id.thread.clone();
+            let folds = read_folds(shared, listener, id, from).await;
+            Woken::Folds { thread, listener, folds }
+        }));
+        None
+    }
+
+    fn woken_folds(
+        &mut self,
+        id: &ThreadId,
+        listener: usize,
+        folds: Result<(u64, Vec<Awake>), Fault>,
+    ) {
+        let Some(Slot::Awake(held)) = self.trees.get_mut(id) else { return };
+        let Some(thread) = held.tree.thread(id) else { return };
+        let waiting = match thread.folds.remove(&listener) {
+            Some(Folds::Waking(waiting)) => waiting,
+            _ => return,
+        };
+        match folds {
+            Ok((seq, states)) => {
+                thread.folds.insert(listener, Folds::Awake { seq, states });
+                for start in waiting {
+                    if let Some((start, folds)) = self.fold(start) {
+                        self.launch(start, folds);
+                    }
+                }
+            }
+            Err(fault) => {
+                for start in waiting {
+                    let seq = start.entry.seq();
+                    let key = Key { thread: id.clone(), seq, listener };
+                    let ready = Ready { target: Target::Sender, what: Err(fault.clone()) };
+                    self.give(id, Event::Return(key, vec![ready]));
+                }
+            }
+        }
+    }
+}
+
+/// Brings folds from a number up to an entry.
+async fn read_folds(
+    shared: Arc<Shared>,
+    listener: usize,
+    upto: EntryId,
+    (mut seq, mut states): (u64, Vec<Awake>),
+) -> Result<(u64, Vec<Awake>), Fault> {
+    while seq < upto.seq {
+        let page = shared.log.read(&upto.thread, seq, upto.seq, PAGE).await;
+        let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+        if page.is_empty() {
+            let text = format!("{} has no entry after {seq}", upto.thread);
+            return Err(Fault::new(Code::Unreadable, text));
+        }
+        for entry in &page {
+            let entry = Entry::kept(entry);
+            let folds = &shared.routes.listeners[listener].folds;
+            for (state, (_, fold)) in states.iter_mut().zip(folds) {
+                (fold.apply)(state, &entry);
+            }
+            seq = entry.seq();
+        }
+    }
+    Ok((seq, states))
+}

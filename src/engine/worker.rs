@@ -1,0 +1,451 @@
+//! A worker: owns its trees outright, steps them in turn, and lets effects happen once the log
+//! has them. One poll function, so that nothing in it ever waits for something else in it.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+
+use crate::engine::port::Port;
+use crate::engine::run::Road;
+use crate::engine::shared::{Mail, Shared, Sleep};
+use crate::engine::tree::{Effect, Event, Key, Start, Step, Tree, World};
+use crate::engine::wake::Woken;
+use crate::id::ThreadId;
+use crate::listener::Awake;
+use crate::log;
+use crate::wire::{Code, Fault};
+
+/// How often a worker goes round before it lets other tasks run.
+const ROUNDS: usize = 8;
+
+/// A worker and all it owns.
+pub(crate) struct Worker<P: Port> {
+    pub(crate) port: P,
+    pub(crate) number: usize,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) road: Arc<Road>,
+    pub(crate) trees: FxHashMap<ThreadId, Slot>,
+    /// Trees that have events to take.
+    ready: VecDeque<ThreadId>,
+    /// Trees that looked quiet, the longest first.
+    quiet: VecDeque<ThreadId>,
+    /// Batches on their way to the log, in order, with what happens then.
+    in_flight: VecDeque<Flight>,
+    /// How many batches were sent to the log, and how many it has.
+    sent: u64,
+    kept: u64,
+    pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
+    pub(crate) tasks: FxHashMap<Key, Task>,
+    /// Threads that wait for a listener to have room.
+    starving: FxHashMap<usize, VecDeque<ThreadId>>,
+    timer: Option<(u64, Sleep)>,
+    mail: Vec<Mail>,
+    /// Why the log takes nothing more.
+    dead: Option<Fault>,
+    begun: bool,
+    stopped: bool,
+    drains: Vec<oneshot::Sender<()>>,
+    now_us: u64,
+}
+
+/// A tree, or the mail that waits until it is awake.
+pub(crate) enum Slot {
+    Waking(Vec<Mail>),
+    Awake(Box<Held>),
+}
+
+/// A tree that is awake.
+pub(crate) struct Held {
+    pub(crate) tree: Tree,
+    queue: VecDeque<Event>,
+    is_ready: bool,
+    is_quiet: bool,
+    /// The last batch it is part of.
+    last: u64,
+}
+
+struct Flight {
+    append: Option<log::Boxed<'static, log::Receipt>>,
+    effects: Vec<Effect>,
+    number: u64,
+}
+
+/// A handler that runs as a task.
+pub(crate) struct Task {
+    pub(crate) tree: ThreadId,
+    pub(crate) deadline_us: u64,
+    /// Whether its time was up already, and it was told to stop.
+    pub(crate) late: bool,
+}
+
+/// How long a handler whose time is up may take to stop before it is reported.
+const GRACE_US: u64 = 1_000_000;
+
+impl<P: Port> Worker<P> {
+    pub(crate) fn new(port: P, number: usize, shared: Arc<Shared>) -> Worker<P> {
+        Worker {
+            road: Arc::new(Road(shared.clone())),
+            now_us: port.now_us(),
+            port,
+            number,
+            shared,
+            trees: FxHashMap::default(),
+            ready: VecDeque::new(),
+            quiet: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            sent: 0,
+            kept: 0,
+            waking: FuturesUnordered::new(),
+            tasks: FxHashMap::default(),
+            starving: FxHashMap::default(),
+            timer: None,
+            mail: Vec::new(),
+            dead: None,
+            begun: false,
+            stopped: false,
+            drains: Vec::new(),
+        }
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) async fn run(mut self) {
+        poll_fn(|context| self.poll(context)).await;
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let shared = self.shared.clone();
+        shared.inboxes[self.number].wake(context.waker());
+        for _ in 0..ROUNDS {
+            self.now_us = self.now_us.max(self.port.now_us());
+            let mut busy = self.take_mail();
+            busy |= self.take_woken(context);
+            busy |= self.land(context);
+            busy |= self.check_time(context);
+            busy |= self.turn();
+            if self.stopped {
+                return Poll::Ready(());
+            }
+            if !busy {
+                self.drained();
+                return Poll::Pending;
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn take_mail(&mut self) -> bool {
+        let mut mail = std::mem::take(&mut self.mail);
+        self.shared.inboxes[self.number].take(&mut mail);
+        let busy = !mail.is_empty();
+        for it in mail.drain(..) {
+            self.read(it);
+        }
+        self.mail = mail;
+        busy
+    }
+
+    fn read(&mut self, mail: Mail) {
+        match mail {
+            Mail::Event(tree, event) => self.give(&tree, event),
+            Mail::Push { thread, drawn, push } => match self.trees.get_mut(&thread) {
+                Some(Slot::Waking(waiting)) => {
+                    waiting.push(Mail::Push { thread, drawn, push });
+                }
+                Some(Slot::Awake(_)) if drawn => self.redraw(push),
+                Some(Slot::Awake(held)) => {
+                    let known = held.tree.thread(&thread);
+                    if known.is_some_and(|it| push.operator || it.owner == push.identity) {
+                        self.give(&thread.clone(), Event::Push(thread, push));
+                    } else {
+                        self.refuse(*push, Fault::unknown_thread(thread.as_str()));
+                    }
+                }
+                None => {
+                    let waiting = vec![Mail::Push { thread: thread.clone(), drawn, push }];
+                    self.trees.insert(thread.clone(), Slot::Waking(waiting));
+                    self.wake(thread);
+                }
+            },
+            Mail::Ended(key, ready) => self.ended(key, ready),
+            Mail::Room(listener) => self.feed(listener),
+            Mail::Recover(thread, left) => match self.trees.get_mut(&thread) {
+                Some(Slot::Awake(_)) => {
+                    self.give(&thread.clone(), Event::Recover(thread, left));
+                }
+                Some(Slot::Waking(waiting)) => waiting.insert(0, Mail::Recover(thread, left)),
+                None => {
+                    let waiting = vec![Mail::Recover(thread.clone(), left)];
+                    self.trees.insert(thread.clone(), Slot::Waking(waiting));
+                    self.wake(thread);
+                }
+            },
+            Mail::Begin => self.begun = true,
+            Mail::Drain(done) => self.drains.push(done),
+            Mail::Stop => self.stop(),
+        }
+    }
+
+    /// Puts an event into a tree's queue, and the tree among those that have something to do.
+    pub(crate) fn give(&mut self, tree: &ThreadId, event: Event) {
+        let Some(Slot::Awake(held)) = self.trees.get_mut(tree) else { return };
+        held.queue.push_back(event);
+        if !std::mem::replace(&mut held.is_ready, true) {
+            self.ready.push_back(tree.clone());
+        }
+    }
+
+    /// Puts a tree among those that are awake, and takes the mail that waited for it.
+    pub(crate) fn keep(&mut self, id: &ThreadId, tree: Tree) {
+        let held = Held {
+            tree,
+            queue: VecDeque::new(),
+            is_ready: false,
+            is_quiet: false,
+            last: 0,
+        };
+        let slot = self.trees.insert(id.clone(), Slot::Awake(Box::new(held)));
+        if let Some(Slot::Waking(waiting)) = slot {
+            waiting.into_iter().for_each(|it| self.read(it));
+        }
+    }
+
+    /// Steps trees, each a few events, and sends what they come to to the log as one batch.
+    fn turn(&mut self) -> bool {
+        let limits = &self.shared.limits;
+        let full = self.in_flight.len() >= limits.batches_in_flight_max;
+        if !self.begun || full || self.ready.is_empty() {
+            return false;
+        }
+        let shared = self.shared.clone();
+        let world = World {
+            routes: &shared.routes,
+            gates: &shared.gates,
+            limits: &shared.limits,
+            core: &shared.core,
+            worker: self.number,
+            now_us: self.now_us,
+        };
+        let mut step = Step::default();
+        let (mut steps, next) = (0, self.sent + 1);
+        while steps < shared.limits.steps_in_batch_max {
+            let Some(id) = self.ready.pop_front() else { break };
+            let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
+            for _ in 0..shared.limits.steps_in_turn_max {
+                let Some(event) = held.queue.pop_front() else { break };
+                held.tree.step(event, &world, &mut step);
+                steps += 1;
+            }
+            held.last = next;
+            held.is_ready = !held.queue.is_empty();
+            if held.is_ready {
+                self.ready.push_back(id);
+            } else if held.tree.is_quiet() && !std::mem::replace(&mut held.is_quiet, true) {
+                self.quiet.push_back(id);
+            }
+        }
+        self.send(step);
+        self.forget();
+        true
+    }
+
+    fn send(&mut self, step: Step) {
+        for (listener, thread) in step.starving {
+            self.starving.entry(listener).or_default().push_back(thread);
+        }
+        let append = match (&self.dead, step.batch.is_empty()) {
+            (None, false) => Some(self.shared.log.append(step.batch)),
+            (None, true) if step.effects.is_empty() => return,
+            (None, true) => None,
+            (Some(fault), _) => return drop_effects(step.effects, fault),
+        };
+        self.sent += 1;
+        let flight = Flight { append, effects: step.effects, number: self.sent };
+        self.in_flight.push_back(flight);
+    }
+
+    /// Lets the effects of every batch happen that the log has by now.
+    fn land(&mut self, context: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while let Some(flight) = self.in_flight.front_mut() {
+            let kept = match flight.append.as_mut().map(|it| it.as_mut().poll(context)) {
+                Some(Poll::Pending) => return busy,
+                Some(Poll::Ready(kept)) => kept.map(Some),
+                None => Ok(None),
+            };
+            busy = true;
+            let Some(flight) = self.in_flight.pop_front() else { return busy };
+            self.kept = flight.number;
+            match kept {
+                Ok(receipt) => self.happen(receipt, flight.effects),
+                Err(error) => {
+                    let text = "the log can't be written any more";
+                    let fault = Fault::new(Code::LogFailed, text);
+                    tracing::error!(%error, "the log failed; nothing more is accepted");
+                    drop_effects(flight.effects, &fault);
+                    self.dead = Some(fault);
+                }
+            }
+        }
+        busy
+    }
+
+    fn happen(&mut self, receipt: Option<log::Receipt>, effects: Vec<Effect>) {
+        if let Some(receipt) = receipt.filter(|_| self.shared.followers.are_there()) {
+            for entry in &receipt.entries {
+                self.shared.followers.grown(&entry.id.thread, entry.id.seq);
+            }
+        }
+        for effect in effects {
+            match effect {
+                Effect::Tell(inlet, push, news) => inlet.hear(push, news),
+                Effect::Kept(done) => drop(done.send(Ok(()))),
+                Effect::Start(start) => self.start(start),
+            }
+        }
+    }
+
+    /// Wakes the listener's folds where it has some, then runs the handler.
+    fn start(&mut self, start: Box<Start>) {
+        if self.shared.routes.listeners[start.receiver.listener].folds.is_empty() {
+            self.launch(start, Vec::new());
+        } else if let Some((start, folds)) = self.fold(start) {
+            self.launch(start, folds);
+        }
+    }
+
+    /// Runs a handler whose folds are awake.
+    pub(crate) fn launch(&mut self, start: Box<Start>, folds: Vec<Awake>) {
+        self.launch_call(start, folds);
+    }
+
+    fn ended(&mut self, key: Key, ready: Option<Vec<crate::engine::tree::Ready>>) {
+        let Some(task) = self.tasks.remove(&key) else { return };
+        let listener = key.listener;
+        if let Some(ready) = ready.filter(|_| !task.late) {
+            self.give(&task.tree, Event::Return(key, ready));
+        }
+        if self.shared.routes.listeners[listener].traits.inline {
+            return;
+        }
+        let waiting = self.shared.gates[listener].leave();
+        for (worker, inbox) in self.shared.inboxes.iter().enumerate() {
+            if waiting & (1 << worker) != 0 {
+                inbox.post(Mail::Room(listener));
+            }
+        }
+    }
+
+    /// Lets one of the threads that wait for a listener try again.
+    fn feed(&mut self, listener: usize) {
+        let Some(waiting) = self.starving.get_mut(&listener) else { return };
+        let first = waiting.pop_front();
+        if waiting.is_empty() {
+            self.starving.remove(&listener);
+        } else if self.shared.gates[listener].wait(self.number) {
+            self.shared.inboxes[self.number].post(Mail::Room(listener));
+        }
+        if let Some(thread) = first {
+            self.give(&thread.clone(), Event::Room(thread, listener));
+        }
+    }
+
+    /// Tells handlers whose time is up.
+    fn check_time(&mut self, context: &mut Context<'_>) -> bool {
+        let next = self.tasks.values().map(|it| it.deadline_us).min();
+        let Some(next) = next.filter(|it| *it < u64::MAX) else {
+            self.timer = None;
+            return false;
+        };
+        if self.timer.as_ref().is_none_or(|(at, _)| *at > next) {
+            self.timer = Some((next, Box::pin(self.port.sleep_until(next))));
+        }
+        let Some((_, timer)) = &mut self.timer else { return false };
+        if timer.as_mut().poll(context).is_pending() {
+            return false;
+        }
+        self.timer = None;
+        let now = self.now_us.max(self.port.now_us());
+        let mut over = Vec::new();
+        for (key, task) in self.tasks.iter_mut().filter(|(_, it)| it.deadline_us <= now) {
+            let name = &self.shared.routes.listeners[key.listener].name;
+            if task.late {
+                task.deadline_us = u64::MAX;
+                tracing::error!(listener = %name, "a handler never yields; its place is lost");
+            } else {
+                (task.late, task.deadline_us) = (true, now + GRACE_US);
+                over.push((task.tree.clone(), key.clone()));
+            }
+        }
+        for (tree, key) in over {
+            self.give(&tree, Event::Overtime(key));
+        }
+        true
+    }
+
+    /// Lets go of quiet trees beyond the number that is kept awake.
+    fn forget(&mut self) {
+        while self.trees.len() > self.shared.limits.trees_awake_max {
+            let Some(id) = self.quiet.pop_front() else { return };
+            let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
+            if held.is_ready || !held.tree.is_quiet() {
+                held.is_quiet = false;
+            } else if held.last > self.kept {
+                self.quiet.push_front(id);
+                return;
+            } else {
+                self.trees.remove(&id);
+            }
+        }
+    }
+
+    /// Says that nothing is left to do, if somebody wants to know.
+    fn drained(&mut self) {
+        let idle = self.begun
+            && self.in_flight.is_empty()
+            && self.waking.is_empty()
+            && self.tasks.values().all(|it| it.late)
+            && self.ready.is_empty();
+        if idle {
+            self.drains.drain(..).for_each(|it| drop(it.send(())));
+        }
+    }
+
+    fn stop(&mut self) {
+        for slot in self.trees.values_mut() {
+            if let Slot::Awake(held) = slot {
+                held.tree.cancel();
+            }
+        }
+        self.stopped = true;
+    }
+
+    pub(crate) fn take_woken(&mut self, context: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while let Poll::Ready(Some(woken)) = self.waking.poll_next_unpin(context) {
+            busy = true;
+            self.woken(woken);
+        }
+        busy
+    }
+}
+
+/// Nothing of these happens: the log doesn't have their batch.
+fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
+    use crate::engine::inlet::News;
+    for effect in effects {
+        match effect {
+            Effect::Tell(inlet, push, News::Accepted { .. }) => {
+                inlet.hear(push, News::Refused(fault.clone()));
+            }
+            Effect::Tell(inlet, push, News::Settled) => inlet.hear(push, News::Settled),
+            Effect::Kept(done) => drop(done.send(Err(fault.clone()))),
+            Effect::Tell(..) | Effect::Start(_) => {}
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! An XML message pump for agents.
+//!
+//! Everything is a namespaced XML payload, routed by the pump between *listeners* and recorded in
+//! a *thread*; the thread's history is the only memory there is.
+//!
+//! ```
+//! use pumphouse::prelude::*;
+//!
+//! /// Adds two integers.
+//! #[derive(Payload)]
+//! #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+//! struct Add {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! /// What an addition comes to.
+//! #[derive(Payload)]
+//! #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+//! struct Sum {
+//!     value: i64,
+//! }
+//!
+//! async fn add(Add { a, b }: Add) -> Sum {
+//!     Sum { value: a + b }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let pump = pumphouse::builder().with(Listener::new("calculator").on(add)).build()?.start();
+//! let Sum { value } = pump.ask(Add { a: 1, b: 2 }).await?;
+//! assert_eq!(value, 3);
+//! # pump.shutdown().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! The modules below stand in the order of their dependencies: each may use only what stands
+//! above it. `ARCHITECTURE.md` has the journey of a message through them.
+
+extern crate self as pumphouse;
+
+pub mod name;
+pub mod id;
+pub mod limits;
+pub mod clock;
+pub mod xml;
+pub mod schema;
+pub mod wire;
+pub mod log;
+pub mod listener;
+pub mod engine;
+#[path = "../listeners/mod.rs"]
+pub mod listeners;
+
+pub use engine::{AskError, Builder, Pump};
+pub use id::{EntryId, ThreadId};
+pub use limits::Limits;
+pub use listener::Listener;
+pub use name::Name;
+pub use wire::{Fault, Live, Payload};
+
+/// Begins a pump: `.with(…)` what it is made of, then `.build()?.start()`.
+#[must_use]
+pub fn builder() -> Builder {
+    Builder::default()
+}
+
+/// What a listener's author needs.
+pub mod prelude {
+    pub use crate::engine::{AskError, Builder, Plugin, Pump};
+    pub use crate::id::{EntryId, ThreadId};
+    pub use crate::limits::Limits;
+    pub use crate::listener::{
+        Again, Apply, Attempt, Cancel, Clock, EmitCore, Entry, Fold, History, Listener, Message,
+        Outbox, Peers, Queue, Random, Sender, State, Thread, To,
+    };
+    pub use crate::name::Name;
+    pub use crate::wire::core::{Done, Huh};
+    pub use crate::wire::{Fault, Live};
+    pub use crate::xml::Element;
+    pub use crate::Payload;
+}

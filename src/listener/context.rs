@@ -1,0 +1,332 @@
+//! Arguments taken from a message's context. Taking one never waits: folds are awake by then.
+
+use std::any::type_name;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::id::ThreadId;
+use crate::listener::emit::aim;
+use crate::listener::need::FoldType;
+use crate::listener::{Apply, Boxed, Call, Entry, FoldOf, IntoEmit, Need, Target};
+use crate::wire::{Code, Fault, Live};
+
+/// An argument taken from the message's context; a user's own may be made of others, and passes
+/// their `needs()` on.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be taken from a message's context",
+    note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`"
+)]
+pub trait FromContext<S>: Sized {
+    /// What it asks for; `build()` complains where that wasn't given.
+    #[must_use]
+    fn needs() -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// Takes it.
+    ///
+    /// # Errors
+    /// Where it isn't there; the sender is told.
+    fn from_context(context: &Context<S>) -> Result<Self, Fault>;
+}
+
+/// What arguments are taken from: the listener's state, and the message with all around it.
+pub struct Context<S> {
+    pub(crate) state: S,
+    pub(crate) call: Arc<Call>,
+}
+
+impl<S> Context<S> {
+    /// The message at hand.
+    #[must_use]
+    pub fn message(&self) -> &Entry {
+        &self.call.message
+    }
+
+    /// The listener that handles it.
+    #[must_use]
+    pub fn listener(&self) -> &str {
+        &self.call.listener
+    }
+}
+
+/// The message: thread, sequence, cause, what it replies to.
+#[derive(Clone, Debug)]
+pub struct Message(
+    /// Its entry in the log.
+    pub Entry,
+);
+
+impl<S> FromContext<S> for Message {
+    fn from_context(it: &Context<S>) -> Result<Message, Fault> {
+        Ok(Message(it.call.message.clone()))
+    }
+}
+
+impl Deref for Message {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        &self.0
+    }
+}
+
+/// The thread's id, opaque.
+#[derive(Clone, Debug)]
+pub struct Thread(
+    /// The id.
+    pub ThreadId,
+);
+
+impl<S> FromContext<S> for Thread {
+    fn from_context(it: &Context<S>) -> Result<Thread, Fault> {
+        Ok(Thread(it.call.message.thread().clone()))
+    }
+}
+
+/// Who sent the message: a listener, an identity, or `core`.
+#[derive(Clone, Debug)]
+pub struct Sender(
+    /// The name.
+    pub Arc<str>,
+);
+
+impl<S> FromContext<S> for Sender {
+    fn from_context(it: &Context<S>) -> Result<Sender, Fault> {
+        Ok(Sender(it.call.message.sender().clone()))
+    }
+}
+
+/// The listeners that this one may address; `None` is every one.
+#[derive(Clone, Debug)]
+pub struct Peers(
+    /// Their names.
+    pub Option<Arc<[String]>>,
+);
+
+impl<S> FromContext<S> for Peers {
+    fn from_context(it: &Context<S>) -> Result<Peers, Fault> {
+        Ok(Peers(it.call.peers.clone()))
+    }
+}
+
+/// Tells when the handler should stop: its time is up, or the pump is stopping.
+#[derive(Clone, Debug)]
+pub struct Cancel(tokio_util::sync::CancellationToken);
+
+impl<S> FromContext<S> for Cancel {
+    fn from_context(it: &Context<S>) -> Result<Cancel, Fault> {
+        Ok(Cancel(it.call.cancel.clone()))
+    }
+}
+
+impl Cancel {
+    /// Whether it should stop now.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until it should stop.
+    pub async fn cancelled(&self) {
+        self.0.cancelled().await;
+    }
+}
+
+/// The time of the message at hand, so that a replay reads the same clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(u64);
+
+impl<S> FromContext<S> for Clock {
+    fn from_context(it: &Context<S>) -> Result<Clock, Fault> {
+        Ok(Clock(it.call.message.at_us()))
+    }
+}
+
+impl Clock {
+    /// Microseconds since the epoch.
+    #[must_use]
+    pub fn now_us(self) -> u64 {
+        self.0
+    }
+}
+
+/// Chance that a replay repeats: drawn from the log's key, the message and the listener.
+pub struct Random(blake3::OutputReader);
+
+impl<S> FromContext<S> for Random {
+    fn from_context(it: &Context<S>) -> Result<Random, Fault> {
+        let id = it.call.message.id();
+        let mut hasher = blake3::Hasher::new_keyed(&it.call.key);
+        let thread = id.thread.as_str().as_bytes();
+        hasher.update(&(thread.len() as u64).to_le_bytes()).update(thread);
+        hasher.update(&id.seq.to_le_bytes()).update(it.call.listener.as_bytes());
+        Ok(Random(hasher.finalize_xof()))
+    }
+}
+
+impl Random {
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.0.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// Which attempt at this message this is, from 1: more after a crash.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt(
+    /// The number.
+    pub u32,
+);
+
+impl<S> FromContext<S> for Attempt {
+    fn from_context(it: &Context<S>) -> Result<Attempt, Fault> {
+        Ok(Attempt(it.call.attempt))
+    }
+}
+
+/// What else waits for a serial listener in this thread; consumed with the message in hand.
+#[derive(Clone, Debug)]
+pub struct Queue(
+    /// The entries, in order.
+    pub Vec<Entry>,
+);
+
+impl<S> FromContext<S> for Queue {
+    fn needs() -> Vec<Need> {
+        vec![Need::Queue]
+    }
+
+    fn from_context(it: &Context<S>) -> Result<Queue, Fault> {
+        Ok(Queue(it.call.queue.clone()))
+    }
+}
+
+/// The thread's entries up to the message at hand, read from the log as needed.
+pub struct History(Arc<Call>);
+
+/// How many entries [`History::all`] reads at a time.
+const PAGE: usize = 1_024;
+
+impl<S> FromContext<S> for History {
+    fn from_context(it: &Context<S>) -> Result<History, Fault> {
+        Ok(History(it.call.clone()))
+    }
+}
+
+impl History {
+    /// Up to `limit` entries whose number is greater than `after`, up to the message at hand.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn read(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Fault> {
+        self.0.road.read(&self.0, after, limit).await
+    }
+
+    /// Every entry up to the message at hand, it included.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn all(&self) -> Result<Vec<Entry>, Fault> {
+        let mut all: Vec<Entry> = Vec::new();
+        loop {
+            let page = self.read(all.last().map_or(0, Entry::seq), PAGE).await?;
+            if page.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page);
+        }
+    }
+}
+
+/// A fold of the thread, as of the message at hand.
+pub struct Fold<T>(
+    /// Its state.
+    pub Arc<T>,
+);
+
+impl<S, T: Apply> FromContext<S> for Fold<T> {
+    fn needs() -> Vec<Need> {
+        vec![Need::Fold(FoldType(FoldOf::id::<T>()))]
+    }
+
+    fn from_context(it: &Context<S>) -> Result<Fold<T>, Fault> {
+        let found = it.call.folds.iter().find_map(|it| it.clone().downcast().ok());
+        let missing = || format!("{} has no .fold::<{}>()", it.listener(), type_name::<T>());
+        Ok(Fold(found.ok_or_else(|| Fault::new(Code::Context, missing()))?))
+    }
+}
+
+impl<T> Deref for Fold<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The listener's state: handles only, such as pools and clients. What messages change is a fold.
+#[derive(Clone, Debug)]
+pub struct State<T>(
+    /// The state.
+    pub T,
+);
+
+impl<S: Clone> FromContext<S> for State<S> {
+    fn from_context(it: &Context<S>) -> Result<State<S>, Fault> {
+        Ok(State(it.state.clone()))
+    }
+}
+
+/// Emits before the handler returns: only what `E` says; `Outbox<Element>` leaves that to run
+/// time.
+pub struct Outbox<E: IntoEmit>(Arc<Call>, PhantomData<fn(E)>);
+
+impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
+    fn needs() -> Vec<Need> {
+        E::emits()
+    }
+
+    fn from_context(it: &Context<S>) -> Result<Outbox<E>, Fault> {
+        Ok(Outbox(it.call.clone(), PhantomData))
+    }
+}
+
+impl<E: IntoEmit> Outbox<E> {
+    /// Takes its place at once and keeps it whatever the handler comes to; await it to be sure
+    /// that it is in the log.
+    pub fn send(&self, it: E) -> Boxed<'static, ()> {
+        self.0.sent.fetch_add(1, Ordering::Relaxed);
+        self.0.road.commit(&self.0, it.into_emit())
+    }
+
+    /// Answers an earlier message of this thread.
+    pub fn reply_to(&self, message: &Entry, it: E) -> Boxed<'static, ()> {
+        self.0.sent.fetch_add(1, Ordering::Relaxed);
+        let target = Target::Entry(Box::new(message.clone()));
+        self.0.road.commit(&self.0, aim(it.into_emit(), &target))
+    }
+
+    /// Reaches followers only and may be dropped, so there is nothing to await.
+    pub fn live(&self, it: &E)
+    where
+        E: Live,
+    {
+        match it.encode() {
+            Ok(element) => self.0.road.live(&self.0, element),
+            Err(fault) => tracing::debug!(listener = &*self.0.listener, %fault, "no live payload"),
+        }
+    }
+
+    /// What this listener has already sent for this message, in an earlier attempt too.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn sent(&self) -> Result<Vec<Entry>, Fault> {
+        self.0.road.sent(&self.0).await
+    }
+}

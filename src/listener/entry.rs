@@ -1,0 +1,198 @@
+//! An entry as listeners see it: what the log has of a message, its payload read when asked for.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log;
+use crate::name::Name;
+use crate::wire::{Code, Fault, Payload};
+use crate::xml::Element;
+
+/// One message of a thread's log. Cloning it costs a count.
+///
+/// An entry that no longer decodes is an `Err`, never a panic: types change, logs stay.
+#[derive(Clone)]
+pub struct Entry(Arc<Inner>);
+
+struct Inner {
+    id: EntryId,
+    at_us: u64,
+    from: Arc<str>,
+    to: Option<Arc<str>>,
+    name: Name,
+    cause: Option<EntryId>,
+    reply_to: Option<EntryId>,
+    flags: log::Flags,
+    meta: Option<Bytes>,
+    body: Bytes,
+    element: OnceLock<Element>,
+}
+
+impl Entry {
+    /// Its thread and its place there.
+    #[must_use]
+    pub fn id(&self) -> &EntryId {
+        &self.0.id
+    }
+
+    /// Its thread.
+    #[must_use]
+    pub fn thread(&self) -> &ThreadId {
+        &self.0.id.thread
+    }
+
+    /// Its place in the thread, from 1.
+    #[must_use]
+    pub fn seq(&self) -> u64 {
+        self.0.id.seq
+    }
+
+    /// When the pump took it, in microseconds since the epoch.
+    #[must_use]
+    pub fn at_us(&self) -> u64 {
+        self.0.at_us
+    }
+
+    /// Who sent it: a listener, an identity, or `core`.
+    #[must_use]
+    pub fn from(&self) -> &str {
+        &self.0.from
+    }
+
+    /// Who it is for, where that is one.
+    #[must_use]
+    pub fn to(&self) -> Option<&str> {
+        self.0.to.as_deref()
+    }
+
+    /// The payload's name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.0.name
+    }
+
+    /// Whether its payload is a `P`, by name.
+    #[must_use]
+    pub fn is<P: Payload>(&self) -> bool {
+        self.0.name == P::NAME
+    }
+
+    /// The entry whose handling sent it.
+    #[must_use]
+    pub fn cause(&self) -> Option<&EntryId> {
+        self.0.cause.as_ref()
+    }
+
+    /// The entry it answers.
+    #[must_use]
+    pub fn reply_to(&self) -> Option<&EntryId> {
+        self.0.reply_to.as_ref()
+    }
+
+    /// Whether the sender came from outside.
+    #[must_use]
+    pub fn is_from_identity(&self) -> bool {
+        self.0.flags.contains(log::Flags::FROM_IDENTITY)
+    }
+
+    /// Whether it was refused: it stands in the log, and nobody got it.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.0.flags.contains(log::Flags::REFUSED)
+    }
+
+    /// Its flags.
+    #[must_use]
+    pub fn flags(&self) -> log::Flags {
+        self.0.flags
+    }
+
+    /// What the sender put into `<meta>` beside the envelope's own, canonical.
+    #[must_use]
+    pub fn meta(&self) -> Option<&[u8]> {
+        self.0.meta.as_deref()
+    }
+
+    /// The payload's canonical bytes.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.0.body
+    }
+
+    /// The payload as an element.
+    ///
+    /// # Errors
+    /// `P0027` where the log's bytes are no XML any more.
+    pub fn element(&self) -> Result<&Element, Fault> {
+        if let Some(element) = self.0.element.get() {
+            return Ok(element);
+        }
+        let element = Element::from_canonical(self.0.body.clone()).map_err(|error| {
+            Fault::new(Code::Unreadable, format!("entry {}: {error}", self.0.id))
+        })?;
+        Ok(self.0.element.get_or_init(|| element))
+    }
+
+    /// The payload as a `P`.
+    ///
+    /// # Errors
+    /// `P0027` where it isn't one, or isn't one any more.
+    pub fn decode<P: Payload>(&self) -> Result<P, Fault> {
+        if !self.is::<P>() {
+            let text = format!("entry {} is {}, no {}", self.0.id, self.0.name, P::NAME);
+            return Err(Fault::new(Code::Unreadable, text));
+        }
+        P::read(self.element()?.view()).map_err(|error| {
+            Fault::new(Code::Unreadable, format!("entry {}: {error}", self.0.id))
+        })
+    }
+
+    /// An entry on its way into the log, with the payload as it was read or written.
+    pub(crate) fn fresh(draft: &log::Draft, element: Element) -> Entry {
+        Entry(Arc::new(Inner {
+            id: draft.id.clone(),
+            at_us: draft.at_us,
+            from: draft.from.clone(),
+            to: draft.to.clone(),
+            name: draft.name.clone(),
+            cause: draft.cause.clone(),
+            reply_to: draft.reply_to.clone(),
+            flags: draft.flags,
+            meta: draft.meta.clone(),
+            body: draft.body.clone(),
+            element: OnceLock::from(element),
+        }))
+    }
+
+    /// An entry as the log has it.
+    pub(crate) fn kept(entry: &log::Entry) -> Entry {
+        Entry(Arc::new(Inner {
+            id: entry.id.clone(),
+            at_us: entry.at_us,
+            from: entry.from.clone(),
+            to: entry.to.clone(),
+            name: entry.name.clone(),
+            cause: entry.cause.clone(),
+            reply_to: entry.reply_to.clone(),
+            flags: entry.flags,
+            meta: entry.meta.clone(),
+            body: entry.body.clone(),
+            element: OnceLock::new(),
+        }))
+    }
+
+    pub(crate) fn sender(&self) -> &Arc<str> {
+        &self.0.from
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let it = &self.0;
+        write!(f, "{} {} → {}: ", it.id, it.from, it.to.as_deref().unwrap_or("*"))?;
+        f.write_str(&String::from_utf8_lossy(&it.body))
+    }
+}

@@ -1,0 +1,63 @@
+//! Folds: state that is nothing but its thread's history.
+
+use std::any::{Any, TypeId, type_name};
+use std::sync::Arc;
+
+use crate::listener::Entry;
+
+/// State computed from a thread's entries, one after another.
+///
+/// ```
+/// use pumphouse::prelude::*;
+///
+/// /// How many messages the thread has had.
+/// #[derive(Clone, Default)]
+/// struct Count(u64);
+///
+/// impl Apply for Count {
+///     fn apply(&mut self, _: &Entry) {
+///         self.0 += 1;
+///     }
+/// }
+/// ```
+///
+/// A handler takes it as `Fold<Count>`, as of the message it handles. It is kept while the thread
+/// is awake and rebuilt from the log when it wakes: the same entries give the same state.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a fold: implement `Apply` for it",
+    note = "a fold is `Clone + Default` and says with `apply` what one entry changes"
+)]
+pub trait Apply: Clone + Default + Send + Sync + 'static {
+    /// Takes in the next entry.
+    fn apply(&mut self, entry: &Entry);
+}
+
+/// A fold's state, whatever its type.
+pub(crate) type Awake = Arc<dyn Any + Send + Sync>;
+/// A fold's type, and its name for people.
+pub(crate) type FoldId = (TypeId, &'static str);
+
+/// What the engine needs to keep a fold.
+#[derive(Clone, Copy)]
+pub(crate) struct FoldOf {
+    pub(crate) empty: fn() -> Awake,
+    pub(crate) apply: fn(&mut Awake, &Entry),
+}
+
+impl FoldOf {
+    pub(crate) fn of<T: Apply>() -> (FoldId, FoldOf) {
+        (FoldOf::id::<T>(), FoldOf { empty: || Arc::new(T::default()), apply: apply::<T> })
+    }
+
+    pub(crate) fn id<T: Apply>() -> FoldId {
+        (TypeId::of::<T>(), type_name::<T>())
+    }
+}
+
+/// Changes the state in place where no handler holds it, and a copy where one does.
+fn apply<T: Apply>(awake: &mut Awake, entry: &Entry) {
+    let held = std::mem::replace(awake, Arc::new(()));
+    let mut held: Arc<T> = held.downcast().unwrap_or_default();
+    Arc::make_mut(&mut held).apply(entry);
+    *awake = held;
+}

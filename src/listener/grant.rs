@@ -1,0 +1,16 @@
+//! What must be granted: some arguments, and rights.
+
+/// Something a listener may be granted by whoever registers it.
+#[diagnostic::on_unimplemented(message = "`{Self}` needs no grant")]
+pub trait Grant {
+    /// What it is called in a manifest.
+    const GRANT: &'static str;
+}
+
+/// The right to emit reserved payloads: `huh`, `accepted` and the others that are the pump's own.
+#[derive(Debug)]
+pub enum EmitCore {}
+
+impl Grant for EmitCore {
+    const GRANT: &'static str = "emit:core";
+}

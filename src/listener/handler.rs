@@ -1,0 +1,101 @@
+//! Handlers: async functions of up to eight contexts and one payload, judged in parts so that the
+//! compiler names the one argument or return type that is wrong.
+
+use crate::listener::{Context, Emit, FromContext, IntoEmit, Need};
+use crate::wire::Fault;
+
+/// What `.on` takes: a function whose future may travel and whose result may be emitted.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an async function of a message",
+    note = "a handler is `async fn(context.., payload)`: up to eight contexts, then one payload"
+)]
+pub trait Handler<A>: Send + Sync + 'static
+where
+    Self: Function<A, Output: IntoEmit, Future: Send + 'static>,
+{
+}
+
+impl<A, F: Send + Sync + 'static> Handler<A> for F where
+    F: Function<A, Output: IntoEmit, Future: Send + 'static>
+{
+}
+
+/// A function of these arguments, whatever it returns.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an async function of a message",
+    note = "a handler is `async fn(context.., payload)`: up to eight contexts, then one payload"
+)]
+pub trait Function<A> {
+    /// What its future comes to.
+    type Output;
+    /// Its future.
+    type Future: Future<Output = Self::Output>;
+    /// Calls it.
+    fn invoke(&self, arguments: A) -> Self::Future;
+}
+
+/// Contexts, and last a payload.
+#[diagnostic::on_unimplemented(
+    message = "these are not a handler's arguments: `{Self}`",
+    note = "a handler takes up to eight contexts, then one payload; `State<T>` is of the \
+            listener's state, `{S}`"
+)]
+pub trait Arguments<S>: Sized {
+    /// The payload, or the `Element`.
+    type Last: 'static;
+    /// What the contexts ask for.
+    fn needs() -> Vec<Need>;
+    /// Takes the contexts, and puts the payload last.
+    ///
+    /// # Errors
+    /// What a context fails with.
+    fn take(context: &Context<S>, last: Self::Last) -> Result<Self, Fault>;
+}
+
+macro_rules! arity {
+    ($([$($C:ident)*])*) => { $(
+        #[allow(non_snake_case, reason = "a context's variable has its type's name")]
+        const _: () = {
+            impl<F, Fut: Future, P, $($C),*> Function<($($C,)* P,)> for F
+            where
+                F: Fn($($C,)* P) -> Fut,
+            {
+                type Output = Fut::Output;
+                type Future = Fut;
+
+                fn invoke(&self, ($($C,)* last,): ($($C,)* P,)) -> Fut {
+                    self($($C,)* last)
+                }
+            }
+
+            impl<S, P: 'static, $($C: FromContext<S>),*> Arguments<S> for ($($C,)* P,) {
+                type Last = P;
+
+                fn needs() -> Vec<Need> {
+                    [Vec::new(), $($C::needs()),*].concat()
+                }
+
+                fn take(_context: &Context<S>, last: P) -> Result<Self, Fault> {
+                    Ok(($($C::from_context(_context)?,)* last,))
+                }
+            }
+
+            #[diagnostic::do_not_recommend]
+            impl<P: IntoEmit, $($C: IntoEmit),*> IntoEmit for ($($C,)* P,) {
+                fn into_emit(self) -> Emit {
+                    let ($($C,)* last,) = self;
+                    let mut all = Emit::new();
+                    $(all.extend($C.into_emit());)*
+                    all.extend(last.into_emit());
+                    all
+                }
+
+                fn emits() -> Vec<Need> {
+                    [$($C::emits(),)* P::emits()].concat()
+                }
+            }
+        };
+    )* };
+}
+
+arity!([] [A] [A B] [A B C] [A B C D] [A B C D E] [A B C D E G] [A B C D E G H] [A B C D E G H I]);

@@ -1,0 +1,28 @@
+//! Listeners: how async functions become handlers. Knows no tasks, sockets or queues: what an
+//! argument needs of the engine it asks for through a [`Road`].
+
+mod context;
+mod emit;
+mod entry;
+mod fold;
+mod grant;
+mod handler;
+mod need;
+mod road;
+mod spec;
+
+pub use context::{
+    Attempt, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers, Queue,
+    Random, Sender, State, Thread,
+};
+pub use emit::{Again, Emission, Emit, IntoEmit, Target, To};
+pub use entry::Entry;
+pub use fold::Apply;
+pub(crate) use fold::{Awake, FoldId, FoldOf};
+pub use grant::{EmitCore, Grant};
+pub use handler::{Arguments, Function, Handler};
+pub use need::Need;
+pub use road::{Boxed, Call, Road};
+pub use spec::Listener;
+pub(crate) use spec::{Run, Spec, Traits, Way};
+pub(crate) use emit::What;

@@ -1,0 +1,62 @@
+//! The road: what arguments ask of the engine, which implements it.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::listener::{Awake, Emit, Entry};
+use crate::wire::Fault;
+use crate::xml::Element;
+
+/// A future that may travel and may fail.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+
+/// One message on its way into a handler, with all that its arguments are made of.
+pub struct Call {
+    pub(crate) message: Entry,
+    pub(crate) listener: Arc<str>,
+    /// Which of the organism's listeners it is, for the engine.
+    pub(crate) index: usize,
+    pub(crate) attempt: u32,
+    pub(crate) queue: Vec<Entry>,
+    pub(crate) grants: Arc<BTreeSet<String>>,
+    pub(crate) peers: Option<Arc<[String]>>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) folds: Vec<Awake>,
+    /// The log's key, from which chance is drawn.
+    pub(crate) key: [u8; 32],
+    /// How often `Outbox::send` was called.
+    pub(crate) sent: AtomicU32,
+    pub(crate) road: Arc<dyn Road>,
+}
+
+impl Call {
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> &Entry {
+        &self.message
+    }
+
+    /// The listener that handles it.
+    #[must_use]
+    pub fn listener(&self) -> &str {
+        &self.listener
+    }
+}
+
+/// What the engine is to arguments.
+pub trait Road: Send + Sync {
+    /// Takes what a handler sends before it returns: it has its place once this is called, and
+    /// the future says when it is kept.
+    fn commit(&self, call: &Arc<Call>, emit: Emit) -> Boxed<'static, ()>;
+    /// Shows a payload to whoever follows the thread; it may be dropped.
+    fn live(&self, call: &Call, element: Element);
+    /// Reads the thread's entries after a number, up to the message.
+    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>>;
+    /// Reads what this listener has already sent while handling this message, in an earlier
+    /// attempt or in this one.
+    fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>>;
+}

@@ -1,0 +1,227 @@
+//! A listener as its author writes it down, and all the pump must know before it runs it.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::listener::{
+    Apply, Arguments, Boxed, Call, Context, Emit, FoldId, FoldOf, Function, Grant, Handler,
+    IntoEmit, Need,
+};
+use crate::name::Name;
+use crate::schema::Schema;
+use crate::wire::{Fault, Payload};
+use crate::xml::Element;
+
+/// A named capability: its functions, and all the pump must know before it runs them.
+///
+/// ```
+/// use pumphouse::prelude::*;
+///
+/// /// Wants to be greeted.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://xml-pipeline.org/ns/greeter/v1")]
+/// struct Greet {
+///     name: String,
+/// }
+///
+/// /// A greeting.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://xml-pipeline.org/ns/greeter/v1")]
+/// struct Greeting {
+///     text: String,
+/// }
+///
+/// async fn greet(Greet { name }: Greet) -> Greeting {
+///     Greeting { text: format!("Hello, {name}!") }
+/// }
+///
+/// let plan = pumphouse::builder().with(Listener::new("greeter").on(greet)).build();
+/// assert!(plan.is_ok());
+/// ```
+pub struct Listener<S = ()> {
+    state: S,
+    pub(crate) spec: Spec,
+}
+
+/// A listener with its types gone: what the engine works with.
+#[derive(Default)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    pub(crate) text: Option<String>,
+    pub(crate) traits: Traits,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) peers: Option<Arc<[String]>>,
+    pub(crate) grants: BTreeSet<String>,
+    pub(crate) folds: BTreeMap<FoldId, FoldOf>,
+    pub(crate) needs: Vec<Need>,
+    pub(crate) handlers: Vec<(Way, Run)>,
+}
+
+/// How a listener wants to be run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    pub(crate) blocking: bool,
+    pub(crate) idempotent: bool,
+    pub(crate) inline: bool,
+    pub(crate) pure: bool,
+    pub(crate) serial: bool,
+    pub(crate) shared: bool,
+}
+
+/// How a message finds a handler.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    Reply(Name),
+    AnyReply,
+    Route(Name),
+}
+
+/// A handler: its arguments are taken when it is called, the rest is its future.
+pub(crate) type Run = Arc<dyn Fn(Arc<Call>) -> Boxed<'static, Emit> + Send + Sync>;
+
+impl Listener {
+    /// A listener without state.
+    pub fn new(name: impl Into<String>) -> Listener {
+        Listener::with_state(name, ())
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Listener<S> {
+    /// A listener whose handlers may take `State<S>`: pools, clients, settings. What messages
+    /// change is a fold.
+    pub fn with_state(name: impl Into<String>, state: S) -> Listener<S> {
+        Listener { state, spec: Spec { name: name.into(), ..Spec::default() } }
+    }
+
+    /// Routes the payload's name to this listener.
+    #[must_use]
+    pub fn on<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
+        self.typed(Way::Route(A::Last::NAME), f)
+    }
+
+    /// Takes the payload as a reply to what this listener sent. That is no route.
+    #[must_use]
+    pub fn on_reply<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
+        self.typed(Way::Reply(A::Last::NAME), f)
+    }
+
+    /// Takes every reply that no `on_reply` takes.
+    #[must_use]
+    pub fn on_any_reply<F: Handler<A>, A: Arguments<S, Last = Element>>(self, f: F) -> Listener<S> {
+        self.bind(Way::AnyReply, f, |call| call.message.element().cloned())
+    }
+
+    /// Routes a name that only run time knows.
+    #[must_use]
+    pub fn on_named<F: Handler<A>, A>(mut self, schema: Schema, f: F) -> Listener<S>
+    where
+        A: Arguments<S, Last = Element>,
+    {
+        let name = schema.name.clone();
+        self.spec.needs.push(Need::Accept(Cow::Owned(schema)));
+        self.bind(Way::Route(name), f, |call| call.message.element().cloned())
+    }
+
+    /// Grants what the signatures ask for; `build()` compares the two.
+    #[must_use]
+    pub fn grant<G: Grant>(mut self) -> Listener<S> {
+        self.spec.grants.insert(G::GRANT.to_owned());
+        self
+    }
+
+    /// Keeps a `T` per thread, for handlers that take a `Fold<T>`.
+    #[must_use]
+    pub fn fold<T: Apply>(mut self) -> Listener<S> {
+        let (id, fold) = FoldOf::of::<T>();
+        self.spec.folds.insert(id, fold);
+        self
+    }
+
+    /// Says what the listener is for, in a sentence.
+    #[must_use]
+    pub fn describe(mut self, text: impl Into<String>) -> Listener<S> {
+        self.spec.text = Some(text.into());
+        self
+    }
+
+    /// How long a handler may run; 30 s unless said.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Listener<S> {
+        self.spec.timeout = Some(limit);
+        self
+    }
+
+    /// The listeners it may address by name; without this, every one.
+    #[must_use]
+    pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
+        self.spec.peers = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Handles a thread's messages in order, one at a time.
+    #[must_use]
+    pub fn serial(mut self) -> Listener<S> {
+        self.spec.traits.serial = true;
+        self
+    }
+
+    /// May handle a message again after a crash, with the same effect.
+    #[must_use]
+    pub fn idempotent(mut self) -> Listener<S> {
+        self.spec.traits.idempotent = true;
+        self
+    }
+
+    /// Depends on nothing but its arguments: a replay runs it, and reads the others' outputs.
+    /// What is pure is idempotent too.
+    #[must_use]
+    pub fn pure(mut self) -> Listener<S> {
+        self.spec.traits.pure = true;
+        self.idempotent()
+    }
+
+    /// Is polled where messages are routed and costs no task: for handlers that take microseconds.
+    #[must_use]
+    pub fn inline(mut self) -> Listener<S> {
+        self.spec.traits.inline = true;
+        self
+    }
+
+    /// Runs on threads that may block.
+    #[must_use]
+    pub fn blocking(mut self) -> Listener<S> {
+        self.spec.traits.blocking = true;
+        self
+    }
+
+    /// Shares its names with other listeners that are shared too: each gets the message.
+    #[must_use]
+    pub fn shared(mut self) -> Listener<S> {
+        self.spec.traits.shared = true;
+        self
+    }
+
+    fn typed<F: Handler<A>, A: Arguments<S, Last: Payload>>(mut self, way: Way, f: F) -> Self {
+        self.spec.needs.push(Need::Accept(Cow::Borrowed(A::Last::schema())));
+        self.bind(way, f, |call| Ok(A::Last::read(call.message.element()?.view())?))
+    }
+
+    fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
+        let state = self.state.clone();
+        self.spec.needs.extend(A::needs());
+        self.spec.needs.extend(<F as Function<A>>::Output::emits());
+        let run: Run = Arc::new(move |call: Arc<Call>| {
+            let last = last(&call);
+            let context = Context { state: state.clone(), call };
+            let future = last.and_then(|last| A::take(&context, last)).map(|all| f.invoke(all));
+            Box::pin(async { Ok(future?.await.into_emit()) })
+        });
+        self.spec.handlers.push((way, run));
+        self
+    }
+}
+
+/// How the payload is taken from a message.
+type Last<T> = fn(&Call) -> Result<T, Fault>;
