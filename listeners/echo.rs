@@ -1,0 +1,21 @@
+//! The smallest listener; copy this one.
+
+use pumphouse::prelude::*;
+
+/// Says something that comes back as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/echo/v1")]
+pub struct Echo {
+    /// What is said.
+    pub text: String,
+}
+
+/// The listener `echo`.
+#[must_use]
+pub fn echo() -> Listener {
+    Listener::new("echo").on(say).inline().pure().idempotent().describe("Returns what it is told.")
+}
+
+async fn say(echo: Echo) -> Echo {
+    echo
+}

@@ -1,0 +1,107 @@
+//! Arithmetic, exact where it can be.
+//!
+//! `<expression>6*7</expression>` comes to `<value>42</value>`.
+//!
+//! | | |
+//! | --- | --- |
+//! | numbers | `42`, `4.2`, `.5`, `4.2e-3` |
+//! | operators, loosest first | `+ -`, then `* / %`, then a sign, then `^` |
+//! | also understood | `**` for `^`, `×` and `÷`, `−` for `-`, `π` for `pi` |
+//! | constants | `pi`, `e` |
+//! | of one number | `abs sign sqrt cbrt exp ln log2 log10 floor ceil trunc` |
+//! | in radians | `sin cos tan asin acos atan` and `atan2(y, x)` |
+//! | of several | `min(…)`, `max(…)`, `pow(x, y)` |
+//! | of one or two | `round(x)`, `round(x, digits)`, `log(x)`, `log(x, base)` |
+//!
+//! `^` binds to the right, and before a sign: `2^3^2` is 512, `-2^2` is -4.
+//! `%` is the remainder, which has the sign of the left side: `-7 % 3` is -1.
+//! `log(x)` is to the base 10; `round` takes halves away from zero.
+//!
+//! Numbers are fractions of 128-bit integers as long as they fit: then `+ - * / %`, `^` with a
+//! whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact, so `0.1 + 0.2` is 0.3
+//! and `1/3*3` is 1. What doesn't fit, and what the other functions come to, is rounded to 64-bit
+//! floating point. A value is written exactly where 30 digits after the point suffice, else with
+//! as many digits as tell the floating-point number from its neighbours. What is too small for
+//! floating point is zero; what is too large is an overflow.
+//!
+//! An expression has at most 4,096 bytes and 64 levels of nesting.
+
+mod evaluate;
+mod function;
+mod number;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use pumphouse::prelude::*;
+
+/// Works out an arithmetic expression, such as 6*7 or sqrt(2)^2.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/calculate/v1")]
+pub struct Calculate {
+    /// Numbers, + - * / % ^, parentheses, functions such as sqrt(2), and the constants pi and e.
+    pub expression: String,
+}
+
+/// What an expression comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/calculate/v1")]
+pub struct Calculated {
+    /// A decimal number, such as 42, -0.5 or 1.6e300.
+    pub value: String,
+}
+
+/// Why an expression comes to nothing, and where in it that is.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/calculate/v1")]
+pub enum Problem {
+    /// Something is divided by zero.
+    DivisionByZero {
+        /// The character of the expression, counted from 1.
+        column: u32,
+    },
+    /// A value is too large for any number that we have.
+    Overflow {
+        /// The character of the expression, counted from 1.
+        column: u32,
+    },
+    /// What stands there makes no sense.
+    Nonsense {
+        /// The character of the expression, counted from 1.
+        column: u32,
+        /// What stands there.
+        found: String,
+        /// What would make sense.
+        expected: String,
+    },
+}
+
+/// The listener `calculate`.
+#[must_use]
+pub fn calculate() -> Listener {
+    Listener::new("calculate")
+        .on(answer)
+        .inline()
+        .pure()
+        .idempotent()
+        .describe("Works out arithmetic, exactly where it can.")
+}
+
+async fn answer(Calculate { expression }: Calculate) -> Result<Calculated, Problem> {
+    evaluate(&expression).map(|value| Calculated { value })
+}
+
+/// Works out an expression.
+///
+/// ```
+/// use pumphouse::listeners::tool::calculate::{Problem, evaluate};
+/// assert_eq!(evaluate("6 * 7"), Ok("42".to_owned()));
+/// assert_eq!(evaluate("1 / 0"), Err(Problem::DivisionByZero { column: 3 }));
+/// ```
+///
+/// # Errors
+/// The first problem met: in what is written, then in what it comes to.
+pub fn evaluate(expression: &str) -> Result<String, Problem> {
+    let program = parse::parse(expression)?;
+    Ok(evaluate::run(&program)?.to_string())
+}

@@ -1,0 +1,250 @@
+//! A number: a fraction of 128-bit integers, or what is left of one in floating point.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Digits after the point up to which a fraction is written exactly.
+const EXACT_DIGITS_MAX: u32 = 30;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Number {
+    Exact(Fraction),
+    Rounded(f64),
+}
+
+/// In lowest terms; `under` is above zero, and neither is `i128::MIN`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fraction {
+    over: i128,
+    under: i128,
+}
+
+impl Number {
+    pub(super) const ZERO: Number = Number::whole(0);
+
+    pub(super) const fn whole(it: i128) -> Number {
+        Number::Exact(Fraction { over: it, under: 1 })
+    }
+
+    /// Reads a decimal number, such as `4.2e-3`; none if it is too large for any of ours.
+    pub(super) fn read(text: &str) -> Option<Number> {
+        let exact = Fraction::read(text).map(Number::Exact);
+        let number = exact.or_else(|| text.parse().ok().map(Number::Rounded))?;
+        number.is_finite().then_some(number)
+    }
+
+    pub(super) fn to_f64(self) -> f64 {
+        match self {
+            Number::Exact(it) => it.to_f64(),
+            Number::Rounded(it) => it,
+        }
+    }
+
+    /// The integer that this is, exactly.
+    pub(super) fn integer(self) -> Option<i128> {
+        match self {
+            Number::Exact(Fraction { over, under: 1 }) => Some(over),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_finite(self) -> bool {
+        matches!(self, Number::Exact(_)) || self.to_f64().is_finite()
+    }
+
+    pub(super) fn is_zero(self) -> bool {
+        self.compare(Number::ZERO).is_eq()
+    }
+
+    pub(super) fn add(self, other: Number) -> Number {
+        self.both(other, Fraction::add, |a, b| a + b)
+    }
+
+    pub(super) fn subtract(self, other: Number) -> Number {
+        self.add(other.negate())
+    }
+
+    pub(super) fn multiply(self, other: Number) -> Number {
+        self.both(other, Fraction::multiply, |a, b| a * b)
+    }
+
+    /// `other` is not zero.
+    pub(super) fn divide(self, other: Number) -> Number {
+        self.both(other, |a, b| a.multiply(b.inverse()?), |a, b| a / b)
+    }
+
+    /// `other` is not zero.
+    pub(super) fn remain(self, other: Number) -> Number {
+        self.both(other, Fraction::remain, |a, b| a % b)
+    }
+
+    /// Not zero to a power below zero.
+    pub(super) fn power(self, exponent: Number) -> Number {
+        let exact = |base: Fraction, it: Fraction| match it {
+            Fraction { over, under: 1 } => base.power(over),
+            _ => None,
+        };
+        self.both(exponent, exact, f64::powf)
+    }
+
+    pub(super) fn negate(self) -> Number {
+        match self {
+            Number::Exact(Fraction { over, under }) => {
+                Number::Exact(Fraction { over: -over, under })
+            }
+            Number::Rounded(it) => Number::Rounded(-it),
+        }
+    }
+
+    /// The next integer: below, above, or by another rule.
+    pub(super) fn to_integer(
+        self,
+        exact: fn(i128, i128) -> i128,
+        rounded: fn(f64) -> f64,
+    ) -> Number {
+        match self {
+            Number::Exact(it) => {
+                Number::Exact(Fraction { over: exact(it.over, it.under), under: 1 })
+            }
+            Number::Rounded(it) => Number::Rounded(rounded(it)),
+        }
+    }
+
+    pub(super) fn compare(self, other: Number) -> Ordering {
+        if let (Number::Exact(a), Number::Exact(b)) = (self, other) {
+            let sides = a.over.checked_mul(b.under).zip(b.over.checked_mul(a.under));
+            if let Some((left, right)) = sides {
+                return left.cmp(&right);
+            }
+        }
+        // Adding zero makes -0 and 0 one.
+        (self.to_f64() + 0.0).total_cmp(&(other.to_f64() + 0.0))
+    }
+
+    /// Exactly if both are exact and the result fits, else in floating point.
+    fn both(
+        self,
+        other: Number,
+        exact: impl Fn(Fraction, Fraction) -> Option<Fraction>,
+        rounded: impl Fn(f64, f64) -> f64,
+    ) -> Number {
+        if let (Number::Exact(a), Number::Exact(b)) = (self, other)
+            && let Some(it) = exact(a, b)
+        {
+            return Number::Exact(it);
+        }
+        Number::Rounded(rounded(self.to_f64(), other.to_f64()))
+    }
+}
+
+impl Fraction {
+    const ONE: Fraction = Fraction { over: 1, under: 1 };
+
+    /// `over / under`, if it fits; `under` is not zero.
+    fn new(over: i128, under: i128) -> Option<Fraction> {
+        if over == i128::MIN || under == i128::MIN {
+            return None;
+        }
+        let common = gcd(over, under) * under.signum();
+        Some(Fraction { over: over / common, under: under / common })
+    }
+
+    fn read(text: &str) -> Option<Fraction> {
+        let (text, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let part = part.trim_end_matches('0');
+        let digits = format!("0{whole}{part}").parse().ok()?;
+        let exponent =
+            exponent.parse::<i32>().ok()?.checked_sub(i32::try_from(part.len()).ok()?)?;
+        let ten = 10_i128.checked_pow(exponent.unsigned_abs())?;
+        if exponent < 0 {
+            Fraction::new(digits, ten)
+        } else {
+            Fraction::new(digits.checked_mul(ten)?, 1)
+        }
+    }
+
+    /// Here exactness ends.
+    fn to_f64(self) -> f64 {
+        self.over as f64 / self.under as f64
+    }
+
+    fn add(self, other: Fraction) -> Option<Fraction> {
+        let common = gcd(self.under, other.under);
+        let (left, right) = (other.under / common, self.under / common);
+        let over = self.over.checked_mul(left)?.checked_add(other.over.checked_mul(right)?)?;
+        Fraction::new(over, self.under.checked_mul(left)?)
+    }
+
+    fn multiply(self, other: Fraction) -> Option<Fraction> {
+        let (left, right) = (gcd(self.over, other.under), gcd(other.over, self.under));
+        let over = (self.over / left).checked_mul(other.over / right)?;
+        Fraction::new(over, (self.under / right).checked_mul(other.under / left)?)
+    }
+
+    fn inverse(self) -> Option<Fraction> {
+        Fraction::new(self.under, self.over)
+    }
+
+    fn remain(self, other: Fraction) -> Option<Fraction> {
+        let left = self.over.checked_mul(other.under)?;
+        let right = other.over.checked_mul(self.under)?;
+        Fraction::new(left.checked_rem(right)?, self.under.checked_mul(other.under)?)
+    }
+
+    fn power(self, exponent: i128) -> Option<Fraction> {
+        let mut base = if exponent < 0 { self.inverse()? } else { self };
+        let (mut left, mut power) = (exponent.unsigned_abs(), Fraction::ONE);
+        loop {
+            if left & 1 == 1 {
+                power = power.multiply(base)?;
+            }
+            left >>= 1;
+            if left == 0 {
+                return Some(power);
+            }
+            base = base.multiply(base)?;
+        }
+    }
+
+    /// As a decimal number, if it has few enough digits.
+    fn decimal(self) -> Option<String> {
+        let (mut ten, mut digits) = (1_i128, 0);
+        while ten % self.under != 0 {
+            if digits == EXACT_DIGITS_MAX {
+                return None;
+            }
+            (ten, digits) = (ten * 10, digits + 1);
+        }
+        let shifted = self.over.checked_mul(ten / self.under)?;
+        let sign = if shifted < 0 { "-" } else { "" };
+        let text = format!("{:0>1$}", shifted.unsigned_abs(), digits as usize + 1);
+        let (whole, part) = text.split_at(text.len() - digits as usize);
+        let point = if part.is_empty() { "" } else { "." };
+        Some(format!("{sign}{whole}{point}{part}"))
+    }
+}
+
+/// The greatest common divisor; 1 where there is none. Neither is `i128::MIN`.
+fn gcd(a: i128, b: i128) -> i128 {
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a.max(1)
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Number::Exact(it) = self
+            && let Some(text) = it.decimal()
+        {
+            return f.write_str(&text);
+        }
+        let number = self.to_f64() + 0.0;
+        if number != 0.0 && !(1e-7..1e21).contains(&number.abs()) {
+            return write!(f, "{number:e}");
+        }
+        write!(f, "{number}")
+    }
+}

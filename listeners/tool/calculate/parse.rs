@@ -1,0 +1,266 @@
+//! An expression's text to a program for a stack, in the order in which it is worked out.
+
+use super::Problem;
+use super::function::{self, Function, Operation};
+use super::number::Number;
+
+/// Bytes of an expression: a person's or a model's, no program's.
+const EXPRESSION_BYTES_MAX: usize = 4_096;
+/// Parentheses, calls and exponents within one another: each takes a few frames of our stack.
+const NESTING_MAX: u32 = 64;
+/// Characters of a wrong word that an answer repeats.
+const WORD_CHARACTERS_MAX: usize = 32;
+
+/// What to do next with a stack of numbers.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Lays a number on the stack.
+    Push(Number),
+    /// Replaces the topmost numbers by what the operation makes of them.
+    Apply { operation: Operation, arguments: usize, column: u32 },
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Step>, Problem> {
+    let mut parser = Parser { rest: text, column: 1, nesting: 0, steps: Vec::new() };
+    if text.len() > EXPRESSION_BYTES_MAX {
+        let found = format!("{} bytes", text.len());
+        return Err(nonsense(1, found, format!("at most {EXPRESSION_BYTES_MAX} bytes")));
+    }
+    parser.sum()?;
+    match parser.peek() {
+        None => Ok(parser.steps),
+        Some(_) => Err(parser.unexpected("an operator or the end")),
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+    column: u32,
+    nesting: u32,
+    steps: Vec<Step>,
+}
+
+impl Parser<'_> {
+    /// `product (± product)*`
+    fn sum(&mut self) -> Result<(), Problem> {
+        self.product()?;
+        loop {
+            let column = self.place();
+            let operation = match self.peek() {
+                Some('+') => function::ADD,
+                Some('-' | '−') => function::SUBTRACT,
+                _ => return Ok(()),
+            };
+            self.take(1);
+            self.product()?;
+            self.apply(operation, 2, column);
+        }
+    }
+
+    /// `signed (×÷% signed)*`
+    fn product(&mut self) -> Result<(), Problem> {
+        self.signed()?;
+        loop {
+            let column = self.place();
+            let operation = match self.peek() {
+                Some('*' | '×') => function::MULTIPLY,
+                Some('/' | '÷') => function::DIVIDE,
+                Some('%') => function::REMAIN,
+                _ => return Ok(()),
+            };
+            self.take(1);
+            self.signed()?;
+            self.apply(operation, 2, column);
+        }
+    }
+
+    /// `±* power`: a sign takes in the power to its right.
+    fn signed(&mut self) -> Result<(), Problem> {
+        let mut signs = Vec::new();
+        while let Some(sign @ ('+' | '-' | '−')) = self.peek() {
+            if sign != '+' {
+                signs.push(self.column);
+            }
+            self.take(1);
+        }
+        self.power()?;
+        for column in signs.into_iter().rev() {
+            self.apply(function::NEGATE, 1, column);
+        }
+        Ok(())
+    }
+
+    /// `atom (^ signed)?`: so the exponents of a tower are taken from the right.
+    fn power(&mut self) -> Result<(), Problem> {
+        self.nest()?;
+        self.atom()?;
+        let column = self.place();
+        let length = match self.rest {
+            rest if rest.starts_with("**") => 2,
+            rest if rest.starts_with('^') => 1,
+            _ => 0,
+        };
+        if length > 0 {
+            self.take(length);
+            self.signed()?;
+            self.apply(function::POWER, 2, column);
+        }
+        self.nesting -= 1;
+        Ok(())
+    }
+
+    /// A number, a constant, a call, or a sum in parentheses.
+    fn atom(&mut self) -> Result<(), Problem> {
+        match self.peek() {
+            Some('(') => {
+                self.take(1);
+                self.sum()?;
+                self.close("an operator or `)`")
+            }
+            Some(it) if it.is_ascii_digit() || it == '.' => self.number(),
+            Some(it) if it.is_alphabetic() => self.name(),
+            _ => Err(self.unexpected("a number, a name, a sign or `(`")),
+        }
+    }
+
+    fn number(&mut self) -> Result<(), Problem> {
+        let (column, length) = (self.column, number_length(self.rest));
+        let text = &self.rest[..length];
+        if text == "." {
+            return Err(self.unexpected("a number, a name, a sign or `(`"));
+        }
+        let number = Number::read(text).ok_or(Problem::Overflow { column })?;
+        self.take(length);
+        self.steps.push(Step::Push(number));
+        Ok(())
+    }
+
+    fn name(&mut self) -> Result<(), Problem> {
+        let column = self.column;
+        let name = word(self.rest);
+        if let Some(number) = function::constant(name) {
+            self.take(name.chars().count());
+            self.steps.push(Step::Push(number));
+            return Ok(());
+        }
+        let Some(function) = function::find(name) else {
+            return Err(self.unexpected(&format!("one of {}", function::names())));
+        };
+        self.take(name.chars().count());
+        if self.peek() != Some('(') {
+            return Err(self.unexpected(&format!("`(` after {}", function.name)));
+        }
+        self.take(1);
+        let arguments = self.arguments(function)?;
+        self.apply(function.operation, arguments, column);
+        Ok(())
+    }
+
+    /// `sum (, sum)* )`, as many as the function takes.
+    fn arguments(&mut self, function: &Function) -> Result<usize, Problem> {
+        let mut count = 0;
+        loop {
+            self.sum()?;
+            count += 1;
+            match self.peek() {
+                Some(',') if count == function.most => {
+                    return Err(self.unexpected(&format!("`)`: {}", function.takes())));
+                }
+                Some(',') => self.take(1),
+                _ if count >= function.least => break,
+                _ => return Err(self.unexpected(&format!("`,`: {}", function.takes()))),
+            }
+        }
+        let more =
+            if count < function.most { "an operator, `,` or `)`" } else { "an operator or `)`" };
+        self.close(more)?;
+        Ok(count)
+    }
+
+    fn close(&mut self, expected: &str) -> Result<(), Problem> {
+        if self.peek() != Some(')') {
+            return Err(self.unexpected(expected));
+        }
+        self.take(1);
+        Ok(())
+    }
+
+    fn nest(&mut self) -> Result<(), Problem> {
+        self.nesting += 1;
+        if self.nesting > NESTING_MAX + 1 {
+            return Err(self.unexpected(&format!("at most {NESTING_MAX} levels of nesting")));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, operation: Operation, arguments: usize, column: u32) {
+        self.steps.push(Step::Apply { operation, arguments, column });
+    }
+
+    /// The next character that is no space, and stands there.
+    fn peek(&mut self) -> Option<char> {
+        let spaces = self.rest.chars().take_while(|it| it.is_whitespace()).count();
+        self.take(spaces);
+        self.rest.chars().next()
+    }
+
+    /// The column of the next character that is no space.
+    fn place(&mut self) -> u32 {
+        self.peek();
+        self.column
+    }
+
+    /// Goes on by that many characters.
+    fn take(&mut self, characters: usize) {
+        let mut rest = self.rest.chars();
+        for _ in rest.by_ref().take(characters) {
+            self.column += 1;
+        }
+        self.rest = rest.as_str();
+    }
+
+    /// A complaint about what stands next.
+    fn unexpected(&mut self, expected: &str) -> Problem {
+        let found = match self.peek() {
+            None => "the end".to_owned(),
+            Some(it) if it.is_alphabetic() => {
+                format!(
+                    "`{}`",
+                    word(self.rest).chars().take(WORD_CHARACTERS_MAX).collect::<String>()
+                )
+            }
+            Some(it) if it.is_control() || matches!(it, '\u{fffe}' | '\u{ffff}') => {
+                format!("`{}`", it.escape_unicode())
+            }
+            Some(it) => format!("`{it}`"),
+        };
+        nonsense(self.column, found, expected.to_owned())
+    }
+}
+
+fn nonsense(column: u32, found: String, expected: String) -> Problem {
+    Problem::Nonsense { column, found, expected }
+}
+
+/// The bytes of the number that `text` begins with; its exponent only if it has digits.
+fn number_length(text: &str) -> usize {
+    let digits =
+        |from: usize| text.as_bytes()[from..].iter().take_while(|it| it.is_ascii_digit()).count();
+    let mut length = digits(0);
+    if text[length..].starts_with('.') {
+        length += 1 + digits(length + 1);
+    }
+    let is_number = length > 1 || !text.starts_with('.');
+    if is_number && let Some(exponent) = text[length..].strip_prefix(['e', 'E']) {
+        let sign = usize::from(exponent.starts_with(['+', '-']));
+        let digits = digits(length + 1 + sign);
+        length += if digits > 0 { 1 + sign + digits } else { 0 };
+    }
+    length
+}
+
+/// The word that `text` begins with.
+fn word(text: &str) -> &str {
+    let end = text.find(|it: char| !(it.is_alphanumeric() || it == '_')).unwrap_or(text.len());
+    &text[..end]
+}

@@ -1,0 +1,3 @@
+//! Tools: listeners that do one thing for whoever asks.
+
+pub mod calculate;

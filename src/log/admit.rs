@@ -1,0 +1,266 @@
+//! The rules by which a batch is let in: one set for every log, so that none can be laxer.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::Error;
+use crate::log::chain::{self, Origin};
+use crate::log::entry::{Batch, Draft, Entry, Flags, Mark, NewThread};
+
+/// Numbers are kept as SQLite keeps them: with a sign.
+const NUMBER_MAX: u64 = i64::MAX as u64;
+/// Bytes of one entry: SQLite holds no longer row than a billion.
+const ENTRY_BYTES_MAX: usize = 900_000_000;
+/// Threads whose origin is remembered for whoever seals; a forgotten one costs a second digest.
+const ORIGINS_MAX: usize = 65_536;
+
+/// What a thread stands at.
+#[derive(Clone, Debug)]
+pub(super) struct Standing {
+    pub(super) number: u64,
+    pub(super) last_seq: u64,
+    pub(super) origin: Option<Arc<Origin>>,
+}
+
+impl Standing {
+    /// How a thread begins.
+    pub(super) fn new(number: u64, origin: Option<Arc<Origin>>) -> Standing {
+        let link = origin.as_ref().and_then(|it| it.fork.as_ref());
+        Standing { number, last_seq: link.map_or(0, |it| it.seq), origin }
+    }
+
+    /// The sequence before the first of its own.
+    pub(super) fn link_seq(&self) -> u64 {
+        let link = self.origin.as_ref().and_then(|it| it.fork.as_ref());
+        link.map_or(0, |it| it.seq)
+    }
+}
+
+/// What the rules ask of a log.
+pub(super) trait Ledger {
+    fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error>;
+    fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>);
+    fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
+}
+
+/// A batch with its digests, as its sender can make them.
+pub(super) struct Job {
+    pub(super) threads: Vec<NewThread>,
+    pub(super) entries: Vec<Arc<Entry>>,
+    pub(super) marks: Vec<Mark>,
+    /// What each digest took for the origin of its thread; empty if none has one.
+    guesses: Vec<Option<Arc<Origin>>>,
+}
+
+impl Job {
+    pub(super) fn seal(batch: Batch, origins: &Origins) -> Job {
+        let guesses = origins.guess(&batch.threads, &batch.entries);
+        let mut space = Vec::with_capacity(1024);
+        let mut at = 0;
+        let entries = batch.entries.into_iter().map(|draft| {
+            let guess = guesses.get(at).and_then(Option::as_deref);
+            at += 1;
+            let digest = chain::of_draft(&draft, guess, &mut space);
+            Arc::new(draft.seal(digest))
+        });
+        let entries = entries.collect();
+        Job { threads: batch.threads, entries, marks: batch.marks, guesses }
+    }
+}
+
+/// The origins of threads that have one, as far as remembered.
+#[derive(Default)]
+pub(super) struct Origins(Mutex<HashMap<ThreadId, Arc<Origin>>>);
+
+impl Origins {
+    fn guess(&self, threads: &[NewThread], drafts: &[Draft]) -> Vec<Option<Arc<Origin>>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for new in threads {
+            let Some(origin) = Origin::of(new.parent.clone(), new.fork.clone()) else { continue };
+            if known.len() >= ORIGINS_MAX {
+                known.clear();
+            }
+            known.insert(new.id.clone(), origin);
+        }
+        if known.is_empty() {
+            return Vec::new();
+        }
+        let mut last: Option<(&ThreadId, Option<Arc<Origin>>)> = None;
+        let mut guesses = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let thread = &draft.id.thread;
+            let origin = match &last {
+                Some((same, origin)) if *same == thread => origin.clone(),
+                _ => known.get(thread).cloned(),
+            };
+            last = Some((thread, origin.clone()));
+            guesses.push(origin);
+        }
+        guesses
+    }
+}
+
+/// Where the links of an entry lead, by numbers of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) thread: u64,
+    pub(super) cause: Option<(u64, u64)>,
+    pub(super) reply_to: Option<(u64, u64)>,
+}
+
+/// How far a batch was let in. After an error the log takes back what stands here.
+#[derive(Default)]
+pub(super) struct Admitted {
+    /// Threads opened.
+    pub(super) opened: usize,
+    /// Entries counted in their threads, in order.
+    pub(super) rows: Vec<Row>,
+    /// The thread of each mark.
+    pub(super) marks: Vec<u64>,
+}
+
+impl Admitted {
+    pub(super) fn clear(&mut self) {
+        self.opened = 0;
+        self.rows.clear();
+        self.marks.clear();
+    }
+}
+
+/// Lets a batch in, or says why not.
+pub(super) fn admit(
+    ledger: &mut impl Ledger,
+    job: &mut Job,
+    done: &mut Admitted,
+) -> Result<(), Error> {
+    for new in &job.threads {
+        let origin = origin(ledger, new)?;
+        ledger.open(&new.id, origin);
+        done.opened += 1;
+    }
+    let mut space = Vec::new();
+    for at in 0..job.entries.len() {
+        let guess = job.guesses.get(at).and_then(Option::as_ref);
+        let row = entry(ledger, &mut job.entries[at], guess, &mut space)?;
+        done.rows.push(row);
+    }
+    client_ids(ledger, &job.entries)?;
+    for mark in &job.marks {
+        let (Mark::Started { entry, .. } | Mark::Consumed { entry, .. }) = mark;
+        let standing = ledger.standing(&entry.thread)?;
+        match standing {
+            Some(it) if entry.seq > it.link_seq() && entry.seq <= it.last_seq => {
+                done.marks.push(it.number);
+            }
+            _ => return Err(invalid(format!("a mark is for {entry}, which isn't there"))),
+        }
+    }
+    Ok(())
+}
+
+/// Where a new thread comes from, if its id is free and its links lead somewhere.
+fn origin(ledger: &mut impl Ledger, new: &NewThread) -> Result<Option<Arc<Origin>>, Error> {
+    if new.id.as_str().is_empty() {
+        return Err(invalid("a thread's id is empty".to_owned()));
+    }
+    if ledger.standing(&new.id)?.is_some() {
+        return Err(Error::ThreadExists(new.id.clone()));
+    }
+    if let Some(parent) = &new.parent {
+        ledger.standing(parent)?.ok_or_else(|| Error::UnknownThread(parent.clone()))?;
+    }
+    if let Some(fork) = &new.fork {
+        let source = ledger.standing(&fork.thread)?;
+        let source = source.ok_or_else(|| Error::UnknownThread(fork.thread.clone()))?;
+        if fork.seq == 0 || fork.seq > source.last_seq {
+            return Err(invalid(format!("{} forks off {fork}, which isn't there", new.id)));
+        }
+    }
+    Ok(Origin::of(new.parent.clone(), new.fork.clone()))
+}
+
+fn entry(
+    ledger: &mut impl Ledger,
+    entry: &mut Arc<Entry>,
+    guess: Option<&Arc<Origin>>,
+    space: &mut Vec<u8>,
+) -> Result<Row, Error> {
+    bounded(entry)?;
+    let standing = ledger.standing(&entry.id.thread)?;
+    let standing = standing.ok_or_else(|| Error::UnknownThread(entry.id.thread.clone()))?;
+    let next = standing.last_seq + 1;
+    if entry.id.seq != next {
+        return Err(Error::Conflict { entry: entry.id.clone(), next });
+    }
+    if standing.origin.as_ref() != guess {
+        let digest = chain::of_entry(entry, standing.origin.as_deref(), space);
+        Arc::make_mut(entry).digest = digest;
+    }
+    let own = (standing.number, standing.last_seq);
+    let cause = link(ledger, entry, entry.cause.as_ref(), own)?;
+    let reply_to = link(ledger, entry, entry.reply_to.as_ref(), own)?;
+    if let Some(standing) = ledger.standing(&entry.id.thread)? {
+        standing.last_seq = next;
+    }
+    Ok(Row { thread: own.0, cause, reply_to })
+}
+
+/// Where a link leads; `own` is the number of the entry's thread and the sequence before it.
+fn link(
+    ledger: &mut impl Ledger,
+    entry: &Entry,
+    to: Option<&EntryId>,
+    own: (u64, u64),
+) -> Result<Option<(u64, u64)>, Error> {
+    let Some(to) = to else { return Ok(None) };
+    let (number, last_seq) = if to.thread == entry.id.thread {
+        own
+    } else {
+        let standing = ledger.standing(&to.thread)?;
+        let standing = standing.ok_or_else(|| Error::UnknownThread(to.thread.clone()))?;
+        (standing.number, standing.last_seq)
+    };
+    if to.seq == 0 || to.seq > last_seq {
+        return Err(invalid(format!("{} is linked to {to}, which isn't there yet", entry.id)));
+    }
+    Ok(Some((number, to.seq)))
+}
+
+/// No identity uses one id of its own twice.
+fn client_ids(ledger: &mut impl Ledger, entries: &[Arc<Entry>]) -> Result<(), Error> {
+    let mut here: HashSet<(&str, &str)> = HashSet::new();
+    for entry in entries {
+        let Some(id) = &entry.client_id else { continue };
+        if !entry.flags.contains(Flags::FROM_IDENTITY) {
+            continue;
+        }
+        if let Some(entry) = ledger.client_id(&entry.from, id)? {
+            return Err(Error::ClientIdTaken { entry });
+        }
+        if !here.insert((&entry.from, id)) {
+            return Err(invalid(format!("{} repeats a client's id of its own batch", entry.id)));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what no row can hold.
+fn bounded(entry: &Entry) -> Result<(), Error> {
+    let numbers = [entry.id.seq, entry.at_us, entry.key.unwrap_or(0)];
+    if numbers.into_iter().any(|number| number > NUMBER_MAX) {
+        return Err(invalid(format!("a number of {} is beyond {NUMBER_MAX}", entry.id)));
+    }
+    let bytes = entry.body.len() + entry.meta.as_ref().map_or(0, |it| it.len());
+    if bytes > ENTRY_BYTES_MAX {
+        return Err(invalid(format!(
+            "{} has {bytes} bytes, and an entry has up to {ENTRY_BYTES_MAX}",
+            entry.id
+        )));
+    }
+    Ok(())
+}
+
+fn invalid(why: String) -> Error {
+    Error::Invalid(why.into())
+}

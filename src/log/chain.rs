@@ -1,0 +1,388 @@
+//! Digests of entries, the chain of commits, and the bytes of marks. `docs/log.md` spells them out.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use blake3::Hasher;
+use uuid::Uuid;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::Identity;
+use crate::log::entry::{Draft, Entry, Mark};
+use crate::name::Name;
+
+/// What every hashed text begins with, so that none can be taken for another.
+const ENTRY: &[u8] = b"pumphouse entry 1\0";
+const COMMIT: &[u8] = b"pumphouse commit 1\0";
+const GENESIS: &[u8] = b"pumphouse log 1\0";
+
+/// Larger bodies are hashed where they stand; copying a smaller one costs less than a hasher.
+const COPIED_BYTES_MAX: usize = 8 * 1024;
+
+/// A commit and the chain up to it. Written `1234:hex…`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Head {
+    /// The commit's number; 0 is the making of the log.
+    pub number: u64,
+    /// BLAKE3 over everything up to it.
+    pub chain: [u8; 32],
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.number, blake3::Hash::from_bytes(self.chain).to_hex())
+    }
+}
+
+impl fmt::Debug for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What was given is no head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoHead;
+
+impl fmt::Display for NoHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a head is a commit's number, a colon and 64 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for NoHead {}
+
+impl FromStr for Head {
+    type Err = NoHead;
+
+    fn from_str(text: &str) -> Result<Head, NoHead> {
+        let (number, chain) = text.split_once(':').ok_or(NoHead)?;
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(NoHead);
+        }
+        let number = number.parse().map_err(|_| NoHead)?;
+        let chain = blake3::Hash::from_hex(chain).map_err(|_| NoHead)?;
+        Ok(Head { number, chain: chain.into() })
+    }
+}
+
+/// Where a thread comes from, if it isn't a session that began with nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) parent: Option<ThreadId>,
+    pub(super) fork: Option<EntryId>,
+}
+
+impl Origin {
+    /// Nothing for a thread that has neither link.
+    pub(super) fn of(parent: Option<ThreadId>, fork: Option<EntryId>) -> Option<Arc<Origin>> {
+        (parent.is_some() || fork.is_some()).then(|| Arc::new(Origin { parent, fork }))
+    }
+}
+
+/// What an entry's digest is over, borrowed from a draft or from an entry.
+struct Parts<'a> {
+    id: &'a EntryId,
+    at_us: u64,
+    from: &'a str,
+    to: Option<&'a str>,
+    name: &'a Name,
+    cause: Option<&'a EntryId>,
+    reply_to: Option<&'a EntryId>,
+    flags: u32,
+    receivers: u32,
+    client_id: Option<&'a str>,
+    key: Option<u64>,
+    meta: Option<&'a [u8]>,
+    body: &'a [u8],
+}
+
+/// The digest that a draft's entry has; `space` is lent for the work.
+pub(super) fn of_draft(it: &Draft, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
+    let parts = Parts {
+        id: &it.id,
+        at_us: it.at_us,
+        from: &it.from,
+        to: it.to.as_deref(),
+        name: &it.name,
+        cause: it.cause.as_ref(),
+        reply_to: it.reply_to.as_ref(),
+        flags: it.flags.bits(),
+        receivers: it.receivers,
+        client_id: it.client_id.as_deref(),
+        key: it.key,
+        meta: it.meta.as_deref(),
+        body: &it.body,
+    };
+    digest(&parts, origin, space)
+}
+
+/// The digest that an entry should have.
+pub(super) fn of_entry(it: &Entry, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
+    let parts = Parts {
+        id: &it.id,
+        at_us: it.at_us,
+        from: &it.from,
+        to: it.to.as_deref(),
+        name: &it.name,
+        cause: it.cause.as_ref(),
+        reply_to: it.reply_to.as_ref(),
+        flags: it.flags.bits(),
+        receivers: it.receivers,
+        client_id: it.client_id.as_deref(),
+        key: it.key,
+        meta: it.meta.as_deref(),
+        body: &it.body,
+    };
+    digest(&parts, origin, space)
+}
+
+fn digest(it: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
+    space.clear();
+    space.extend_from_slice(ENTRY);
+    put_entry(space, it.id);
+    put_origin(space, origin);
+    put_u64(space, it.at_us);
+    put_bytes(space, it.from.as_bytes());
+    put_option(space, it.to, |space, to| put_bytes(space, to.as_bytes()));
+    put_bytes(space, it.name.namespace().as_bytes());
+    put_bytes(space, it.name.local().as_bytes());
+    put_option(space, it.cause, put_entry);
+    put_option(space, it.reply_to, put_entry);
+    space.extend_from_slice(&it.flags.to_le_bytes());
+    space.extend_from_slice(&it.receivers.to_le_bytes());
+    put_option(space, it.client_id, |space, id| put_bytes(space, id.as_bytes()));
+    put_option(space, it.key, put_u64);
+    put_option(space, it.meta, put_bytes);
+    put_u64(space, it.body.len() as u64);
+    if it.body.len() <= COPIED_BYTES_MAX {
+        space.extend_from_slice(it.body);
+        return blake3::hash(space).into();
+    }
+    Hasher::new().update(space).update(it.body).finalize().into()
+}
+
+/// What the chain begins with: which log this is.
+pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
+    let mut space = Vec::with_capacity(GENESIS.len() + 4 + 16 + 32 + 8);
+    space.extend_from_slice(GENESIS);
+    space.extend_from_slice(&identity.format.to_le_bytes());
+    space.extend_from_slice(identity.uuid.as_bytes());
+    space.extend_from_slice(&identity.key);
+    put_u64(&mut space, identity.created_us);
+    blake3::hash(&space).into()
+}
+
+/// The chain through one commit, made piece by piece: threads, then digests, then marks.
+pub(super) struct Link {
+    hasher: Hasher,
+    space: Vec<u8>,
+}
+
+/// A commit as the log keeps it.
+#[derive(Clone, Debug)]
+pub(super) struct CommitRow {
+    pub(super) commit: Commit,
+    pub(super) chain: [u8; 32],
+    pub(super) marks: Vec<u8>,
+}
+
+impl CommitRow {
+    pub(super) fn head(&self) -> Head {
+        Head { number: self.commit.number, chain: self.chain }
+    }
+}
+
+/// What a commit says of itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Commit {
+    pub(super) number: u64,
+    pub(super) writer: Uuid,
+    pub(super) last_position: u64,
+    pub(super) last_thread: u64,
+}
+
+impl Link {
+    pub(super) fn new(previous: [u8; 32], it: Commit) -> Link {
+        let mut space = Vec::with_capacity(1024);
+        space.extend_from_slice(COMMIT);
+        space.extend_from_slice(&previous);
+        put_u64(&mut space, it.number);
+        space.extend_from_slice(it.writer.as_bytes());
+        put_u64(&mut space, it.last_position);
+        put_u64(&mut space, it.last_thread);
+        Link { hasher: Hasher::new(), space }
+    }
+
+    pub(super) fn thread(&mut self, id: &ThreadId, origin: Option<&Origin>) {
+        self.space.push(b't');
+        put_bytes(&mut self.space, id.as_str().as_bytes());
+        put_origin(&mut self.space, origin);
+        self.spill();
+    }
+
+    pub(super) fn entry(&mut self, digest: &[u8; 32]) {
+        self.space.push(b'e');
+        self.space.extend_from_slice(digest);
+        self.spill();
+    }
+
+    pub(super) fn finish(mut self, marks: &[u8]) -> [u8; 32] {
+        self.space.push(b'm');
+        put_u64(&mut self.space, marks.len() as u64);
+        self.hasher.update(&self.space).update(marks).finalize().into()
+    }
+
+    /// Whole blocks of some size, because the hasher is quickest with those.
+    fn spill(&mut self) {
+        if self.space.len() >= 64 * 1024 {
+            self.hasher.update(&self.space);
+            self.space.clear();
+        }
+    }
+}
+
+/// A mark as the log keeps it: the thread by its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MarkRow {
+    pub(super) consumed: bool,
+    pub(super) thread: u64,
+    pub(super) seq: u64,
+    pub(super) listener: Arc<str>,
+    pub(super) attempt: u32,
+}
+
+/// The bytes of marks: the listeners' names, then the marks.
+#[derive(Default)]
+pub(super) struct MarkWriter {
+    listeners: HashMap<Arc<str>, u64>,
+    names: Vec<u8>,
+    marks: Vec<u8>,
+    count: u64,
+}
+
+impl MarkWriter {
+    /// Adds a mark whose entry stands in the thread of that number.
+    pub(super) fn put(&mut self, mark: &Mark, thread: u64) {
+        let (consumed, entry, listener, attempt) = match mark {
+            Mark::Started { entry, listener, attempt } => (0, entry, listener, *attempt),
+            Mark::Consumed { entry, listener, attempt } => (1, entry, listener, *attempt),
+        };
+        let listener = self.listener(listener);
+        put_varint(&mut self.marks, listener << 1 | consumed);
+        put_varint(&mut self.marks, thread);
+        put_varint(&mut self.marks, entry.seq);
+        put_varint(&mut self.marks, u64::from(attempt));
+        self.count += 1;
+    }
+
+    fn listener(&mut self, name: &Arc<str>) -> u64 {
+        if let Some(index) = self.listeners.get(name) {
+            return *index;
+        }
+        let index = self.listeners.len() as u64;
+        put_varint(&mut self.names, name.len() as u64);
+        self.names.extend_from_slice(name.as_bytes());
+        self.listeners.insert(name.clone(), index);
+        index
+    }
+
+    /// Empty bytes where there is no mark.
+    pub(super) fn finish(&self) -> Vec<u8> {
+        if self.count == 0 {
+            return Vec::new();
+        }
+        let mut all = Vec::with_capacity(self.names.len() + self.marks.len() + 8);
+        put_varint(&mut all, self.listeners.len() as u64);
+        all.extend_from_slice(&self.names);
+        put_varint(&mut all, self.count);
+        all.extend_from_slice(&self.marks);
+        all
+    }
+}
+
+/// Reads the bytes of marks; nothing where they are none.
+pub(super) fn read_marks(mut bytes: &[u8]) -> Option<Vec<MarkRow>> {
+    if bytes.is_empty() {
+        return Some(Vec::new());
+    }
+    let from = &mut bytes;
+    let mut listeners: Vec<Arc<str>> = Vec::new();
+    for _ in 0..take_varint(from)? {
+        let length = usize::try_from(take_varint(from)?).ok()?;
+        let (name, rest) = from.split_at_checked(length)?;
+        listeners.push(std::str::from_utf8(name).ok()?.into());
+        *from = rest;
+    }
+    let mut marks = Vec::new();
+    for _ in 0..take_varint(from)? {
+        let first = take_varint(from)?;
+        marks.push(MarkRow {
+            consumed: first & 1 == 1,
+            listener: listeners.get(usize::try_from(first >> 1).ok()?)?.clone(),
+            thread: take_varint(from)?,
+            seq: take_varint(from)?,
+            attempt: u32::try_from(take_varint(from)?).ok()?,
+        });
+    }
+    from.is_empty().then_some(marks)
+}
+
+fn put_u64(to: &mut Vec<u8>, number: u64) {
+    to.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put_u64(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+fn put_option<T>(to: &mut Vec<u8>, it: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
+    match it {
+        None => to.push(0),
+        Some(it) => {
+            to.push(1);
+            put(to, it);
+        }
+    }
+}
+
+fn put_entry(to: &mut Vec<u8>, id: &EntryId) {
+    put_bytes(to, id.thread.as_str().as_bytes());
+    put_u64(to, id.seq);
+}
+
+fn put_origin(to: &mut Vec<u8>, origin: Option<&Origin>) {
+    let parent = origin.and_then(|it| it.parent.as_ref());
+    put_option(to, parent, |to, parent| put_bytes(to, parent.as_str().as_bytes()));
+    put_option(to, origin.and_then(|it| it.fork.as_ref()), put_entry);
+}
+
+/// Seven bits a byte, the lowest first; the high bit says that more follow.
+fn put_varint(to: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        to.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+fn take_varint(from: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for place in 0..10 {
+        let (&byte, rest) = from.split_first()?;
+        *from = rest;
+        let seven = u64::from(byte & 0x7f);
+        if place == 9 && byte > 1 {
+            return None;
+        }
+        number |= seven << (7 * place);
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}

@@ -1,0 +1,325 @@
+//! What the log keeps, and what it is given to keep.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::chain::Head;
+use crate::name::Name;
+
+/// One message in the log. It never changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its place in the log, from 1: the one total order.
+    pub position: u64,
+    /// Its thread and its place there. Read through a fork, it is still the source's.
+    pub id: EntryId,
+    /// When the pump took it, in microseconds since the epoch.
+    pub at_us: u64,
+    /// Who sent it: a listener, an identity, or `core`.
+    pub from: Arc<str>,
+    /// Whom it was sent to, where the pump knew one.
+    pub to: Option<Arc<str>>,
+    /// The payload's name.
+    pub name: Name,
+    /// The entry whose handling sent it.
+    pub cause: Option<EntryId>,
+    /// The entry it answers.
+    pub reply_to: Option<EntryId>,
+    /// What else is to be known.
+    pub flags: Flags,
+    /// How many listeners must consume it.
+    pub receivers: u32,
+    /// The client's own id for it.
+    pub client_id: Option<Arc<str>>,
+    /// Elements of other namespaces that its `<meta>` held.
+    pub meta: Option<Bytes>,
+    /// The payload's canonical bytes, or what encryption made of them.
+    pub body: Bytes,
+    /// The key that `meta` and `body` are encrypted with; throwing it away erases them.
+    pub key: Option<u64>,
+    /// BLAKE3 over all of the above but the position; `docs/log.md` has the layout.
+    pub digest: [u8; 32],
+}
+
+/// An entry to be: everything but its position and its digest.
+///
+/// `id.seq` is the sequence that the sender believes to be next in the thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+// Exhaustive: the engine fills it, and must not forget a field.
+pub struct Draft {
+    /// Its thread, and the sequence that is expected to be next there.
+    pub id: EntryId,
+    /// When the pump took it, in microseconds since the epoch.
+    pub at_us: u64,
+    /// Who sent it.
+    pub from: Arc<str>,
+    /// Whom it was sent to, where the pump knew one.
+    pub to: Option<Arc<str>>,
+    /// The payload's name.
+    pub name: Name,
+    /// The entry whose handling sent it.
+    pub cause: Option<EntryId>,
+    /// The entry it answers.
+    pub reply_to: Option<EntryId>,
+    /// What else is to be known.
+    pub flags: Flags,
+    /// How many listeners must consume it.
+    pub receivers: u32,
+    /// The client's own id for it.
+    pub client_id: Option<Arc<str>>,
+    /// Elements of other namespaces that its `<meta>` held.
+    pub meta: Option<Bytes>,
+    /// The payload's canonical bytes, or what encryption made of them.
+    pub body: Bytes,
+    /// The key that `meta` and `body` are encrypted with.
+    pub key: Option<u64>,
+}
+
+impl Draft {
+    /// An entry without links, receivers or flags.
+    #[must_use]
+    pub fn new(id: EntryId, at_us: u64, from: Arc<str>, name: Name, body: Bytes) -> Draft {
+        Draft {
+            id,
+            at_us,
+            from,
+            to: None,
+            name,
+            cause: None,
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: 0,
+            client_id: None,
+            meta: None,
+            body,
+            key: None,
+        }
+    }
+
+    /// The entry that this becomes; its position follows.
+    pub(super) fn seal(self, digest: [u8; 32]) -> Entry {
+        Entry {
+            position: 0,
+            id: self.id,
+            at_us: self.at_us,
+            from: self.from,
+            to: self.to,
+            name: self.name,
+            cause: self.cause,
+            reply_to: self.reply_to,
+            flags: self.flags,
+            receivers: self.receivers,
+            client_id: self.client_id,
+            meta: self.meta,
+            body: self.body,
+            key: self.key,
+            digest,
+        }
+    }
+}
+
+/// What else is known of an entry, a bit each. The log keeps bits that it has no word for.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// None of them.
+    pub const NONE: Flags = Flags(0);
+    /// The sender is an identity from outside, not a listener.
+    pub const FROM_IDENTITY: Flags = Flags(1);
+    /// The addressee is an identity from outside.
+    pub const TO_IDENTITY: Flags = Flags(1 << 1);
+    /// The sender waits for an answer, so there must be one.
+    pub const ANSWER_WANTED: Flags = Flags(1 << 2);
+    /// It was refused: recorded, but delivered to nobody.
+    pub const REFUSED: Flags = Flags(1 << 3);
+    /// The sender named the addressee; without this, the pump found it by the payload's name.
+    pub const TO_GIVEN: Flags = Flags(1 << 4);
+    /// The sender named the thread; without this, the message opened it.
+    pub const THREAD_GIVEN: Flags = Flags(1 << 5);
+
+    /// Every flag that has a word, with its word.
+    pub(super) const WORDS: [(Flags, &'static str); 6] = [
+        (Flags::FROM_IDENTITY, "from-identity"),
+        (Flags::TO_IDENTITY, "to-identity"),
+        (Flags::ANSWER_WANTED, "answer-wanted"),
+        (Flags::REFUSED, "refused"),
+        (Flags::TO_GIVEN, "to-given"),
+        (Flags::THREAD_GIVEN, "thread-given"),
+    ];
+
+    /// The flags as the log has them.
+    #[must_use]
+    pub const fn of_bits(bits: u32) -> Flags {
+        Flags(bits)
+    }
+
+    /// The flags as the log keeps them.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether all of `others` are among these.
+    #[must_use]
+    pub const fn contains(self, others: Flags) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// These and `others`.
+    #[must_use]
+    pub const fn with(self, others: Flags) -> Flags {
+        Flags(self.0 | others.0)
+    }
+}
+
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut between = "";
+        for (flag, word) in Flags::WORDS {
+            if self.contains(flag) {
+                write!(f, "{between}{word}")?;
+                between = " ";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Flags({self})")
+    }
+}
+
+/// A thread to be. Both links must lead to what stands in the log already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+// Exhaustive: the engine fills it, and must not forget a field.
+pub struct NewThread {
+    /// Its id, which no thread has yet.
+    pub id: ThreadId,
+    /// The thread it belongs to; none for a session.
+    pub parent: Option<ThreadId>,
+    /// The last entry of another thread that it begins with; its own entries follow from there.
+    pub fork: Option<EntryId>,
+}
+
+/// Something that happened to an entry, other than that it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+// Exhaustive: whoever recovers must treat every mark there is.
+pub enum Mark {
+    /// A handler that must not run twice unknowingly is about to run.
+    Started {
+        /// The entry it handles.
+        entry: EntryId,
+        /// Whose handler.
+        listener: Arc<str>,
+        /// The how manieth time, from 1.
+        attempt: u32,
+    },
+    /// A listener is done with the entry.
+    Consumed {
+        /// The entry.
+        entry: EntryId,
+        /// The listener.
+        listener: Arc<str>,
+        /// The attempt that did it.
+        attempt: u32,
+    },
+}
+
+/// What is kept together or not at all: threads first, then entries, then marks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+// Exhaustive: the engine fills it, and must not forget a field.
+pub struct Batch {
+    /// Threads to open.
+    pub threads: Vec<NewThread>,
+    /// Entries to append, in their order.
+    pub entries: Vec<Draft>,
+    /// What happened to entries, these or earlier ones.
+    pub marks: Vec<Mark>,
+}
+
+impl Batch {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty() && self.entries.is_empty() && self.marks.is_empty()
+    }
+}
+
+/// A batch is kept, as durably as the log promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// Where its entries begin; they follow each other without a gap.
+    pub first_position: u64,
+    /// Its entries, in the batch's order.
+    pub entries: Vec<Arc<Entry>>,
+    /// The head of the log with the commit that holds it.
+    pub head: Head,
+}
+
+/// A thread as the log knows it. Its state is a fold, not ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadRecord {
+    /// Its id.
+    pub id: ThreadId,
+    /// The thread it belongs to.
+    pub parent: Option<ThreadId>,
+    /// The last entry it shares with the thread it was forked from.
+    pub fork: Option<EntryId>,
+    /// The sequence of its last entry; 0 while it has none, the link's while a fork has none.
+    pub last_seq: u64,
+    /// Its first entry, read through the link.
+    pub first: Option<Arc<Entry>>,
+}
+
+/// A thread in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadSummary {
+    /// Its id.
+    pub id: ThreadId,
+    /// The thread it belongs to.
+    pub parent: Option<ThreadId>,
+    /// The last entry it shares with the thread it was forked from.
+    pub fork: Option<EntryId>,
+    /// How many entries are its own.
+    pub entries: u64,
+    /// When the first of its own came, in microseconds since the epoch.
+    pub first_us: Option<u64>,
+    /// When the last of its own came.
+    pub last_us: Option<u64>,
+}
+
+/// An entry that not every receiver has consumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Open {
+    /// The entry.
+    pub entry: Arc<Entry>,
+    /// Who started on it, with the highest attempt of each, by name.
+    pub started: Vec<(Arc<str>, u32)>,
+    /// Who has consumed it, by name.
+    pub consumed: Vec<Arc<str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_said_in_words() {
+        let both = Flags::FROM_IDENTITY.with(Flags::REFUSED);
+        assert_eq!(both.to_string(), "from-identity refused");
+        assert!(both.contains(Flags::REFUSED) && !both.contains(Flags::ANSWER_WANTED));
+        assert_eq!(Flags::of_bits(both.bits()), both);
+        assert_eq!(Flags::NONE.to_string(), "");
+    }
+}

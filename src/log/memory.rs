@@ -1,0 +1,391 @@
+//! A log in memory: everything a log does but survive.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use uuid::Uuid;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::admit::{self, Admitted, Job, Ledger, Origins, Standing};
+use crate::log::chain::{self, Commit, CommitRow, Head, Link, MarkWriter, Origin};
+use crate::log::entry::{Batch, Entry, Flags, Open, Receipt, ThreadRecord, ThreadSummary};
+use crate::log::open::Opens;
+use crate::log::verify::{Report, Verifier};
+use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
+
+/// A log in memory. An append is complete when it returns.
+pub struct MemoryLog {
+    identity: Identity,
+    origins: Origins,
+    state: Mutex<State>,
+}
+
+impl MemoryLog {
+    /// An empty log.
+    #[must_use]
+    pub fn new() -> MemoryLog {
+        let identity = Identity::fresh();
+        let state = State::new(&identity, crate::log::fresh_uuid());
+        MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
+    }
+
+    /// A panic elsewhere leaves the state whole: nothing here panics half-way.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryLog {
+    fn default() -> MemoryLog {
+        MemoryLog::new()
+    }
+}
+
+impl std::fmt::Debug for MemoryLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryLog").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl Log for MemoryLog {
+    fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Memory
+    }
+
+    fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        let job = Job::seal(batch, &self.origins);
+        ready(self.state().append(job))
+    }
+
+    fn health(&self) -> Health {
+        Health::Well
+    }
+
+    fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>> {
+        ready(Ok(self.state().thread(id)))
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: u64,
+        upto: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Arc<Entry>>> {
+        ready(self.state().read(thread, after, upto, limit))
+    }
+
+    fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>> {
+        let after = usize::try_from(after_position).unwrap_or(usize::MAX);
+        ready(Ok(self.state().all.iter().skip(after).take(limit).cloned().collect()))
+    }
+
+    fn threads<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: usize,
+    ) -> Boxed<'a, Vec<ThreadSummary>> {
+        ready(self.state().threads(after, limit))
+    }
+
+    fn client_id<'a>(&'a self, identity: &'a str, id: &'a str) -> Boxed<'a, Option<Arc<Entry>>> {
+        let state = self.state();
+        let at = state.client_ids.get(identity).and_then(|ids| ids.get(id));
+        ready(Ok(at.map(|at| state.all[*at].clone())))
+    }
+
+    fn open_entries(&self) -> Boxed<'_, Vec<Open>> {
+        ready(Ok(self.state().open_entries()))
+    }
+
+    fn head(&self) -> Boxed<'_, Head> {
+        ready(Ok(self.state().head()))
+    }
+
+    fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report> {
+        ready(Ok(self.state().verify(&self.identity, expect)))
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        self.state().closed = true;
+        ready(Ok(()))
+    }
+}
+
+/// Everything, behind one lock that is taken once a batch.
+struct State {
+    closed: bool,
+    writer: Uuid,
+    threads: Threads,
+    /// By position, from 1.
+    all: Vec<Arc<Entry>>,
+    /// By identity and its own id: where in `all`.
+    client_ids: HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
+    /// By number, from 0.
+    commits: Vec<CommitRow>,
+    chain: [u8; 32],
+    /// Lent to each append.
+    admitted: Admitted,
+}
+
+/// The threads, by number from 1.
+#[derive(Default)]
+struct Threads {
+    by_id: HashMap<ThreadId, usize>,
+    all: Vec<Thread>,
+}
+
+struct Thread {
+    id: ThreadId,
+    standing: Standing,
+    /// Where in the log's `all` its own entries are.
+    entries: Vec<usize>,
+}
+
+/// What the rules of admission see.
+struct Books<'a> {
+    threads: &'a mut Threads,
+    all: &'a [Arc<Entry>],
+    client_ids: &'a HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
+}
+
+impl Ledger for Books<'_> {
+    fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error> {
+        let at = self.threads.by_id.get(thread);
+        Ok(at.map(|at| &mut self.threads.all[*at].standing))
+    }
+
+    fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>) {
+        let at = self.threads.all.len();
+        let standing = Standing::new(at as u64 + 1, origin);
+        self.threads.all.push(Thread { id: thread.clone(), standing, entries: Vec::new() });
+        self.threads.by_id.insert(thread.clone(), at);
+    }
+
+    fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error> {
+        let at = self.client_ids.get(identity).and_then(|ids| ids.get(id));
+        Ok(at.map(|at| self.all[*at].id.clone()))
+    }
+}
+
+impl State {
+    fn new(identity: &Identity, writer: Uuid) -> State {
+        let chain = chain::genesis(identity);
+        let commit = Commit { number: 0, writer, last_position: 0, last_thread: 0 };
+        State {
+            closed: false,
+            writer,
+            threads: Threads::default(),
+            all: Vec::new(),
+            client_ids: HashMap::new(),
+            commits: vec![CommitRow { commit, chain, marks: Vec::new() }],
+            chain,
+            admitted: Admitted::default(),
+        }
+    }
+
+    fn append(&mut self, mut job: Job) -> Result<Receipt, Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        let mut admitted = std::mem::take(&mut self.admitted);
+        admitted.clear();
+        let first = self.all.len();
+        let (threads, client_ids) = (&mut self.threads, &self.client_ids);
+        let mut books = Books { threads, all: &self.all, client_ids };
+        let outcome = admit::admit(&mut books, &mut job, &mut admitted);
+        match &outcome {
+            Ok(()) => self.keep(&mut job, &admitted),
+            Err(_) => self.take_back(&job, &admitted),
+        }
+        self.admitted = admitted;
+        outcome?;
+        let first_position = first as u64 + 1;
+        Ok(Receipt { first_position, entries: job.entries, head: self.head() })
+    }
+
+    /// Keeps what was let in, as one commit.
+    fn keep(&mut self, job: &mut Job, admitted: &Admitted) {
+        if job.threads.is_empty() && job.entries.is_empty() && job.marks.is_empty() {
+            return;
+        }
+        let commit = Commit {
+            number: self.commits.len() as u64,
+            writer: self.writer,
+            last_position: (self.all.len() + job.entries.len()) as u64,
+            last_thread: self.threads.all.len() as u64,
+        };
+        let mut link = Link::new(self.chain, commit);
+        for thread in &self.threads.all[self.threads.all.len() - admitted.opened..] {
+            link.thread(&thread.id, thread.standing.origin.as_deref());
+        }
+        for (entry, row) in job.entries.iter_mut().zip(&admitted.rows) {
+            let at = self.all.len();
+            Arc::make_mut(entry).position = at as u64 + 1;
+            link.entry(&entry.digest);
+            if let Some(id) = &entry.client_id
+                && entry.flags.contains(Flags::FROM_IDENTITY)
+            {
+                let ids = self.client_ids.entry(entry.from.clone()).or_default();
+                ids.insert(id.clone(), at);
+            }
+            self.threads.all[row.thread as usize - 1].entries.push(at);
+            self.all.push(entry.clone());
+        }
+        let mut marks = MarkWriter::default();
+        for (mark, thread) in job.marks.iter().zip(&admitted.marks) {
+            marks.put(mark, *thread);
+        }
+        let marks = marks.finish();
+        self.chain = link.finish(&marks);
+        self.commits.push(CommitRow { commit, chain: self.chain, marks });
+    }
+
+    /// Forgets what a refused batch had opened and counted.
+    fn take_back(&mut self, job: &Job, admitted: &Admitted) {
+        for row in &admitted.rows {
+            self.threads.all[row.thread as usize - 1].standing.last_seq -= 1;
+        }
+        for new in &job.threads[..admitted.opened] {
+            self.threads.by_id.remove(&new.id);
+            self.threads.all.pop();
+        }
+    }
+
+    fn head(&self) -> Head {
+        Head { number: self.commits.len() as u64 - 1, chain: self.chain }
+    }
+
+    fn find(&self, id: &ThreadId) -> Option<&Thread> {
+        self.threads.by_id.get(id).map(|at| &self.threads.all[*at])
+    }
+
+    fn thread(&self, id: &ThreadId) -> Option<ThreadRecord> {
+        let thread = self.find(id)?;
+        let origin = thread.standing.origin.as_deref();
+        let first = self.read(id, 0, 1, 1).unwrap_or_default();
+        Some(ThreadRecord {
+            id: id.clone(),
+            parent: origin.and_then(|it| it.parent.clone()),
+            fork: origin.and_then(|it| it.fork.clone()),
+            last_seq: thread.standing.last_seq,
+            first: first.into_iter().next(),
+        })
+    }
+
+    fn read(
+        &self,
+        id: &ThreadId,
+        after: u64,
+        upto: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Entry>>, Error> {
+        let unknown = || Error::UnknownThread(id.clone());
+        let mut thread = self.find(id).ok_or_else(unknown)?;
+        let mut upto = upto.min(thread.standing.last_seq);
+        // From the thread back to its source, and that one's source: parts with their bounds.
+        let mut parts = Vec::new();
+        loop {
+            let link_seq = thread.standing.link_seq();
+            if upto > link_seq.max(after) {
+                parts.push((thread, link_seq.max(after) - link_seq, upto - link_seq));
+            }
+            upto = upto.min(link_seq);
+            let fork = thread.standing.origin.as_ref().and_then(|it| it.fork.as_ref());
+            match fork.and_then(|fork| self.find(&fork.thread)) {
+                Some(source) if upto > after => thread = source,
+                _ => break,
+            }
+        }
+        let entries = parts.into_iter().rev().flat_map(|(thread, after, upto)| {
+            thread.entries[after as usize..upto as usize].iter()
+        });
+        Ok(entries.take(limit).map(|at| self.all[*at].clone()).collect())
+    }
+
+    fn threads(
+        &self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> Result<Vec<ThreadSummary>, Error> {
+        let from = match after {
+            None => 0,
+            Some(id) => match self.threads.by_id.get(id) {
+                Some(at) => at + 1,
+                None => return Err(Error::UnknownThread(id.clone())),
+            },
+        };
+        let summary = |thread: &Thread| {
+            let origin = thread.standing.origin.as_deref();
+            ThreadSummary {
+                id: thread.id.clone(),
+                parent: origin.and_then(|it| it.parent.clone()),
+                fork: origin.and_then(|it| it.fork.clone()),
+                entries: thread.entries.len() as u64,
+                first_us: thread.entries.first().map(|at| self.all[*at].at_us),
+                last_us: thread.entries.last().map(|at| self.all[*at].at_us),
+            }
+        };
+        Ok(self.threads.all.iter().skip(from).take(limit).map(summary).collect())
+    }
+
+    fn open_entries(&self) -> Vec<Open> {
+        let mut opens = Opens::default();
+        let mut from = 0;
+        for row in &self.commits {
+            let upto = row.commit.last_position as usize;
+            for entry in &self.all[from..upto] {
+                if let Some(thread) = self.find(&entry.id.thread) {
+                    let number = thread.standing.number;
+                    opens.entry(number, entry.id.seq, entry.position, entry.receivers);
+                }
+            }
+            from = upto;
+            for mark in chain::read_marks(&row.marks).unwrap_or_default() {
+                opens.mark(&mark);
+            }
+        }
+        let open = opens.finish().into_iter().map(|waiting| {
+            let entry = self.all[waiting.position as usize - 1].clone();
+            waiting.of(entry)
+        });
+        open.collect()
+    }
+
+    fn verify(&self, identity: &Identity, expect: Option<Head>) -> Report {
+        let mut verifier = Verifier::new(identity, self.commits.first(), expect);
+        let (mut entries, mut threads) = (0, 0);
+        for row in &self.commits[1..] {
+            let last_thread = row.commit.last_thread as usize;
+            let last_entry = row.commit.last_position as usize;
+            verifier.begin(row.clone());
+            for thread in &self.threads.all[threads..last_thread] {
+                let origin = thread.standing.origin.as_deref();
+                verifier.thread(thread.standing.number, &thread.id, origin);
+            }
+            for entry in &self.all[entries..last_entry] {
+                let thread = self.find(&entry.id.thread);
+                let origin = thread.and_then(|it| it.standing.origin.as_deref());
+                verifier.entry(entry, origin);
+            }
+            verifier.end();
+            (entries, threads) = (last_entry, last_thread);
+        }
+        verifier.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::suite;
+
+    #[test]
+    fn it_keeps_every_rule() {
+        suite::all(&|| Box::new(MemoryLog::new()));
+    }
+}

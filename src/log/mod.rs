@@ -1,0 +1,329 @@
+//! The one durable memory: threads of entries, appended and never changed.
+//!
+//! It knows no XML: it keeps bytes and positions.
+
+mod admit;
+mod chain;
+mod entry;
+mod memory;
+mod open;
+mod sqlite;
+#[cfg(test)]
+pub(crate) mod suite;
+mod verify;
+
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::id::{EntryId, ThreadId};
+
+pub use chain::{Head, NoHead};
+pub use entry::{
+    Batch, Draft, Entry, Flags, Mark, NewThread, Open, Receipt, ThreadRecord, ThreadSummary,
+};
+pub use memory::MemoryLog;
+pub use sqlite::SqliteLog;
+pub use verify::{Finding, Report, Wrong};
+
+/// What a log answers: later, or why not.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// Where entries are kept. Every implementation passes the same suite of tests.
+pub trait Log: Send + Sync + 'static {
+    /// Which log this is.
+    fn identity(&self) -> Identity;
+
+    /// What an append survives.
+    fn durability(&self) -> Durability;
+
+    /// Keeps a batch, whole or not at all.
+    ///
+    /// The batch takes its place in the order when this is called; the future tells when it is
+    /// kept. Whoever drops the future early doesn't learn whether it was.
+    fn append(&self, batch: Batch) -> Boxed<'static, Receipt>;
+
+    /// Whether appends are likely to succeed.
+    fn health(&self) -> Health;
+
+    /// What is known of a thread.
+    fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>>;
+
+    /// The entries of a thread with `after < seq <= upto`, the first `limit` of them.
+    ///
+    /// A fork has the entries of its source up to its link, then its own.
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: u64,
+        upto: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Arc<Entry>>>;
+
+    /// The entries of all threads after a position, the first `limit` of them.
+    fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>>;
+
+    /// Threads in the order in which they were opened, after one of them or from the first.
+    fn threads<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: usize,
+    ) -> Boxed<'a, Vec<ThreadSummary>>;
+
+    /// The entry that an identity sent under an id of its own.
+    fn client_id<'a>(&'a self, identity: &'a str, id: &'a str) -> Boxed<'a, Option<Arc<Entry>>>;
+
+    /// What is not consumed yet, by position: what a start has to take up again.
+    fn open_entries(&self) -> Boxed<'_, Vec<Open>>;
+
+    /// The last commit. Kept elsewhere, it proves that nothing before it was changed.
+    fn head(&self) -> Boxed<'_, Head>;
+
+    /// Recomputes every digest and the chain, checks every link, and that `expect` is on it.
+    fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report>;
+
+    /// Keeps what is under way, then takes no more.
+    fn close(&self) -> Boxed<'_, ()>;
+}
+
+/// Which log this is.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Identity {
+    /// The version of the layout.
+    pub format: u32,
+    /// What tells it from every other log.
+    pub uuid: Uuid,
+    /// The secret that handlers' chance is drawn from.
+    pub key: [u8; 32],
+    /// When it was made, in microseconds since the epoch.
+    pub created_us: u64,
+}
+
+impl Identity {
+    /// The layout that this version writes.
+    pub const FORMAT: u32 = 1;
+
+    /// A log that nobody has seen before.
+    pub(crate) fn fresh() -> Identity {
+        Identity {
+            format: Identity::FORMAT,
+            uuid: fresh_uuid(),
+            key: crate::clock::random_bytes(),
+            created_us: crate::clock::now_us(),
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity {{ format: {}, uuid: {}, key: … }}", self.format, self.uuid)
+    }
+}
+
+/// A UUID of version 7, from our own clock and chance.
+fn fresh_uuid() -> Uuid {
+    let millis = crate::clock::now_us() / 1_000;
+    uuid::Builder::from_unix_timestamp_millis(millis, &crate::clock::random_bytes()).into_uuid()
+}
+
+/// What an append survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+// Exhaustive: the three that the manifest has.
+pub enum Durability {
+    /// A power cut: it is on the disk before anybody hears of it.
+    #[default]
+    Full,
+    /// A killed process, but not a power cut.
+    Normal,
+    /// Nothing: it is in memory only.
+    Memory,
+}
+
+impl Durability {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Durability::Full => "full",
+            Durability::Normal => "normal",
+            Durability::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What was given is no durability.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoDurability;
+
+impl fmt::Display for NoDurability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("durability is full, normal or memory")
+    }
+}
+
+impl std::error::Error for NoDurability {}
+
+impl FromStr for Durability {
+    type Err = NoDurability;
+
+    fn from_str(text: &str) -> Result<Durability, NoDurability> {
+        [Durability::Full, Durability::Normal, Durability::Memory]
+            .into_iter()
+            .find(|it| it.as_str() == text)
+            .ok_or(NoDurability)
+    }
+}
+
+/// How a log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+// Exhaustive: a door must treat every state there is.
+pub enum Health {
+    /// It takes appends.
+    Well,
+    /// The disk is full. It tries again by itself; until then doors should refuse.
+    Full,
+    /// It takes no more until it is opened again, and why.
+    Poisoned(Arc<str>),
+}
+
+/// Why a log didn't do what it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The log was closed.
+    Closed,
+    /// The thread's next sequence isn't the expected one: somebody else appended to it.
+    Conflict {
+        /// What was to be appended.
+        entry: EntryId,
+        /// The sequence that is next.
+        next: u64,
+    },
+    /// The identity has used this id before.
+    ClientIdTaken {
+        /// The entry that has it.
+        entry: EntryId,
+    },
+    /// The file is a log, but broken.
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: Arc<str>,
+    },
+    /// The disk is full, and the log was closed before there was room.
+    Full,
+    /// The batch contradicts itself or the log; nothing of it was kept.
+    Invalid(Arc<str>),
+    /// The system refused.
+    Io(Arc<str>),
+    /// Another process writes to the file.
+    Locked {
+        /// Which file.
+        path: PathBuf,
+        /// The other process, where it is known.
+        process: Option<u32>,
+    },
+    /// The file was written by a later version.
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// The layout it has.
+        format: u32,
+    },
+    /// The file is something else.
+    NotALog {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A write failed, so nobody knows what the disk has; open the log again.
+    Poisoned(Arc<str>),
+    /// The log was opened for reading.
+    ReadOnly,
+    /// A thread of this id exists.
+    ThreadExists(ThreadId),
+    /// No thread of this id exists.
+    UnknownThread(ThreadId),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Closed => f.write_str("the log is closed"),
+            Error::Conflict { entry, next } => {
+                write!(f, "{entry} can't be appended: {next} is next in its thread")
+            }
+            Error::ClientIdTaken { entry } => write!(f, "the client's id is taken by {entry}"),
+            Error::Damaged { path, why } => write!(
+                f,
+                "{} is a damaged log: {why}; run `pumphouse verify` on it and restore a backup",
+                path.display()
+            ),
+            Error::Full => f.write_str("the disk is full"),
+            Error::Invalid(why) => write!(f, "the log refuses the batch: {why}"),
+            Error::Io(why) => write!(f, "the log can't be read or written: {why}"),
+            Error::Locked { path, process } => {
+                write!(f, "{} is being written to by ", path.display())?;
+                match process {
+                    Some(process) => write!(f, "process {process}")?,
+                    None => f.write_str("another process")?,
+                }
+                f.write_str("; stop it, or open the log for reading")
+            }
+            Error::Newer { path, format } => write!(
+                f,
+                "{} has format {format}, and this version reads up to {}; upgrade pumphouse",
+                path.display(),
+                Identity::FORMAT
+            ),
+            Error::NotALog { path } => {
+                write!(f, "{} is not a Pumphouse log; give another path", path.display())
+            }
+            Error::Poisoned(why) => {
+                write!(f, "the log takes no more until it is opened again: {why}")
+            }
+            Error::ReadOnly => f.write_str("the log was opened for reading"),
+            Error::ThreadExists(thread) => write!(f, "thread {thread} exists already"),
+            Error::UnknownThread(thread) => write!(f, "there is no thread {thread}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// An answer that is there already.
+fn ready<'a, T: Send + 'a>(answer: Result<T, Error>) -> Boxed<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_durability_is_read_as_it_is_written() {
+        for one in [Durability::Full, Durability::Normal, Durability::Memory] {
+            assert_eq!(one.to_string().parse(), Ok(one));
+        }
+        assert_eq!("relaxed".parse::<Durability>(), Err(NoDurability));
+    }
+
+    #[test]
+    fn the_key_is_not_printed() {
+        let it = Identity { key: [201; 32], ..Identity::fresh() };
+        let text = format!("{it:?}");
+        assert!(!text.contains("201, 201") && !text.contains("c9c9"), "{text}");
+    }
+}

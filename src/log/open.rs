@@ -1,0 +1,59 @@
+//! What is not consumed yet, found by one walk over commits.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::log::chain::MarkRow;
+use crate::log::entry::{Entry, Open};
+
+/// Fed with entries and marks in their order, it keeps only what is still open.
+#[derive(Default)]
+pub(super) struct Opens(HashMap<(u64, u64), Waiting>);
+
+/// An entry that waits for its receivers.
+pub(super) struct Waiting {
+    pub(super) position: u64,
+    receivers: u32,
+    started: BTreeMap<Arc<str>, u32>,
+    consumed: BTreeSet<Arc<str>>,
+}
+
+impl Waiting {
+    /// The answer about its entry.
+    pub(super) fn of(self, entry: Arc<Entry>) -> Open {
+        let started = self.started.into_iter().collect();
+        let consumed = self.consumed.into_iter().collect();
+        Open { entry, started, consumed }
+    }
+}
+
+impl Opens {
+    pub(super) fn entry(&mut self, thread: u64, seq: u64, position: u64, receivers: u32) {
+        if receivers > 0 {
+            let (started, consumed) = Default::default();
+            let waiting = Waiting { position, receivers, started, consumed };
+            self.0.insert((thread, seq), waiting);
+        }
+    }
+
+    pub(super) fn mark(&mut self, mark: &MarkRow) {
+        let key = (mark.thread, mark.seq);
+        let Some(waiting) = self.0.get_mut(&key) else { return };
+        if !mark.consumed {
+            let attempt = waiting.started.entry(mark.listener.clone()).or_default();
+            *attempt = mark.attempt.max(*attempt);
+            return;
+        }
+        waiting.consumed.insert(mark.listener.clone());
+        if waiting.consumed.len() >= waiting.receivers as usize {
+            self.0.remove(&key);
+        }
+    }
+
+    /// What is still open, by position.
+    pub(super) fn finish(self) -> Vec<Waiting> {
+        let mut all: Vec<Waiting> = self.0.into_values().collect();
+        all.sort_unstable_by_key(|it| it.position);
+        all
+    }
+}

@@ -1,0 +1,335 @@
+//! The file as it is, against what its digests and its chain say it was.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::id::EntryId;
+use crate::log::chain::{self, CommitRow, Head};
+use crate::log::sqlite::read::{COLUMNS, COMMITS_AT_ONCE, Raw, Reader};
+use crate::log::sqlite::schema;
+use crate::log::sqlite::write::Tip;
+use crate::log::verify::{Report, Verifier, Wrong};
+use crate::log::{Error, Identity};
+
+/// Findings about pages; of a file in pieces nobody reads more.
+const PAGES_MAX: usize = 100;
+
+/// Where a log ends, if its last commit is whole.
+pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
+    for (kind, name, what) in reader.sql(schema::differences(&reader.db))? {
+        if kind == "table" {
+            return Err(schema::damaged(&reader.path, &format!("table {name} {what}")));
+        }
+    }
+    let ends = reader.db.query_row(
+        "SELECT (SELECT max(number) FROM commits), (SELECT max(position) FROM entries),
+           (SELECT max(number) FROM threads), (SELECT max(id) FROM names)",
+        [],
+        |row| {
+            let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(at)?.unwrap_or(0));
+            Ok((number(0)?, number(1)?, number(2)?, number(3)?))
+        },
+    );
+    let (number, position, thread, name) = reader.sql(ends)?;
+    let missing = |what: &str| schema::damaged(&reader.path, what);
+    let last = commits(&reader.db, number - 1, 1);
+    let last = reader.sql(last)?.pop().ok_or_else(|| missing("its last commit is missing"))?;
+    let (tip_position, tip_thread) = (position.cast_unsigned(), thread.cast_unsigned());
+    if last.commit.last_position != tip_position || last.commit.last_thread != tip_thread {
+        return Err(missing("its last commit doesn't end where its entries do"));
+    }
+    let head = last.head();
+    if number > 0 {
+        let before = commits(&reader.db, number - 2, 1);
+        let before = reader.sql(before)?.pop();
+        let before = before.ok_or_else(|| missing("the commit before its last is missing"))?;
+        let mut verifier = Verifier::after(&before);
+        walk(reader, &mut verifier, last)?;
+        if let Some(finding) = verifier.finish().findings.first() {
+            return Err(schema::damaged(&reader.path, &finding.to_string()));
+        }
+    }
+    Ok(Tip { head, position: tip_position, thread: tip_thread, name })
+}
+
+/// Everything, from the first byte. What is wrong is told; only a lost file is an error.
+pub(super) fn verify(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
+    reader.forget();
+    let identity = match schema::identity(&reader.db, &reader.path) {
+        Ok(identity) => Some(identity),
+        Err(Error::Damaged { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let genesis = reader.sql(commits(&reader.db, -1, 1))?.pop();
+    let genesis = genesis.filter(|it| it.commit.number == 0);
+    let nobody = Identity { format: 0, key: [0; 32], ..Identity::fresh() };
+    let identity = identity.unwrap_or(nobody);
+    let mut verifier = Verifier::new(&identity, genesis.as_ref(), expect);
+    file(reader, &mut verifier)?;
+    if let Err(error) = chain_of(reader, &mut verifier) {
+        broken(&mut verifier, error)?;
+    }
+    if let Err(error) = sequences(reader, &mut verifier) {
+        broken(&mut verifier, error)?;
+    }
+    Ok(verifier.finish())
+}
+
+/// A page that can't be read ends a walk, but is a finding, not a failure.
+fn broken(verifier: &mut Verifier, error: Error) -> Result<(), Error> {
+    let Error::Damaged { why, .. } = error else { return Err(error) };
+    verifier.wrong(Wrong::Page, None, None, why.to_string());
+    Ok(())
+}
+
+/// The pages, and the tables with what protects them.
+fn file(reader: &Reader, verifier: &mut Verifier) -> Result<(), Error> {
+    for (kind, name, what) in reader.sql(schema::differences(&reader.db))? {
+        verifier.wrong(Wrong::Schema, None, None, format!("{kind} {name} {what}"));
+    }
+    let pages = || -> rusqlite::Result<Vec<String>> {
+        let mut check = reader.db.prepare(&format!("PRAGMA quick_check({PAGES_MAX})"))?;
+        check.query_map([], |row| row.get(0))?.collect()
+    };
+    match reader.sql(pages()) {
+        Ok(told) => {
+            for what in told.into_iter().filter(|it| it != "ok") {
+                verifier.wrong(Wrong::Page, None, None, what);
+            }
+            Ok(())
+        }
+        Err(error) => broken(verifier, error),
+    }
+}
+
+fn commits(db: &Connection, after: i64, limit: u64) -> rusqlite::Result<Vec<CommitRow>> {
+    let sql = format!(
+        "SELECT {} FROM commits WHERE number > ?1 ORDER BY number LIMIT ?2",
+        schema::COMMIT
+    );
+    let mut find = db.prepare_cached(&sql)?;
+    find.query_map([after, limit.cast_signed()], schema::commit)?.collect()
+}
+
+/// Every commit, some at once, so that a writer beside us is not held up.
+fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
+    let mut number = 0;
+    loop {
+        reader.go_on()?;
+        let some = reader.sql(commits(&reader.db, number, COMMITS_AT_ONCE))?;
+        let Some(last) = some.last() else { break };
+        number = last.commit.number.cast_signed();
+        for row in some {
+            walk(reader, verifier, row)?;
+        }
+    }
+    uncovered(reader, verifier)
+}
+
+/// One commit: the threads it opened, its entries, its marks.
+fn walk(reader: &mut Reader, verifier: &mut Verifier, row: CommitRow) -> Result<(), Error> {
+    let (last_position, last_thread) = (row.commit.last_position, row.commit.last_thread);
+    let (position, thread) = verifier.covered();
+    let marks = chain::read_marks(&row.marks);
+    let number = row.commit.number;
+    verifier.begin(row);
+    threads(reader, verifier, thread, last_thread)?;
+    entries(reader, verifier, position, last_position)?;
+    let Some(marks) = marks else {
+        verifier.wrong(Wrong::Mark, None, Some(number), "its marks can't be read".to_owned());
+        verifier.end();
+        return Ok(());
+    };
+    for mark in marks {
+        let thread = mark.thread.cast_signed();
+        let found = place(reader, thread, mark.seq)?;
+        if found.is_none_or(|position| position > last_position) {
+            let what = format!("a mark of {} is for no entry before it", mark.listener);
+            let entry = name(reader, thread, mark.seq);
+            verifier.wrong(Wrong::Mark, entry, Some(number), what);
+        }
+    }
+    verifier.end();
+    Ok(())
+}
+
+fn threads(
+    reader: &mut Reader,
+    verifier: &mut Verifier,
+    after: u64,
+    last: u64,
+) -> Result<(), Error> {
+    let numbers = || -> rusqlite::Result<Vec<(i64, Option<i64>)>> {
+        let mut find = reader.db.prepare_cached(
+            "SELECT number, parent FROM threads WHERE number > ?1 AND number <= ?2 ORDER BY number",
+        )?;
+        let bounds = [after.cast_signed(), last.cast_signed()];
+        find.query_map(bounds, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    for (number, parent) in reader.sql(numbers())? {
+        let thread = reader.thread_of(number)?;
+        verifier.thread(number.cast_unsigned(), &thread.id, thread.origin.as_deref());
+        let forwards = parent.is_some_and(|it| it >= number)
+            || thread.fork.is_some_and(|(source, _)| source >= number);
+        let lost = match thread.fork {
+            Some((source, seq)) if !forwards => !reaches(reader, source, seq, u64::MAX)?,
+            _ => forwards,
+        };
+        if lost {
+            let what = format!("thread {} is linked to nothing before it", thread.id);
+            verifier.wrong(Wrong::Link, None, verifier.commit(), what);
+        }
+    }
+    Ok(())
+}
+
+fn entries(
+    reader: &mut Reader,
+    verifier: &mut Verifier,
+    after: u64,
+    last: u64,
+) -> Result<(), Error> {
+    /// A commit may be large; this many of its entries are held at once.
+    const AT_ONCE: i64 = 1_024;
+    let sql = format!(
+        "SELECT {COLUMNS} FROM entries WHERE position > ?1 AND position <= ?2
+         ORDER BY position LIMIT {AT_ONCE}"
+    );
+    let mut after = after.cast_signed();
+    loop {
+        let rows = || -> rusqlite::Result<Vec<Raw>> {
+            let mut find = reader.db.prepare_cached(&sql)?;
+            find.query_map([after, last.cast_signed()], Raw::of)?.collect()
+        };
+        let rows = reader.sql(rows())?;
+        let Some(end) = rows.last() else { return Ok(()) };
+        after = end.position.cast_signed();
+        for row in rows {
+            entry(reader, verifier, &row)?;
+        }
+    }
+}
+
+fn entry(reader: &mut Reader, verifier: &mut Verifier, row: &Raw) -> Result<(), Error> {
+    match reader.entry(row) {
+        Ok(entry) => {
+            let origin = reader.thread_of(row.thread)?.origin;
+            verifier.entry(&entry, origin.as_deref());
+        }
+        Err(Error::Damaged { why, .. }) => {
+            let id = name(reader, row.thread, row.seq);
+            verifier.unreadable(row.position, id, &row.digest, &why);
+        }
+        Err(error) => return Err(error),
+    }
+    for (word, link) in [("cause", row.cause), ("reply", row.reply_to)] {
+        let Some((thread, seq)) = link else { continue };
+        if !reaches(reader, thread, seq, row.position)? {
+            let id = name(reader, row.thread, row.seq);
+            let what = format!("its {word} link leads to nothing before it");
+            verifier.wrong(Wrong::Link, id, verifier.commit(), what);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an entry stands there before a position, its thread's own or read through a link.
+fn reaches(reader: &mut Reader, thread: i64, seq: u64, before: u64) -> Result<bool, Error> {
+    let (mut thread, mut hops) = (thread, 0);
+    loop {
+        let fork = match reader.thread_of(thread) {
+            Ok(it) => it.fork,
+            Err(Error::Damaged { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match fork {
+            // Links lead to lower numbers, or they are wrong.
+            Some((source, link)) if seq <= link && source < thread && hops < u32::MAX => {
+                (thread, hops) = (source, hops + 1);
+            }
+            _ => return Ok(place(reader, thread, seq)?.is_some_and(|it| it < before)),
+        }
+    }
+}
+
+/// The position of a thread's own entry.
+fn place(reader: &Reader, thread: i64, seq: u64) -> Result<Option<u64>, Error> {
+    let find = || -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT position FROM entries WHERE thread = ?1 AND seq = ?2";
+        let mut find = reader.db.prepare_cached(sql)?;
+        find.query_row([thread, seq.cast_signed()], |row| row.get(0)).optional()
+    };
+    Ok(reader.sql(find())?.map(i64::cast_unsigned))
+}
+
+fn name(reader: &mut Reader, thread: i64, seq: u64) -> Option<EntryId> {
+    let thread = reader.thread_of(thread).ok()?.id;
+    Some(EntryId { thread, seq })
+}
+
+/// What stands beyond the last commit.
+fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
+    let (position, thread) = verifier.covered();
+    let head = verifier.head().number;
+    let count = reader.db.query_row(
+        "SELECT (SELECT count(*) FROM entries WHERE position > ?1 OR position < 1),
+           (SELECT count(*) FROM threads WHERE number > ?2 OR number < 1),
+           (SELECT max(number) FROM commits), (SELECT count(*) FROM log)",
+        [position.cast_signed(), thread.cast_signed()],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?)),
+    );
+    let (entries, threads, last, rows): (i64, i64, i64, i64) = reader.sql(count)?;
+    if rows != 1 {
+        let what = format!("the table that says which log this is has {rows} rows");
+        verifier.wrong(Wrong::Identity, None, None, what);
+    }
+    // While a writer went on, there are commits beyond, and what they cover.
+    if last.cast_unsigned() == head && entries + threads > 0 {
+        let what = format!("{entries} entries and {threads} threads belong to no commit");
+        verifier.wrong(Wrong::Unchained, None, None, what);
+    }
+    Ok(())
+}
+
+/// Each thread's sequences from its first to its last, without a gap, in the order of positions.
+fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
+    let mut last: Option<(i64, u64, u64)> = None;
+    loop {
+        reader.go_on()?;
+        let (thread, seq) = last.map_or((i64::MIN, 0), |it| (it.0, it.1));
+        let rows = || -> rusqlite::Result<Vec<(i64, u64, u64)>> {
+            let mut find = reader.db.prepare_cached(
+                "SELECT thread, seq, position FROM entries WHERE (thread, seq) > (?1, ?2)
+                 ORDER BY thread, seq LIMIT 65536",
+            )?;
+            let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            let rows = find.query_map([thread, seq.cast_signed()], |row| {
+                Ok((row.get(0)?, number(row, 1)?, number(row, 2)?))
+            })?;
+            rows.collect()
+        };
+        let rows = reader.sql(rows())?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        for (thread, seq, position) in rows {
+            let (next, before) = match last {
+                Some((same, seq, position)) if same == thread => (seq + 1, position),
+                _ => (first_seq(reader, thread), 0),
+            };
+            if seq != next || position <= before {
+                let what = match seq == next {
+                    true => "it stands before the entry that it follows".to_owned(),
+                    false => format!("sequence {next} is missing before it"),
+                };
+                let id = name(reader, thread, seq);
+                verifier.wrong(Wrong::Sequence, id, None, what);
+            }
+            last = Some((thread, seq, position));
+        }
+    }
+}
+
+fn first_seq(reader: &mut Reader, thread: i64) -> u64 {
+    let fork = reader.thread_of(thread).ok().and_then(|it| it.fork);
+    fork.map_or(1, |(_, seq)| seq + 1)
+}

@@ -1,0 +1,156 @@
+//! Connections to a file: the one that writes, and those that read.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::log::sqlite::schema;
+use crate::log::{Durability, Error};
+
+/// How long a statement waits for a person who looks at the file with other tools.
+const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
+/// Statements kept ready by one connection.
+const STATEMENTS_MAX: usize = 64;
+
+/// The connection that writes; what the file is has been looked at.
+pub(super) fn writing(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags).map_err(|it| schema::opening(path, &it))?;
+    common(&db).map_err(|it| schema::opening(path, &it))?;
+    Ok(db)
+}
+
+/// Makes a connection keep what it is told, as durably as it is told.
+pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Result<(), Error> {
+    let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
+    let tune = || -> rusqlite::Result<String> {
+        let mode = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        db.pragma_update(None, "synchronous", synchronous)?;
+        // Where a plain fsync leaves bytes in the drive's cache (macOS).
+        db.pragma_update(None, "fullfsync", durability == Durability::Full)?;
+        db.pragma_update(None, "checkpoint_fullfsync", durability == Durability::Full)?;
+        // The writer does it, where a failure is seen.
+        db.pragma_update(None, "wal_autocheckpoint", 0)?;
+        db.pragma_update(None, "cache_size", -65_536)?;
+        Ok(mode)
+    };
+    let mode = tune().map_err(|error| schema::opening(path, &error))?;
+    if mode != "wal" {
+        let why = format!("{}: its file system can't hold a log; use a local one", path.display());
+        return Err(Error::Io(why.into()));
+    }
+    Ok(())
+}
+
+/// A connection that reads: beside a writer, after one, or from a directory nobody may write to.
+pub(super) fn reading(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags).map_err(|it| schema::opening(path, &it))?;
+    common(&db).map_err(|it| schema::opening(path, &it))?;
+    let first = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+    let error = match first {
+        Ok(_) => {
+            db.pragma_update(None, "query_only", true).map_err(|it| schema::opening(path, &it))?;
+            return Ok(db);
+        }
+        Err(error) => error,
+    };
+    match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            unchanging(path)
+        }
+        _ => Err(schema::opening(path, &error)),
+    }
+}
+
+/// A file that was closed well, in a directory where SQLite can't make its index.
+pub(super) fn unchanging(path: &Path) -> Result<Connection, Error> {
+    let rest = std::fs::metadata(beside(path, "-wal")).map_or(0, |it| it.len());
+    if rest > 0 {
+        let why = format!(
+            "{}: its last entries stand in the file beside it, and its directory can't be \
+             written to; copy both elsewhere",
+            path.display()
+        );
+        return Err(Error::Io(why.into()));
+    }
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte));
+            }
+            // Writing to a string can't fail.
+            _ => write!(uri, "%{byte:02x}").unwrap_or_default(),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let db = Connection::open_with_flags(uri, flags).map_err(|it| schema::opening(path, &it))?;
+    common(&db).map_err(|it| schema::opening(path, &it))?;
+    Ok(db)
+}
+
+fn common(db: &Connection) -> rusqlite::Result<()> {
+    db.busy_timeout(BUSY_TIME_MAX)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    db.pragma_update(None, "mmap_size", 0)
+}
+
+/// One process writes to a file. It holds this while it does.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of a log; it is freed when the process ends, however it does.
+    ///
+    /// It is a file of its own: closing any handle on the log's file would free SQLite's locks.
+    pub(super) fn take(path: &Path) -> Result<Lock, Error> {
+        let beside = beside(path, "-lock");
+        let trouble = |error: std::io::Error| {
+            Error::Io(format!("{}: {error}", beside.display()).into())
+        };
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&beside)
+            .map_err(trouble)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // Who holds it is a courtesy.
+                let _ = file.read_to_string(&mut text);
+                let process = text.trim().parse().ok();
+                return Err(Error::Locked { path: path.to_owned(), process });
+            }
+            Err(TryLockError::Error(error)) => return Err(trouble(error)),
+        }
+        let courtesy = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        // A full disk must not keep a log from being opened.
+        drop(courtesy);
+        Ok(Lock { _file: file })
+    }
+}
+
+/// The path of a file that belongs to another.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

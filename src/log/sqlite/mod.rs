@@ -1,0 +1,280 @@
+//! A log in one SQLite file: one thread writes, a few read.
+
+mod check;
+mod connect;
+mod read;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::future::Future as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Waker};
+use std::thread::JoinHandle;
+
+use flume::{Sender, TrySendError};
+
+use crate::id::ThreadId;
+use crate::log::admit::{Job, Origins};
+use crate::log::chain::Head;
+use crate::log::entry::{Batch, Entry, Open, Receipt, ThreadRecord, ThreadSummary};
+use crate::log::verify::Report;
+use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
+
+use connect::Lock;
+use read::{Reader, Readers};
+use schema::Found;
+use write::{Command, Known, Shared, Writer};
+
+/// Batches that wait for the writer; whoever comes later waits to be let in.
+const BATCHES_MAX: usize = 1_024;
+
+/// A log in one SQLite file.
+pub struct SqliteLog {
+    identity: Identity,
+    durability: Durability,
+    path: PathBuf,
+    origins: Origins,
+    shared: Arc<Shared>,
+    readers: Readers,
+    /// None where it was opened for reading.
+    writer: Option<Handle>,
+}
+
+struct Handle {
+    commands: Sender<Command>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SqliteLog {
+    /// Opens a log, or makes one where there is nothing.
+    ///
+    /// # Errors
+    /// Where another process writes to it, or where the file is no log, a newer or a damaged one.
+    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<SqliteLog, Error> {
+        if durability == Durability::Memory {
+            return Err(Error::Invalid("a log of durability memory has no file".into()));
+        }
+        let path = whole(path.as_ref())?;
+        let db = connect::writing(&path)?;
+        schema::inspect(&db, &path)?;
+        let lock = Lock::take(&path)?;
+        let writer = crate::log::fresh_uuid();
+        if let Found::Nothing = schema::inspect(&db, &path)? {
+            connect::tune(&db, &path, durability)?;
+            schema::create(&db, &Identity::fresh(), writer)
+                .map_err(|error| schema::opening(&path, &error))?;
+            sync_directory(&path)?;
+        }
+        connect::tune(&db, &path, durability)?;
+        let identity = schema::identity(&db, &path)?;
+        let shared = Arc::new(Shared::default());
+        let mut reader = Reader::new(connect::reading(&path)?, &path, shared.closing.clone());
+        let tip = check::tip(&mut reader)?;
+        drop(reader);
+        let (readers, threads) = Readers::start(&path, &shared.closing)?;
+        let questions = readers.questions();
+        let known = Known::default();
+        let (commands, inbox) = flume::bounded(BATCHES_MAX);
+        let file = path.clone();
+        let writer = Writer {
+            db,
+            path: file,
+            writer,
+            tip,
+            shared: shared.clone(),
+            known,
+            questions,
+            readers: threads,
+            lock,
+        };
+        let thread = std::thread::Builder::new()
+            .name("log-write".to_owned())
+            .spawn(move || writer.run(&inbox))
+            .map_err(|error| Error::Io(error.to_string().into()))?;
+        let writer = Some(Handle { commands, thread: Mutex::new(Some(thread)) });
+        let origins = Origins::default();
+        Ok(SqliteLog { identity, durability, path, origins, shared, readers, writer })
+    }
+
+    /// Opens a log for reading, beside a writer or without one.
+    ///
+    /// # Errors
+    /// Where the file is missing, no log, a newer or a damaged one.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteLog, Error> {
+        let path = whole(path.as_ref())?;
+        let db = connect::reading(&path)?;
+        if let Found::Nothing = schema::inspect(&db, &path)? {
+            return Err(Error::NotALog { path });
+        }
+        let identity = schema::identity(&db, &path)?;
+        drop(db);
+        let shared = Arc::new(Shared::default());
+        let (readers, _) = Readers::start(&path, &shared.closing)?;
+        let durability = Durability::Full;
+        let origins = Origins::default();
+        Ok(SqliteLog { identity, durability, path, origins, shared, readers, writer: None })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn send(&self, writer: &Handle, batch: Batch) -> Boxed<'static, Receipt> {
+        let job = Job::seal(batch, &self.origins);
+        let (answer, answered) = flume::bounded(1);
+        let outcome = || Error::Closed;
+        let command = match writer.commands.try_send(Command::Append(job, answer)) {
+            Ok(()) => {
+                return Box::pin(async move {
+                    answered.recv_async().await.unwrap_or_else(|_| Err(outcome()))
+                });
+            }
+            Err(TrySendError::Disconnected(_)) => return ready(Err(Error::Closed)),
+            Err(TrySendError::Full(command)) => command,
+        };
+        // Asking once takes the place in the line; who waits for it comes later.
+        let mut sending = Box::pin(writer.commands.clone().into_send_async(command));
+        let _ = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        Box::pin(async move {
+            let sent = sending.await;
+            sent.map_err(|_| outcome())?;
+            answered.recv_async().await.unwrap_or_else(|_| Err(outcome()))
+        })
+    }
+}
+
+impl std::fmt::Debug for SqliteLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteLog").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Log for SqliteLog {
+    fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        let Some(writer) = &self.writer else { return ready(Err(Error::ReadOnly)) };
+        if self.shared.closing.load(Ordering::Relaxed) {
+            return ready(Err(Error::Closed));
+        }
+        if let Health::Poisoned(why) = self.shared.health() {
+            return ready(Err(Error::Poisoned(why)));
+        }
+        self.send(writer, batch)
+    }
+
+    fn health(&self) -> Health {
+        self.shared.health()
+    }
+
+    fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>> {
+        let id = id.clone();
+        self.readers.ask(move |reader| reader.thread(&id))
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: u64,
+        upto: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Arc<Entry>>> {
+        let thread = thread.clone();
+        self.readers.ask(move |reader| reader.read(&thread, after, upto, limit))
+    }
+
+    fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>> {
+        self.readers.ask(move |reader| reader.tail(after_position, limit))
+    }
+
+    fn threads<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: usize,
+    ) -> Boxed<'a, Vec<ThreadSummary>> {
+        let after = after.cloned();
+        self.readers.ask(move |reader| reader.threads(after.as_ref(), limit))
+    }
+
+    fn client_id<'a>(&'a self, identity: &'a str, id: &'a str) -> Boxed<'a, Option<Arc<Entry>>> {
+        let (identity, id) = (identity.to_owned(), id.to_owned());
+        self.readers.ask(move |reader| reader.client_id(&identity, &id))
+    }
+
+    fn open_entries(&self) -> Boxed<'_, Vec<Open>> {
+        self.readers.ask(Reader::open_entries)
+    }
+
+    fn head(&self) -> Boxed<'_, Head> {
+        self.readers.ask(|reader| reader.head())
+    }
+
+    fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report> {
+        self.readers.ask(move |reader| check::verify(reader, expect))
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        let first = !self.shared.closing.swap(true, Ordering::Relaxed);
+        let Some(writer) = &self.writer else { return ready(Ok(())) };
+        let (answer, answered) = flume::bounded(1);
+        Box::pin(async move {
+            if !first {
+                return Ok(());
+            }
+            if let Some(thread) = &*writer.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+                thread.thread().unpark();
+            }
+            let sent = writer.commands.send_async(Command::Close(answer)).await;
+            sent.map_err(|_| Error::Closed)?;
+            answered.recv_async().await.unwrap_or(Err(Error::Closed))
+        })
+    }
+}
+
+/// Whoever forgets to close waits here until what is under way is kept.
+impl Drop for SqliteLog {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Relaxed);
+        let Some(writer) = &self.writer else { return };
+        let thread = writer.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        thread.thread().unpark();
+        let (answer, _) = flume::bounded(1);
+        let _ = writer.commands.send(Command::Close(answer));
+        let _ = thread.join();
+    }
+}
+
+/// The path itself, whatever links lead to it: two names of a file are one log.
+fn whole(path: &Path) -> Result<PathBuf, Error> {
+    let trouble = |error: std::io::Error| Error::Io(format!("{}: {error}", path.display()).into());
+    match path.canonicalize() {
+        Ok(path) => Ok(path),
+        Err(_) => {
+            let path = std::path::absolute(path).map_err(trouble)?;
+            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+                return Err(Error::NotALog { path });
+            };
+            Ok(directory.canonicalize().map_err(trouble)?.join(name))
+        }
+    }
+}
+
+/// A new file's name must survive a power cut as well as its bytes.
+fn sync_directory(path: &Path) -> Result<(), Error> {
+    let Some(directory) = path.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
+    let sync = std::fs::File::open(directory).and_then(|it| it.sync_all());
+    sync.map_err(|error| Error::Io(format!("{}: {error}", directory.display()).into()))
+}

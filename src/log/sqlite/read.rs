@@ -1,0 +1,550 @@
+//! A few threads that answer from the file, beside the one that writes.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use flume::{Receiver, Sender};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::chain::{self, Head, Origin};
+use crate::log::entry::{Entry, Flags, Open, ThreadRecord, ThreadSummary};
+use crate::log::open::Opens;
+use crate::log::sqlite::{connect, schema};
+use crate::log::{Boxed, Error, ready};
+use crate::name::Name;
+
+/// Threads that read: one may be in a long walk while the other answers.
+pub(super) const READERS: usize = 2;
+/// Questions that wait for them; whoever comes later waits to ask.
+const QUESTIONS_MAX: usize = 256;
+/// Names and threads that a reader remembers of each.
+const REMEMBERED_MAX: usize = 65_536;
+/// Commits that are walked at once: between, the writer may recycle its write-ahead log.
+pub(super) const COMMITS_AT_ONCE: u64 = 256;
+
+pub(super) const COLUMNS: &str = "position, thread, seq, time, \"from\", \"to\", name, \
+    cause_thread, cause_seq, reply_thread, reply_seq, flags, receivers, client_id, key_id, \
+    digest, meta, body";
+
+type Work = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
+
+/// What readers are told.
+pub(super) enum Question {
+    /// To answer.
+    Work(Work),
+    /// To end.
+    Stop,
+}
+
+/// Asks the readers.
+pub(super) struct Readers {
+    questions: Sender<Question>,
+}
+
+impl Readers {
+    pub(super) fn start(
+        path: &Path,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Readers, Vec<JoinHandle<()>>), Error> {
+        let (questions, inbox) = flume::bounded(QUESTIONS_MAX);
+        let mut threads = Vec::new();
+        for number in 0..READERS {
+            let (inbox, path, stop) = (inbox.clone(), path.to_owned(), stop.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("log-read-{number}"))
+                .spawn(move || serve(&inbox, &path, &stop))
+                .map_err(|error| Error::Io(error.to_string().into()))?;
+            threads.push(thread);
+        }
+        Ok((Readers { questions }, threads))
+    }
+
+    /// Has work done by one of them.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Reader) -> Result<T, Error> + Send + 'static,
+    ) -> Boxed<'static, T> {
+        let (answer, answered) = flume::bounded(1);
+        let question = Question::Work(Box::new(move |reader| {
+            // Nobody may be waiting any more.
+            let _ = answer.send(reader.and_then(work));
+        }));
+        match self.questions.try_send(question) {
+            Ok(()) => Box::pin(async move {
+                answered.recv_async().await.unwrap_or(Err(Error::Closed))
+            }),
+            Err(flume::TrySendError::Disconnected(_)) => ready(Err(Error::Closed)),
+            Err(flume::TrySendError::Full(question)) => {
+                let questions = self.questions.clone();
+                Box::pin(async move {
+                    let sent = questions.send_async(question).await;
+                    drop(questions);
+                    sent.map_err(|_| Error::Closed)?;
+                    answered.recv_async().await.unwrap_or(Err(Error::Closed))
+                })
+            }
+        }
+    }
+
+    /// A handle by which the writer ends them.
+    pub(super) fn questions(&self) -> Sender<Question> {
+        self.questions.clone()
+    }
+}
+
+fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>) {
+    let mut reader = None;
+    while let Ok(Question::Work(work)) = inbox.recv() {
+        if reader.is_none() {
+            reader = match connect::reading(path) {
+                Ok(db) => Some(Reader::new(db, path, stop.clone())),
+                Err(error) => {
+                    work(Err(error));
+                    continue;
+                }
+            };
+        }
+        if let Some(reader) = &mut reader {
+            work(Ok(reader));
+        }
+    }
+}
+
+/// One connection that reads, and what it remembers of rows that never change.
+pub(super) struct Reader {
+    pub(super) db: Connection,
+    pub(super) path: PathBuf,
+    names: HashMap<i64, Name>,
+    threads: HashMap<i64, Thread>,
+    stop: Arc<AtomicBool>,
+}
+
+/// A thread's row, its links spelled out.
+#[derive(Clone)]
+pub(super) struct Thread {
+    pub(super) id: ThreadId,
+    pub(super) origin: Option<Arc<Origin>>,
+    /// The link by the source's number.
+    pub(super) fork: Option<(i64, u64)>,
+}
+
+impl Reader {
+    pub(super) fn new(db: Connection, path: &Path, stop: Arc<AtomicBool>) -> Reader {
+        let (names, threads) = (HashMap::new(), HashMap::new());
+        Reader { db, path: path.to_owned(), names, threads, stop }
+    }
+
+    /// Long walks ask between their steps whether they should end.
+    pub(super) fn go_on(&self) -> Result<(), Error> {
+        if self.stop.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    pub(super) fn sql<T>(&self, outcome: rusqlite::Result<T>) -> Result<T, Error> {
+        outcome.map_err(|error| schema::opening(&self.path, &error))
+    }
+
+    /// Forgets what it remembers, to see what stands there now.
+    pub(super) fn forget(&mut self) {
+        self.names.clear();
+        self.threads.clear();
+    }
+
+    /// The number of a thread.
+    fn number(&self, id: &ThreadId) -> Result<Option<i64>, Error> {
+        let mut find = self.sql(
+            self.db.prepare_cached("SELECT number FROM threads WHERE id = ?1"),
+        )?;
+        self.sql(find.query_row([id.as_str()], |row| row.get(0)).optional())
+    }
+
+    fn known(&self, id: &ThreadId) -> Result<i64, Error> {
+        self.number(id)?.ok_or_else(|| Error::UnknownThread(id.clone()))
+    }
+
+    /// A thread by its number.
+    pub(super) fn thread_of(&mut self, number: i64) -> Result<Thread, Error> {
+        if let Some(thread) = self.threads.get(&number) {
+            return Ok(thread.clone());
+        }
+        let mut find = self.sql(self.db.prepare_cached(
+            "SELECT t.id, p.id, f.id, t.fork_seq, t.fork_thread, t.parent FROM threads t
+             LEFT JOIN threads p ON p.number = t.parent
+             LEFT JOIN threads f ON f.number = t.fork_thread WHERE t.number = ?1",
+        ))?;
+        let thread = find.query_row([number], |row| {
+            let id = |at| Ok::<_, rusqlite::Error>(optional(row.get_ref(at)?).map(ThreadId::new));
+            let seq = row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned);
+            let source = row.get::<_, Option<i64>>(4)?;
+            let fork = id(2)?.as_ref().zip(seq).map(|(id, seq)| EntryId::new(id, seq));
+            Ok(Thread {
+                id: ThreadId::new(&text(row.get_ref(0)?)),
+                origin: Origin::of(id(1)?, fork),
+                fork: source.zip(seq),
+            })
+        });
+        let missing = || schema::damaged(&self.path, &format!("thread number {number} is missing"));
+        let thread = self.sql(thread.optional())?.ok_or_else(missing)?;
+        drop(find);
+        if self.threads.len() >= REMEMBERED_MAX {
+            self.threads.clear();
+        }
+        self.threads.insert(number, thread.clone());
+        Ok(thread)
+    }
+
+    fn name_of(&mut self, id: i64) -> Result<Name, Error> {
+        if let Some(name) = self.names.get(&id) {
+            return Ok(name.clone());
+        }
+        let mut find = self.sql(
+            self.db.prepare_cached("SELECT namespace, local FROM names WHERE id = ?1"),
+        )?;
+        let name = find.query_row([id], |row| {
+            Ok(Name::new(text(row.get_ref(0)?), text(row.get_ref(1)?)))
+        });
+        let missing = || schema::damaged(&self.path, &format!("name number {id} is missing"));
+        let name = self.sql(name.optional())?.ok_or_else(missing)?;
+        drop(find);
+        if self.names.len() >= REMEMBERED_MAX {
+            self.names.clear();
+        }
+        self.names.insert(id, name.clone());
+        Ok(name)
+    }
+
+    /// An entry from a row of [`COLUMNS`].
+    pub(super) fn entry(&mut self, row: &Raw) -> Result<Entry, Error> {
+        if row.odd {
+            let what = format!("entry {} holds what no log writes", row.position);
+            return Err(schema::damaged(&self.path, &what));
+        }
+        let thread = self.thread_of(row.thread)?.id;
+        let name = self.name_of(row.name)?;
+        let mut link = |to: Option<(i64, u64)>| -> Result<Option<EntryId>, Error> {
+            let Some((number, seq)) = to else { return Ok(None) };
+            Ok(Some(EntryId { thread: self.thread_of(number)?.id, seq }))
+        };
+        let (cause, reply_to) = (link(row.cause)?, link(row.reply_to)?);
+        Ok(Entry {
+            position: row.position,
+            id: EntryId { thread, seq: row.seq },
+            at_us: row.at_us,
+            from: row.from.clone(),
+            to: row.to.clone(),
+            name,
+            cause,
+            reply_to,
+            flags: Flags::of_bits(row.flags),
+            receivers: row.receivers,
+            client_id: row.client_id.clone(),
+            meta: row.meta.clone(),
+            body: row.body.clone(),
+            key: row.key,
+            digest: row.digest,
+        })
+    }
+
+    /// Entries by a condition with up to three numbers.
+    fn entries(&mut self, condition: &str, numbers: [i64; 4]) -> Result<Vec<Arc<Entry>>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM entries WHERE {condition} LIMIT ?4");
+        let rows = {
+            let mut find = self.sql(self.db.prepare_cached(&sql))?;
+            let rows = find.query_map(numbers, Raw::of).and_then(Iterator::collect);
+            self.sql::<Vec<Raw>>(rows)?
+        };
+        rows.iter().map(|row| self.entry(row).map(Arc::new)).collect()
+    }
+
+    pub(super) fn thread(&mut self, id: &ThreadId) -> Result<Option<ThreadRecord>, Error> {
+        let Some(number) = self.number(id)? else { return Ok(None) };
+        let thread = self.thread_of(number)?;
+        let last_seq = self.last_seq(number, &thread)?;
+        let first = self.read(id, 0, 1, 1)?.into_iter().next();
+        let origin = thread.origin.as_deref();
+        Ok(Some(ThreadRecord {
+            id: thread.id.clone(),
+            parent: origin.and_then(|it| it.parent.clone()),
+            fork: origin.and_then(|it| it.fork.clone()),
+            last_seq,
+            first,
+        }))
+    }
+
+    fn last_seq(&self, number: i64, thread: &Thread) -> Result<u64, Error> {
+        let mut find = self.sql(
+            self.db.prepare_cached("SELECT max(seq) FROM entries WHERE thread = ?1"),
+        )?;
+        let last: Option<i64> = self.sql(find.query_row([number], |row| row.get(0)))?;
+        let link_seq = thread.fork.map_or(0, |(_, seq)| seq);
+        Ok(last.map_or(link_seq, i64::cast_unsigned))
+    }
+
+    pub(super) fn read(
+        &mut self,
+        id: &ThreadId,
+        after: u64,
+        upto: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Entry>>, Error> {
+        let mut number = self.known(id)?;
+        let mut upto = upto.min(i64::MAX.cast_unsigned());
+        // From the thread back to its source, and that one's source: parts with their bounds.
+        let mut parts = Vec::new();
+        loop {
+            let fork = self.thread_of(number)?.fork;
+            let link_seq = fork.map_or(0, |(_, seq)| seq);
+            if upto > link_seq.max(after) {
+                parts.push((number, link_seq.max(after), upto));
+            }
+            upto = upto.min(link_seq);
+            match fork {
+                Some((source, _)) if upto > after => number = source,
+                _ => break,
+            }
+        }
+        let mut all = Vec::new();
+        for (number, after, upto) in parts.into_iter().rev() {
+            let left = signed(limit - all.len());
+            if left == 0 {
+                break;
+            }
+            let bounds = [number, after.cast_signed(), upto.cast_signed(), left];
+            let condition = "thread = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
+            all.extend(self.entries(condition, bounds)?);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn tail(&mut self, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>, Error> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let condition = "position > ?1 AND ?2 = ?3 ORDER BY position";
+        self.entries(condition, [after, 0, 0, signed(limit)])
+    }
+
+    pub(super) fn threads(
+        &mut self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> Result<Vec<ThreadSummary>, Error> {
+        let after = match after {
+            None => 0,
+            Some(id) => self.known(id)?,
+        };
+        let rows = {
+            let mut find = self.sql(self.db.prepare_cached(
+                "WITH t AS (SELECT number, fork_seq FROM threads WHERE number > ?1
+                   ORDER BY number LIMIT ?2),
+                 s AS (SELECT t.number, coalesce(t.fork_seq, 0) AS link,
+                   (SELECT max(seq) FROM entries WHERE thread = t.number) AS last FROM t)
+                 SELECT s.number, s.last - s.link,
+                   (SELECT time FROM entries WHERE thread = s.number AND seq = s.link + 1),
+                   (SELECT time FROM entries WHERE thread = s.number AND seq = s.last)
+                 FROM s ORDER BY s.number",
+            ))?;
+            let rows = find.query_map([after, signed(limit)], |row| {
+                let number = |at| row.get::<_, Option<i64>>(at).map(|it| it.map(i64::cast_unsigned));
+                Ok((row.get::<_, i64>(0)?, number(1)?, number(2)?, number(3)?))
+            });
+            let rows = rows.and_then(Iterator::collect);
+            self.sql::<Vec<_>>(rows)?
+        };
+        let summary = |(number, entries, first_us, last_us): (i64, Option<u64>, _, _)| {
+            let thread = self.thread_of(number)?;
+            let origin = thread.origin.as_deref();
+            Ok(ThreadSummary {
+                id: thread.id.clone(),
+                parent: origin.and_then(|it| it.parent.clone()),
+                fork: origin.and_then(|it| it.fork.clone()),
+                entries: entries.unwrap_or(0),
+                first_us,
+                last_us,
+            })
+        };
+        rows.into_iter().map(summary).collect()
+    }
+
+    pub(super) fn client_id(
+        &mut self,
+        identity: &str,
+        id: &str,
+    ) -> Result<Option<Arc<Entry>>, Error> {
+        let position = {
+            let mut find = self.sql(self.db.prepare_cached(CLIENT_ID))?;
+            self.sql(find.query_row([identity, id], |row| row.get::<_, i64>(0)).optional())?
+        };
+        match position {
+            None => Ok(None),
+            Some(position) => Ok(self.at(position)?),
+        }
+    }
+
+    fn at(&mut self, position: i64) -> Result<Option<Arc<Entry>>, Error> {
+        let one = self.entries("position = ?1 AND ?2 = ?3", [position, 0, 0, 1])?;
+        Ok(one.into_iter().next())
+    }
+
+    pub(super) fn head(&self) -> Result<Head, Error> {
+        let sql = format!(
+            "SELECT {} FROM commits ORDER BY number DESC LIMIT 1",
+            schema::COMMIT
+        );
+        let row = self.sql(self.db.query_row(&sql, [], schema::commit).optional())?;
+        let row = row.ok_or_else(|| schema::damaged(&self.path, "it has no commits"))?;
+        Ok(row.head())
+    }
+
+    /// Walks all commits, some at once, and keeps of them what is still open.
+    pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
+        let mut opens = Opens::default();
+        let (mut number, mut position) = (0, 0);
+        loop {
+            self.go_on()?;
+            let next = self.open_in(&mut opens, number, position)?;
+            match next {
+                Some(next) => (number, position) = next,
+                None => break,
+            }
+        }
+        let mut open = Vec::new();
+        for waiting in opens.finish() {
+            let position = waiting.position;
+            let entry = self.at(position.cast_signed())?;
+            let missing = || schema::damaged(&self.path, &format!("entry {position} is missing"));
+            open.push(waiting.of(entry.ok_or_else(missing)?));
+        }
+        Ok(open)
+    }
+
+    /// The commits after `number`, some of them; where to go on.
+    fn open_in(
+        &self,
+        opens: &mut Opens,
+        number: i64,
+        position: i64,
+    ) -> Result<Option<(i64, i64)>, Error> {
+        let mut walk = || -> rusqlite::Result<Option<(i64, i64)>> {
+            let sql = "SELECT number, last_position, marks FROM commits
+                WHERE number > ?1 ORDER BY number LIMIT ?2";
+            let mut commits = self.db.prepare_cached(sql)?;
+            let mut commits = commits.query([number, COMMITS_AT_ONCE.cast_signed()])?;
+            let mut entries = self.db.prepare_cached(
+                "SELECT position, thread, seq, receivers FROM entries
+                 WHERE position > ?1 AND position <= ?2 ORDER BY position",
+            )?;
+            let (mut next, mut position) = (None, position);
+            while let Some(commit) = commits.next()? {
+                let last: i64 = commit.get(1)?;
+                let mut rows = entries.query([position, last])?;
+                while let Some(row) = rows.next()? {
+                    let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+                    let receivers = u32::try_from(row.get::<_, i64>(3)?).unwrap_or(u32::MAX);
+                    opens.entry(number(1)?, number(2)?, number(0)?, receivers);
+                }
+                for mark in chain::read_marks(&commit.get::<_, Vec<u8>>(2)?).unwrap_or_default() {
+                    opens.mark(&mark);
+                }
+                position = last;
+                next = Some((commit.get(0)?, position));
+            }
+            Ok(next)
+        };
+        self.sql(walk())
+    }
+}
+
+/// Where an identity's own id is; the words of the index's condition, so that it is used.
+pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
+    WHERE \"from\" = ?1 AND client_id = ?2 AND client_id IS NOT NULL AND flags & 1";
+
+/// A row of [`COLUMNS`], its links still numbers.
+pub(super) struct Raw {
+    pub(super) position: u64,
+    pub(super) thread: i64,
+    pub(super) seq: u64,
+    at_us: u64,
+    from: Arc<str>,
+    to: Option<Arc<str>>,
+    name: i64,
+    pub(super) cause: Option<(i64, u64)>,
+    pub(super) reply_to: Option<(i64, u64)>,
+    flags: u32,
+    receivers: u32,
+    client_id: Option<Arc<str>>,
+    key: Option<u64>,
+    pub(super) digest: [u8; 32],
+    meta: Option<Bytes>,
+    body: Bytes,
+    /// Something stands there that no log writes.
+    odd: bool,
+}
+
+impl Raw {
+    /// Reads what stands there, however wrong: the digest tells, or `odd` does.
+    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Raw> {
+        let odd = Cell::new(false);
+        let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+        let small = |at| -> rusqlite::Result<u32> {
+            let small = u32::try_from(row.get::<_, i64>(at)?);
+            odd.set(odd.get() || small.is_err());
+            Ok(small.unwrap_or(u32::MAX))
+        };
+        let words = |at| -> rusqlite::Result<Option<Arc<str>>> {
+            let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
+            let words = bytes.map(|it| std::str::from_utf8(it).ok());
+            odd.set(odd.get() || words == Some(None));
+            Ok(words.flatten().map(Into::into))
+        };
+        let blob = |at| -> rusqlite::Result<Option<Bytes>> {
+            let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
+            Ok(bytes.map(Bytes::copy_from_slice))
+        };
+        let link = |at| -> rusqlite::Result<Option<(i64, u64)>> {
+            let thread: Option<i64> = row.get(at)?;
+            let seq: Option<i64> = row.get(at + 1)?;
+            odd.set(odd.get() || thread.is_some() != seq.is_some());
+            Ok(thread.zip(seq.map(i64::cast_unsigned)))
+        };
+        let digest = <[u8; 32]>::try_from(row.get_ref(15)?.as_bytes().unwrap_or_default());
+        odd.set(odd.get() || digest.is_err());
+        Ok(Raw {
+            position: number(0)?,
+            thread: row.get(1)?,
+            seq: number(2)?,
+            at_us: number(3)?,
+            from: words(4)?.unwrap_or_default(),
+            to: words(5)?,
+            name: row.get(6)?,
+            cause: link(7)?,
+            reply_to: link(9)?,
+            flags: small(11)?,
+            receivers: small(12)?,
+            client_id: words(13)?,
+            key: row.get::<_, Option<i64>>(14)?.map(i64::cast_unsigned),
+            digest: digest.unwrap_or_default(),
+            meta: blob(16)?,
+            body: blob(17)?.unwrap_or_default(),
+            odd: odd.get(),
+        })
+    }
+}
+
+/// Text, even where somebody put bytes that are none.
+fn text(value: ValueRef<'_>) -> String {
+    String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
+}
+
+fn optional(value: ValueRef<'_>) -> Option<&str> {
+    // Bytes that are no text read as a mark of their own, which no digest fits.
+    value.as_bytes_or_null().ok()?.map(|it| std::str::from_utf8(it).unwrap_or("\u{fffd}"))
+}
+
+fn signed(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,278 @@
+//! The tables, what protects them, and whether a file has them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use uuid::Uuid;
+
+use crate::log::chain::{self, CommitRow};
+use crate::log::entry::Flags;
+use crate::log::{Error, Identity};
+
+/// `PUMP`, in the file's header.
+const APPLICATION_ID: i64 = 0x5055_4d50;
+
+/// Nothing here needs SQLite newer than 3.40, so that people's tools read it.
+const TABLES: &str = r#"
+CREATE TABLE log (
+  only INTEGER PRIMARY KEY CHECK (only = 1),
+  format INTEGER NOT NULL,
+  uuid BLOB NOT NULL,
+  key BLOB NOT NULL,
+  created INTEGER NOT NULL
+) STRICT;
+CREATE TABLE names (
+  id INTEGER PRIMARY KEY,
+  namespace TEXT NOT NULL,
+  local TEXT NOT NULL,
+  UNIQUE (namespace, local)
+) STRICT;
+CREATE TABLE threads (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  parent INTEGER,
+  fork_thread INTEGER,
+  fork_seq INTEGER
+) STRICT;
+CREATE TABLE entries (
+  position INTEGER PRIMARY KEY,
+  thread INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  "from" TEXT NOT NULL,
+  "to" TEXT,
+  name INTEGER NOT NULL,
+  cause_thread INTEGER,
+  cause_seq INTEGER,
+  reply_thread INTEGER,
+  reply_seq INTEGER,
+  flags INTEGER NOT NULL,
+  receivers INTEGER NOT NULL,
+  client_id TEXT,
+  key_id INTEGER,
+  digest BLOB NOT NULL,
+  meta BLOB,
+  body BLOB NOT NULL,
+  UNIQUE (thread, seq)
+) STRICT;
+CREATE UNIQUE INDEX entries_client_id ON entries ("from", client_id)
+  WHERE client_id IS NOT NULL AND flags & 1;
+CREATE TABLE commits (
+  number INTEGER PRIMARY KEY,
+  writer BLOB NOT NULL,
+  last_position INTEGER NOT NULL,
+  last_thread INTEGER NOT NULL,
+  chain BLOB NOT NULL,
+  marks BLOB NOT NULL
+) STRICT;
+"#;
+
+/// What REPLACE would put away, by table. It fires no DELETE trigger, so INSERT must refuse.
+const TAKEN: [(&str, &str); 5] = [
+    ("log", "EXISTS (SELECT 1 FROM log)"),
+    (
+        "names",
+        "EXISTS (SELECT 1 FROM names WHERE id = NEW.id)
+    OR EXISTS (SELECT 1 FROM names WHERE namespace = NEW.namespace AND local = NEW.local)",
+    ),
+    (
+        "threads",
+        "EXISTS (SELECT 1 FROM threads WHERE number = NEW.number)
+    OR EXISTS (SELECT 1 FROM threads WHERE id = NEW.id)",
+    ),
+    (
+        "entries",
+        "EXISTS (SELECT 1 FROM entries WHERE position = NEW.position)
+    OR EXISTS (SELECT 1 FROM entries WHERE thread = NEW.thread AND seq = NEW.seq)
+    OR NEW.client_id IS NOT NULL AND NEW.flags & 1 AND EXISTS (SELECT 1 FROM entries
+      WHERE \"from\" = NEW.\"from\" AND client_id = NEW.client_id AND flags & 1)",
+    ),
+    ("commits", "EXISTS (SELECT 1 FROM commits WHERE number = NEW.number)"),
+];
+
+/// For people; `FLAGS` is filled in from what the code has words for.
+const MESSAGES: &str = r#"
+CREATE VIEW messages AS SELECT
+  e.position,
+  t.id AS thread,
+  e.seq,
+  strftime('%Y-%m-%dT%H:%M:%S', e.time / 1000000, 'unixepoch')
+    || printf('.%06dZ', e.time % 1000000) AS time,
+  e."from",
+  e."to",
+  n.namespace,
+  n.local AS name,
+  c.id || '/' || e.cause_seq AS cause,
+  r.id || '/' || e.reply_seq AS reply_to,
+  trim(FLAGS) AS flags,
+  e.receivers,
+  e.client_id,
+  CAST(e.meta AS TEXT) AS meta,
+  CASE WHEN e.key_id IS NULL THEN CAST(e.body AS TEXT) END AS payload,
+  lower(hex(e.digest)) AS digest
+FROM entries e
+JOIN threads t ON t.number = e.thread
+JOIN names n ON n.id = e.name
+LEFT JOIN threads c ON c.number = e.cause_thread
+LEFT JOIN threads r ON r.number = e.reply_thread;
+"#;
+
+/// Everything that makes an empty file a log's.
+fn sql() -> String {
+    let mut sql = TABLES.to_owned();
+    for (table, taken) in TAKEN {
+        for verb in ["UPDATE", "DELETE"] {
+            let name = verb.to_lowercase();
+            sql.push_str(&format!(
+                "CREATE TRIGGER {table}_no_{name} BEFORE {verb} ON {table}\n\
+                 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;\n"
+            ));
+        }
+        sql.push_str(&format!(
+            "CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}\n  WHEN {taken}\n\
+             BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;\n"
+        ));
+    }
+    let words = Flags::WORDS.map(|(flag, word)| {
+        format!("CASE WHEN e.flags & {} THEN '{word} ' ELSE '' END", flag.bits())
+    });
+    sql.push_str(&MESSAGES.replace("FLAGS", &words.join("\n    || ")));
+    sql
+}
+
+/// What a file turned out to be.
+pub(super) enum Found {
+    /// Nothing yet: a log may be made here.
+    Nothing,
+    /// A log of the layout we know.
+    Log,
+}
+
+/// Looks at a file without changing it.
+pub(super) fn inspect(db: &Connection, path: &Path) -> Result<Found, Error> {
+    let number = |pragma: &str| {
+        db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0))
+            .map_err(|error| opening(path, &error))
+    };
+    let (application, format) = (number("application_id")?, number("user_version")?);
+    if application == APPLICATION_ID {
+        return match u32::try_from(format) {
+            Ok(Identity::FORMAT) => Ok(Found::Log),
+            Ok(format) if format > Identity::FORMAT => {
+                Err(Error::Newer { path: path.to_owned(), format })
+            }
+            _ => Err(damaged(path, &format!("its header says format {format}"))),
+        };
+    }
+    let tables = db
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+        .map_err(|error| opening(path, &error))?;
+    if application == 0 && format == 0 && tables == 0 {
+        return Ok(Found::Nothing);
+    }
+    Err(Error::NotALog { path: path.to_owned() })
+}
+
+/// Makes a log of an empty file, all at once.
+pub(super) fn create(db: &Connection, identity: &Identity, writer: Uuid) -> rusqlite::Result<()> {
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    db.execute_batch(&sql())?;
+    db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    db.pragma_update(None, "user_version", identity.format)?;
+    db.execute(
+        "INSERT INTO log VALUES (1, ?1, ?2, ?3, ?4)",
+        (
+            identity.format,
+            &identity.uuid.as_bytes()[..],
+            &identity.key[..],
+            identity.created_us.cast_signed(),
+        ),
+    )?;
+    db.execute(
+        "INSERT INTO commits VALUES (0, ?1, 0, 0, ?2, x'')",
+        (&writer.as_bytes()[..], &chain::genesis(identity)[..]),
+    )?;
+    db.execute_batch("COMMIT")
+}
+
+/// Which log the file is.
+pub(super) fn identity(db: &Connection, path: &Path) -> Result<Identity, Error> {
+    let row = db
+        .query_row("SELECT format, uuid, key, created FROM log", [], |row| {
+            let (format, created) = (row.get::<_, i64>(0)?, row.get::<_, i64>(3)?);
+            Ok((format, row.get::<_, Vec<u8>>(1)?, row.get::<_, Vec<u8>>(2)?, created))
+        })
+        .optional()
+        .map_err(|error| opening(path, &error))?;
+    let identity = row.and_then(|(format, uuid, key, created)| {
+        Some(Identity {
+            format: u32::try_from(format).ok()?,
+            uuid: Uuid::from_slice(&uuid).ok()?,
+            key: key.try_into().ok()?,
+            created_us: created.cast_unsigned(),
+        })
+    });
+    identity.ok_or_else(|| damaged(path, "the row that says which log it is can't be read"))
+}
+
+/// The columns that [`commit`] reads.
+pub(super) const COMMIT: &str = "number, writer, last_position, last_thread, chain, marks";
+
+/// A commit of a row with those columns; what has not its right length reads as zeros.
+pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
+    let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let writer = row.get_ref(1)?.as_bytes().unwrap_or_default();
+    let chain = row.get_ref(4)?.as_bytes().unwrap_or_default();
+    let marks = row.get_ref(5)?.as_bytes().unwrap_or_default();
+    Ok(CommitRow {
+        commit: chain::Commit {
+            number: number(0)?,
+            writer: Uuid::from_slice(writer).unwrap_or_default(),
+            last_position: number(2)?,
+            last_thread: number(3)?,
+        },
+        chain: chain.try_into().unwrap_or_default(),
+        marks: marks.to_vec(),
+    })
+}
+
+/// Every table, index, trigger and view that isn't as we make it: kind, name, what is wrong.
+pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<(String, String, Arc<str>)>> {
+    type Object = (String, String, String);
+    let all = |db: &Connection| -> rusqlite::Result<Vec<Object>> {
+        let mut rows = db.prepare(
+            "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name",
+        )?;
+        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        rows.collect()
+    };
+    let ours = Connection::open_in_memory()?;
+    ours.execute_batch(&sql())?;
+    let theirs = all(db)?;
+    let mut wrong = Vec::new();
+    for (kind, name, sql) in all(&ours)? {
+        let found = theirs.iter().find(|it| it.0 == kind && it.1 == name);
+        match found {
+            None => wrong.push((kind, name, "is missing".into())),
+            Some(it) if it.2 != sql => wrong.push((kind, name, "was changed".into())),
+            Some(_) => {}
+        }
+    }
+    Ok(wrong)
+}
+
+/// What an error means while a file is opened.
+pub(super) fn opening(path: &Path, error: &rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => Error::NotALog { path: path.to_owned() },
+        Some(ErrorCode::DatabaseCorrupt) => damaged(path, "its pages contradict each other"),
+        Some(ErrorCode::DiskFull) => Error::Full,
+        Some(ErrorCode::Unknown) => damaged(path, &error.to_string()),
+        _ => Error::Io(format!("{}: {error}", path.display()).into()),
+    }
+}
+
+pub(super) fn damaged(path: &Path, why: &str) -> Error {
+    Error::Damaged { path: path.to_owned(), why: why.into() }
+}

@@ -1,0 +1,547 @@
+//! The one thread that writes. What queued up while it wrote is its next commit.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use flume::{Receiver, Sender};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension};
+use uuid::Uuid;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
+use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
+use crate::log::entry::{Entry, Receipt};
+use crate::log::sqlite::connect::Lock;
+use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
+use crate::log::{Error, Health};
+use crate::name::Name;
+
+/// Entries of one commit: beyond them, waiting is felt more than the sync that is saved.
+const GROUP_ENTRIES_MAX: usize = 16_384;
+/// Bytes of one commit, for the same reason, and for the memory that SQLite needs for it.
+const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Threads whose standing is remembered between commits; a forgotten one costs a look-up.
+const THREADS_MAX: usize = 65_536;
+/// Names whose number is remembered.
+const NAMES_MAX: usize = 16_384;
+/// Pages of the write-ahead log at which it is copied into the file.
+const WAL_PAGES_MAX: i64 = 4_096;
+/// How soon a full disk is tried again.
+const RETRY_TIME: Duration = Duration::from_millis(250);
+
+/// What the writer is told.
+pub(super) enum Command {
+    Append(Job, Sender<Result<Receipt, Error>>),
+    Close(Sender<Result<(), Error>>),
+}
+
+/// What the writer shares with those who append.
+#[derive(Default)]
+pub(super) struct Shared {
+    poison: Mutex<Option<Arc<str>>>,
+    full: AtomicBool,
+    /// No more appends; a full disk is waited for no longer.
+    pub(super) closing: Arc<AtomicBool>,
+    #[cfg(test)]
+    pub(super) trouble: trouble::Trouble,
+}
+
+impl Shared {
+    pub(super) fn health(&self) -> Health {
+        if let Some(why) = self.poison.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Health::Poisoned(why);
+        }
+        if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
+    }
+
+    fn poison(&self, why: &str) -> Error {
+        let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
+        Error::Poisoned(poison.get_or_insert_with(|| why.into()).clone())
+    }
+}
+
+/// Where the log ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tip {
+    pub(super) head: Head,
+    pub(super) position: u64,
+    pub(super) thread: u64,
+    pub(super) name: i64,
+}
+
+/// What the writing thread owns.
+pub(super) struct Writer {
+    pub(super) db: Connection,
+    pub(super) path: PathBuf,
+    pub(super) writer: Uuid,
+    pub(super) tip: Tip,
+    pub(super) shared: Arc<Shared>,
+    pub(super) known: Known,
+    /// By these it ends the readers, so that it is the last to leave the file.
+    pub(super) questions: Sender<Question>,
+    pub(super) readers: Vec<JoinHandle<()>>,
+    pub(super) lock: Lock,
+}
+
+/// What the writer remembers of the file; all of it can be looked up again.
+#[derive(Default)]
+pub(super) struct Known {
+    threads: HashMap<ThreadId, Standing>,
+    names: HashMap<Name, i64>,
+}
+
+/// One batch of a group, and who waits for it.
+struct Waiting {
+    job: Job,
+    answer: Sender<Result<Receipt, Error>>,
+}
+
+/// How a commit ended for its batches: where each begins, or why it was refused.
+type Outcomes = Vec<Result<u64, Error>>;
+
+impl Writer {
+    /// Writes until it is told to close.
+    pub(super) fn run(mut self, inbox: &Receiver<Command>) {
+        let closed = loop {
+            let Ok(command) = inbox.recv() else { break None };
+            let (group, close) = gather(command, inbox);
+            if !group.is_empty() {
+                self.commit(group);
+            }
+            if close.is_some() {
+                break close;
+            }
+        };
+        for command in inbox.drain() {
+            if let Command::Append(_, answer) = command {
+                let _ = answer.send(Err(Error::Closed));
+            }
+        }
+        let outcome = self.leave();
+        if let Some(closed) = closed {
+            let _ = closed.send(outcome);
+        }
+    }
+
+    /// Leaves one file behind, without a write-ahead log.
+    fn leave(self) -> Result<(), Error> {
+        for _ in 0..READERS {
+            let _ = self.questions.send(Question::Stop);
+        }
+        for reader in self.readers {
+            let _ = reader.join();
+        }
+        let poisoned = match self.shared.health() {
+            Health::Poisoned(why) => Err(Error::Poisoned(why)),
+            Health::Well | Health::Full => Ok(()),
+        };
+        if poisoned.is_ok() {
+            // What can't be copied now will be on the next opening.
+            let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+        let closed = self.db.close();
+        drop(self.lock);
+        poisoned?;
+        closed.map_err(|(_, error)| Error::Io(format!("{}: {error}", self.path.display()).into()))
+    }
+
+    /// Keeps a group, waits for room on the disk, or gives up for good.
+    fn commit(&mut self, mut group: Vec<Waiting>) {
+        if let Health::Poisoned(why) = self.shared.health() {
+            return refuse(group, &Error::Poisoned(why));
+        }
+        let (outcomes, head) = loop {
+            let before = self.tip;
+            let error = match self.attempt(&mut group) {
+                Ok(outcomes) => break (outcomes, self.tip.head),
+                Err(error) => error,
+            };
+            self.tip = before;
+            self.known = Known::default();
+            if !self.db.is_autocommit() && self.db.execute_batch("ROLLBACK").is_err() {
+                let why = self.shared.poison("a rollback failed");
+                return refuse(group, &why);
+            }
+            match retry(&error) {
+                Retry::Never => {
+                    let why = self.shared.poison(&format!("a write failed: {error}"));
+                    return refuse(group, &why);
+                }
+                Retry::WhenThereIsRoom => self.shared.full.store(true, Ordering::Relaxed),
+                Retry::Soon => {}
+            }
+            if self.shared.closing.load(Ordering::Relaxed) {
+                let full = self.shared.full.load(Ordering::Relaxed);
+                return refuse(group, if full { &Error::Full } else { &Error::Closed });
+            }
+            std::thread::park_timeout(RETRY_TIME);
+        };
+        self.shared.full.store(false, Ordering::Relaxed);
+        for (waiting, outcome) in group.into_iter().zip(outcomes) {
+            let receipt = outcome.map(|first_position| {
+                let entries = waiting.job.entries;
+                Receipt { first_position, entries, head }
+            });
+            // Nobody may be waiting any more.
+            let _ = waiting.answer.send(receipt);
+        }
+        self.tidy();
+    }
+
+    /// One transaction, and its sync.
+    fn attempt(&mut self, group: &mut [Waiting]) -> rusqlite::Result<Outcomes> {
+        #[cfg(test)]
+        self.shared.trouble.before(&self.db)?;
+        self.db.execute_batch("BEGIN IMMEDIATE")?;
+        let before = self.tip;
+        let mut books = Books::new(&self.db, &mut self.known, &mut self.tip)?;
+        let mut marks = MarkWriter::default();
+        let mut admitted = Admitted::default();
+        let mut outcomes = Vec::with_capacity(group.len());
+        for waiting in group.iter_mut() {
+            let first = books.tip.position + 1;
+            let kept = books.keep(&mut waiting.job, &mut admitted, &mut marks)?;
+            outcomes.push(kept.map(|()| first));
+        }
+        drop(books);
+        let marks = marks.finish();
+        let tip = self.tip;
+        if (tip.position, tip.thread, marks.len()) == (before.position, before.thread, 0) {
+            self.db.execute_batch("ROLLBACK")?;
+            return Ok(outcomes);
+        }
+        let commit = Commit {
+            number: before.head.number + 1,
+            writer: self.writer,
+            last_position: tip.position,
+            last_thread: tip.thread,
+        };
+        let mut link = Link::new(before.head.chain, commit);
+        let kept = || group.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
+        for new in kept().flat_map(|(waiting, _)| &waiting.job.threads) {
+            let origin = Origin::of(new.parent.clone(), new.fork.clone());
+            link.thread(&new.id, origin.as_deref());
+        }
+        for entry in kept().flat_map(|(waiting, _)| &waiting.job.entries) {
+            link.entry(&entry.digest);
+        }
+        let chain = link.finish(&marks);
+        self.db.prepare_cached("INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute((
+            commit.number.cast_signed(),
+            &self.writer.as_bytes()[..],
+            commit.last_position.cast_signed(),
+            commit.last_thread.cast_signed(),
+            &chain[..],
+            &marks,
+        ))?;
+        self.db.execute_batch("COMMIT")?;
+        self.tip.head = Head { number: commit.number, chain };
+        Ok(outcomes)
+    }
+
+    /// Between commits: memory within its bounds, the write-ahead log within its.
+    fn tidy(&mut self) {
+        if self.known.threads.len() > THREADS_MAX {
+            self.known.threads.clear();
+        }
+        if self.known.names.len() > NAMES_MAX {
+            self.known.names.clear();
+        }
+        let pages = |mode: &str| {
+            let sql = format!("PRAGMA wal_checkpoint({mode})");
+            let mut pragma = self.db.prepare_cached(&sql)?;
+            pragma.query_row([], |row| row.get::<_, i64>(1))
+        };
+        let outcome = match pages("NOOP") {
+            Ok(waiting) if waiting < WAL_PAGES_MAX => return,
+            Ok(_) => pages("PASSIVE").map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome
+            && retry(&error) == Retry::Never
+        {
+            self.shared.poison(&format!("copying the write-ahead log failed: {error}"));
+        }
+    }
+}
+
+/// All that waits, up to a bound, until something else than an append comes.
+fn gather(
+    first: Command,
+    inbox: &Receiver<Command>,
+) -> (Vec<Waiting>, Option<Sender<Result<(), Error>>>) {
+    let mut group = Vec::new();
+    let (mut entries, mut bytes) = (0, 0);
+    let mut command = Some(first);
+    while let Some(next) = command {
+        match next {
+            Command::Close(closed) => return (group, Some(closed)),
+            Command::Append(job, answer) => {
+                entries += job.entries.len() + job.marks.len() / 4;
+                bytes += job.entries.iter().map(|it| it.body.len()).sum::<usize>();
+                group.push(Waiting { job, answer });
+            }
+        }
+        let room = entries < GROUP_ENTRIES_MAX && bytes < GROUP_BYTES_MAX;
+        command = room.then(|| inbox.try_recv().ok()).flatten();
+    }
+    (group, None)
+}
+
+fn refuse(group: Vec<Waiting>, why: &Error) {
+    for waiting in group {
+        let _ = waiting.answer.send(Err(why.clone()));
+    }
+}
+
+/// Whether what failed may succeed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Retry {
+    Never,
+    Soon,
+    WhenThereIsRoom,
+}
+
+fn retry(error: &rusqlite::Error) -> Retry {
+    /// No room for SQLite's index of the write-ahead log.
+    const SHARED_MEMORY_SIZE: i32 = 10 | 19 << 8;
+    match error.sqlite_error() {
+        Some(it) if it.code == ErrorCode::DiskFull => Retry::WhenThereIsRoom,
+        Some(it) if it.extended_code == SHARED_MEMORY_SIZE => Retry::WhenThereIsRoom,
+        Some(it) if it.code == ErrorCode::DatabaseBusy => Retry::Soon,
+        _ => Retry::Never,
+    }
+}
+
+/// The file's books, open for one transaction.
+struct Books<'a> {
+    db: &'a Connection,
+    known: &'a mut Known,
+    tip: &'a mut Tip,
+    insert: CachedStatement<'a>,
+    standing: CachedStatement<'a>,
+    client_id: CachedStatement<'a>,
+    /// The rules of admission know no SQLite; its failure passes them by, through here.
+    failure: Option<rusqlite::Error>,
+}
+
+impl<'a> Books<'a> {
+    fn new(
+        db: &'a Connection,
+        known: &'a mut Known,
+        tip: &'a mut Tip,
+    ) -> rusqlite::Result<Books<'a>> {
+        Ok(Books {
+            insert: db.prepare_cached(
+                "INSERT INTO entries VALUES
+                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+            )?,
+            standing: db.prepare_cached(
+                "SELECT t.number, p.id, f.id, t.fork_seq,
+                   (SELECT max(seq) FROM entries WHERE thread = t.number)
+                 FROM threads t
+                 LEFT JOIN threads p ON p.number = t.parent
+                 LEFT JOIN threads f ON f.number = t.fork_thread WHERE t.id = ?1",
+            )?,
+            client_id: db.prepare_cached(CLIENT_ID)?,
+            db,
+            known,
+            tip,
+            failure: None,
+        })
+    }
+
+    /// Lets one batch in and inserts it, or leaves everything as it was.
+    fn keep(
+        &mut self,
+        job: &mut Job,
+        admitted: &mut Admitted,
+        marks: &mut MarkWriter,
+    ) -> rusqlite::Result<Result<(), Error>> {
+        admitted.clear();
+        let outcome = admit::admit(self, job, admitted);
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        if let Err(error) = outcome {
+            self.tip.thread -= admitted.opened as u64;
+            for id in job.threads.iter().map(|it| &it.id) {
+                self.known.threads.remove(id);
+            }
+            for entry in &job.entries {
+                self.known.threads.remove(&entry.id.thread);
+            }
+            return Ok(Err(error));
+        }
+        self.insert_threads(job)?;
+        for (entry, row) in job.entries.iter_mut().zip(&admitted.rows) {
+            self.tip.position += 1;
+            Arc::make_mut(entry).position = self.tip.position;
+            let name = self.name(&entry.name)?;
+            self.insert_entry(entry, *row, name)?;
+        }
+        for (mark, thread) in job.marks.iter().zip(&admitted.marks) {
+            marks.put(mark, *thread);
+        }
+        Ok(Ok(()))
+    }
+
+    fn insert_threads(&mut self, job: &Job) -> rusqlite::Result<()> {
+        let mut insert =
+            self.db.prepare_cached("INSERT INTO threads VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        for new in &job.threads {
+            let mut number = |id: &ThreadId| -> rusqlite::Result<Option<i64>> {
+                let standing = self.standing(id).ok().flatten().map(|it| it.number.cast_signed());
+                self.failure.take().map_or(Ok(standing), Err)
+            };
+            let own = number(&new.id)?;
+            let parent = new.parent.as_ref().map(&mut number).transpose()?.flatten();
+            let source = new.fork.as_ref().map(|it| number(&it.thread)).transpose()?.flatten();
+            let seq = new.fork.as_ref().map(|it| it.seq.cast_signed());
+            insert.execute((own, new.id.as_str(), parent, source, seq))?;
+        }
+        Ok(())
+    }
+
+    fn insert_entry(&mut self, it: &Entry, row: Row, name: i64) -> rusqlite::Result<()> {
+        let thread = |link: Option<(u64, u64)>| link.map(|it| it.0.cast_signed());
+        let seq = |link: Option<(u64, u64)>| link.map(|it| it.1.cast_signed());
+        let insert = &mut self.insert;
+        insert.raw_bind_parameter(1, it.position.cast_signed())?;
+        insert.raw_bind_parameter(2, row.thread.cast_signed())?;
+        insert.raw_bind_parameter(3, it.id.seq.cast_signed())?;
+        insert.raw_bind_parameter(4, it.at_us.cast_signed())?;
+        insert.raw_bind_parameter(5, &*it.from)?;
+        insert.raw_bind_parameter(6, it.to.as_deref())?;
+        insert.raw_bind_parameter(7, name)?;
+        insert.raw_bind_parameter(8, thread(row.cause))?;
+        insert.raw_bind_parameter(9, seq(row.cause))?;
+        insert.raw_bind_parameter(10, thread(row.reply_to))?;
+        insert.raw_bind_parameter(11, seq(row.reply_to))?;
+        insert.raw_bind_parameter(12, it.flags.bits())?;
+        insert.raw_bind_parameter(13, it.receivers)?;
+        insert.raw_bind_parameter(14, it.client_id.as_deref())?;
+        insert.raw_bind_parameter(15, it.key.map(u64::cast_signed))?;
+        insert.raw_bind_parameter(16, &it.digest[..])?;
+        insert.raw_bind_parameter(17, it.meta.as_deref())?;
+        insert.raw_bind_parameter(18, &*it.body)?;
+        insert.raw_execute()?;
+        Ok(())
+    }
+
+    /// The number of a name, a new one if need be.
+    fn name(&mut self, name: &Name) -> rusqlite::Result<i64> {
+        if let Some(id) = self.known.names.get(name) {
+            return Ok(*id);
+        }
+        let words = (name.namespace(), name.local());
+        let mut find =
+            self.db.prepare_cached("SELECT id FROM names WHERE namespace = ?1 AND local = ?2")?;
+        let id = match find.query_row(words, |row| row.get(0)).optional()? {
+            Some(id) => id,
+            None => {
+                self.tip.name += 1;
+                let mut insert = self.db.prepare_cached("INSERT INTO names VALUES (?1, ?2, ?3)")?;
+                insert.execute((self.tip.name, words.0, words.1))?;
+                self.tip.name
+            }
+        };
+        self.known.names.insert(name.clone(), id);
+        Ok(id)
+    }
+
+    fn look_up(&mut self, thread: &ThreadId) -> rusqlite::Result<Option<Standing>> {
+        let found = self.standing.query_row([thread.as_str()], |row| {
+            let id = |at| row.get::<_, Option<String>>(at);
+            let parent = id(1)?.map(|it| ThreadId::new(&it));
+            let seq = row.get::<_, Option<i64>>(3)?;
+            let fork = id(2)?.zip(seq).map(|(id, seq)| {
+                EntryId { thread: ThreadId::new(&id), seq: seq.cast_unsigned() }
+            });
+            let number = row.get::<_, i64>(0)?.cast_unsigned();
+            let mut standing = Standing::new(number, Origin::of(parent, fork));
+            if let Some(last) = row.get::<_, Option<i64>>(4)? {
+                standing.last_seq = last.cast_unsigned();
+            }
+            Ok(standing)
+        });
+        found.optional()
+    }
+
+    fn fail(&mut self, error: rusqlite::Error) -> Error {
+        let told = Error::Io(error.to_string().into());
+        self.failure = Some(error);
+        told
+    }
+}
+
+impl Ledger for Books<'_> {
+    fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error> {
+        if !self.known.threads.contains_key(thread) {
+            match self.look_up(thread) {
+                Ok(None) => return Ok(None),
+                Ok(Some(standing)) => {
+                    self.known.threads.insert(thread.clone(), standing);
+                }
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+        Ok(self.known.threads.get_mut(thread))
+    }
+
+    fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>) {
+        self.tip.thread += 1;
+        let standing = Standing::new(self.tip.thread, origin);
+        self.known.threads.insert(thread.clone(), standing);
+    }
+
+    fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error> {
+        let found = self.client_id.query_row([identity, id], |row| row.get::<_, i64>(0));
+        let entry = found.optional().and_then(|position| {
+            let Some(position) = position else { return Ok(None) };
+            let sql = "SELECT t.id, e.seq FROM entries e
+                JOIN threads t ON t.number = e.thread WHERE e.position = ?1";
+            self.db.prepare_cached(sql)?.query_row([position], |row| {
+                let thread = ThreadId::new(&row.get::<_, String>(0)?);
+                Ok(Some(EntryId { thread, seq: row.get::<_, i64>(1)?.cast_unsigned() }))
+            })
+        });
+        entry.map_err(|error| self.fail(error))
+    }
+}
+
+/// What tests do to the disk.
+#[cfg(test)]
+pub(super) mod trouble {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use rusqlite::Connection;
+
+    /// What goes wrong with the next commits.
+    #[derive(Default)]
+    pub(crate) struct Trouble {
+        /// Pages that the disk has room for; 0 for any number.
+        pub(crate) pages_max: AtomicU32,
+        /// A sync fails.
+        pub(crate) sync: AtomicBool,
+    }
+
+    impl Trouble {
+        pub(super) fn before(&self, db: &Connection) -> rusqlite::Result<()> {
+            let pages = match self.pages_max.load(Ordering::Relaxed) {
+                0 => i64::from(u32::MAX - 1),
+                pages => i64::from(pages),
+            };
+            db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+            if self.sync.load(Ordering::Relaxed) {
+                let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
+                return Err(rusqlite::Error::SqliteFailure(failed, None));
+            }
+            Ok(())
+        }
+    }
+}

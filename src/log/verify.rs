@@ -1,0 +1,281 @@
+//! Whether a log is what it was: every digest and the whole chain again, in one pass.
+
+use std::fmt;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::Identity;
+use crate::log::chain::{self, Commit, CommitRow, Head, Link, Origin};
+use crate::log::entry::Entry;
+
+/// Findings that are told one by one; of a file that is all wrong nobody reads more.
+const FINDINGS_MAX: usize = 1_000;
+
+/// What a verification found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The last commit. Keep it elsewhere, and `expect` it later.
+    pub head: Head,
+    /// How many commits there are.
+    pub commits: u64,
+    /// How many entries were read.
+    pub entries: u64,
+    /// How many threads were read.
+    pub threads: u64,
+    /// What is wrong, in the order in which it was found.
+    pub findings: Vec<Finding>,
+    /// How many findings there were beyond those.
+    pub findings_more: u64,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// One thing that is wrong with a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What kind of thing.
+    pub wrong: Wrong,
+    /// The entry, where it is one entry's.
+    pub entry: Option<EntryId>,
+    /// The commit, where it is one commit's.
+    pub commit: Option<u64>,
+    /// What is wrong, in words.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(entry) = &self.entry {
+            write!(f, "{entry}: ")?;
+        }
+        if let Some(commit) = self.commit {
+            write!(f, "commit {commit}: ")?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+/// The kinds of things that can be wrong with a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// The chain doesn't fit what the commit holds.
+    Chain,
+    /// An entry doesn't fit its digest.
+    Digest,
+    /// The expected head isn't on the chain.
+    Head,
+    /// The row that says which log this is was changed.
+    Identity,
+    /// A link leads nowhere, or forwards.
+    Link,
+    /// A mark can't be read, or is for an entry that isn't there.
+    Mark,
+    /// The file itself is damaged.
+    Page,
+    /// The tables, or what protects them, aren't as they should be.
+    Schema,
+    /// Something is missing, or stands twice.
+    Sequence,
+    /// Something belongs to no commit.
+    Unchained,
+}
+
+/// Fed with a log from its beginning, it keeps what it needs of the last commit and no more.
+pub(super) struct Verifier {
+    expect: Option<Head>,
+    /// The commit under way.
+    at: Option<(CommitRow, Link)>,
+    head: Head,
+    /// The position and the number of the thread that come next.
+    next_position: u64,
+    next_thread: u64,
+    space: Vec<u8>,
+    report: Report,
+}
+
+impl Verifier {
+    /// Begins with the commit of number 0, which only says which log it is.
+    pub(super) fn new(
+        identity: &Identity,
+        genesis: Option<&CommitRow>,
+        expect: Option<Head>,
+    ) -> Verifier {
+        let head = Head { number: 0, chain: chain::genesis(identity) };
+        let mut it = Verifier::at(head, 0, 0, expect);
+        match genesis {
+            None => it.wrong(Wrong::Chain, None, Some(0), "it is missing".to_owned()),
+            Some(row) if row.chain == head.chain => {}
+            Some(row) => {
+                let what = "format, uuid, key or time of making was changed".to_owned();
+                it.wrong(Wrong::Identity, None, Some(0), what);
+                it.head = row.head();
+            }
+        }
+        it.compare();
+        it
+    }
+
+    /// Begins behind a commit that is taken for granted.
+    pub(super) fn after(row: &CommitRow) -> Verifier {
+        let Commit { last_position, last_thread, .. } = row.commit;
+        Verifier::at(row.head(), last_position, last_thread, None)
+    }
+
+    fn at(head: Head, position: u64, thread: u64, expect: Option<Head>) -> Verifier {
+        Verifier {
+            expect,
+            at: None,
+            head,
+            next_position: position.saturating_add(1),
+            next_thread: thread.saturating_add(1),
+            space: Vec::new(),
+            report: Report {
+                head,
+                commits: 0,
+                entries: 0,
+                threads: 0,
+                findings: Vec::new(),
+                findings_more: 0,
+            },
+        }
+    }
+
+    pub(super) fn wrong(
+        &mut self,
+        wrong: Wrong,
+        entry: Option<EntryId>,
+        commit: Option<u64>,
+        what: String,
+    ) {
+        if self.report.findings.len() == FINDINGS_MAX {
+            self.report.findings_more += 1;
+            return;
+        }
+        self.report.findings.push(Finding { wrong, entry, commit, what });
+    }
+
+    /// The commit that everything up to `end` belongs to.
+    pub(super) fn begin(&mut self, row: CommitRow) {
+        let Commit { number, .. } = row.commit;
+        let next = self.head.number + 1;
+        if number != next {
+            let what = format!("commit {next} should stand here");
+            self.wrong(Wrong::Sequence, None, Some(number), what);
+        }
+        let link = Link::new(self.head.chain, row.commit);
+        self.at = Some((row, link));
+    }
+
+    pub(super) fn thread(&mut self, number: u64, id: &ThreadId, origin: Option<&Origin>) {
+        self.report.threads += 1;
+        if number != self.next_thread {
+            let what = format!("the row of thread number {} is missing", self.next_thread);
+            let commit = self.commit();
+            self.wrong(Wrong::Sequence, None, commit, what);
+        }
+        self.next_thread = number + 1;
+        if let Some((_, link)) = &mut self.at {
+            link.thread(id, origin);
+        }
+    }
+
+    pub(super) fn entry(&mut self, entry: &Entry, origin: Option<&Origin>) {
+        self.report.entries += 1;
+        self.position(entry.position);
+        if chain::of_entry(entry, origin, &mut self.space) != entry.digest {
+            let what = "it doesn't fit its digest: it was changed".to_owned();
+            let commit = self.commit();
+            self.wrong(Wrong::Digest, Some(entry.id.clone()), commit, what);
+        }
+        if let Some((_, link)) = &mut self.at {
+            link.entry(&entry.digest);
+        }
+    }
+
+    /// An entry that can't be made out, but for its digest.
+    pub(super) fn unreadable(
+        &mut self,
+        position: u64,
+        id: Option<EntryId>,
+        digest: &[u8; 32],
+        why: &str,
+    ) {
+        self.report.entries += 1;
+        self.position(position);
+        let commit = self.commit();
+        self.wrong(Wrong::Digest, id, commit, why.to_owned());
+        if let Some((_, link)) = &mut self.at {
+            link.entry(digest);
+        }
+    }
+
+    /// The commit's last piece has come.
+    pub(super) fn end(&mut self) {
+        let Some((row, link)) = self.at.take() else { return };
+        let Commit { number, last_position, last_thread, .. } = row.commit;
+        if self.next_position != last_position.saturating_add(1) {
+            let what = format!("its entries should end at position {last_position}");
+            self.wrong(Wrong::Sequence, None, Some(number), what);
+            self.next_position = last_position.saturating_add(1);
+        }
+        if self.next_thread != last_thread.saturating_add(1) {
+            let what = format!("its threads should end at number {last_thread}");
+            self.wrong(Wrong::Sequence, None, Some(number), what);
+            self.next_thread = last_thread.saturating_add(1);
+        }
+        if link.finish(&row.marks) != row.chain {
+            let what = "its chain doesn't fit what it holds: something was changed".to_owned();
+            self.wrong(Wrong::Chain, None, Some(number), what);
+        }
+        self.report.commits += 1;
+        self.head = row.head();
+        self.compare();
+    }
+
+    /// The commit under way.
+    pub(super) fn commit(&self) -> Option<u64> {
+        self.at.as_ref().map(|(row, _)| row.commit.number)
+    }
+
+    /// The last position and thread that a commit covers.
+    pub(super) fn covered(&self) -> (u64, u64) {
+        (self.next_position - 1, self.next_thread - 1)
+    }
+
+    pub(super) fn head(&self) -> Head {
+        self.head
+    }
+
+    pub(super) fn finish(mut self) -> Report {
+        if let Some(expect) = self.expect {
+            let what = format!("the head {expect} isn't on the chain");
+            self.wrong(Wrong::Head, None, None, what);
+        }
+        self.report.head = self.head;
+        self.report
+    }
+
+    fn position(&mut self, position: u64) {
+        if position != self.next_position {
+            let what = format!("position {} is missing", self.next_position);
+            let commit = self.commit();
+            self.wrong(Wrong::Sequence, None, commit, what);
+        }
+        self.next_position = position + 1;
+    }
+
+    /// An expected head that was met is expected no longer.
+    fn compare(&mut self) {
+        if self.expect == Some(self.head) {
+            self.expect = None;
+        }
+    }
+}

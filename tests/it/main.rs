@@ -1,0 +1,9 @@
+//! Everything that is tested from outside, in one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test may fail where it stands, and say what it skipped"
+)]
+
+mod tidy;

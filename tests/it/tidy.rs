@@ -1,0 +1,97 @@
+//! The house rules that the compiler doesn't know: functions from text to complaints, and what
+//! they say of this project.
+
+mod code;
+mod faults;
+mod floors;
+mod reach;
+mod shape;
+mod words;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use code::File;
+
+/// Where our Rust lives.
+const PLACES: [&str; 6] = ["src", "listeners", "macros", "tests", "benches", "examples"];
+
+#[test]
+fn a_module_uses_only_what_stands_above_it() {
+    let map = floors::Map::read(&File::new("src/lib.rs", &text("src/lib.rs")));
+    none(files().iter().flat_map(|it| floors::complaints(&map, it)));
+}
+
+#[test]
+fn a_file_has_a_head_and_keeps_its_size() {
+    none(files().iter().flat_map(shape::complaints));
+}
+
+#[test]
+fn no_file_is_forgotten() {
+    let files = files();
+    let every: Vec<&File> = files.iter().collect();
+    none(reach::complaints(&every));
+}
+
+#[test]
+fn some_words_have_a_home() {
+    none(files().iter().flat_map(words::complaints));
+}
+
+#[test]
+fn every_fault_has_a_page() {
+    let pages = names("docs/faults")
+        .into_iter()
+        .map(|name| (name.clone(), text(&format!("docs/faults/{name}"))))
+        .collect::<Vec<_>>();
+    none(faults::complaints(&text("src/wire/fault.rs"), &pages));
+}
+
+/// Fails with every complaint at once.
+#[track_caller]
+fn none(complaints: impl IntoIterator<Item = String>) {
+    let complaints: Vec<String> = complaints.into_iter().collect();
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// Every Rust file of ours, by its path.
+fn files() -> Vec<File> {
+    let mut paths = Vec::new();
+    for place in PLACES {
+        collect(&root().join(place), &mut paths);
+    }
+    paths.sort();
+    assert!(paths.len() > 10, "these are not all our files: {paths:?}");
+    paths.iter().map(|path| File::new(path, &text(path))).collect()
+}
+
+fn collect(folder: &Path, paths: &mut Vec<String>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            collect(&path, paths);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let path = path.strip_prefix(root()).unwrap();
+            paths.push(path.to_str().unwrap().replace('\\', "/"));
+        }
+    }
+}
+
+/// The names in a folder, in order; none where there is no folder.
+fn names(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(folder)).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|it| panic!("{path}: {it}"))
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
