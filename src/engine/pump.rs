@@ -91,12 +91,12 @@ impl Pump {
     /// # Errors
     /// Why it was refused.
     pub async fn tell(&self, payload: impl Payload) -> Result<EntryId, Fault> {
-        let (first, heard) = First::new(|news| match news {
+        let (first, heard) = First::of(|news| match news {
             News::Accepted { id, .. } => Some(Ok(id)),
             News::Refused(fault) => Some(Err(fault)),
             News::Reply(_) | News::Settled => None,
         });
-        self.send(payload, Flags::NONE, first);
+        self.send(&payload, Flags::NONE, first);
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -105,13 +105,13 @@ impl Pump {
     /// # Errors
     /// Why it was refused, what went wrong, what else came as an answer, or that none came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
-        let (first, heard) = First::new(|news| match news {
+        let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
             News::Reply(entry) => Some(Ok(entry)),
             News::Settled => Some(Err(AskError::Unanswered)),
         });
-        self.send(payload, Flags::ANSWER_WANTED, first);
+        self.send(&payload, Flags::ANSWER_WANTED, first);
         let heard = heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())));
         let entry: Entry = heard?;
         if entry.is::<R>() {
@@ -126,9 +126,8 @@ impl Pump {
         Err(AskError::Other(entry.element().map_err(AskError::Refused)?.clone()))
     }
 
-    fn send(&self, payload: impl Payload, flags: Flags, inlet: Arc<dyn Inlet>) {
-        let checked = payload.encode().map(|element| name_it(&payload, element));
-        let checked = checked.map(|(name, element)| Checked::typed(name, element));
+    fn send<P: Payload>(&self, payload: &P, flags: Flags, inlet: Arc<dyn Inlet>) {
+        let checked = payload.encode().map(|element| Checked::typed(P::NAME, element));
         let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
@@ -356,10 +355,6 @@ impl Pump {
     }
 }
 
-fn name_it<P: Payload>(_: &P, element: Element) -> (crate::name::Name, Element) {
-    (P::NAME, element)
-}
-
 fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
@@ -415,7 +410,7 @@ struct First<T> {
 }
 
 impl<T: Send + 'static> First<T> {
-    fn new(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
+    fn of(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
         let (done, heard) = oneshot::channel();
         (Arc::new(First { is_it, done: Mutex::new(Some(done)) }), heard)
     }
