@@ -6,5 +6,6 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod door;
 mod engine;
 mod tidy;
