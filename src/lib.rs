@@ -49,8 +49,10 @@ pub mod wire;
 pub mod log;
 pub mod listener;
 pub mod engine;
+pub mod audit;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
+pub mod cli;
 
 pub use engine::{AskError, Builder, Pump};
 pub use id::{EntryId, ThreadId};
@@ -67,6 +69,7 @@ pub fn builder() -> Builder {
 
 /// What a listener's author needs.
 pub mod prelude {
+    pub use crate::Payload;
     pub use crate::engine::{AskError, Builder, Plugin, Pump};
     pub use crate::id::{EntryId, ThreadId};
     pub use crate::limits::Limits;
@@ -78,5 +81,4 @@ pub mod prelude {
     pub use crate::wire::core::{Done, Huh};
     pub use crate::wire::{Fault, Live};
     pub use crate::xml::Element;
-    pub use crate::Payload;
 }
