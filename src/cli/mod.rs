@@ -1,8 +1,13 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
 mod data;
+mod demo;
+mod incoming;
+mod run;
 mod screen;
+mod send;
 mod show;
+mod signals;
 mod tail;
 mod threads;
 mod verify;
@@ -93,6 +98,9 @@ Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't b
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Run(run::Run),
+    Demo(demo::Demo),
+    Send(send::Send),
     Threads(threads::Threads),
     Show(show::Show),
     Tail(tail::Tail),
@@ -101,12 +109,15 @@ enum Verb {
 }
 
 impl Command {
-    fn run(self, _builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
+    fn run(self, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|it| Failure::Untried(format!("no runtime: {it}")))?;
         let data = &self.data;
         let ended = runtime.block_on(async {
             match self.verb {
+                Verb::Run(it) => it.run(builder, data, screen).await,
+                Verb::Demo(it) => it.run(screen).await,
+                Verb::Send(it) => it.run(screen).await,
                 Verb::Threads(it) => it.run(data, screen).await,
                 Verb::Show(it) => it.run(data, screen).await,
                 Verb::Tail(it) => it.run(data, screen).await,
