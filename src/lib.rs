@@ -49,6 +49,8 @@ pub mod wire;
 pub mod log;
 pub mod listener;
 pub mod engine;
+pub mod door;
+pub mod client;
 pub mod audit;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
 use crate::engine::follow::Follow;
 use crate::engine::inlet::{Inlet, News};
-use crate::engine::shared::{Mail, Shared};
+use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::Push;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -32,6 +31,9 @@ pub struct Identity {
 
 /// The identity of embedding programs and of whoever comes without a token.
 pub const CONSOLE: &str = "console";
+
+/// How much longer than they may take doors are waited for.
+const GRACE_US: u64 = 1_000_000;
 
 /// A running pump. Cloning the handle costs a count or two.
 ///
@@ -213,12 +215,7 @@ impl Pump {
         routes.catalog.check(adopt(&element, &namespace, writer)?)
     }
 
-    fn route(
-        &self,
-        checked: Checked,
-        to: Option<Arc<str>>,
-        flags: Flags,
-    ) -> Result<Push, Fault> {
+    fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {
         if let Some(fault) = self.shared.closed() {
             return Err(fault);
         }
@@ -338,7 +335,7 @@ impl Pump {
     /// # Errors
     /// Where the log can't be closed.
     pub async fn shutdown(&self) -> Result<(), log::Error> {
-        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.advance(Stage::Stopping);
         let until = self.shared.limits.drain_time_max.as_micros();
         let until = (self.shared.now_us)() + u64::try_from(until).unwrap_or(u64::MAX / 2);
         let drained = async {
@@ -356,8 +353,31 @@ impl Pump {
                 tracing::warn!("handlers still ran at the end of drain_time_max");
             }
         }
+        self.advance(Stage::Drained);
+        let us = |it: std::time::Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX / 8);
+        let until = (self.shared.now_us)() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
+        tokio::select! {
+            () = self.shared.doors.closed() => {}
+            () = (self.shared.sleep_until)(until) => {
+                tracing::warn!("a door was still open at the end of linger_time_max");
+            }
+        }
         self.shared.inboxes.iter().for_each(|it| it.post(Mail::Stop));
         self.shared.log.close().await
+    }
+
+    /// How far the pump has come, for doors.
+    #[must_use]
+    pub fn stage(&self) -> watch::Receiver<Stage> {
+        self.shared.stage.subscribe()
+    }
+
+    fn advance(&self, to: Stage) {
+        self.shared.stage.send_if_modified(|it| {
+            let is_later = *it < to;
+            *it = to.max(*it);
+            is_later
+        });
     }
 }
 

@@ -6,4 +6,5 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod door;
 mod tidy;
