@@ -93,12 +93,12 @@ impl Pump {
     /// # Errors
     /// Why it was refused.
     pub async fn tell(&self, payload: impl Payload) -> Result<EntryId, Fault> {
-        let (first, heard) = First::new(|news| match news {
+        let (first, heard) = First::of(|news| match news {
             News::Accepted { id, .. } => Some(Ok(id)),
             News::Refused(fault) => Some(Err(fault)),
             News::Reply(_) | News::Settled => None,
         });
-        self.send(payload, Flags::NONE, first);
+        self.send(&payload, Flags::NONE, first);
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -107,13 +107,13 @@ impl Pump {
     /// # Errors
     /// Why it was refused, what went wrong, what else came as an answer, or that none came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
-        let (first, heard) = First::new(|news| match news {
+        let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
             News::Reply(entry) => Some(Ok(entry)),
             News::Settled => Some(Err(AskError::Unanswered)),
         });
-        self.send(payload, Flags::ANSWER_WANTED, first);
+        self.send(&payload, Flags::ANSWER_WANTED, first);
         let heard = heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())));
         let entry: Entry = heard?;
         if entry.is::<R>() {
@@ -128,9 +128,8 @@ impl Pump {
         Err(AskError::Other(entry.element().map_err(AskError::Refused)?.clone()))
     }
 
-    fn send(&self, payload: impl Payload, flags: Flags, inlet: Arc<dyn Inlet>) {
-        let checked = payload.encode().map(|element| name_it(&payload, element));
-        let checked = checked.map(|(name, element)| Checked::typed(name, element));
+    fn send<P: Payload>(&self, payload: &P, flags: Flags, inlet: Arc<dyn Inlet>) {
+        let checked = payload.encode().map(|element| Checked::typed(P::NAME, element));
         let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
@@ -195,7 +194,7 @@ impl Pump {
         if let Some(id) = envelope.id {
             let id: Arc<str> = id.into();
             let Some(first) = self.claim(&push, thread.as_ref(), &id).await? else { return Ok(()) };
-            push.inlet = Arc::new(first);
+            push.claim = Some(Arc::new(first));
             push.client_id = Some(id);
         }
         self.post(thread, push);
@@ -236,6 +235,7 @@ impl Pump {
             meta: None,
             inlet: Arc::new(Nobody),
             number: 0,
+            claim: None,
         })
     }
 
@@ -268,8 +268,7 @@ impl Pump {
             // An error says that the other push is over, which is what is waited for.
             let _ = other.changed().await;
         }
-        let inlet = push.inlet.clone();
-        let claim = Claim { shared: self.shared.clone(), key, inlet, done };
+        let claim = Claim { shared: self.shared.clone(), key, done };
         let taken = self.shared.log.client_id(&push.identity, id).await;
         let taken = taken.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
         let Some(entry) = taken else { return Ok(Some(claim)) };
@@ -381,10 +380,6 @@ impl Pump {
     }
 }
 
-fn name_it<P: Payload>(_: &P, element: Element) -> (crate::name::Name, Element) {
-    (P::NAME, element)
-}
-
 fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
@@ -403,7 +398,6 @@ fn is_same(push: &Push, thread: Option<&ThreadId>, entry: &log::Entry) -> bool {
 struct Claim {
     shared: Arc<Shared>,
     key: (Arc<str>, Arc<str>),
-    inlet: Arc<dyn Inlet>,
     done: watch::Sender<()>,
 }
 
@@ -416,11 +410,8 @@ impl Claim {
 }
 
 impl Inlet for Claim {
-    fn hear(&self, push: u64, news: News) {
-        if matches!(news, News::Accepted { .. } | News::Refused(_)) {
-            self.let_go();
-        }
-        self.inlet.hear(push, news);
+    fn hear(&self, _: u64, _: News) {
+        self.let_go();
     }
 }
 
@@ -444,7 +435,7 @@ struct First<T> {
 }
 
 impl<T: Send + 'static> First<T> {
-    fn new(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
+    fn of(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
         let (done, heard) = oneshot::channel();
         (Arc::new(First { is_it, done: Mutex::new(Some(done)) }), heard)
     }

@@ -27,7 +27,8 @@ pub(crate) struct Registered {
 
 impl Registered {
     pub(crate) fn new(spec: Spec, timeout_us: u64) -> Registered {
-        let (mut routes, mut replies, mut any_reply) = (HashMap::default(), HashMap::default(), None);
+        let (mut routes, mut replies, mut any_reply) =
+            (HashMap::default(), HashMap::default(), None);
         let mut handlers = Vec::new();
         for (at, (way, run)) in spec.handlers.into_iter().enumerate() {
             match way {
@@ -80,7 +81,8 @@ impl Routes {
     pub(crate) fn new(listeners: Vec<Registered>, catalog: Catalog) -> Routes {
         let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
         for (listener, it) in listeners.iter().enumerate() {
-            for (name, &handler) in &it.routes {
+            for name in it.routes() {
+                let handler = it.routes[name];
                 owners.entry(name.clone()).or_default().push(Receiver { listener, handler });
             }
         }

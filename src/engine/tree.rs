@@ -44,6 +44,8 @@ pub(crate) struct Push {
     pub(crate) meta: Option<Bytes>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) number: u64,
+    /// Who else hears whether it was accepted: the claim on its client id.
+    pub(crate) claim: Option<Arc<dyn Inlet>>,
 }
 
 /// Which handler of which message.
@@ -69,9 +71,9 @@ pub(crate) struct Ready {
 impl Ready {
     /// Whether an earlier attempt sent the same bytes.
     pub(crate) fn repeats(&self, sent: &Entry) -> bool {
-        self.what.as_ref().is_ok_and(|it| {
-            it.name() == sent.name() && it.element().canonical() == *sent.body()
-        })
+        self.what
+            .as_ref()
+            .is_ok_and(|it| it.name() == sent.name() && it.element().canonical() == *sent.body())
     }
 }
 
@@ -116,7 +118,7 @@ pub(crate) struct Start {
     pub(crate) receiver: Receiver,
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) cancel: Option<CancellationToken>,
 }
 
 /// A session and all threads below it.
@@ -139,9 +141,9 @@ impl Tree {
     }
 
     /// Tells every handler at work to stop.
-    pub(crate) fn cancel(&mut self) {
+    pub(crate) fn cancel(&self) {
         let running = self.threads.values().flat_map(|it| it.running.values());
-        running.for_each(|it| it.cancel.cancel());
+        running.filter_map(|it| it.cancel.as_ref()).for_each(CancellationToken::cancel);
     }
 
     /// Takes one event.

@@ -16,12 +16,11 @@ use crate::engine::shared::{Mail, Shared, Sleep};
 use crate::engine::tree::{Effect, Event, Key, Start, Step, Tree, World};
 use crate::engine::wake::Woken;
 use crate::id::ThreadId;
-use crate::listener::Awake;
 use crate::log;
 use crate::wire::{Code, Fault};
 
 /// How often a worker goes round before it lets other tasks run.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 2;
 
 /// A worker and all it owns.
 pub(crate) struct Worker<P: Port> {
@@ -163,7 +162,7 @@ impl<P: Port> Worker<P> {
                     if known.is_some_and(|it| push.operator || it.owner == push.identity) {
                         self.give(&thread.clone(), Event::Push(thread, push));
                     } else {
-                        self.refuse(*push, Fault::unknown_thread(thread.as_str()));
+                        self.refuse(&push, Fault::unknown_thread(thread.as_str()));
                     }
                 }
                 None => {
@@ -202,13 +201,7 @@ impl<P: Port> Worker<P> {
 
     /// Puts a tree among those that are awake, and takes the mail that waited for it.
     pub(crate) fn keep(&mut self, id: &ThreadId, tree: Tree) {
-        let held = Held {
-            tree,
-            queue: VecDeque::new(),
-            is_ready: false,
-            is_quiet: false,
-            last: 0,
-        };
+        let held = Held { tree, queue: VecDeque::new(), is_ready: false, is_quiet: false, last: 0 };
         let slot = self.trees.insert(id.clone(), Slot::Awake(Box::new(held)));
         if let Some(Slot::Waking(waiting)) = slot {
             waiting.into_iter().for_each(|it| self.read(it));
@@ -313,15 +306,10 @@ impl<P: Port> Worker<P> {
     /// Wakes the listener's folds where it has some, then runs the handler.
     fn start(&mut self, start: Box<Start>) {
         if self.shared.routes.listeners[start.receiver.listener].folds.is_empty() {
-            self.launch(start, Vec::new());
+            self.launch(*start, Vec::new());
         } else if let Some((start, folds)) = self.fold(start) {
-            self.launch(start, folds);
+            self.launch(*start, folds);
         }
-    }
-
-    /// Runs a handler whose folds are awake.
-    pub(crate) fn launch(&mut self, start: Box<Start>, folds: Vec<Awake>) {
-        self.launch_call(start, folds);
     }
 
     fn ended(&mut self, key: Key, ready: Option<Vec<crate::engine::tree::Ready>>) {
@@ -412,16 +400,19 @@ impl<P: Port> Worker<P> {
             && self.tasks.values().all(|it| it.late)
             && self.ready.is_empty();
         if idle {
-            self.drains.drain(..).for_each(|it| drop(it.send(())));
+            for drain in self.drains.drain(..) {
+                // An error says that nobody waits any more.
+                let _ = drain.send(());
+            }
         }
     }
 
     fn stop(&mut self) {
-        for slot in self.trees.values_mut() {
-            if let Slot::Awake(held) = slot {
-                held.tree.cancel();
-            }
-        }
+        let awake = |it: &Slot| match it {
+            Slot::Awake(held) => held.tree.cancel(),
+            Slot::Waking(_) => {}
+        };
+        self.trees.values().for_each(awake);
         self.stopped = true;
     }
 

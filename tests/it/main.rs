@@ -7,4 +7,5 @@
 )]
 
 mod door;
+mod engine;
 mod tidy;

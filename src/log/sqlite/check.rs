@@ -112,17 +112,32 @@ fn commits(db: &Connection, after: i64, limit: u64) -> rusqlite::Result<Vec<Comm
 
 /// Every commit, some at once, so that a writer beside us is not held up.
 fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
-    let mut number = 0;
-    loop {
+    while at_once(reader, |reader| some_commits(reader, verifier))? {
         reader.go_on()?;
-        let some = reader.sql(commits(&reader.db, number, COMMITS_AT_ONCE))?;
-        let Some(last) = some.last() else { break };
-        number = last.commit.number.cast_signed();
-        for row in some {
-            walk(reader, verifier, row)?;
-        }
     }
     uncovered(reader, verifier)
+}
+
+/// The next commits; whether there were any.
+fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Error> {
+    let number = verifier.head().number.cast_signed();
+    let some = reader.sql(commits(&reader.db, number, COMMITS_AT_ONCE))?;
+    let any = !some.is_empty();
+    for row in some {
+        walk(reader, verifier, row)?;
+    }
+    Ok(any)
+}
+
+/// One look at the file for many questions: each alone would take its locks anew.
+fn at_once<T>(
+    reader: &mut Reader,
+    work: impl FnOnce(&mut Reader) -> Result<T, Error>,
+) -> Result<T, Error> {
+    reader.sql(reader.db.execute_batch("BEGIN"))?;
+    let outcome = work(reader);
+    reader.sql(reader.db.execute_batch("COMMIT"))?;
+    outcome
 }
 
 /// One commit: the threads it opened, its entries, its marks.
@@ -158,23 +173,30 @@ fn threads(
     after: u64,
     last: u64,
 ) -> Result<(), Error> {
-    let numbers = || -> rusqlite::Result<Vec<(i64, Option<i64>)>> {
+    type Links = [Option<i64>; 3];
+    let numbers = || -> rusqlite::Result<Vec<(i64, Links)>> {
         let mut find = reader.db.prepare_cached(
-            "SELECT number, parent FROM threads WHERE number > ?1 AND number <= ?2 ORDER BY number",
+            "SELECT number, parent, fork_thread, fork_seq FROM threads
+             WHERE number > ?1 AND number <= ?2 ORDER BY number",
         )?;
         let bounds = [after.cast_signed(), last.cast_signed()];
-        find.query_map(bounds, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        find.query_map(bounds, |row| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?])))?
+            .collect()
     };
-    for (number, parent) in reader.sql(numbers())? {
+    for (number, links) in reader.sql(numbers())? {
         let thread = reader.thread_of(number)?;
-        verifier.thread(number.cast_unsigned(), &thread.id, thread.origin.as_deref());
-        let forwards = parent.is_some_and(|it| it >= number)
-            || thread.fork.is_some_and(|(source, _)| source >= number);
-        let lost = match thread.fork {
-            Some((source, seq)) if !forwards => !reaches(reader, source, seq, u64::MAX)?,
-            _ => forwards,
-        };
-        if lost {
+        let origin = thread.origin.as_deref();
+        verifier.thread(number.cast_unsigned(), &thread.id, origin);
+        let parent = origin.is_some_and(|it| it.parent.is_some());
+        let fork = origin.is_some_and(|it| it.fork.is_some());
+        let backwards = links[..2].iter().flatten().all(|to| *to < number);
+        let sound = links.map(|it| it.is_some()) == [parent, fork, fork]
+            && backwards
+            && match thread.fork {
+                None => true,
+                Some((source, seq)) => reaches(reader, source, seq, u64::MAX)?,
+            };
+        if !sound {
             let what = format!("thread {} is linked to nothing before it", thread.id);
             verifier.wrong(Wrong::Link, None, verifier.commit(), what);
         }
@@ -273,17 +295,19 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
     let count = reader.db.query_row(
         "SELECT (SELECT count(*) FROM entries WHERE position > ?1 OR position < 1),
            (SELECT count(*) FROM threads WHERE number > ?2 OR number < 1),
-           (SELECT max(number) FROM commits), (SELECT count(*) FROM log)",
+           (SELECT max(number) FROM commits),
+           (SELECT count(*) FROM log) + (SELECT count(*) FROM commits WHERE number < 0)",
         [position.cast_signed(), thread.cast_signed()],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
     );
-    let (entries, threads, last, rows): (i64, i64, i64, i64) = reader.sql(count)?;
+    let (entries, threads, last, rows): (i64, i64, Option<i64>, i64) = reader.sql(count)?;
     if rows != 1 {
-        let what = format!("the table that says which log this is has {rows} rows");
+        let what =
+            "there is not one row that says which log this is, or a commit before it".to_owned();
         verifier.wrong(Wrong::Identity, None, None, what);
     }
     // While a writer went on, there are commits beyond, and what they cover.
-    if last.cast_unsigned() == head && entries + threads > 0 {
+    if last.unwrap_or(0).cast_unsigned() == head && entries + threads > 0 {
         let what = format!("{entries} entries and {threads} threads belong to no commit");
         verifier.wrong(Wrong::Unchained, None, None, what);
     }
@@ -301,7 +325,8 @@ fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
                 "SELECT thread, seq, position FROM entries WHERE (thread, seq) > (?1, ?2)
                  ORDER BY thread, seq LIMIT 65536",
             )?;
-            let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            let number =
+                |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
             let rows = find.query_map([thread, seq.cast_signed()], |row| {
                 Ok((row.get(0)?, number(row, 1)?, number(row, 2)?))
             })?;

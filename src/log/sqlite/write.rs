@@ -28,8 +28,9 @@ const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
 const THREADS_MAX: usize = 65_536;
 /// Names whose number is remembered.
 const NAMES_MAX: usize = 16_384;
-/// Pages of the write-ahead log at which it is copied into the file.
-const WAL_PAGES_MAX: i64 = 4_096;
+/// Pages of the write-ahead log (64 MiB) at which it is copied into the file: what is written to
+/// often meanwhile, as an index is, is copied once.
+const WAL_PAGES_MAX: i64 = 16_384;
 /// How soon a full disk is tried again.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
@@ -106,6 +107,7 @@ type Outcomes = Vec<Result<u64, Error>>;
 impl Writer {
     /// Writes until it is told to close.
     pub(super) fn run(mut self, inbox: &Receiver<Command>) {
+        let _watch = Watch(self.shared.clone());
         let closed = loop {
             let Ok(command) = inbox.recv() else { break None };
             let (group, close) = gather(command, inbox);
@@ -230,14 +232,16 @@ impl Writer {
             link.entry(&entry.digest);
         }
         let chain = link.finish(&marks);
-        self.db.prepare_cached("INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute((
-            commit.number.cast_signed(),
-            &self.writer.as_bytes()[..],
-            commit.last_position.cast_signed(),
-            commit.last_thread.cast_signed(),
-            &chain[..],
-            &marks,
-        ))?;
+        self.db.prepare_cached("INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
+            (
+                commit.number.cast_signed(),
+                &self.writer.as_bytes()[..],
+                commit.last_position.cast_signed(),
+                commit.last_thread.cast_signed(),
+                &chain[..],
+                &marks,
+            ),
+        )?;
         self.db.execute_batch("COMMIT")?;
         self.tip.head = Head { number: commit.number, chain };
         Ok(outcomes)
@@ -265,6 +269,17 @@ impl Writer {
             && retry(&error) == Retry::Never
         {
             self.shared.poison(&format!("copying the write-ahead log failed: {error}"));
+        }
+    }
+}
+
+/// A writer that panics is no writer that closed.
+struct Watch(Arc<Shared>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.poison("the writer ended unexpectedly; please report it");
         }
     }
 }
@@ -459,9 +474,9 @@ impl<'a> Books<'a> {
             let id = |at| row.get::<_, Option<String>>(at);
             let parent = id(1)?.map(|it| ThreadId::new(&it));
             let seq = row.get::<_, Option<i64>>(3)?;
-            let fork = id(2)?.zip(seq).map(|(id, seq)| {
-                EntryId { thread: ThreadId::new(&id), seq: seq.cast_unsigned() }
-            });
+            let fork = id(2)?
+                .zip(seq)
+                .map(|(id, seq)| EntryId { thread: ThreadId::new(&id), seq: seq.cast_unsigned() });
             let number = row.get::<_, i64>(0)?.cast_unsigned();
             let mut standing = Standing::new(number, Origin::of(parent, fork));
             if let Some(last) = row.get::<_, Option<i64>>(4)? {
