@@ -51,8 +51,10 @@ pub mod listener;
 pub mod engine;
 pub mod door;
 pub mod client;
+pub mod audit;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
+pub mod cli;
 
 pub use engine::{AskError, Builder, Pump};
 pub use id::{EntryId, ThreadId};
