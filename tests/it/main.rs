@@ -6,4 +6,8 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod examples;
+mod public;
+mod scenes;
 mod tidy;
+mod ui;
