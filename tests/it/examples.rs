@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Once;
 
 #[test]
 fn hello_greets() {
@@ -36,7 +37,7 @@ fn embedded_asks_tells_and_follows() {
     );
 }
 
-/// Runs an example, which `cargo test` builds beside its tests, and compares what it prints.
+/// Runs an example and compares what it prints.
 fn check(name: &str, expected: &str) {
     let out = Command::new(example(name)).output().unwrap();
     let said = String::from_utf8(out.stdout).unwrap();
@@ -45,11 +46,19 @@ fn check(name: &str, expected: &str) {
     assert_eq!(said, expected, "{name} also said:\n{complaint}");
 }
 
-/// `target/debug/examples/hello`, from `target/debug/deps/it-…`.
+/// `target/debug/examples/hello`, beside `target/debug/deps/it-…`. A plain `cargo test` builds
+/// the examples before it runs the tests; where only some tests were built they may be missing.
 fn example(name: &str) -> PathBuf {
+    static BUILT: Once = Once::new();
     let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(|it| it.parent()).unwrap().join("examples");
-    let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    assert!(path.exists(), "{} is not there: run a plain `cargo test` first", path.display());
-    path
+    let profile = test.parent().and_then(|it| it.parent()).unwrap();
+    BUILT.call_once(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--examples"]);
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().unwrap().success(), "the examples can't be built");
+    });
+    profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }

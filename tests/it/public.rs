@@ -2,7 +2,7 @@
 //! compiler proves that they use nothing but what everybody can.
 
 #[path = "../../listeners/mod.rs"]
-#[expect(dead_code, unreachable_pub, reason = "a stranger may leave some of it unused")]
+#[allow(dead_code, unreachable_pub, reason = "a stranger may leave some of it unused")]
 mod listeners;
 
 use listeners::tool::calculate::{Calculate, Calculated};
