@@ -67,6 +67,7 @@ pub fn builder() -> Builder {
 
 /// What a listener's author needs.
 pub mod prelude {
+    pub use crate::Payload;
     pub use crate::engine::{AskError, Builder, Plugin, Pump};
     pub use crate::id::{EntryId, ThreadId};
     pub use crate::limits::Limits;
@@ -78,5 +79,4 @@ pub mod prelude {
     pub use crate::wire::core::{Done, Huh};
     pub use crate::wire::{Fault, Live};
     pub use crate::xml::Element;
-    pub use crate::Payload;
 }

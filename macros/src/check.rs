@@ -35,13 +35,8 @@ const START: &[RangeInclusive<char>] = &[
     '\u{10000}'..='\u{EFFFF}',
 ];
 /// What a name of XML goes on with besides.
-const MORE: &[RangeInclusive<char>] = &[
-    '-'..='.',
-    '0'..='9',
-    '\u{B7}'..='\u{B7}',
-    '\u{300}'..='\u{36F}',
-    '\u{203F}'..='\u{2040}',
-];
+const MORE: &[RangeInclusive<char>] =
+    &['-'..='.', '0'..='9', '\u{B7}'..='\u{B7}', '\u{300}'..='\u{36F}', '\u{203F}'..='\u{2040}'];
 
 /// Complains about all that is wrong with the type.
 pub(crate) fn input(input: &Input, errors: &mut Errors) {

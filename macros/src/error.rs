@@ -16,7 +16,7 @@ pub(crate) const DOC: Message = Message(
 );
 pub(crate) const NO_NAMESPACE: Message = Message(
     "only a payload can be live or reserved or have a name, and one has a namespace",
-    "add `ns = \"…\"`, or leave this away if the type is but a part of payloads",
+    "add `ns = \"…\"`, or leave this out if the type is only a part of payloads",
 );
 pub(crate) const NAMESPACE: Message = Message(
     "a namespace is an absolute URI",
@@ -102,10 +102,10 @@ pub(crate) const MAP: Message = Message(
     "a `Vec` of a part with a key and a value keeps the order too",
 );
 pub(crate) const ATTRIBUTE_TYPE: Message =
-    Message("an attribute is one text", "make it an element: leave `attribute` away");
+    Message("an attribute is one text", "make it an element: leave `attribute` out");
 pub(crate) const TEXT_TYPE: Message = Message(
     "the text of an element is one scalar and always there, if only empty",
-    "make it an element: leave `text` away",
+    "make it an element: leave `text` out",
 );
 pub(crate) const NEWTYPE: Message = Message(
     "a struct around one unnamed field is a scalar",
@@ -118,7 +118,7 @@ pub(crate) const VARIANT_TYPE: Message = Message(
 pub(crate) const TWO_PLACES: Message =
     Message("a field is an attribute or the text, not both", "keep one of the two");
 pub(crate) const TEXT_NAME: Message =
-    Message("the text of an element has no name", "leave `rename` away");
+    Message("the text of an element has no name", "leave `rename` out");
 pub(crate) const OPTIONS: Message = Message("options stand in parentheses", "`#[payload(…)]`");
 pub(crate) const OPTION_TWICE: Message = Message("this option was given before", "keep one");
 pub(crate) const FLAG: Message = Message("this option takes no value", "the word alone will do");

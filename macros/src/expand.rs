@@ -1,7 +1,7 @@
 //! The type's glue: what it is to a schema, how it is written, how it is read. No rules here.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned as _;
 
@@ -120,7 +120,7 @@ fn structure(input: &Input, fields: &[Field]) -> TokenStream {
             }
 
             fn write(&self, namespace: &str, local: &str, to: &mut derive::Writer) {
-                derive::write_part(self, namespace, local, to);
+                derive::Part::write_as(self, namespace, local, to);
             }
 
             fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
@@ -194,7 +194,7 @@ fn scalar(Input { ident, name, doc, options, .. }: &Input) -> TokenStream {
     let describe = options.namespace.as_ref().map(|_| {
         quote! {
             fn describe() -> derive::Shape {
-                let content = derive::text::<#ident>("", "");
+                let content = <#ident as derive::Text>::describe("", "");
                 derive::Shape::new(#name, #doc, ::std::vec::Vec::new(), content)
             }
         }
@@ -209,7 +209,7 @@ fn scalar(Input { ident, name, doc, options, .. }: &Input) -> TokenStream {
             }
 
             fn write(&self, _: &str, to: &mut derive::Writer) {
-                derive::write_text(self, to);
+                derive::Text::write(self, to);
             }
 
             fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
@@ -226,7 +226,7 @@ fn scalar(Input { ident, name, doc, options, .. }: &Input) -> TokenStream {
             }
 
             fn write(&self, namespace: &str, local: &str, to: &mut derive::Writer) {
-                derive::write_part(self, namespace, local, to);
+                derive::Part::write_as(self, namespace, local, to);
             }
 
             fn read(at: derive::At<'_>) -> ::core::result::Result<Self, derive::Error> {
@@ -300,7 +300,10 @@ fn choice(input: &Input, variants: &[Variant]) -> TokenStream {
 
 fn described_variant(Variant { name, doc, body, .. }: &Variant) -> TokenStream {
     match body {
-        Hold::One(ty) => quote_spanned!(ty.span()=> derive::variant::<#ty>(#name, #doc)),
+        Hold::One(ty) => {
+            let part = quote_spanned!(ty.span()=> <#ty as derive::Part>);
+            quote!(#part::describe(#name, #doc))
+        }
         Hold::Nothing => quote! {
             derive::fields(#name, #doc, ::std::vec::Vec::new(), derive::Content::Empty)
         },
@@ -322,9 +325,10 @@ fn written_variant(owner: &Ident, Variant { ident, name, body, .. }: &Variant) -
                 to.end();
             }
         },
-        Hold::One(_) => quote! {
-            #owner::#ident(it) => derive::write_part(it, namespace, #name, to),
-        },
+        Hold::One(ty) => {
+            let part = quote_spanned!(ty.span()=> <#ty as derive::Part>);
+            quote!(#owner::#ident(it) => #part::write_as(it, namespace, #name, to),)
+        }
         Hold::Fields(fields) => {
             let (names, slots) = (fields.iter().map(|it| &it.ident), slots(fields));
             let places: Vec<_> = fields.iter().map(|it| &it.ident).zip(&slots).collect();
@@ -368,21 +372,31 @@ fn read_variant(owner: &Ident, place: usize, Variant { ident, body, .. }: &Varia
 
 /// The attributes and the content of fields, as a schema has them.
 fn described(fields: &[Field]) -> TokenStream {
-    let describe = |place, function: &str| {
-        let function = Ident::new(function, Span::call_site());
+    let describe = |place| {
         let all = fields.iter().filter(move |it| it.place == place);
-        all.map(move |Field { name, doc, ty, .. }| {
-            quote_spanned!(ty.span()=> derive::#function::<#ty>(#name, #doc))
+        all.map(|it| {
+            let (part, Field { name, doc, .. }) = (part(it), it);
+            quote!(#part::describe(#name, #doc))
         })
     };
-    let attributes = describe(Place::Attribute, "attribute");
-    let elements: Vec<_> = describe(Place::Element, "element").collect();
-    let content = match describe(Place::Text, "text").next() {
+    let attributes = describe(Place::Attribute);
+    let elements: Vec<_> = describe(Place::Element).collect();
+    let content = match describe(Place::Text).next() {
         Some(text) => text,
         None if elements.is_empty() => quote!(derive::Content::Empty),
         None => quote!(derive::Content::Sequence(::std::vec![#(#elements),*])),
     };
     quote!((::std::vec![#(#attributes),*], #content))
+}
+
+/// The type of a field as what it has to be where it stands. Wherever this is said, it is said
+/// in the same words and the same place, so that the compiler complains about a wrong type once.
+fn part(Field { ty, place, .. }: &Field) -> TokenStream {
+    match place {
+        Place::Attribute => quote_spanned!(ty.span()=> <#ty as derive::Attribute>),
+        Place::Text => quote_spanned!(ty.span()=> <#ty as derive::Text>),
+        Place::Element => quote_spanned!(ty.span()=> <#ty as derive::Items>),
+    }
 }
 
 /// Asserts that a reader can tell the elements apart: types that are choices bring own names.
@@ -391,20 +405,35 @@ fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
     if elements.len() < 2 {
         return TokenStream::new();
     }
-    let stands = elements
-        .iter()
-        .map(|Field { name, ty, .. }| quote_spanned!(ty.span()=> derive::stand::<#ty>(#name)));
-    quote_spanned!(ident.span()=> const _: () = derive::apart(&[#(#stands),*]);)
+    let stands = elements.iter().map(|it| {
+        let (part, name) = (part(it), &it.name);
+        quote!(derive::Stand::of(#name, #part::NAMES, #part::OCCURS))
+    });
+    let one_name = format!(
+        "two fields of `{ident}` stand under one name: a field is called as a variant of a choice \
+         beside it, or two choices have a variant in common",
+    );
+    let unclear = format!(
+        "`{ident}` has an `Element` behind one that is optional or repeated: a reader cannot tell \
+         which is which",
+    );
+    quote_spanned! {ident.span()=>
+        const _: () = {
+            const STANDS: &[derive::Stand] = &[#(#stands),*];
+            ::core::assert!(derive::are_apart(STANDS), #one_name);
+            ::core::assert!(derive::are_clear(STANDS), #unclear);
+        };
+    }
 }
 
 /// Writes attributes, then content; `reach` says how a field is got at.
 fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStream {
     let all = in_order(fields).into_iter().map(|it| {
-        let (value, name) = (reach(it), &it.name);
+        let (part, value, name) = (part(it), reach(it), &it.name);
         match it.place {
-            Place::Attribute => quote!(derive::write_attribute(#value, #name, to);),
-            Place::Text => quote!(derive::write_text(#value, to);),
-            Place::Element => quote!(derive::write_items(#value, namespace, #name, to);),
+            Place::Attribute => quote!(#part::write(#value, #name, to);),
+            Place::Text => quote!(#part::write(#value, to);),
+            Place::Element => quote!(#part::write(#value, namespace, #name, to);),
         }
     });
     let unused = fields.iter().all(|it| it.place != Place::Element);
@@ -420,27 +449,24 @@ fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStrea
             ::core::result::Result::Ok(#path {})
         };
     }
-    let (fields, slots) = (in_order(fields), slots(fields));
-    let (mut fill, mut take) = (Vec::new(), Vec::new());
-    for (index, (Field { ident, ty, place, .. }, slot)) in fields.iter().zip(&slots).enumerate() {
-        let (read, taken) = match place {
-            Place::Attribute => ("read_attribute", "take_attribute"),
-            Place::Text => ("read_content", "take_content"),
-            Place::Element => ("read_item", "take"),
-        };
-        let (read, taken) = (format_ident!("{read}"), format_ident!("{taken}"));
-        let read = quote_spanned!(ty.span()=> derive::#read::<#ty>);
-        let taken = quote_spanned!(ty.span()=> derive::#taken::<#ty>);
-        fill.push(quote!(#index => #read(&mut #slot, &found),));
-        take.push(quote!(#ident: #taken(#slot, at)?,));
+    let fields = in_order(fields);
+    let slots = slots(fields.iter().copied());
+    let (mut empty, mut fill, mut finish) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, (field, slot)) in fields.iter().zip(&slots).enumerate() {
+        let (part, ident) = (part(field), &field.ident);
+        let there = field.ty.span();
+        let into = quote_spanned!(there=> &mut #slot);
+        empty.push(quote_spanned!(there=> let mut #slot = #part::slot();));
+        fill.push(quote!(#index => #part::fill(#into, &found),));
+        finish.push(quote!(#ident: #part::finish(#slot, at)?,));
     }
     quote! {
-        #(let mut #slots = ::core::default::Default::default();)*
+        #(#empty)*
         derive::walk(#shape, at, &mut |found| match found.index {
             #(#fill)*
             _ => ::core::result::Result::Ok(()),
         })?;
-        ::core::result::Result::Ok(#path { #(#take)* })
+        ::core::result::Result::Ok(#path { #(#finish)* })
     }
 }
 
@@ -451,7 +477,8 @@ fn in_order(fields: &[Field]) -> Vec<&Field> {
     all
 }
 
-/// One variable a field, by names that no field's type or value can shadow.
-fn slots(fields: &[Field]) -> Vec<Ident> {
-    (0..fields.len()).map(|it| Ident::new(&format!("slot_{it}"), Span::mixed_site())).collect()
+/// One variable a field, in the place of its type.
+fn slots<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Vec<Ident> {
+    let slot = |(at, field): (usize, &Field)| Ident::new(&format!("__slot_{at}"), field.ty.span());
+    fields.into_iter().enumerate().map(slot).collect()
 }

@@ -379,7 +379,7 @@ mod tests {
         );
         check(
             syn::parse_quote!(
-                #[doc = "*\n * One.\n *\n * Two.\n"]
+                #[doc = "\n * One.\n *\n * Two.\n "]
                 struct A;
             ),
             "One.\n\nTwo.",

@@ -23,9 +23,7 @@ use crate::listener::{Boxed, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::Schema;
-use crate::wire::core::{
-    Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError,
-};
+use crate::wire::core::{Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError};
 use crate::wire::{Catalog, Code, Payload};
 
 /// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
@@ -203,9 +201,7 @@ fn unmet(spec: &Spec) -> Vec<String> {
                 format!("it takes Fold<{0}>, but has no .fold::<{0}>()", it.0.1)
             }
             Need::Grant(it) if !spec.grants.contains(*it) => format!("it has no grant {it}"),
-            Need::Queue if !spec.traits.serial => {
-                "it takes a Queue, but is not serial".to_owned()
-            }
+            Need::Queue if !spec.traits.serial => "it takes a Queue, but is not serial".to_owned(),
             _ => continue,
         };
         if !wrong.contains(&text) {

@@ -55,6 +55,9 @@ impl Thread {
         self.origins.insert(seq, origin);
         let id = self.entry(seq);
         let news = News::Accepted { id, client_id: push.client_id.clone() };
+        if let Some(claim) = push.claim {
+            out.effects.push(Effect::Tell(claim, number, news.clone()));
+        }
         out.effects.push(Effect::Tell(inlet, number, news));
         let sending = Sending {
             from: &push.identity,
@@ -74,12 +77,7 @@ impl Thread {
     }
 
     /// Gives an entry its place and queues it for its receivers.
-    pub(crate) fn append(
-        &mut self,
-        it: Sending<'_>,
-        world: &World<'_>,
-        out: &mut Step,
-    ) -> Entry {
+    pub(crate) fn append(&mut self, it: Sending<'_>, world: &World<'_>, out: &mut Step) -> Entry {
         if !self.kept {
             self.kept = true;
             out.batch.threads.push(self.record.clone());
@@ -111,7 +109,12 @@ impl Thread {
     }
 
     /// Starts what waits in the lanes of these receivers.
-    pub(crate) fn start_all_of(&mut self, receivers: &[Receiver], world: &World<'_>, out: &mut Step) {
+    pub(crate) fn start_all_of(
+        &mut self,
+        receivers: &[Receiver],
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
         for receiver in receivers {
             self.start(receiver.listener, world, out);
         }
@@ -189,7 +192,13 @@ impl Thread {
         }
     }
 
-    pub(crate) fn sent(&mut self, key: &Key, ready: Vec<Ready>, world: &World<'_>, out: &mut Step) -> bool {
+    pub(crate) fn sent(
+        &mut self,
+        key: &Key,
+        ready: Vec<Ready>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> bool {
         let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
         running.emitted += ready.len();
         let again = |it: &Ready| running.sent.pop_front().is_some_and(|sent| it.repeats(&sent));
@@ -202,7 +211,13 @@ impl Thread {
         true
     }
 
-    pub(crate) fn returned(&mut self, key: &Key, ready: Vec<Ready>, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn returned(
+        &mut self,
+        key: &Key,
+        ready: Vec<Ready>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         running.emitted += ready.len();
         let part = Part::of(&running, key.listener);
@@ -222,7 +237,13 @@ impl Thread {
     }
 
     /// A delivery is over: says so, starts the next, and settles what it was part of.
-    pub(crate) fn consume(&mut self, done: Running, listener: usize, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn consume(
+        &mut self,
+        done: Running,
+        listener: usize,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
         let registered = &world.routes.listeners[listener];
         let first = (done.entry.seq(), done.root);
         for (seq, root) in std::iter::once(first).chain(done.taken) {

@@ -193,7 +193,7 @@ impl Pump {
         if let Some(id) = envelope.id {
             let id: Arc<str> = id.into();
             let Some(first) = self.claim(&push, thread.as_ref(), &id).await? else { return Ok(()) };
-            push.inlet = Arc::new(first);
+            push.claim = Some(Arc::new(first));
             push.client_id = Some(id);
         }
         self.post(thread, push);
@@ -213,12 +213,7 @@ impl Pump {
         routes.catalog.check(adopt(&element, &namespace, writer)?)
     }
 
-    fn route(
-        &self,
-        checked: Checked,
-        to: Option<Arc<str>>,
-        flags: Flags,
-    ) -> Result<Push, Fault> {
+    fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {
         if let Some(fault) = self.shared.closed() {
             return Err(fault);
         }
@@ -239,6 +234,7 @@ impl Pump {
             meta: None,
             inlet: Arc::new(Nobody),
             number: 0,
+            claim: None,
         })
     }
 
@@ -271,8 +267,7 @@ impl Pump {
             // An error says that the other push is over, which is what is waited for.
             let _ = other.changed().await;
         }
-        let inlet = push.inlet.clone();
-        let claim = Claim { shared: self.shared.clone(), key, inlet, done };
+        let claim = Claim { shared: self.shared.clone(), key, done };
         let taken = self.shared.log.client_id(&push.identity, id).await;
         let taken = taken.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
         let Some(entry) = taken else { return Ok(Some(claim)) };
@@ -383,7 +378,6 @@ fn is_same(push: &Push, thread: Option<&ThreadId>, entry: &log::Entry) -> bool {
 struct Claim {
     shared: Arc<Shared>,
     key: (Arc<str>, Arc<str>),
-    inlet: Arc<dyn Inlet>,
     done: watch::Sender<()>,
 }
 
@@ -396,11 +390,8 @@ impl Claim {
 }
 
 impl Inlet for Claim {
-    fn hear(&self, push: u64, news: News) {
-        if matches!(news, News::Accepted { .. } | News::Refused(_)) {
-            self.let_go();
-        }
-        self.inlet.hear(push, news);
+    fn hear(&self, _: u64, _: News) {
+        self.let_go();
     }
 }
 

@@ -27,7 +27,8 @@ pub(crate) struct Registered {
 
 impl Registered {
     pub(crate) fn new(spec: Spec, timeout_us: u64) -> Registered {
-        let (mut routes, mut replies, mut any_reply) = (HashMap::default(), HashMap::default(), None);
+        let (mut routes, mut replies, mut any_reply) =
+            (HashMap::default(), HashMap::default(), None);
         let mut handlers = Vec::new();
         for (at, (way, run)) in spec.handlers.into_iter().enumerate() {
             match way {

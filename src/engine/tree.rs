@@ -44,6 +44,8 @@ pub(crate) struct Push {
     pub(crate) meta: Option<Bytes>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) number: u64,
+    /// Who else hears whether it was accepted: the claim on its client id.
+    pub(crate) claim: Option<Arc<dyn Inlet>>,
 }
 
 /// Which handler of which message.
@@ -69,9 +71,9 @@ pub(crate) struct Ready {
 impl Ready {
     /// Whether an earlier attempt sent the same bytes.
     pub(crate) fn repeats(&self, sent: &Entry) -> bool {
-        self.what.as_ref().is_ok_and(|it| {
-            it.name() == sent.name() && it.element().canonical() == *sent.body()
-        })
+        self.what
+            .as_ref()
+            .is_ok_and(|it| it.name() == sent.name() && it.element().canonical() == *sent.body())
     }
 }
 

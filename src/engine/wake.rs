@@ -99,6 +99,9 @@ impl<P: Port> Worker<P> {
 
     pub(crate) fn refuse(&mut self, push: Push, fault: Fault) {
         self.shared.count(&fault);
+        if let Some(claim) = &push.claim {
+            claim.hear(push.number, News::Refused(fault.clone()));
+        }
         push.inlet.hear(push.number, News::Refused(fault));
     }
 

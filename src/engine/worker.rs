@@ -16,12 +16,11 @@ use crate::engine::shared::{Mail, Shared, Sleep};
 use crate::engine::tree::{Effect, Event, Key, Start, Step, Tree, World};
 use crate::engine::wake::Woken;
 use crate::id::ThreadId;
-use crate::listener::Awake;
 use crate::log;
 use crate::wire::{Code, Fault};
 
 /// How often a worker goes round before it lets other tasks run.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 2;
 
 /// A worker and all it owns.
 pub(crate) struct Worker<P: Port> {
@@ -202,13 +201,7 @@ impl<P: Port> Worker<P> {
 
     /// Puts a tree among those that are awake, and takes the mail that waited for it.
     pub(crate) fn keep(&mut self, id: &ThreadId, tree: Tree) {
-        let held = Held {
-            tree,
-            queue: VecDeque::new(),
-            is_ready: false,
-            is_quiet: false,
-            last: 0,
-        };
+        let held = Held { tree, queue: VecDeque::new(), is_ready: false, is_quiet: false, last: 0 };
         let slot = self.trees.insert(id.clone(), Slot::Awake(Box::new(held)));
         if let Some(Slot::Waking(waiting)) = slot {
             waiting.into_iter().for_each(|it| self.read(it));
@@ -319,11 +312,6 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Runs a handler whose folds are awake.
-    pub(crate) fn launch(&mut self, start: Box<Start>, folds: Vec<Awake>) {
-        self.launch_call(start, folds);
-    }
-
     fn ended(&mut self, key: Key, ready: Option<Vec<crate::engine::tree::Ready>>) {
         let Some(task) = self.tasks.remove(&key) else { return };
         let listener = key.listener;
@@ -412,7 +400,10 @@ impl<P: Port> Worker<P> {
             && self.tasks.values().all(|it| it.late)
             && self.ready.is_empty();
         if idle {
-            self.drains.drain(..).for_each(|it| drop(it.send(())));
+            for drain in self.drains.drain(..) {
+                // An error says that nobody waits any more.
+                let _ = drain.send(());
+            }
         }
     }
 

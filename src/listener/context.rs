@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::id::ThreadId;
 use crate::listener::emit::aim;
 use crate::listener::need::FoldType;
-use crate::listener::{Apply, Boxed, Call, Entry, FoldOf, IntoEmit, Need, Target};
+use crate::listener::{Apply, Boxed, Call, Entry, FoldOf, Grant, IntoEmit, Need, Target};
 use crate::wire::{Code, Fault, Live};
 
 /// An argument taken from the message's context; a user's own may be made of others, and passes
@@ -49,6 +49,13 @@ impl<S> Context<S> {
     #[must_use]
     pub fn listener(&self) -> &str {
         &self.call.listener
+    }
+
+    /// Whether the listener has this grant: for arguments of one's own, whose users may not have
+    /// passed on what they need.
+    #[must_use]
+    pub fn is_granted<G: Grant>(&self) -> bool {
+        self.call.grants.contains(G::GRANT)
     }
 }
 

@@ -145,9 +145,8 @@ impl Entry {
             let text = format!("entry {} is {}, no {}", self.0.id, self.0.name, P::NAME);
             return Err(Fault::new(Code::Unreadable, text));
         }
-        P::read(self.element()?.view()).map_err(|error| {
-            Fault::new(Code::Unreadable, format!("entry {}: {error}", self.0.id))
-        })
+        P::read(self.element()?.view())
+            .map_err(|error| Fault::new(Code::Unreadable, format!("entry {}: {error}", self.0.id)))
     }
 
     /// An entry on its way into the log, with the payload as it was read or written.

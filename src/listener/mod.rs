@@ -25,4 +25,3 @@ pub use need::Need;
 pub use road::{Boxed, Call, Road};
 pub use spec::Listener;
 pub(crate) use spec::{Run, Spec, Traits, Way};
-pub(crate) use emit::What;

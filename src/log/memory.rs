@@ -301,17 +301,14 @@ impl State {
                 _ => break,
             }
         }
-        let entries = parts.into_iter().rev().flat_map(|(thread, after, upto)| {
-            thread.entries[after as usize..upto as usize].iter()
-        });
+        let entries = parts
+            .into_iter()
+            .rev()
+            .flat_map(|(thread, after, upto)| thread.entries[after as usize..upto as usize].iter());
         Ok(entries.take(limit).map(|at| self.all[*at].clone()).collect())
     }
 
-    fn threads(
-        &self,
-        after: Option<&ThreadId>,
-        limit: usize,
-    ) -> Result<Vec<ThreadSummary>, Error> {
+    fn threads(&self, after: Option<&ThreadId>, limit: usize) -> Result<Vec<ThreadSummary>, Error> {
         let from = match after {
             None => 0,
             Some(id) => match self.threads.by_id.get(id) {

@@ -303,13 +303,13 @@ fn open_entries_are_those_not_consumed_by_all(log: &dyn Log) {
     first.marks = vec![started("a/1", "echo", 1), consumed("a/3", "echo")];
     keep(log, first);
     let open = |log: &dyn Log| -> Vec<String> {
-        let show = |it: crate::log::Open| {
-            format!("{} {:?} {:?}", it.entry.id, it.started, it.consumed)
-        };
+        let show =
+            |it: crate::log::Open| format!("{} {:?} {:?}", it.entry.id, it.started, it.consumed);
         wait(log.open_entries()).unwrap().into_iter().map(show).collect()
     };
     assert_eq!(open(log), [r#"a/1 [("echo", 1)] []"#, "b/1 [] []"]);
-    let marks = vec![started("a/1", "echo", 3), started("a/1", "add", 1), started("a/1", "echo", 2)];
+    let marks =
+        vec![started("a/1", "echo", 3), started("a/1", "add", 1), started("a/1", "echo", 2)];
     keep(log, Batch { marks, ..Batch::default() });
     let marks = vec![consumed("a/1", "echo"), consumed("a/1", "echo"), consumed("b/1", "echo")];
     keep(log, Batch { marks, ..Batch::default() });

@@ -5,39 +5,12 @@
 use std::borrow::Cow;
 
 pub use super::payload::{Live, Payload};
-pub use super::value::{
-    Attribute, Item, Items, Names, Part, Text, read_found, read_text, write_part,
-};
+pub use super::value::{Attribute, Item, Items, Names, Part, Text, read_text};
 pub use crate::name::Name;
 pub use crate::schema::walk::{At, Found, choose, walk};
 pub use crate::schema::{Content, Error, Field, Kind, Link, Occurs, Scalar, Schema, Shape};
 pub use crate::schema::{Word, Words};
 pub use crate::xml::{View, Writer};
-
-/// An attribute, described.
-#[must_use]
-pub fn attribute<T: Attribute>(name: &'static str, doc: &'static str) -> Field {
-    Field::new(name, doc, Kind::Scalar(<T::Text as Text>::scalar()), T::OCCURS)
-}
-
-/// A place in a sequence, described.
-#[must_use]
-pub fn element<T: Items>(name: &'static str, doc: &'static str) -> Field {
-    Field::new(name, doc, <T::Item as Item>::kind(), T::OCCURS)
-}
-
-/// The text of an element, described.
-#[must_use]
-pub fn text<T: Text>(name: &'static str, doc: &'static str) -> Content {
-    let field = Field::new(name, doc, Kind::Scalar(T::scalar()), Occurs::One);
-    Content::Text(field)
-}
-
-/// A variant that holds one value, described.
-#[must_use]
-pub fn variant<T: Part>(name: &'static str, doc: &'static str) -> Field {
-    Field::new(name, doc, T::kind(), Occurs::One)
-}
 
 /// A variant with fields or without any, described.
 #[must_use]
@@ -74,26 +47,7 @@ pub fn words(words: &'static Words) -> Scalar {
 
 /// Writes a payload's root and what it holds.
 pub fn write_root<P: Payload + Part>(payload: &P, to: &mut Writer) {
-    write_part(payload, P::NAME.namespace(), P::NAME.local(), to);
-}
-
-/// Writes an attribute, if it is there.
-pub fn write_attribute<T: Attribute>(it: &T, local: &str, to: &mut Writer) {
-    if let Some(text) = it.text() {
-        text.with_text(|text| to.attribute(local, text));
-    }
-}
-
-/// Writes the text of the element that is open.
-pub fn write_text<T: Text>(it: &T, to: &mut Writer) {
-    it.with_text(|text| to.text(text));
-}
-
-/// Writes the elements of a field.
-pub fn write_items<T: Items>(it: &T, namespace: &str, local: &str, to: &mut Writer) {
-    for item in it.items() {
-        item.write(namespace, local, to);
-    }
+    payload.write_as(P::NAME.namespace(), P::NAME.local(), to);
 }
 
 /// Reads a payload's root and what it holds.
@@ -103,39 +57,6 @@ pub fn write_items<T: Items>(it: &T, namespace: &str, local: &str, to: &mut Writ
 /// The first place where the element isn't what the schema says.
 pub fn read_root<P: Payload + Part>(element: View<'_>) -> Result<P, Error> {
     <P as Part>::read(At::root(element, P::schema())?)
-}
-
-/// Reads an attribute into its slot.
-///
-/// # Errors
-///
-/// It has another text than it should.
-pub fn read_attribute<T: Attribute>(
-    slot: &mut Option<T::Text>,
-    found: &Found<'_>,
-) -> Result<(), Error> {
-    *slot = Some(read_found(found)?);
-    Ok(())
-}
-
-/// Reads the text of an element into its slot.
-///
-/// # Errors
-///
-/// There is another text, or more than text.
-pub fn read_content<T: Text>(slot: &mut Option<T>, found: &Found<'_>) -> Result<(), Error> {
-    *slot = Some(read_found(found)?);
-    Ok(())
-}
-
-/// Reads one more element of a field into its slot.
-///
-/// # Errors
-///
-/// The first place where the element isn't what its shape says.
-pub fn read_item<T: Items>(slot: &mut T::Slot, found: &Found<'_>) -> Result<(), Error> {
-    T::add(slot, <T::Item as Item>::read(found.at)?);
-    Ok(())
 }
 
 /// Reads an element that holds a choice.
@@ -180,34 +101,7 @@ pub fn inner<'a>(found: &Found<'a>) -> &'a Shape {
     }
 }
 
-/// What a slot came to. The walk has made sure that it is enough.
-///
-/// # Errors
-///
-/// It isn't, after all.
-pub fn take<T: Items>(slot: T::Slot, at: At<'_>) -> Result<T, Error> {
-    T::take(slot).ok_or_else(|| at.incomplete())
-}
-
-/// What the slot of an attribute came to.
-///
-/// # Errors
-///
-/// Never after a walk, as [`take`].
-pub fn take_attribute<T: Attribute>(slot: Option<T::Text>, at: At<'_>) -> Result<T, Error> {
-    T::take(slot).ok_or_else(|| at.incomplete())
-}
-
-/// What the slot of a text came to.
-///
-/// # Errors
-///
-/// Never after a walk, as [`take`].
-pub fn take_content<T: Text>(slot: Option<T>, at: At<'_>) -> Result<T, Error> {
-    slot.ok_or_else(|| at.incomplete())
-}
-
-/// A place in a sequence, as [`apart`] looks at it.
+/// How a field stands in its sequence.
 #[derive(Clone, Copy)]
 pub struct Stand {
     name: &'static str,
@@ -215,34 +109,46 @@ pub struct Stand {
     occurs: Occurs,
 }
 
-/// How a field of this type stands in its sequence.
-#[must_use]
-pub const fn stand<T: Items>(name: &'static str) -> Stand {
-    Stand { name, names: <T::Item as Item>::NAMES, occurs: T::OCCURS }
+impl Stand {
+    /// A field that the schema calls so, and what its type says.
+    #[must_use]
+    pub const fn of(name: &'static str, names: Names, occurs: Occurs) -> Stand {
+        Stand { name, names, occurs }
+    }
 }
 
-/// Asserts, while compiling, that a reader can tell the fields of a sequence apart.
-///
-/// # Panics
-///
-/// Two fields stand under one name, or nothing says where one `Element` ends and another begins.
-pub const fn apart(stands: &[Stand]) {
+/// Whether no two fields of a sequence stand under one name.
+#[must_use]
+pub const fn are_apart(stands: &[Stand]) -> bool {
     let mut left = 0;
     while left < stands.len() {
         let mut right = left + 1;
         while right < stands.len() {
-            let (one, other) = (stands[left], stands[right]);
-            let both_any = matches!((one.names, other.names), (Names::Any, Names::Any));
-            assert!(
-                !both_any || matches!(one.occurs, Occurs::One),
-                "an `Element` follows one that is optional or repeated: a reader cannot tell \
-                 which is which"
-            );
-            assert!(!share(one, other), "two fields of a payload stand under one name");
+            if share(stands[left], stands[right]) {
+                return false;
+            }
             right += 1;
         }
         left += 1;
     }
+    true
+}
+
+/// Whether it is clear which field an element of any name is.
+#[must_use]
+pub const fn are_clear(stands: &[Stand]) -> bool {
+    let mut doubtful = false;
+    let mut place = 0;
+    while place < stands.len() {
+        if let Names::Any = stands[place].names {
+            if doubtful {
+                return false;
+            }
+            doubtful = !matches!(stands[place].occurs, Occurs::One);
+        }
+        place += 1;
+    }
+    true
 }
 
 const fn share(one: Stand, other: Stand) -> bool {

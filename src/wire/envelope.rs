@@ -41,9 +41,9 @@ impl Envelope {
         let mut parts = elements(document.view())?.into_iter();
         let meta = parts.next().filter(|it| it.is(ENVELOPE, "meta"));
         let meta = meta.ok_or_else(|| wrong(document.view(), "<meta> comes first in <message>"))?;
-        let payload = parts.next().ok_or_else(|| {
-            wrong(document.view(), "<message> holds no payload after its <meta>")
-        })?;
+        let payload = parts
+            .next()
+            .ok_or_else(|| wrong(document.view(), "<message> holds no payload after its <meta>"))?;
         if let Some(second) = parts.next() {
             return Err(wrong(second, "<message> holds more than one payload"));
         }

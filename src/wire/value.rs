@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use crate::schema::walk::{At, Found};
-use crate::schema::{self, Error, Kind, Occurs};
+use crate::schema::{self, Content, Error, Field, Kind, Occurs};
 use crate::xml::{Element, Writer};
 
 /// One text: a number, a word, whatever an attribute can hold.
@@ -24,6 +24,43 @@ pub trait Text: Sized + Send + 'static {
     fn parse(text: Cow<'_, str>) -> Option<Self>;
     /// Hands on the text of the value.
     fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R;
+
+    /// The text of an element, for a schema.
+    fn describe(name: &'static str, doc: &'static str) -> Content {
+        let field = Field::new(name, doc, Kind::Scalar(Self::scalar()), Occurs::One);
+        Content::Text(field)
+    }
+
+    /// Writes the text into the element that is open.
+    fn write(&self, to: &mut Writer) {
+        self.with_text(|it| to.text(it));
+    }
+
+    /// Where the text goes when it is met.
+    #[must_use]
+    fn slot() -> Option<Self> {
+        None
+    }
+
+    /// Reads the text, wherever it stands, into its slot.
+    ///
+    /// # Errors
+    ///
+    /// There is another text, or more than text.
+    fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
+        let it = Self::parse(found.text()?).ok_or_else(|| found.mismatch(&Self::scalar()))?;
+        *slot = Some(it);
+        Ok(())
+    }
+
+    /// What the slot came to.
+    ///
+    /// # Errors
+    ///
+    /// Nothing was put into it; no walk lets that pass.
+    fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
+        slot.ok_or_else(|| at.incomplete())
+    }
 }
 
 /// What one element holds between its tags, and in its attributes.
@@ -43,6 +80,18 @@ pub trait Part: Sized + Send + 'static {
     ///
     /// The first place where the element isn't what its shape says.
     fn read(at: At<'_>) -> Result<Self, Error>;
+
+    /// A variant that holds it, for a schema.
+    fn describe(name: &'static str, doc: &'static str) -> Field {
+        Field::new(name, doc, Self::kind(), Occurs::One)
+    }
+
+    /// Writes an element by this name around it.
+    fn write_as(&self, namespace: &str, local: &str, to: &mut Writer) {
+        to.start(namespace, local);
+        self.write(namespace, to);
+        to.end();
+    }
 }
 
 /// What stands once in a sequence: an element by the field's name, or under names of its own.
@@ -93,12 +142,51 @@ pub trait Items: Sized {
     type Slot: Default;
     /// How many they are to a schema.
     const OCCURS: Occurs;
+    /// Under which names they stand.
+    const NAMES: Names = <Self::Item as Item>::NAMES;
     /// Puts one more into the slot.
     fn add(slot: &mut Self::Slot, item: Self::Item);
     /// What the slot came to, if it is enough.
     fn take(slot: Self::Slot) -> Option<Self>;
     /// All of them, in their order.
     fn items(&self) -> &[Self::Item];
+
+    /// The field, for a schema.
+    fn describe(name: &'static str, doc: &'static str) -> Field {
+        Field::new(name, doc, <Self::Item as Item>::kind(), Self::OCCURS)
+    }
+
+    /// Writes all of them.
+    fn write(&self, namespace: &str, local: &str, to: &mut Writer) {
+        for item in self.items() {
+            Item::write(item, namespace, local, to);
+        }
+    }
+
+    /// Where they go when they are met.
+    #[must_use]
+    fn slot() -> Self::Slot {
+        Self::Slot::default()
+    }
+
+    /// Reads one more into the slot.
+    ///
+    /// # Errors
+    ///
+    /// The first place where the element isn't what its shape says.
+    fn fill(slot: &mut Self::Slot, found: &Found<'_>) -> Result<(), Error> {
+        Self::add(slot, <Self::Item as Item>::read(found.at)?);
+        Ok(())
+    }
+
+    /// What the slot came to.
+    ///
+    /// # Errors
+    ///
+    /// It isn't enough; no walk lets that pass.
+    fn finish(slot: Self::Slot, at: At<'_>) -> Result<Self, Error> {
+        Self::take(slot).ok_or_else(|| at.incomplete())
+    }
 }
 
 /// What an attribute is: a text that must be there, or one that may.
@@ -116,6 +204,42 @@ pub trait Attribute: Sized {
     fn take(text: Option<Self::Text>) -> Option<Self>;
     /// Its text, if it is there.
     fn text(&self) -> Option<&Self::Text>;
+
+    /// The attribute, for a schema.
+    fn describe(name: &'static str, doc: &'static str) -> Field {
+        Field::new(name, doc, Kind::Scalar(<Self::Text as Text>::scalar()), Self::OCCURS)
+    }
+
+    /// Writes it, if it is there.
+    fn write(&self, local: &str, to: &mut Writer) {
+        if let Some(text) = self.text() {
+            text.with_text(|it| to.attribute(local, it));
+        }
+    }
+
+    /// Where its text goes when it is met.
+    #[must_use]
+    fn slot() -> Option<Self::Text> {
+        None
+    }
+
+    /// Reads it into its slot.
+    ///
+    /// # Errors
+    ///
+    /// It has another text than it should.
+    fn fill(slot: &mut Option<Self::Text>, found: &Found<'_>) -> Result<(), Error> {
+        <Self::Text as Text>::fill(slot, found)
+    }
+
+    /// What the slot came to.
+    ///
+    /// # Errors
+    ///
+    /// It isn't enough; no walk lets that pass.
+    fn finish(slot: Option<Self::Text>, at: At<'_>) -> Result<Self, Error> {
+        Self::take(slot).ok_or_else(|| at.incomplete())
+    }
 }
 
 impl<T: Item> Items for T {
@@ -253,7 +377,7 @@ macro_rules! texts {
             }
 
             fn write(&self, _: &str, to: &mut Writer) {
-                self.with_text(|it| to.text(it));
+                Text::write(self, to);
             }
 
             fn read(at: At<'_>) -> Result<$type, Error> {
@@ -269,7 +393,7 @@ macro_rules! texts {
             }
 
             fn write(&self, namespace: &str, local: &str, to: &mut Writer) {
-                write_part(self, namespace, local, to);
+                self.write_as(namespace, local, to);
             }
 
             fn read(at: At<'_>) -> Result<$type, Error> {
@@ -407,20 +531,4 @@ impl fmt::Write for Digits {
 /// It holds more, or another text than it should.
 pub fn read_text<T: Text>(at: At<'_>) -> Result<T, Error> {
     T::parse(at.text()?).ok_or_else(|| at.mismatch(&T::scalar()))
-}
-
-/// Reads a text wherever it stands.
-///
-/// # Errors
-///
-/// There is more than a text, or another one.
-pub fn read_found<T: Text>(found: &Found<'_>) -> Result<T, Error> {
-    T::parse(found.text()?).ok_or_else(|| found.mismatch(&T::scalar()))
-}
-
-/// Writes an element by this name around a part.
-pub fn write_part(part: &impl Part, namespace: &str, local: &str, to: &mut Writer) {
-    to.start(namespace, local);
-    part.write(namespace, to);
-    to.end();
 }

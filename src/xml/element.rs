@@ -85,7 +85,7 @@ impl Element {
     /// Lends the element as a `roxmltree` document, made of its canonical bytes.
     ///
     /// # Errors
-    /// If that library refuses what ours has read.
+    /// If that library refuses what ours has read, as it does elements with the prefix `xml`.
     pub fn with_tree<T>(
         &self,
         then: impl FnOnce(&roxmltree::Document<'_>) -> T,

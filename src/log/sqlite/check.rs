@@ -158,23 +158,30 @@ fn threads(
     after: u64,
     last: u64,
 ) -> Result<(), Error> {
-    let numbers = || -> rusqlite::Result<Vec<(i64, Option<i64>)>> {
+    type Links = [Option<i64>; 3];
+    let numbers = || -> rusqlite::Result<Vec<(i64, Links)>> {
         let mut find = reader.db.prepare_cached(
-            "SELECT number, parent FROM threads WHERE number > ?1 AND number <= ?2 ORDER BY number",
+            "SELECT number, parent, fork_thread, fork_seq FROM threads
+             WHERE number > ?1 AND number <= ?2 ORDER BY number",
         )?;
         let bounds = [after.cast_signed(), last.cast_signed()];
-        find.query_map(bounds, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        find.query_map(bounds, |row| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?])))?
+            .collect()
     };
-    for (number, parent) in reader.sql(numbers())? {
+    for (number, links) in reader.sql(numbers())? {
         let thread = reader.thread_of(number)?;
-        verifier.thread(number.cast_unsigned(), &thread.id, thread.origin.as_deref());
-        let forwards = parent.is_some_and(|it| it >= number)
-            || thread.fork.is_some_and(|(source, _)| source >= number);
-        let lost = match thread.fork {
-            Some((source, seq)) if !forwards => !reaches(reader, source, seq, u64::MAX)?,
-            _ => forwards,
-        };
-        if lost {
+        let origin = thread.origin.as_deref();
+        verifier.thread(number.cast_unsigned(), &thread.id, origin);
+        let parent = origin.is_some_and(|it| it.parent.is_some());
+        let fork = origin.is_some_and(|it| it.fork.is_some());
+        let backwards = links[..2].iter().flatten().all(|to| *to < number);
+        let sound = links.map(|it| it.is_some()) == [parent, fork, fork]
+            && backwards
+            && match thread.fork {
+                None => true,
+                Some((source, seq)) => reaches(reader, source, seq, u64::MAX)?,
+            };
+        if !sound {
             let what = format!("thread {} is linked to nothing before it", thread.id);
             verifier.wrong(Wrong::Link, None, verifier.commit(), what);
         }
@@ -301,7 +308,8 @@ fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
                 "SELECT thread, seq, position FROM entries WHERE (thread, seq) > (?1, ?2)
                  ORDER BY thread, seq LIMIT 65536",
             )?;
-            let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            let number =
+                |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
             let rows = find.query_map([thread, seq.cast_signed()], |row| {
                 Ok((row.get(0)?, number(row, 1)?, number(row, 2)?))
             })?;

@@ -117,9 +117,8 @@ impl Lock {
     /// It is a file of its own: closing any handle on the log's file would free SQLite's locks.
     pub(super) fn take(path: &Path) -> Result<Lock, Error> {
         let beside = beside(path, "-lock");
-        let trouble = |error: std::io::Error| {
-            Error::Io(format!("{}: {error}", beside.display()).into())
-        };
+        let trouble =
+            |error: std::io::Error| Error::Io(format!("{}: {error}", beside.display()).into());
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)

@@ -77,9 +77,9 @@ impl Readers {
             let _ = answer.send(reader.and_then(work));
         }));
         match self.questions.try_send(question) {
-            Ok(()) => Box::pin(async move {
-                answered.recv_async().await.unwrap_or(Err(Error::Closed))
-            }),
+            Ok(()) => {
+                Box::pin(async move { answered.recv_async().await.unwrap_or(Err(Error::Closed)) })
+            }
             Err(flume::TrySendError::Disconnected(_)) => ready(Err(Error::Closed)),
             Err(flume::TrySendError::Full(question)) => {
                 let questions = self.questions.clone();
@@ -158,9 +158,8 @@ impl Reader {
 
     /// The number of a thread.
     fn number(&self, id: &ThreadId) -> Result<Option<i64>, Error> {
-        let mut find = self.sql(
-            self.db.prepare_cached("SELECT number FROM threads WHERE id = ?1"),
-        )?;
+        let mut find =
+            self.sql(self.db.prepare_cached("SELECT number FROM threads WHERE id = ?1"))?;
         self.sql(find.query_row([id.as_str()], |row| row.get(0)).optional())
     }
 
@@ -203,12 +202,10 @@ impl Reader {
         if let Some(name) = self.names.get(&id) {
             return Ok(name.clone());
         }
-        let mut find = self.sql(
-            self.db.prepare_cached("SELECT namespace, local FROM names WHERE id = ?1"),
-        )?;
-        let name = find.query_row([id], |row| {
-            Ok(Name::new(text(row.get_ref(0)?), text(row.get_ref(1)?)))
-        });
+        let mut find =
+            self.sql(self.db.prepare_cached("SELECT namespace, local FROM names WHERE id = ?1"))?;
+        let name =
+            find.query_row([id], |row| Ok(Name::new(text(row.get_ref(0)?), text(row.get_ref(1)?))));
         let missing = || schema::damaged(&self.path, &format!("name number {id} is missing"));
         let name = self.sql(name.optional())?.ok_or_else(missing)?;
         drop(find);
@@ -278,9 +275,8 @@ impl Reader {
     }
 
     fn last_seq(&self, number: i64, thread: &Thread) -> Result<u64, Error> {
-        let mut find = self.sql(
-            self.db.prepare_cached("SELECT max(seq) FROM entries WHERE thread = ?1"),
-        )?;
+        let mut find =
+            self.sql(self.db.prepare_cached("SELECT max(seq) FROM entries WHERE thread = ?1"))?;
         let last: Option<i64> = self.sql(find.query_row([number], |row| row.get(0)))?;
         let link_seq = thread.fork.map_or(0, |(_, seq)| seq);
         Ok(last.map_or(link_seq, i64::cast_unsigned))
@@ -349,7 +345,8 @@ impl Reader {
                  FROM s ORDER BY s.number",
             ))?;
             let rows = find.query_map([after, signed(limit)], |row| {
-                let number = |at| row.get::<_, Option<i64>>(at).map(|it| it.map(i64::cast_unsigned));
+                let number =
+                    |at| row.get::<_, Option<i64>>(at).map(|it| it.map(i64::cast_unsigned));
                 Ok((row.get::<_, i64>(0)?, number(1)?, number(2)?, number(3)?))
             });
             let rows = rows.and_then(Iterator::collect);
@@ -391,10 +388,7 @@ impl Reader {
     }
 
     pub(super) fn head(&self) -> Result<Head, Error> {
-        let sql = format!(
-            "SELECT {} FROM commits ORDER BY number DESC LIMIT 1",
-            schema::COMMIT
-        );
+        let sql = format!("SELECT {} FROM commits ORDER BY number DESC LIMIT 1", schema::COMMIT);
         let row = self.sql(self.db.query_row(&sql, [], schema::commit).optional())?;
         let row = row.ok_or_else(|| schema::damaged(&self.path, "it has no commits"))?;
         Ok(row.head())

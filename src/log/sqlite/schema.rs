@@ -1,7 +1,6 @@
 //! The tables, what protects them, and whether a file has them.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use uuid::Uuid;
@@ -237,8 +236,11 @@ pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     })
 }
 
-/// Every table, index, trigger and view that isn't as we make it: kind, name, what is wrong.
-pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<(String, String, Arc<str>)>> {
+/// Something that isn't as we make it: its kind, its name, and what is wrong with it.
+type Difference = (String, String, &'static str);
+
+/// Every table, index, trigger and view that isn't as we make it.
+pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
     type Object = (String, String, String);
     let all = |db: &Connection| -> rusqlite::Result<Vec<Object>> {
         let mut rows = db.prepare(
@@ -251,12 +253,18 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<(String, Stri
     ours.execute_batch(&sql())?;
     let theirs = all(db)?;
     let mut wrong = Vec::new();
-    for (kind, name, sql) in all(&ours)? {
-        let found = theirs.iter().find(|it| it.0 == kind && it.1 == name);
-        match found {
-            None => wrong.push((kind, name, "is missing".into())),
-            Some(it) if it.2 != sql => wrong.push((kind, name, "was changed".into())),
+    let made = all(&ours)?;
+    for (kind, name, sql) in &made {
+        match theirs.iter().find(|it| it.0 == *kind && it.1 == *name) {
+            None => wrong.push((kind.clone(), name.clone(), "is missing")),
+            Some(it) if it.2 != *sql => wrong.push((kind.clone(), name.clone(), "was changed")),
             Some(_) => {}
+        }
+    }
+    // A trigger of somebody else may do anything to what is written.
+    for (kind, name, _) in theirs {
+        if kind == "trigger" && !made.iter().any(|it| it.0 == kind && it.1 == name) {
+            wrong.push((kind, name, "is none of ours"));
         }
     }
     Ok(wrong)

@@ -29,7 +29,7 @@ const THREADS_MAX: usize = 65_536;
 /// Names whose number is remembered.
 const NAMES_MAX: usize = 16_384;
 /// Pages of the write-ahead log at which it is copied into the file.
-const WAL_PAGES_MAX: i64 = 4_096;
+const WAL_PAGES_MAX: i64 = 16_384;
 /// How soon a full disk is tried again.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
@@ -230,14 +230,16 @@ impl Writer {
             link.entry(&entry.digest);
         }
         let chain = link.finish(&marks);
-        self.db.prepare_cached("INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute((
-            commit.number.cast_signed(),
-            &self.writer.as_bytes()[..],
-            commit.last_position.cast_signed(),
-            commit.last_thread.cast_signed(),
-            &chain[..],
-            &marks,
-        ))?;
+        self.db.prepare_cached("INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
+            (
+                commit.number.cast_signed(),
+                &self.writer.as_bytes()[..],
+                commit.last_position.cast_signed(),
+                commit.last_thread.cast_signed(),
+                &chain[..],
+                &marks,
+            ),
+        )?;
         self.db.execute_batch("COMMIT")?;
         self.tip.head = Head { number: commit.number, chain };
         Ok(outcomes)
@@ -459,9 +461,9 @@ impl<'a> Books<'a> {
             let id = |at| row.get::<_, Option<String>>(at);
             let parent = id(1)?.map(|it| ThreadId::new(&it));
             let seq = row.get::<_, Option<i64>>(3)?;
-            let fork = id(2)?.zip(seq).map(|(id, seq)| {
-                EntryId { thread: ThreadId::new(&id), seq: seq.cast_unsigned() }
-            });
+            let fork = id(2)?
+                .zip(seq)
+                .map(|(id, seq)| EntryId { thread: ThreadId::new(&id), seq: seq.cast_unsigned() });
             let number = row.get::<_, i64>(0)?.cast_unsigned();
             let mut standing = Standing::new(number, Origin::of(parent, fork));
             if let Some(last) = row.get::<_, Option<i64>>(4)? {

@@ -156,3 +156,52 @@ fn a_schema_keeps_what_was_said() {
     }
     assert!(std::ptr::eq(All::schema(), schema));
 }
+
+#[test]
+fn a_payload_may_be_declared_anywhere() {
+    macro_rules! payload {
+        ($name:ident { $($field:ident: $type:ty),* }) => {
+            /// Written by a macro.
+            #[derive(Payload, Debug, PartialEq)]
+            #[payload(ns = "urn:test")]
+            struct $name { $($field: $type),* }
+        };
+    }
+    payload!(Made { found: i64, at: Vec<String>, to: Option<bool>, namespace: u8, derive: char });
+    round(
+        &Made { found: 1, at: vec!["x".into()], to: None, namespace: 3, derive: 'd' },
+        "<made xmlns=\"urn:test\"><found>1</found><at>x</at><namespace>3</namespace>\
+         <derive>d</derive></made>",
+    );
+    mod strange {
+        #![expect(dead_code, reason = "these names are only in the way")]
+        struct Option;
+        struct Result;
+        struct Vec;
+        struct Error;
+        struct Shape;
+        fn describe() {}
+        fn shape() {}
+
+        /// Has strange neighbours.
+        #[derive(pumphouse::Payload, Debug, PartialEq)]
+        #[payload(ns = "urn:test")]
+        pub(super) enum Neighbour {
+            Ok { slot: Own },
+            Some(Own),
+            None,
+        }
+
+        /// Has a strange name.
+        #[derive(pumphouse::Payload, Debug, PartialEq)]
+        pub(super) enum Own {
+            Err,
+        }
+    }
+    let ok = strange::Neighbour::Ok { slot: strange::Own::Err };
+    round(&ok, "<neighbour xmlns=\"urn:test\"><ok><slot>err</slot></ok></neighbour>");
+    let none = strange::Neighbour::None;
+    round(&none, "<neighbour xmlns=\"urn:test\"><none></none></neighbour>");
+    let some = strange::Neighbour::Some(strange::Own::Err);
+    round(&some, "<neighbour xmlns=\"urn:test\"><some>err</some></neighbour>");
+}

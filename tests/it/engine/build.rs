@@ -1,0 +1,59 @@
+//! What `build()` says: everything at once.
+
+use pumphouse::prelude::*;
+use pumphouse::schema::Schema;
+
+use super::{Answer, Question};
+
+#[derive(Clone, Default)]
+struct Count;
+
+impl Apply for Count {
+    fn apply(&mut self, _: &Entry) {}
+}
+
+#[test]
+fn every_complaint_comes_at_once() {
+    let answer = async |_: Question| {};
+    let wrong = async |_: Fold<Count>, _: Queue, _: Question| Done {};
+    let named = Schema::any(Name::new("urn:test", "x"), "");
+    let complaints = pumphouse::builder()
+        .with(Listener::new("a").on(answer).on(answer).describe("").inline().blocking())
+        .with(Listener::new("b").on(wrong))
+        .with(Listener::new("b").on_named(named, async |_: Element| {}))
+        .with(Listener::new("core"))
+        .with(Listener::new("c d").on(async |_: Answer| {}))
+        .workers(0)
+        .build()
+        .unwrap_err();
+    let expected = [
+        "core: the pump itself has this name",
+        "\"c d\": a listener's name is letters, digits, '-', '_' and '.'",
+        "b: 2 listeners of this name",
+        "a: its description is empty",
+        "a: it can't be both inline and blocking",
+        "b: it takes Fold<it::engine::build::Count>, but has no .fold::<it::engine::build::Count>()",
+        "b: it takes a Queue, but is not serial",
+        "b: it may emit {https://xml-pipeline.org/ns/core/v1}done, but has no grant emit:core",
+        "b: no description of {urn:test}x",
+        "core: it has no handler: call .on",
+        "a: 2 handlers of {urn:test}question",
+        "{urn:test}question is owned by a and b, and not all are .shared()",
+        "workers must be from 1 to 64",
+    ];
+    assert_eq!(complaints.all(), expected, "{complaints}");
+}
+
+#[test]
+fn two_schemas_of_one_name_are_a_complaint() {
+    /// Another question.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test", rename = "question")]
+    struct Other {
+        _m: u64,
+    }
+    let one = Listener::new("a").on(async |_: Question| {});
+    let other = Listener::new("b").on_reply(async |_: Other| {});
+    let complaints = pumphouse::builder().with((one, other)).build().unwrap_err();
+    assert_eq!(complaints.all(), ["b: {urn:test}question has another schema elsewhere"]);
+}

@@ -1,0 +1,139 @@
+//! What a start makes of what a crash left behind. The crash: the runtime goes, and with it every
+//! task, at once.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pumphouse::log::{Durability, SqliteLog};
+use pumphouse::prelude::*;
+
+use super::{Answer, Down, Question, story};
+
+type Runs = Arc<Mutex<Vec<(u64, u32)>>>;
+
+/// Runs a pump until `until` is over, then pulls the plug.
+fn crash<T: Send + 'static>(
+    file: &Path,
+    plugin: impl Plugin,
+    until: impl AsyncFnOnce(Pump) -> T,
+) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let log = SqliteLog::open(file, Durability::Normal).unwrap();
+    let it = runtime.block_on(async {
+        let plan = pumphouse::builder().with(plugin).with(log).workers(2).build().unwrap();
+        until(plan.start()).await
+    });
+    runtime.shutdown_background();
+    it
+}
+
+/// Opens the log again, once the tasks that held it are gone.
+async fn again(file: &Path, plugin: impl Plugin) -> Pump {
+    let log = loop {
+        match SqliteLog::open(file, Durability::Normal) {
+            Ok(log) => break log,
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    };
+    let plan = pumphouse::builder().with(plugin).with(log).workers(2).build().unwrap();
+    let pump = plan.start();
+    pump.ready().await.unwrap();
+    pump
+}
+
+/// Notes the run, sends an answer, and hangs the first time.
+async fn work(
+    State(runs): State<Runs>,
+    Attempt(attempt): Attempt,
+    out: Outbox<Answer>,
+    Question { n }: Question,
+) -> Option<Down> {
+    runs.lock().unwrap().push((n, attempt));
+    out.send(Answer { n }).await.ok()?;
+    if attempt == 1 {
+        std::future::pending::<()>().await;
+    }
+    assert_eq!(out.sent().await.ok()?.len(), 1);
+    Some(Down { n })
+}
+
+fn crashed(idempotent: bool) -> (Runs, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pumphouse.db");
+    let runs = Runs::default();
+    let listener = || {
+        let it = Listener::with_state("a", runs.clone()).on(work).serial();
+        if idempotent { it.idempotent() } else { it }
+    };
+    let thread = crash(&file, listener(), async |pump| {
+        let first = pump.tell(Question { n: 1 }).await.unwrap();
+        pump.in_thread(&first.thread).tell(Question { n: 2 }).await.unwrap();
+        let mut follow = pump.follow(&first.thread, 0);
+        for _ in 0..3 {
+            follow.next().await.unwrap();
+        }
+        first.thread
+    });
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let told = runtime.block_on(async {
+        let pump = again(&file, listener()).await;
+        let mut follow = pump.follow(&thread, 0);
+        for _ in 0..5 {
+            tokio::time::timeout(Duration::from_secs(5), follow.next()).await.unwrap().unwrap();
+        }
+        let mut told = story(pump.log(), &thread).await;
+        // The second question and the first answer may come in either order.
+        told[1..3].sort();
+        told
+    });
+    (runs, told)
+}
+
+#[test]
+fn what_may_run_again_does_and_repeats_nothing() {
+    let (runs, told) = crashed(true);
+    assert_eq!(*runs.lock().unwrap(), [(1, 1), (1, 2), (2, 1)]);
+    let expected = [
+        "console > a: question",
+        "a > console: answer",
+        "console > a: question",
+        "a > console: down",
+        "a > console: answer",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn what_must_not_run_twice_is_reported_and_the_rest_runs() {
+    let (runs, told) = crashed(false);
+    assert_eq!(*runs.lock().unwrap(), [(1, 1), (2, 1)]);
+    let expected = [
+        "console > a: question",
+        "a > console: answer",
+        "console > a: question",
+        "core > console: huh",
+        "a > console: answer",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_listener_that_is_gone_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pumphouse.db");
+    let hang = async |_: Question| std::future::pending::<()>().await;
+    let thread = crash(&file, Listener::new("a").on(hang), async |pump| {
+        pump.tell(Question { n: 1 }).await.unwrap().thread
+    });
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let told = runtime.block_on(async {
+        let pump = again(&file, Listener::new("b").on(async |_: Down| {})).await;
+        let mut follow = pump.follow(&thread, 0);
+        for _ in 0..2 {
+            tokio::time::timeout(Duration::from_secs(5), follow.next()).await.unwrap().unwrap();
+        }
+        story(pump.log(), &thread).await
+    });
+    assert_eq!(told, ["console > a: question", "core > console: huh"]);
+}

@@ -1,0 +1,198 @@
+//! What handlers may take, how they end, and what becomes of the message then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use pumphouse::prelude::*;
+
+use super::{Answer, Down, Question, only_thread, start, story};
+
+fn failed(error: AskError) -> String {
+    match error {
+        AskError::Failed(huh) => huh.code,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_one_fault_and_the_thread_lives_on() {
+    for inline in [true, false] {
+        let answer = async |Question { n }: Question| {
+            assert!(n > 0, "none");
+            Answer { n }
+        };
+        let it = Listener::new("a").on(answer);
+        let pump = start(if inline { it.inline() } else { it });
+        let first = pump.tell(Question { n: 1 }).await.unwrap();
+        let pump = pump.in_thread(&first.thread);
+        let error = pump.ask::<Answer>(Question { n: 0 }).await.unwrap_err();
+        assert_eq!(failed(error), "P0015");
+        assert_eq!(pump.ask::<Answer>(Question { n: 5 }).await.unwrap(), Answer { n: 5 });
+    }
+}
+
+#[tokio::test]
+async fn a_handler_out_of_time_is_one_fault_and_what_it_sent_stays() {
+    let slow = async |out: Outbox<Answer>, Question { n }: Question| {
+        let _kept = out.send(Answer { n }).await;
+        std::future::pending::<()>().await;
+    };
+    let it = Listener::new("a").on(slow).timeout(Duration::from_millis(30));
+    let pump = start(it);
+    assert_eq!(pump.ask::<Answer>(Question { n: 3 }).await.unwrap(), Answer { n: 3 });
+    pump.shutdown().await.unwrap();
+    let told = ["console > a: question", "a > console: answer", "core > console: huh"];
+    assert_eq!(story(pump.log(), &only_thread(&pump).await).await, told);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_handler_that_never_yields_is_reported_and_harms_nobody() {
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let never = async |State(stop): State<Arc<std::sync::atomic::AtomicBool>>, _: Down| {
+        while !stop.load(SeqCst) {
+            std::thread::yield_now();
+        }
+    };
+    let stuck = Listener::with_state("stuck", stop.clone()).on(never).blocking();
+    let stuck = stuck.timeout(Duration::from_millis(20));
+    let pump = start((stuck, Listener::new("a").on(async |Question { n }: Question| Answer { n })));
+    let error = pump.ask::<Done>(Down { n: 1 }).await.unwrap_err();
+    assert_eq!(failed(error), "P0014");
+    assert_eq!(pump.ask::<Answer>(Question { n: 5 }).await.unwrap(), Answer { n: 5 });
+    stop.store(true, SeqCst);
+}
+
+#[tokio::test]
+async fn what_is_no_xml_is_one_fault() {
+    /// Says a text.
+    #[derive(Debug, Payload)]
+    #[payload(ns = "urn:test")]
+    struct Said {
+        text: String,
+    }
+    let say = async |_: Question| Said { text: "\0".into() };
+    let pump = start(Listener::new("a").on(say));
+    assert_eq!(failed(pump.ask::<Said>(Question { n: 1 }).await.unwrap_err()), "P0017");
+}
+
+#[tokio::test]
+async fn one_message_causes_only_so_many() {
+    let flood = async |_: Question| vec![Answer { n: 1 }; 12];
+    let mut limits = Limits::default();
+    limits.emissions_max = 10;
+    let plan = pumphouse::builder().with(Listener::new("a").on(flood)).limits(limits).build();
+    let pump = plan.unwrap().start();
+    pump.ask::<Answer>(Question { n: 1 }).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    assert_eq!(story.len(), 12);
+    assert_eq!(story[11], "core > console: huh");
+}
+
+/// The sum of all questions.
+#[derive(Clone, Default)]
+struct Total(u64);
+
+impl Apply for Total {
+    fn apply(&mut self, entry: &Entry) {
+        if let Ok(Question { n }) = entry.decode() {
+            self.0 += n;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fold_is_of_the_message_at_hand() {
+    let total = async |Fold(it): Fold<Total>, _: Question| Answer { n: it.0 };
+    for listener in [
+        Listener::new("a").on(total).fold::<Total>(),
+        Listener::new("a").on(total).fold::<Total>().inline(),
+        Listener::new("a").on(total).fold::<Total>().serial(),
+    ] {
+        let pump = start(listener);
+        let first = pump.tell(Question { n: 1 }).await.unwrap();
+        let pump = pump.in_thread(&first.thread);
+        for (n, sum) in [(2, 3), (3, 6), (4, 10)] {
+            assert_eq!(pump.ask::<Answer>(Question { n }).await.unwrap(), Answer { n: sum });
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fold_of_a_thread_that_slept_is_the_same() {
+    let total = async |Fold(it): Fold<Total>, _: Question| Answer { n: it.0 };
+    let mut limits = Limits::default();
+    limits.trees_awake_max = 1;
+    let it = Listener::new("a").on(total).fold::<Total>();
+    let pump = pumphouse::builder().with(it).limits(limits).workers(1).build().unwrap().start();
+    let mut threads = Vec::new();
+    for _ in 0..5 {
+        threads.push(pump.tell(Question { n: 1 }).await.unwrap().thread);
+    }
+    for round in 2..5 {
+        for thread in &threads {
+            let answer = pump.in_thread(thread).ask::<Answer>(Question { n: 1 }).await.unwrap();
+            assert_eq!(answer, Answer { n: round });
+        }
+    }
+}
+
+#[tokio::test]
+async fn chance_and_time_are_of_the_message() {
+    let draw = async |mut it: Random, clock: Clock, message: Message, _: Question| {
+        assert_eq!(clock.now_us(), message.at_us());
+        Answer { n: it.next_u64() }
+    };
+    let pump = start(Listener::new("a").on(draw));
+    let one = pump.ask::<Answer>(Question { n: 1 }).await.unwrap();
+    let other = pump.ask::<Answer>(Question { n: 1 }).await.unwrap();
+    assert_ne!(one, other);
+}
+
+#[tokio::test]
+async fn live_payloads_reach_followers_only() {
+    /// How far it is.
+    #[derive(Clone, Debug, PartialEq, Payload)]
+    #[payload(ns = "urn:test", live)]
+    struct Progress {
+        percent: u8,
+    }
+    let work = async |live: Outbox<Progress>, message: Message, _: Question| {
+        if message.seq() > 1 {
+            live.live(&Progress { percent: 50 });
+        }
+    };
+    let pump = start(Listener::new("a").on(work));
+    let first = pump.tell(Question { n: 1 }).await.unwrap();
+    let mut follow = pump.follow(&first.thread, 0);
+    pump.in_thread(&first.thread).ask::<Done>(Question { n: 2 }).await.unwrap();
+    let (mut entries, mut live) = (0, 0);
+    while entries < 3 || live < 1 {
+        match follow.next().await.unwrap() {
+            pumphouse::engine::Followed::Entry(_) => entries += 1,
+            pumphouse::engine::Followed::Live(it) => {
+                assert_eq!(Progress::decode(&it).unwrap().percent, 50);
+                live += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stop_lets_handlers_finish() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let slow = async |State(count): State<Arc<AtomicUsize>>, _: Question| {
+        tokio::task::yield_now().await;
+        count.fetch_add(1, SeqCst);
+    };
+    let pump = start(Listener::with_state("a", count.clone()).on(slow));
+    for n in 0..50 {
+        pump.tell(Question { n }).await.unwrap();
+    }
+    pump.shutdown().await.unwrap();
+    assert_eq!(count.load(SeqCst), 50);
+    let fault = pump.tell(Question { n: 1 }).await.unwrap_err();
+    assert_eq!(fault.code, pumphouse::wire::Code::Stopping);
+}

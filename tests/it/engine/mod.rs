@@ -1,0 +1,57 @@
+//! What the engine promises, rule by rule, through the public API alone.
+
+mod build;
+mod crash;
+mod handlers;
+mod order;
+mod replies;
+mod told;
+
+use std::sync::Arc;
+
+use pumphouse::log::Log;
+use pumphouse::prelude::*;
+
+/// A step down a chain.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+pub(crate) struct Down {
+    pub(crate) n: u64,
+}
+
+/// A question with a number.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+pub(crate) struct Question {
+    pub(crate) n: u64,
+}
+
+/// An answer with a number.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+pub(crate) struct Answer {
+    pub(crate) n: u64,
+}
+
+pub(crate) fn start(plugin: impl Plugin) -> Pump {
+    pumphouse::builder().with(plugin).workers(2).build().unwrap().start()
+}
+
+/// A thread as lines: who, to whom, what, whether it was refused.
+pub(crate) async fn story(log: &Arc<dyn Log>, thread: &ThreadId) -> Vec<String> {
+    let entries = log.read(thread, 0, u64::MAX, 10_000).await.unwrap();
+    let line = |it: &Arc<pumphouse::log::Entry>| {
+        let refused = it.flags.contains(pumphouse::log::Flags::REFUSED);
+        let refused = if refused { " refused" } else { "" };
+        let to = it.to.as_deref().unwrap_or("*");
+        format!("{} > {to}: {}{refused}", it.from, it.name.local())
+    };
+    entries.iter().map(line).collect()
+}
+
+/// The thread that the log has, where it has one.
+pub(crate) async fn only_thread(pump: &Pump) -> ThreadId {
+    let threads = pump.log().threads(None, 10).await.unwrap();
+    assert_eq!(threads.len(), 1, "one thread");
+    threads[0].id.clone()
+}

@@ -1,0 +1,100 @@
+//! In which order, and how many at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pumphouse::prelude::*;
+
+use super::{Answer, Question, start};
+
+#[derive(Clone, Default)]
+struct Seen {
+    now: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+    order: Arc<Mutex<Vec<u64>>>,
+}
+
+async fn work(State(seen): State<Seen>, Question { n }: Question) {
+    let now = seen.now.fetch_add(1, SeqCst) + 1;
+    seen.most.fetch_max(now, SeqCst);
+    tokio::time::sleep(Duration::from_millis(1 + n % 3)).await;
+    seen.order.lock().unwrap().push(n);
+    seen.now.fetch_sub(1, SeqCst);
+}
+
+#[tokio::test]
+async fn a_serial_listener_takes_a_threads_messages_one_by_one() {
+    let seen = Seen::default();
+    let pump = start(Listener::with_state("a", seen.clone()).on(work).serial());
+    let first = pump.tell(Question { n: 0 }).await.unwrap();
+    let here = pump.in_thread(&first.thread);
+    for n in 1..40 {
+        here.tell(Question { n }).await.unwrap();
+    }
+    pump.shutdown().await.unwrap();
+    assert_eq!(seen.most.load(SeqCst), 1);
+    assert_eq!(*seen.order.lock().unwrap(), (0..40).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn others_run_at_once_up_to_the_limit() {
+    for one_thread in [true, false] {
+        let seen = Seen::default();
+        let mut limits = Limits::default();
+        limits.handlers_max = 5;
+        let it = Listener::with_state("a", seen.clone()).on(work);
+        let plan = pumphouse::builder().with(it).limits(limits).workers(3).build();
+        let pump = plan.unwrap().start();
+        let first = pump.tell(Question { n: 0 }).await.unwrap();
+        for n in 1..60 {
+            let here = if one_thread { pump.in_thread(&first.thread) } else { pump.clone() };
+            here.tell(Question { n }).await.unwrap();
+        }
+        pump.shutdown().await.unwrap();
+        assert_eq!(seen.most.load(SeqCst), 5);
+        assert_eq!(seen.order.lock().unwrap().len(), 60);
+    }
+}
+
+#[tokio::test]
+async fn a_serial_listener_may_take_all_that_waits() {
+    let takes = Arc::new(Mutex::new(Vec::new()));
+    type Takes = Arc<Mutex<Vec<usize>>>;
+    let take = async |State(takes): State<Takes>, Queue(rest): Queue, _: Question| {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        takes.lock().unwrap().push(1 + rest.len());
+    };
+    let pump = start(Listener::with_state("a", takes.clone()).on(take).serial());
+    let first = pump.tell(Question { n: 0 }).await.unwrap();
+    for n in 1..10 {
+        pump.in_thread(&first.thread).tell(Question { n }).await.unwrap();
+    }
+    pump.shutdown().await.unwrap();
+    let takes = takes.lock().unwrap();
+    assert_eq!(takes.iter().sum::<usize>(), 10);
+    assert!(takes.len() < 10, "{takes:?}");
+    assert!(pump.log().open_entries().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn doors_wait_while_a_thread_has_too_much_to_do() {
+    let mut limits = Limits::default();
+    limits.unconsumed_max = 2;
+    let hold = Arc::new(tokio::sync::Semaphore::new(0));
+    let wait = async |State(hold): State<Arc<tokio::sync::Semaphore>>, Question { n }: Question| {
+        hold.acquire().await.unwrap().forget();
+        Answer { n }
+    };
+    let it = Listener::with_state("a", hold.clone()).on(wait);
+    let pump = pumphouse::builder().with(it).limits(limits).build().unwrap().start();
+    let first = pump.tell(Question { n: 0 }).await.unwrap();
+    let here = pump.in_thread(&first.thread);
+    here.tell(Question { n: 1 }).await.unwrap();
+    let waits = here.tell(Question { n: 2 });
+    let waited = tokio::time::timeout(Duration::from_millis(50), waits).await;
+    assert!(waited.is_err(), "it was taken at once");
+    hold.add_permits(10);
+    here.tell(Question { n: 3 }).await.unwrap();
+    pump.shutdown().await.unwrap();
+}

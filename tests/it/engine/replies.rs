@@ -1,0 +1,152 @@
+//! Who gets what comes of a message.
+
+use pumphouse::prelude::*;
+
+use super::{Answer, Down, Question, only_thread, start, story};
+
+async fn answer(Question { n }: Question) -> Answer {
+    Answer { n: n + 1 }
+}
+
+#[tokio::test]
+async fn an_answer_goes_to_whoever_asked() {
+    let pump = start(Listener::new("a").on(answer));
+    assert_eq!(pump.ask::<Answer>(Question { n: 1 }).await.unwrap(), Answer { n: 2 });
+    let thread = only_thread(&pump).await;
+    assert_eq!(story(pump.log(), &thread).await, ["console > a: question", "a > console: answer"]);
+}
+
+#[tokio::test]
+async fn a_thread_goes_on_where_it_is_named() {
+    let pump = start(Listener::new("a").on(answer));
+    let first = pump.tell(Question { n: 1 }).await.unwrap();
+    let pump = pump.in_thread(&first.thread);
+    pump.ask::<Answer>(Question { n: 2 }).await.unwrap();
+    assert_eq!(story(pump.log(), &first.thread).await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_chain_of_messages_to_oneself_is_recorded_once_each() {
+    let down = async |Down { n }: Down| (n > 1).then(|| Again(Down { n: n - 1 }));
+    let pump = start(Listener::new("chain").on(down).inline());
+    assert!(matches!(pump.ask::<Done>(Down { n: 30 }).await, Ok(Done {})));
+    let thread = only_thread(&pump).await;
+    let story = story(pump.log(), &thread).await;
+    assert_eq!(story.len(), 31);
+    assert_eq!(story[0], "console > chain: down");
+    assert!(story[1..30].iter().all(|it| it == "chain > chain: down"), "{story:?}");
+    assert_eq!(story[30], "core > console: done");
+}
+
+async fn told(out: Outbox<Answer>, history: History, it: Answer) -> Result<(), Fault> {
+    let first = history.all().await?.swap_remove(0);
+    out.reply_to(&first, it).await
+}
+
+#[tokio::test]
+async fn a_listener_calls_another_and_takes_the_reply() {
+    let ask = async |Down { n }: Down| To("a", Question { n });
+    let caller = Listener::new("b").on(ask).on_reply(told);
+    let pump = start((Listener::new("a").on(answer), caller));
+    assert_eq!(pump.ask::<Answer>(Down { n: 7 }).await.unwrap(), Answer { n: 8 });
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["console > b: down", "b > a: question", "a > b: answer", "b > console: answer"];
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn any_reply_is_taken_as_an_element_and_is_no_route() {
+    let ask = async |_: Down| To("a".to_owned(), Question { n: 1 });
+    let any = async |it: Element| To("c", Down { n: it.local().len() as u64 });
+    let end = async |_: Down| {};
+    let pump = start((
+        Listener::new("a").on(answer),
+        Listener::new("b").on(ask).on_any_reply(any).shared(),
+        Listener::new("c").on(end).shared(),
+    ));
+    let first = pump.to("b").tell(Down { n: 0 }).await.unwrap();
+    pump.in_thread(&first.thread).to("c").ask::<Done>(Down { n: 0 }).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let story = story(pump.log(), &first.thread).await;
+    assert!(story.contains(&"b > c: down".to_owned()), "{story:?}");
+    let refused = start(Listener::new("a").on_any_reply(async |_: Element| {}));
+    assert!(refused.tell(Question { n: 1 }).await.is_err());
+}
+
+#[tokio::test]
+async fn shared_listeners_all_get_it() {
+    let one = async |Question { n }: Question| Answer { n };
+    let both = (Listener::new("a").on(one).shared(), Listener::new("b").on(one).shared());
+    let pump = start(both);
+    pump.ask::<Answer>(Question { n: 1 }).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let mut story = story(pump.log(), &only_thread(&pump).await).await;
+    story.sort();
+    let told = ["a > console: answer", "b > console: answer", "console > *: question"];
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn nothing_to_answer_is_answered_with_done() {
+    let pump = start(Listener::new("a").on(async |_: Question| {}));
+    assert!(matches!(pump.ask::<Done>(Question { n: 1 }).await, Ok(Done {})));
+    let other = pump.ask::<Answer>(Question { n: 1 }).await;
+    assert!(matches!(other, Err(AskError::Unanswered)), "{other:?}");
+}
+
+#[tokio::test]
+async fn another_answer_is_an_error_that_has_it() {
+    let pump = start(Listener::new("a").on(async |Question { n }: Question| Down { n }));
+    let error = pump.ask::<Answer>(Question { n: 4 }).await.unwrap_err();
+    assert_eq!(error.other::<Down>(), Some(Down { n: 4 }));
+    assert_eq!(error.other::<Answer>(), None);
+}
+
+#[tokio::test]
+async fn what_nobody_takes_is_refused() {
+    let pump = start(Listener::new("a").on(answer));
+    let fault = pump.tell(Down { n: 1 }).await.unwrap_err();
+    assert_eq!(fault.code, pumphouse::wire::Code::Undeliverable);
+    let fault = pump.to("nobody").tell(Question { n: 1 }).await.unwrap_err();
+    assert_eq!(fault.code, pumphouse::wire::Code::Undeliverable);
+}
+
+#[tokio::test]
+async fn a_peer_that_is_not_allowed_gets_nothing_and_the_sender_learns_it() {
+    let ask = async |_: Down| To("a", Question { n: 1 });
+    let huh = async |it: Huh| To("b", Answer { n: it.code[1..].parse().unwrap() });
+    let b = Listener::new("b").on(ask).on_reply(huh).on(async |_: Answer| {}).peers(["c"]);
+    let pump = start((Listener::new("a").on(answer), b));
+    let first = pump.tell(Down { n: 1 }).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let story = story(pump.log(), &first.thread).await;
+    let told = ["console > b: down", "b > a: question refused", "core > b: huh", "b > b: answer"];
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn a_reserved_payload_is_forged_in_vain() {
+    let forge = async |_: Question| {
+        let bytes = r#"<done xmlns="https://xml-pipeline.org/ns/core/v1"></done>"#;
+        Element::from_canonical(bytes.into()).unwrap()
+    };
+    let pump = start(Listener::new("a").on(forge));
+    let error = pump.ask::<Done>(Question { n: 1 }).await.unwrap_err();
+    assert!(matches!(error, AskError::Failed(huh) if huh.code == "P0017"));
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told =
+        ["console > a: question", "a > *: done refused", "core > a: huh", "core > console: huh"];
+    assert_eq!(story, told);
+    let granted = start(Listener::new("a").on(forge).grant::<EmitCore>());
+    assert!(granted.ask::<Done>(Question { n: 1 }).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_huh_that_makes_a_huh_does_not_go_on_for_ever() {
+    let wrong = async |_: Question| To("nobody", Question { n: 1 });
+    let again = async |_: Huh| To("nobody", Question { n: 1 });
+    let pump = start(Listener::new("a").on(wrong).on_reply(again));
+    let first = pump.tell(Question { n: 1 }).await.unwrap();
+    pump.shutdown().await.unwrap();
+    assert_eq!(story(pump.log(), &first.thread).await.len(), 5);
+}

@@ -1,0 +1,16 @@
+//! All that is wrong is said at once.
+
+use pumphouse::prelude::*;
+
+#[derive(Payload)]
+#[payload(ns = "", live, lively)]
+struct Add<T> {
+    #[payload(attribute)]
+    a: Vec<T>,
+    #[payload(rename = "a")]
+    b: usize,
+    #[payload(text)]
+    c: String,
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! A payload is one type.
+
+use pumphouse::Payload;
+
+/// Of anything.
+#[derive(Payload)]
+struct Of<T> {
+    it: T,
+}
+
+/// Of a borrowed text.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Borrowed<'a> {
+    it: &'a str,
+}
+
+fn main() {}

@@ -1,0 +1,24 @@
+//! A type says what it is for; a field may.
+
+use pumphouse::Payload;
+
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Add {
+    a: i64,
+}
+
+#[derive(Payload)]
+enum Color {
+    Red,
+}
+
+/// 
+#[derive(Payload)]
+struct Blank;
+
+#[doc = include_str!("no_doc.rs")]
+#[derive(Payload)]
+struct Included;
+
+fn main() {}

@@ -1,0 +1,29 @@
+//! A struct or a choice cannot be an attribute or a text.
+
+use pumphouse::Payload;
+
+/// A part.
+#[derive(Payload)]
+struct Part {
+    a: i64,
+}
+
+/// Has one as an attribute.
+#[derive(Payload)]
+struct Attribute {
+    #[payload(attribute)]
+    part: Part,
+}
+
+/// Has one as a text.
+#[derive(Payload)]
+struct Text {
+    #[payload(text)]
+    part: Part,
+}
+
+/// Is one.
+#[derive(Payload)]
+struct Around(Part);
+
+fn main() {}

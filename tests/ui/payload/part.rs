@@ -1,0 +1,22 @@
+//! A type without a namespace is a part of payloads and none itself.
+
+use pumphouse::Payload;
+
+/// A part.
+#[derive(Payload)]
+struct Part {
+    a: i64,
+}
+
+/// Says what only a payload can.
+#[derive(Payload)]
+#[payload(live, reserved, rename = "other")]
+struct Said {
+    a: i64,
+}
+
+fn send<P: Payload>(_: P) {}
+
+fn main() {
+    send(Part { a: 1 });
+}

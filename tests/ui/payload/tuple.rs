@@ -1,0 +1,24 @@
+//! Elements have names, and so have fields.
+
+use pumphouse::Payload;
+
+/// Two numbers.
+#[derive(Payload)]
+struct Two(i64, i64);
+
+/// No numbers.
+#[derive(Payload)]
+struct None();
+
+/// One or two numbers.
+#[derive(Payload)]
+enum Numbers {
+    One(i64),
+    Two(i64, i64),
+}
+
+/// No choice at all.
+#[derive(Payload)]
+enum Never {}
+
+fn main() {}
