@@ -45,3 +45,8 @@ bless:
 
 doc:
     cargo doc --workspace --no-deps --open
+
+# Instructions for parse, check, encode, append and hop, counted under valgrind.
+counts *args:
+    command -v gungraun-runner >/dev/null || cargo install --locked gungraun-runner
+    cargo bench --bench counts {{ args }}

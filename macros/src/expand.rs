@@ -32,11 +32,13 @@ fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     let live = options.live.as_ref().map(|_| {
         quote! {
             #[automatically_derived]
+            #[diagnostic::do_not_recommend]
             impl derive::Live for #ident {}
         }
     });
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Payload for #ident {
             const NAME: derive::Name = derive::Name::of(#namespace, #name);
 
@@ -97,6 +99,7 @@ fn structure(input: &Input, fields: &[Field]) -> TokenStream {
         #apart
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Part for #ident {
             fn kind() -> derive::Kind {
                 derive::Kind::Shape(derive::Link::of(shape))
@@ -112,6 +115,7 @@ fn structure(input: &Input, fields: &[Field]) -> TokenStream {
         }
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Item for #ident {
             const NAMES: derive::Names = derive::Names::Field;
 
@@ -131,12 +135,15 @@ fn structure(input: &Input, fields: &[Field]) -> TokenStream {
 }
 
 fn newtype(input: &Input, ty: &Type) -> TokenStream {
-    let Input { ident, .. } = input;
+    let Input { ident, doc, .. } = input;
     let text = quote_spanned!(ty.span()=> <#ty as derive::Text>);
-    let scalar = scalar(input);
+    let scalar = scalar(input, doc);
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Text for #ident {
+            const DOC: &'static str = #doc;
+
             fn scalar() -> derive::Scalar {
                 #text::scalar()
             }
@@ -159,12 +166,13 @@ fn words(input: &Input, variants: &[Variant]) -> TokenStream {
     let idents: Vec<_> = variants.iter().map(|it| &it.ident).collect();
     let names: Vec<_> = variants.iter().map(|it| &it.name).collect();
     let docs = variants.iter().map(|it| &it.doc);
-    let scalar = scalar(input);
+    let scalar = scalar(input, "");
     quote! {
         static LIST: [derive::Word; #count] = [#(derive::Word::of(#names, #docs)),*];
         static WORDS: derive::Words = derive::Words::of(#name, #doc, &LIST);
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Text for #ident {
             fn scalar() -> derive::Scalar {
                 derive::words(&WORDS)
@@ -190,7 +198,9 @@ fn words(input: &Input, variants: &[Variant]) -> TokenStream {
 }
 
 /// What every type is that is a text: a part, an item, and the shape of a root.
-fn scalar(Input { ident, name, doc, options, .. }: &Input) -> TokenStream {
+///
+/// `said` is the doc of a type whose scalar has none of its own.
+fn scalar(Input { ident, name, doc, options, .. }: &Input, said: &str) -> TokenStream {
     let describe = options.namespace.as_ref().map(|_| {
         quote! {
             fn describe() -> derive::Shape {
@@ -203,7 +213,10 @@ fn scalar(Input { ident, name, doc, options, .. }: &Input) -> TokenStream {
         #describe
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Part for #ident {
+            const DOC: &'static str = #said;
+
             fn kind() -> derive::Kind {
                 derive::text_kind::<#ident>()
             }
@@ -218,7 +231,9 @@ fn scalar(Input { ident, name, doc, options, .. }: &Input) -> TokenStream {
         }
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Item for #ident {
+            const DOC: &'static str = #said;
             const NAMES: derive::Names = derive::Names::Field;
 
             fn kind() -> derive::Kind {
@@ -265,6 +280,7 @@ fn choice(input: &Input, variants: &[Variant]) -> TokenStream {
         }
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Part for #ident {
             fn kind() -> derive::Kind {
                 derive::Kind::Shape(derive::Link::of(shape))
@@ -280,6 +296,7 @@ fn choice(input: &Input, variants: &[Variant]) -> TokenStream {
         }
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl derive::Item for #ident {
             const NAMES: derive::Names = derive::Names::Own(&[#(#names),*]);
 

@@ -9,7 +9,7 @@ use proc_macro::TokenStream;
 
 /// Makes a type a payload, or a part of one.
 ///
-/// ```ignore
+/// ```text
 /// /// Adds two integers.
 /// #[derive(Payload)]
 /// #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]

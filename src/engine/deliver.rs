@@ -160,7 +160,7 @@ impl Thread {
                     });
                 }
             }
-            let cancel = CancellationToken::new();
+            let cancel = (!registered.traits.inline).then(CancellationToken::new);
             let running = Running {
                 entry: first.entry.clone(),
                 root: first.root,
@@ -225,9 +225,18 @@ impl Thread {
         self.consume(running, key.listener, world, out);
     }
 
+    /// Notes what tells an inline handler to stop that goes on as a task.
+    pub(crate) fn cancel_by(&mut self, key: &Key, cancel: CancellationToken) {
+        if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
+            running.cancel = Some(cancel);
+        }
+    }
+
     pub(crate) fn overtime(&mut self, key: &Key, world: &World<'_>, out: &mut Step) {
         let Some(running) = self.running.remove(&(key.seq, key.listener)) else { return };
-        running.cancel.cancel();
+        if let Some(cancel) = &running.cancel {
+            cancel.cancel();
+        }
         let registered = &world.routes.listeners[key.listener];
         let seconds = registered.timeout_us as f64 / 1e6;
         let text = format!("{} took longer than its {seconds} s", registered.name);

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
-use crate::engine::worker::{Task, Worker};
+use crate::engine::worker::{Slot, Task, Worker};
 use crate::listener::{self, Awake, Boxed, Call, Emit, Entry, Run, Target};
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
@@ -49,7 +49,7 @@ impl<P: Port> Worker<P> {
         if !registered.traits.inline {
             let blocking = registered.traits.blocking;
             let future = async move { run(call).await };
-            return self.spawn(key, future, start.cancel, blocking);
+            return self.spawn(key, future, start.cancel.unwrap_or_default(), blocking);
         }
         match poll_once(&run, &call) {
             Ok(ended) => {
@@ -63,7 +63,15 @@ impl<P: Port> Worker<P> {
                     self.shared.inboxes[self.number].post(Mail::Event(tree, event));
                 }
             }
-            Err(future) => self.spawn(key, future, start.cancel, false),
+            Err(future) => {
+                let cancel = CancellationToken::new();
+                if let Some(Slot::Awake(held)) = self.trees.get_mut(&key.thread)
+                    && let Some(thread) = held.tree.thread(&key.thread)
+                {
+                    thread.cancel_by(&key, cancel.clone());
+                }
+                self.spawn(key, future, cancel, false);
+            }
         }
     }
 

@@ -74,7 +74,8 @@ pub(crate) struct Running {
     pub(crate) emitted: usize,
     /// What an earlier attempt sent and this one hasn't repeated yet.
     pub(crate) sent: VecDeque<Entry>,
-    pub(crate) cancel: CancellationToken,
+    /// What tells it to stop; inline ones are over before anybody could.
+    pub(crate) cancel: Option<CancellationToken>,
 }
 
 /// A push and its consequences.

@@ -118,7 +118,7 @@ pub(crate) struct Start {
     pub(crate) receiver: Receiver,
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) cancel: Option<CancellationToken>,
 }
 
 /// A session and all threads below it.
@@ -143,7 +143,7 @@ impl Tree {
     /// Tells every handler at work to stop.
     pub(crate) fn cancel(&mut self) {
         let running = self.threads.values().flat_map(|it| it.running.values());
-        running.for_each(|it| it.cancel.cancel());
+        running.filter_map(|it| it.cancel.as_ref()).for_each(CancellationToken::cancel);
     }
 
     /// Takes one event.

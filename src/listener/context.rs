@@ -6,6 +6,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::id::ThreadId;
 use crate::listener::emit::aim;
 use crate::listener::need::FoldType;
@@ -119,9 +121,10 @@ impl<S> FromContext<S> for Peers {
     }
 }
 
-/// Tells when the handler should stop: its time is up, or the pump is stopping.
+/// Tells when the handler should stop: its time is up, or the pump is stopping. An inline handler
+/// is told nothing: it is over before anybody could.
 #[derive(Clone, Debug)]
-pub struct Cancel(tokio_util::sync::CancellationToken);
+pub struct Cancel(Option<CancellationToken>);
 
 impl<S> FromContext<S> for Cancel {
     fn from_context(it: &Context<S>) -> Result<Cancel, Fault> {
@@ -133,12 +136,15 @@ impl Cancel {
     /// Whether it should stop now.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
+        self.0.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// Waits until it should stop.
     pub async fn cancelled(&self) {
-        self.0.cancelled().await;
+        match &self.0 {
+            Some(it) => it.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Call {
     pub(crate) queue: Vec<Entry>,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) peers: Option<Arc<[String]>>,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) cancel: Option<CancellationToken>,
     pub(crate) folds: Vec<Awake>,
     /// The log's key, from which chance is drawn.
     pub(crate) key: [u8; 32],

@@ -386,3 +386,149 @@ fn take_varint(from: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::log::Flags;
+
+    const PAGE: &str = include_str!("../../docs/log.md");
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The page has this line among its vectors.
+    fn told(what: &str, bytes: &[u8]) {
+        let line = format!("{what}: {}\n", hex(bytes));
+        assert!(PAGE.contains(&line), "docs/log.md lacks the line\n{line}");
+    }
+
+    fn identity() -> Identity {
+        Identity {
+            format: 1,
+            uuid: Uuid::from_bytes([0x11; 16]),
+            key: [0x22; 32],
+            created_us: 1_700_000_000_000_000,
+        }
+    }
+
+    fn least() -> Draft {
+        let id = "sess-00000001/1".parse().unwrap();
+        let name = Name::of("urn:test", "note");
+        Draft::new(
+            id,
+            1_700_000_000_000_001,
+            "console".into(),
+            name,
+            Bytes::from_static(b"<note/>"),
+        )
+    }
+
+    fn most() -> (Draft, Origin) {
+        let draft = Draft {
+            id: "sess-00000001.a/3".parse().unwrap(),
+            to: Some("echo".into()),
+            cause: Some("sess-00000001/1".parse().unwrap()),
+            reply_to: Some("sess-00000001/2".parse().unwrap()),
+            flags: Flags::FROM_IDENTITY.with(Flags::ANSWER_WANTED),
+            receivers: 2,
+            client_id: Some("mine".into()),
+            meta: Some(Bytes::from_static(b"<m/>")),
+            key: Some(9),
+            ..least()
+        };
+        let parent = Some(ThreadId::new("sess-00000001"));
+        (draft, Origin { parent, fork: Some("sess-00000001/2".parse().unwrap()) })
+    }
+
+    #[test]
+    fn the_page_has_the_digests_of_entries() {
+        let mut space = Vec::new();
+        let digest = of_draft(&least(), None, &mut space);
+        assert_eq!(digest, *blake3::hash(&space).as_bytes());
+        told("entry 1 bytes", &space);
+        told("entry 1 digest", &digest);
+        let (draft, origin) = most();
+        let digest = of_draft(&draft, Some(&origin), &mut space);
+        told("entry 2 bytes", &space);
+        told("entry 2 digest", &digest);
+        assert_eq!(of_entry(&draft.seal(digest), Some(&origin), &mut space), digest);
+    }
+
+    #[test]
+    fn the_page_has_the_chain() {
+        let start = genesis(&identity());
+        told("genesis", &start);
+        let commit = Commit {
+            number: 1,
+            writer: Uuid::from_bytes([0x33; 16]),
+            last_position: 1,
+            last_thread: 1,
+        };
+        let mut marks = MarkWriter::default();
+        let entry: EntryId = "sess-00000001/1".parse().unwrap();
+        marks.put(&Mark::Started { entry: entry.clone(), listener: "echo".into(), attempt: 1 }, 1);
+        marks.put(&Mark::Consumed { entry, listener: "echo".into(), attempt: 1 }, 1);
+        let marks = marks.finish();
+        told("marks", &marks);
+        let mut link = Link::new(start, commit);
+        link.thread(&ThreadId::new("sess-00000001"), None);
+        link.entry(&of_draft(&least(), None, &mut Vec::new()));
+        let chain = link.finish(&marks);
+        told("chain", &chain);
+        let head = Head { number: 1, chain };
+        assert!(PAGE.contains(&format!("head: {head}\n")), "{head}");
+        assert_eq!(head.to_string().parse(), Ok(head));
+    }
+
+    #[test]
+    fn a_head_is_read_exactly() {
+        let good = format!("7:{}", "ab".repeat(32));
+        assert_eq!(good.parse::<Head>().unwrap().to_string(), good);
+        for bad in ["", "7", ":", "7:", "7:ab", "+7:", "-1:"] {
+            let long = format!("{bad}{}", "ab".repeat(32));
+            assert_eq!(bad.parse::<Head>(), Err(NoHead), "{bad}");
+            assert!(long.parse::<Head>().is_err() || bad == "7:", "{long}");
+        }
+    }
+
+    #[test]
+    fn large_bodies_have_the_digest_of_their_bytes() {
+        for length in [COPIED_BYTES_MAX, COPIED_BYTES_MAX + 1] {
+            let draft = Draft { body: vec![7; length].into(), ..least() };
+            let mut space = Vec::new();
+            let digest = of_draft(&draft, None, &mut space);
+            if length > COPIED_BYTES_MAX {
+                space.extend_from_slice(&draft.body);
+            }
+            assert_eq!(digest, *blake3::hash(&space).as_bytes());
+        }
+    }
+
+    #[test]
+    fn marks_are_read_as_they_are_written() {
+        let mut writer = MarkWriter::default();
+        for number in [0, 1, 127, 128, u64::MAX] {
+            let entry = EntryId::new(&ThreadId::new("t"), number);
+            let listener: Arc<str> = format!("l{}", number % 3).into();
+            let attempt = u32::MAX;
+            let started = Mark::Started { entry: entry.clone(), listener, attempt };
+            writer.put(&started, number);
+            writer.put(&Mark::Consumed { entry, listener: "l0".into(), attempt: 0 }, 1);
+        }
+        let bytes = writer.finish();
+        let marks = read_marks(&bytes).unwrap();
+        let told: Vec<_> = marks.iter().map(|it| (it.consumed, it.thread, it.seq)).collect();
+        assert_eq!(told[8..], [(false, u64::MAX, u64::MAX), (true, 1, u64::MAX)]);
+        assert_eq!((&*marks[1].listener, marks[1].attempt), ("l0", 0));
+        assert_eq!(read_marks(b""), Some(Vec::new()));
+        for end in 1..bytes.len() {
+            assert_eq!(read_marks(&bytes[..end]), None, "{end}");
+        }
+        assert_eq!(read_marks(&[&bytes[..], b"\0"].concat()), None);
+        assert_eq!(read_marks(&[0xff; 40]), None);
+    }
+}

@@ -268,7 +268,7 @@ impl fmt::Display for Error {
             Error::ClientIdTaken { entry } => write!(f, "the client's id is taken by {entry}"),
             Error::Damaged { path, why } => write!(
                 f,
-                "{} is a damaged log: {why}; run `pumphouse verify` on it and restore a backup",
+                "{} is a damaged log: {why}; restore a backup (`pumphouse verify` tells more)",
                 path.display()
             ),
             Error::Full => f.write_str("the disk is full"),

@@ -1,6 +1,6 @@
 //! Whether two schemas say the same, whatever their texts for people say.
 
-use crate::schema::{Content, Field, Kind, Link, Schema, Shape};
+use crate::schema::{Content, Field, Kind, Link, Scalar, Schema, Shape};
 
 /// Pairs of shapes that are being compared: a shape may hold itself.
 type Seen = Vec<(*const Shape, *const Shape)>;
@@ -44,6 +44,9 @@ fn fields(one: &[Field], other: &[Field], seen: &mut Seen) -> bool {
 fn kinds(one: &Kind, other: &Kind, seen: &mut Seen) -> bool {
     let links = |a: &Link, b: &Link, seen: &mut Seen| shapes(a.shape(), b.shape(), seen);
     match (one, other) {
+        (Kind::Scalar(Scalar::Words(a)), Kind::Scalar(Scalar::Words(b))) => {
+            a.list.iter().map(|it| &it.text).eq(b.list.iter().map(|it| &it.text))
+        }
         (Kind::Scalar(a), Kind::Scalar(b)) => a == b,
         (Kind::Shape(a), Kind::Shape(b)) | (Kind::Choice(a), Kind::Choice(b)) => links(a, b, seen),
         (Kind::Element, Kind::Element) => true,

@@ -18,6 +18,8 @@ use crate::xml::{Element, Writer};
             `Payload` and is an enum without data or a struct around one of these"
 )]
 pub trait Text: Sized + Send + 'static {
+    /// What the type is for, where the scalar itself doesn't say.
+    const DOC: &'static str = "";
     /// Which texts it may be.
     fn scalar() -> schema::Scalar;
     /// The value of a text, if it is one that [`Text::scalar`] accepts.
@@ -27,8 +29,8 @@ pub trait Text: Sized + Send + 'static {
 
     /// The text of an element, for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Content {
-        let field = Field::new(name, doc, Kind::Scalar(Self::scalar()), Occurs::One);
-        Content::Text(field)
+        let kind = Kind::Scalar(Self::scalar());
+        Content::Text(Field::new(name, first(doc, Self::DOC), kind, Occurs::One))
     }
 
     /// Writes the text into the element that is open.
@@ -70,6 +72,8 @@ pub trait Text: Sized + Send + 'static {
     note = "put `#[derive(Payload)]` on the type, below a doc comment"
 )]
 pub trait Part: Sized + Send + 'static {
+    /// What the type is for, where its kind doesn't say.
+    const DOC: &'static str = "";
     /// What it is to a schema: a scalar or a shape.
     fn kind() -> Kind;
     /// Writes attributes and content into the element that is open.
@@ -83,7 +87,7 @@ pub trait Part: Sized + Send + 'static {
 
     /// A variant that holds it, for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Field {
-        Field::new(name, doc, Self::kind(), Occurs::One)
+        Field::new(name, first(doc, Self::DOC), Self::kind(), Occurs::One)
     }
 
     /// Writes an element by this name around it.
@@ -102,6 +106,8 @@ pub trait Part: Sized + Send + 'static {
             `Vec` or `Box` of one of these"
 )]
 pub trait Item: Sized + Send + 'static {
+    /// What the type is for, where its kind doesn't say.
+    const DOC: &'static str = "";
     /// Under which names it stands.
     const NAMES: Names;
     /// What it is to a schema.
@@ -153,6 +159,7 @@ pub trait Items: Sized {
 
     /// The field, for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Field {
+        let doc = first(doc, <Self::Item as Item>::DOC);
         Field::new(name, doc, <Self::Item as Item>::kind(), Self::OCCURS)
     }
 
@@ -207,6 +214,7 @@ pub trait Attribute: Sized {
 
     /// The attribute, for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Field {
+        let doc = first(doc, <Self::Text as Text>::DOC);
         Field::new(name, doc, Kind::Scalar(<Self::Text as Text>::scalar()), Self::OCCURS)
     }
 
@@ -339,6 +347,7 @@ impl Item for Element {
 }
 
 impl<T: Item> Item for Box<T> {
+    const DOC: &'static str = T::DOC;
     const NAMES: Names = T::NAMES;
 
     fn kind() -> Kind {
@@ -355,6 +364,8 @@ impl<T: Item> Item for Box<T> {
 }
 
 impl<T: Part> Part for Box<T> {
+    const DOC: &'static str = T::DOC;
+
     fn kind() -> Kind {
         T::kind()
     }
@@ -531,4 +542,9 @@ impl fmt::Write for Digits {
 /// It holds more, or another text than it should.
 pub fn read_text<T: Text>(at: At<'_>) -> Result<T, Error> {
     T::parse(at.text()?).ok_or_else(|| at.mismatch(&T::scalar()))
+}
+
+/// What a field says of itself, or else what its type says.
+fn first(field: &'static str, ty: &'static str) -> &'static str {
+    if field.is_empty() { ty } else { field }
 }

@@ -112,17 +112,32 @@ fn commits(db: &Connection, after: i64, limit: u64) -> rusqlite::Result<Vec<Comm
 
 /// Every commit, some at once, so that a writer beside us is not held up.
 fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
-    let mut number = 0;
-    loop {
+    while at_once(reader, |reader| some_commits(reader, verifier))? {
         reader.go_on()?;
-        let some = reader.sql(commits(&reader.db, number, COMMITS_AT_ONCE))?;
-        let Some(last) = some.last() else { break };
-        number = last.commit.number.cast_signed();
-        for row in some {
-            walk(reader, verifier, row)?;
-        }
     }
     uncovered(reader, verifier)
+}
+
+/// The next commits; whether there were any.
+fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Error> {
+    let number = verifier.head().number.cast_signed();
+    let some = reader.sql(commits(&reader.db, number, COMMITS_AT_ONCE))?;
+    let any = !some.is_empty();
+    for row in some {
+        walk(reader, verifier, row)?;
+    }
+    Ok(any)
+}
+
+/// One look at the file for many questions: each alone would take its locks anew.
+fn at_once<T>(
+    reader: &mut Reader,
+    work: impl FnOnce(&mut Reader) -> Result<T, Error>,
+) -> Result<T, Error> {
+    reader.sql(reader.db.execute_batch("BEGIN"))?;
+    let outcome = work(reader);
+    reader.sql(reader.db.execute_batch("COMMIT"))?;
+    outcome
 }
 
 /// One commit: the threads it opened, its entries, its marks.
@@ -280,17 +295,19 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
     let count = reader.db.query_row(
         "SELECT (SELECT count(*) FROM entries WHERE position > ?1 OR position < 1),
            (SELECT count(*) FROM threads WHERE number > ?2 OR number < 1),
-           (SELECT max(number) FROM commits), (SELECT count(*) FROM log)",
+           (SELECT max(number) FROM commits),
+           (SELECT count(*) FROM log) + (SELECT count(*) FROM commits WHERE number < 0)",
         [position.cast_signed(), thread.cast_signed()],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
     );
-    let (entries, threads, last, rows): (i64, i64, i64, i64) = reader.sql(count)?;
+    let (entries, threads, last, rows): (i64, i64, Option<i64>, i64) = reader.sql(count)?;
     if rows != 1 {
-        let what = format!("the table that says which log this is has {rows} rows");
+        let what =
+            "there is not one row that says which log this is, or a commit before it".to_owned();
         verifier.wrong(Wrong::Identity, None, None, what);
     }
     // While a writer went on, there are commits beyond, and what they cover.
-    if last.cast_unsigned() == head && entries + threads > 0 {
+    if last.unwrap_or(0).cast_unsigned() == head && entries + threads > 0 {
         let what = format!("{entries} entries and {threads} threads belong to no commit");
         verifier.wrong(Wrong::Unchained, None, None, what);
     }

@@ -128,7 +128,11 @@ impl SqliteLog {
     fn send(&self, writer: &Handle, batch: Batch) -> Boxed<'static, Receipt> {
         let job = Job::seal(batch, &self.origins);
         let (answer, answered) = flume::bounded(1);
-        let outcome = || Error::Closed;
+        let shared = self.shared.clone();
+        let outcome = move || match shared.health() {
+            Health::Poisoned(why) => Error::Poisoned(why),
+            Health::Well | Health::Full => Error::Closed,
+        };
         let command = match writer.commands.try_send(Command::Append(job, answer)) {
             Ok(()) => {
                 return Box::pin(async move {

@@ -27,7 +27,7 @@ const QUESTIONS_MAX: usize = 256;
 /// Names and threads that a reader remembers of each.
 const REMEMBERED_MAX: usize = 65_536;
 /// Commits that are walked at once: between, the writer may recycle its write-ahead log.
-pub(super) const COMMITS_AT_ONCE: u64 = 256;
+pub(super) const COMMITS_AT_ONCE: u64 = 64;
 
 pub(super) const COLUMNS: &str = "position, thread, seq, time, \"from\", \"to\", name, \
     cause_thread, cause_seq, reply_thread, reply_seq, flags, receivers, client_id, key_id, \

@@ -276,7 +276,8 @@ pub(super) fn opening(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::NotADatabase) => Error::NotALog { path: path.to_owned() },
         Some(ErrorCode::DatabaseCorrupt) => damaged(path, "its pages contradict each other"),
         Some(ErrorCode::DiskFull) => Error::Full,
-        Some(ErrorCode::Unknown) => damaged(path, &error.to_string()),
+        // A table that isn't there, or a value that isn't of its kind.
+        Some(ErrorCode::Unknown) | None => damaged(path, &error.to_string()),
         _ => Error::Io(format!("{}: {error}", path.display()).into()),
     }
 }

@@ -28,7 +28,8 @@ const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
 const THREADS_MAX: usize = 65_536;
 /// Names whose number is remembered.
 const NAMES_MAX: usize = 16_384;
-/// Pages of the write-ahead log at which it is copied into the file.
+/// Pages of the write-ahead log (64 MiB) at which it is copied into the file: what is written to
+/// often meanwhile, as an index is, is copied once.
 const WAL_PAGES_MAX: i64 = 16_384;
 /// How soon a full disk is tried again.
 const RETRY_TIME: Duration = Duration::from_millis(250);
@@ -106,6 +107,7 @@ type Outcomes = Vec<Result<u64, Error>>;
 impl Writer {
     /// Writes until it is told to close.
     pub(super) fn run(mut self, inbox: &Receiver<Command>) {
+        let _watch = Watch(self.shared.clone());
         let closed = loop {
             let Ok(command) = inbox.recv() else { break None };
             let (group, close) = gather(command, inbox);
@@ -267,6 +269,17 @@ impl Writer {
             && retry(&error) == Retry::Never
         {
             self.shared.poison(&format!("copying the write-ahead log failed: {error}"));
+        }
+    }
+}
+
+/// A writer that panics is no writer that closed.
+struct Watch(Arc<Shared>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.poison("the writer ended unexpectedly; please report it");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A reader can tell fields apart, those of choices too.
 
-use pumphouse::{Element, Payload};
+use pumphouse::prelude::*;
 
 /// A choice.
 #[derive(Payload)]

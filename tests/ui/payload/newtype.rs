@@ -1,6 +1,6 @@
 //! A struct around one unnamed field is a scalar.
 
-use pumphouse::{Element, Payload};
+use pumphouse::prelude::*;
 
 /// Around a list.
 #[derive(Payload)]

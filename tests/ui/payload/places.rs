@@ -1,6 +1,6 @@
 //! Attributes and texts are scalars, and an element has one text or elements.
 
-use pumphouse::{Element, Payload};
+use pumphouse::prelude::*;
 
 /// What cannot be an attribute.
 #[derive(Payload)]

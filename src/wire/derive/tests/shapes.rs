@@ -124,6 +124,11 @@ fn a_type_may_hold_itself_as_deep_as_a_message_may_be() {
     }
     same(&tree, &tree.encode().expect("128 deep"));
     same(&chain, &chain.encode().expect("128 deep"));
+    let mut said = Said::Nothing;
+    for _ in 2..128 {
+        said = Said::Again(Box::new(said));
+    }
+    same(&said, &said.encode().expect("128 deep"));
     let deeper = Tree { children: vec![tree.clone()] };
     assert!(deeper.encode().is_err());
     // From a trusted file it may come even so.
@@ -151,7 +156,14 @@ fn a_schema_keeps_what_was_said() {
     assert!(!schema.live && !schema.reserved);
     assert!(is_live::<Said>() && is_live::<Ping>() && Ping::schema().reserved);
     let docs = format!("{:#?} {:#?}", schema, Add::schema());
-    for it in ["Like blood.", "What a fold is for.", "The first.", "The second.", "dark-green"] {
+    for it in [
+        "Like blood.",
+        "Said aside.",
+        "What a fold is for.",
+        "The first.",
+        "The second.",
+        "dark-green",
+    ] {
         assert!(docs.contains(it), "{it} in {docs}");
     }
     assert!(std::ptr::eq(All::schema(), schema));

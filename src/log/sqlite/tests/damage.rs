@@ -1,0 +1,112 @@
+//! A file that is cut, scribbled on, or something else.
+
+use std::cell::Cell;
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::log::suite::{batch, wait};
+
+/// What a killed process leaves: the file and its write-ahead log, up to some byte.
+#[test]
+fn what_a_killed_process_leaves_is_a_whole_log() {
+    let (directory, path) = place();
+    let log = open(&path);
+    let mut heads = vec![wait(log.head()).unwrap()];
+    for seq in 1..=12 {
+        let threads: &[&str] = if seq == 1 { &["a"] } else { &[] };
+        heads.push(keep(&log, batch(threads, &[&format!("a/{seq}")])).head);
+    }
+    let wal = std::fs::read(connect::beside(&path, "-wal")).unwrap();
+    let copy = directory.path().join("copy.log");
+    let mut seen = 0;
+    for length in (0..=wal.len()).rev().step_by(997) {
+        std::fs::copy(&path, &copy).unwrap();
+        std::fs::write(connect::beside(&copy, "-wal"), &wal[..length]).unwrap();
+        let _ = std::fs::remove_file(connect::beside(&copy, "-shm"));
+        let log = match SqliteLog::open(&copy, Durability::Full) {
+            Ok(log) => log,
+            Err(error) => panic!("{length}: {error}"),
+        };
+        let report = wait(log.verify(None)).unwrap();
+        assert!(report.is_sound(), "{length}: {:?}", report.findings);
+        // Shorter write-ahead logs may lose even the making of the log.
+        if log.identity() == open_identity(&path) {
+            assert_eq!(heads[usize::try_from(report.head.number).unwrap()], report.head);
+            seen += 1;
+            keep(&log, batch(&["z"], &["z/1"]));
+        }
+        drop(log);
+        std::fs::remove_file(&copy).unwrap();
+    }
+    assert!(seen > 12, "{seen}");
+}
+
+fn open_identity(path: &Path) -> Identity {
+    SqliteLog::open_read_only(path).unwrap().identity()
+}
+
+#[test]
+fn what_is_no_log_of_ours_is_said_to_be() {
+    let (directory, path) = place();
+    let both = |path: &Path| {
+        let writing = SqliteLog::open(path, Durability::Full).unwrap_err();
+        assert_eq!(SqliteLog::open_read_only(path).unwrap_err(), writing);
+        writing
+    };
+    for bytes in [&b"not a log"[..], &[7; 5_000]] {
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(both(&path), Error::NotALog { path: path.clone() });
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "it is left as it was");
+    }
+    std::fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
+    assert_eq!(both(&path), Error::NotALog { path: path.clone() });
+    let (_newer, path, _) = written();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    let error = both(&path);
+    assert_eq!(error, Error::Newer { path: path.clone(), format: 2 });
+    assert!(error.to_string().contains("upgrade pumphouse"), "{error}");
+    assert!(SqliteLog::open_read_only(directory.path().join("none")).is_err());
+    assert!(SqliteLog::open(directory.path().join("no/where"), Durability::Full).is_err());
+    assert!(SqliteLog::open(directory.path(), Durability::Full).is_err());
+}
+
+#[test]
+fn a_cut_or_scribbled_file_never_panics() {
+    let (directory, path, head) = written();
+    let whole = std::fs::read(&path).unwrap();
+    let copy = directory.path().join("copy.log");
+    let sound = Cell::new(0);
+    let try_it = |bytes: &[u8], what: &str| {
+        for beside in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(connect::beside(&copy, beside));
+        }
+        std::fs::write(&copy, bytes).unwrap();
+        if let Ok(log) = SqliteLog::open_read_only(&copy) {
+            match wait(log.verify(Some(head))) {
+                Ok(report) => sound.set(sound.get() + usize::from(report.is_sound())),
+                Err(error) => assert!(!error.to_string().is_empty(), "{what}"),
+            }
+            let _ = wait(log.open_entries());
+        }
+        if let Err(error) = SqliteLog::open(&copy, Durability::Normal) {
+            let typed = matches!(
+                error,
+                Error::Damaged { .. } | Error::NotALog { .. } | Error::Newer { .. } | Error::Io(_)
+            );
+            assert!(typed, "{what}: {error:?}");
+        }
+    };
+    for length in (1..whole.len()).step_by(1_531) {
+        try_it(&whole[..length], &format!("cut at {length}"));
+    }
+    for at in (0..whole.len()).step_by(3_079) {
+        let mut bytes = whole.clone();
+        let end = (at + 40).min(bytes.len());
+        bytes[at..end].fill(0xa5);
+        try_it(&bytes, &format!("scribbled at {at}"));
+    }
+    // Some bytes belong to nobody; most do.
+    assert!(sound.get() < 20, "{sound:?}");
+}

@@ -1,0 +1,76 @@
+//! A disk that is full or fails, and a writer that went past the lock.
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::log::Draft;
+use crate::log::suite::{batch, note, wait};
+
+#[test]
+fn a_full_disk_is_waited_for() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    history(&log);
+    log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
+    let large = Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") };
+    let mut waiting = batch(&["z"], &[]);
+    waiting.entries.push(large);
+    let append = log.append(waiting);
+    while log.health() == Health::Well {
+        std::thread::yield_now();
+    }
+    assert_eq!(log.health(), Health::Full);
+    let after = log.append(batch(&[], &["z/1"]));
+    assert_eq!(wait(log.tail(0, 99)).unwrap().len(), 6);
+    log.shared.trouble.pages_max.store(0, Ordering::Relaxed);
+    assert_eq!(wait(append).unwrap().first_position, 7);
+    assert_eq!(wait(after).unwrap().first_position, 8);
+    assert_eq!(log.health(), Health::Well);
+    assert!(wait(log.verify(None)).unwrap().is_sound());
+}
+
+#[test]
+fn a_log_on_a_full_disk_can_be_closed() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    let head = history(&log);
+    log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
+    let large = Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") };
+    let append = log.append(Batch { entries: vec![large], ..Batch::default() });
+    while log.health() == Health::Well {
+        std::thread::yield_now();
+    }
+    wait(log.close()).unwrap();
+    assert_eq!(wait(append), Err(Error::Full));
+    assert!(wait(open(&path).verify(Some(head))).unwrap().is_sound());
+}
+
+#[test]
+fn a_failed_sync_poisons_for_good() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    let head = history(&log);
+    log.shared.trouble.sync.store(true, Ordering::Relaxed);
+    let appends = [log.append(batch(&[], &["a/4"])), log.append(batch(&[], &["a/5"]))];
+    for append in appends {
+        let refused = wait(append);
+        assert!(matches!(refused, Err(Error::Poisoned(_))), "{refused:?}");
+    }
+    log.shared.trouble.sync.store(false, Ordering::Relaxed);
+    assert!(matches!(log.health(), Health::Poisoned(_)));
+    assert!(matches!(wait(log.append(batch(&[], &["a/4"]))), Err(Error::Poisoned(_))));
+    assert_eq!(wait(log.head()).unwrap(), head, "it can still be read");
+    assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
+    drop(log);
+    keep(&open(&path), batch(&[], &["a/4"]));
+}
+
+#[test]
+fn a_writer_that_went_past_the_lock_fences_us_off() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    history(&log);
+    let other = Connection::open(&path).unwrap();
+    other.execute("INSERT INTO commits VALUES (4, x'', 6, 4, x'', x'')", []).unwrap();
+    assert!(matches!(wait(log.append(batch(&[], &["a/4"]))), Err(Error::Poisoned(_))));
+}
