@@ -8,4 +8,8 @@
 
 mod door;
 mod engine;
+mod examples;
+mod public;
+mod scenes;
 mod tidy;
+mod ui;
