@@ -63,9 +63,8 @@ impl Line for MemoryLine {
             };
             let limits = self.pump.limits();
             let element = xml::read(&frame.bytes, Profile::Wire, &limits.door);
-            let envelope = element
-                .map_err(Fault::from)
-                .and_then(|element| Envelope::open(&element, limits));
+            let envelope =
+                element.map_err(Fault::from).and_then(|element| Envelope::open(&element, limits));
             self.pushes += 1;
             match envelope {
                 Ok(envelope) => {
@@ -117,8 +116,7 @@ impl Ears {
     }
 
     fn core<P: Payload>(&self, payload: &P, thread: Option<&str>) {
-        let outside =
-            Outside { from: "core", to: Some(&self.1), thread, entry: None, meta: None };
+        let outside = Outside { from: "core", to: Some(&self.1), thread, entry: None, meta: None };
         self.message(&outside, &payload.encode().unwrap());
     }
 
