@@ -49,8 +49,12 @@ pub mod wire;
 pub mod log;
 pub mod listener;
 pub mod engine;
+pub mod door;
+pub mod client;
+pub mod audit;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
+pub mod cli;
 
 pub use engine::{AskError, Builder, Pump};
 pub use id::{EntryId, ThreadId};

@@ -63,6 +63,8 @@ pub struct Limits {
     pub inside: XmlLimits,
     /// Open connections at one door; one more gets `P0025`.
     pub connections_max: usize,
+    /// Connections beyond `connections_max` that are told so at once; more just end.
+    pub farewells_max: usize,
     /// How long one message may take to arrive once its first byte has.
     pub frame_time_max: Duration,
     /// Unanswered pushes of one connection: beyond them its socket is not read.
@@ -109,6 +111,7 @@ impl Default for Limits {
             door: XmlLimits::DOOR,
             inside: XmlLimits::INSIDE,
             connections_max: 16_384,
+            farewells_max: 256,
             frame_time_max: Duration::from_secs(30),
             pushes_in_flight_max: 4_096,
             outbound_bytes_high: 256 * KIB,

@@ -1,2 +1,10 @@
-//! x
-fn main() {}
+//! The server: every verb of the command line, with the house staff as listeners.
+//!
+//! A program with listeners of its own is the same line with them in it:
+//! `pumphouse::cli::main(pumphouse::builder().with(my_listeners()))`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pumphouse::cli::main(pumphouse::builder().with(pumphouse::listeners::standard()))
+}

@@ -11,7 +11,7 @@ use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
 use crate::id::EntryId;
 use crate::listener::{EmitCore, Entry, Grant, Target};
 use crate::log::{Flags, Mark};
-use crate::wire::core::{Done, Huh, SystemThreadError};
+use crate::wire::core::{Done, said};
 use crate::wire::{Checked, Code, Fault, Payload};
 
 /// The handling that something comes of: which message, which listener, under which push.
@@ -319,21 +319,6 @@ impl Thread {
             listener: listener.clone(),
             attempt,
         });
-    }
-}
-
-/// A fault as the payload that tells of it.
-pub(crate) fn said(fault: &Fault) -> Option<Checked> {
-    let (name, element) = match &fault.unknown_thread {
-        Some(id) => (SystemThreadError::NAME, SystemThreadError::of(id).encode()),
-        None => (Huh::NAME, Huh::from(fault).encode()),
-    };
-    match element {
-        Ok(element) => Some(Checked::typed(name, element)),
-        Err(error) => {
-            tracing::error!(%fault, %error, "a fault can't be written");
-            None
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use dashmap::DashMap;
 use tokio::sync::watch;
@@ -15,7 +15,7 @@ use crate::engine::gate::Gate;
 use crate::engine::port::{Port, Tokio};
 use crate::engine::recover::recover;
 use crate::engine::route::{Registered, Routes};
-use crate::engine::shared::{Inbox, Shared};
+use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
 use crate::engine::worker::Worker;
 use crate::limits::Limits;
@@ -36,10 +36,15 @@ pub trait Plugin {
     fn install(self, builder: &mut Builder);
 }
 
-/// A way in: serves until it is dropped.
+/// A way in.
 pub trait Door: Send {
-    /// Serves.
+    /// Serves until the pump is [`Stage::Drained`] and everybody has been told what is due.
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()>;
+
+    /// The identities that somebody may come in as; no listener may have such a name.
+    fn identities(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
 }
 
 /// Collects plugins; only [`build`](Builder::build) judges, so their order doesn't matter.
@@ -99,6 +104,7 @@ impl Builder {
     pub fn build(self) -> Result<Plan, Complaints> {
         let (catalog, mut complaints) = catalog(&self.specs);
         complaints.extend(names(&self.specs));
+        complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &self.specs)));
         complaints.extend(self.specs.iter().flat_map(unmet));
         complaints.extend(owners(&self.specs));
         if self.logs.len() > 1 {
@@ -175,6 +181,13 @@ fn names(specs: &[Spec]) -> Vec<String> {
     let twice = seen.into_iter().filter(|(_, times)| *times > 1);
     complaints.extend(twice.map(|(name, times)| format!("{name}: {times} listeners of this name")));
     complaints
+}
+
+/// Identities of a door that are a listener's name as well: nobody could tell the two apart.
+fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<String> {
+    let mut names = door.identities();
+    names.retain(|name| specs.iter().any(|it| it.name == **name));
+    names.into_iter().map(|it| format!("{it}: a listener and an identity have this name")).collect()
 }
 
 /// What a listener's signatures ask for and it wasn't given.
@@ -335,7 +348,8 @@ impl Plan {
             followers: Followers::new(self.limits.live_lag_max),
             client_ids: DashMap::new(),
             refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
-            stopping: AtomicBool::new(false),
+            stage: watch::Sender::new(Stage::Running),
+            doors: watch::Sender::new(()),
             ready: watch::Sender::new(None),
             sleep_until: Box::new(move |at_us| Box::pin(sleeper.sleep_until(at_us))),
             now_us: Box::new(move || clock.now_us()),
@@ -347,13 +361,15 @@ impl Plan {
             port.spawn(Worker::new(port.clone(), number, shared.clone()).run());
         }
         port.spawn(recover(shared.clone()));
-        let pump = Pump::new(shared);
+        let pump = Pump::new(shared.clone());
         for door in self.doors {
             let door = door.serve(pump.clone());
+            let serving = shared.doors.subscribe();
             port.spawn(async move {
                 if let Err(fault) = door.await {
                     tracing::error!(%fault, "a door closed");
                 }
+                drop(serving);
             });
         }
         pump

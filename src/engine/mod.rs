@@ -23,3 +23,4 @@ pub use follow::{Follow, Followed};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
 pub use pump::{AskError, CONSOLE, Identity, Pump};
+pub use shared::Stage;

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
 use crate::engine::follow::Follow;
 use crate::engine::inlet::{Inlet, News};
-use crate::engine::shared::{Mail, Shared};
+use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::Push;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -32,6 +31,9 @@ pub struct Identity {
 
 /// The identity of embedding programs and of whoever comes without a token.
 pub const CONSOLE: &str = "console";
+
+/// How much longer than they may take doors are waited for.
+const GRACE_US: u64 = 1_000_000;
 
 /// A running pump. Cloning the handle costs a count or two.
 ///
@@ -91,12 +93,12 @@ impl Pump {
     /// # Errors
     /// Why it was refused.
     pub async fn tell(&self, payload: impl Payload) -> Result<EntryId, Fault> {
-        let (first, heard) = First::new(|news| match news {
+        let (first, heard) = First::of(|news| match news {
             News::Accepted { id, .. } => Some(Ok(id)),
             News::Refused(fault) => Some(Err(fault)),
             News::Reply(_) | News::Settled => None,
         });
-        self.send(payload, Flags::NONE, first);
+        self.send(&payload, Flags::NONE, first);
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -105,13 +107,13 @@ impl Pump {
     /// # Errors
     /// Why it was refused, what went wrong, what else came as an answer, or that none came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
-        let (first, heard) = First::new(|news| match news {
+        let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
             News::Reply(entry) => Some(Ok(entry)),
             News::Settled => Some(Err(AskError::Unanswered)),
         });
-        self.send(payload, Flags::ANSWER_WANTED, first);
+        self.send(&payload, Flags::ANSWER_WANTED, first);
         let heard = heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())));
         let entry: Entry = heard?;
         if entry.is::<R>() {
@@ -126,9 +128,8 @@ impl Pump {
         Err(AskError::Other(entry.element().map_err(AskError::Refused)?.clone()))
     }
 
-    fn send(&self, payload: impl Payload, flags: Flags, inlet: Arc<dyn Inlet>) {
-        let checked = payload.encode().map(|element| name_it(&payload, element));
-        let checked = checked.map(|(name, element)| Checked::typed(name, element));
+    fn send<P: Payload>(&self, payload: &P, flags: Flags, inlet: Arc<dyn Inlet>) {
+        let checked = payload.encode().map(|element| Checked::typed(P::NAME, element));
         let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
@@ -333,7 +334,7 @@ impl Pump {
     /// # Errors
     /// Where the log can't be closed.
     pub async fn shutdown(&self) -> Result<(), log::Error> {
-        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.advance(Stage::Stopping);
         let until = self.shared.limits.drain_time_max.as_micros();
         let until = (self.shared.now_us)() + u64::try_from(until).unwrap_or(u64::MAX / 2);
         let drained = async {
@@ -351,13 +352,32 @@ impl Pump {
                 tracing::warn!("handlers still ran at the end of drain_time_max");
             }
         }
+        self.advance(Stage::Drained);
+        let us = |it: std::time::Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX / 8);
+        let until = (self.shared.now_us)() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
+        tokio::select! {
+            () = self.shared.doors.closed() => {}
+            () = (self.shared.sleep_until)(until) => {
+                tracing::warn!("a door was still open at the end of linger_time_max");
+            }
+        }
         self.shared.inboxes.iter().for_each(|it| it.post(Mail::Stop));
         self.shared.log.close().await
     }
-}
 
-fn name_it<P: Payload>(_: &P, element: Element) -> (crate::name::Name, Element) {
-    (P::NAME, element)
+    /// How far the pump has come, for doors.
+    #[must_use]
+    pub fn stage(&self) -> watch::Receiver<Stage> {
+        self.shared.stage.subscribe()
+    }
+
+    fn advance(&self, to: Stage) {
+        self.shared.stage.send_if_modified(|it| {
+            let is_later = *it < to;
+            *it = to.max(*it);
+            is_later
+        });
+    }
 }
 
 fn stopped() -> Fault {
@@ -415,7 +435,7 @@ struct First<T> {
 }
 
 impl<T: Send + 'static> First<T> {
-    fn new(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
+    fn of(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
         let (done, heard) = oneshot::channel();
         (Arc::new(First { is_it, done: Mutex::new(Some(done)) }), heard)
     }

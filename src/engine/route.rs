@@ -81,7 +81,8 @@ impl Routes {
     pub(crate) fn new(listeners: Vec<Registered>, catalog: Catalog) -> Routes {
         let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
         for (listener, it) in listeners.iter().enumerate() {
-            for (name, &handler) in &it.routes {
+            for name in it.routes() {
+                let handler = it.routes[name];
                 owners.entry(name.clone()).or_default().push(Receiver { listener, handler });
             }
         }

@@ -27,7 +27,7 @@ pub(crate) struct Road(pub(crate) Arc<Shared>);
 
 impl<P: Port> Worker<P> {
     /// Calls a handler: an inline one is polled here and now, the others become tasks.
-    pub(crate) fn launch(&mut self, start: Box<Start>, folds: Vec<Awake>) {
+    pub(crate) fn launch(&mut self, start: Start, folds: Vec<Awake>) {
         let registered = &self.shared.routes.listeners[start.receiver.listener];
         let listener = start.receiver.listener;
         let key = Key { thread: start.entry.thread().clone(), seq: start.entry.seq(), listener };

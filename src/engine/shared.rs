@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
@@ -64,6 +64,18 @@ impl Inbox {
     }
 }
 
+/// How far a pump has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+// Exhaustive: a door has to do something at each.
+pub enum Stage {
+    /// It takes pushes.
+    Running,
+    /// It takes no more; what is under way comes to its end. Doors let nobody in.
+    Stopping,
+    /// Whatever is still to be told was told. Doors pass it on and close.
+    Drained,
+}
+
 /// A future that waits until a time.
 pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -81,7 +93,10 @@ pub(crate) struct Shared {
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
     /// Pushes refused, by the number of the fault: counted, not logged.
     pub(crate) refused: Vec<AtomicU64>,
-    pub(crate) stopping: AtomicBool,
+    /// How far a shutdown has come; doors watch it.
+    pub(crate) stage: watch::Sender<Stage>,
+    /// Every door that serves holds a receiver: a shutdown waits until there is none.
+    pub(crate) doors: watch::Sender<()>,
     /// Empty until recovery is over; then whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
     pub(crate) sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
@@ -108,7 +123,7 @@ impl Shared {
 
     /// Why nothing can be taken now, if that is so.
     pub(crate) fn closed(&self) -> Option<Fault> {
-        if self.stopping.load(Ordering::Relaxed) {
+        if *self.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));
         }
         match self.log.health() {

@@ -141,7 +141,7 @@ impl Tree {
     }
 
     /// Tells every handler at work to stop.
-    pub(crate) fn cancel(&mut self) {
+    pub(crate) fn cancel(&self) {
         let running = self.threads.values().flat_map(|it| it.running.values());
         running.filter_map(|it| it.cancel.as_ref()).for_each(CancellationToken::cancel);
     }

@@ -85,7 +85,7 @@ impl<P: Port> Worker<P> {
         for mail in waiting {
             match mail {
                 Mail::Push { drawn: true, push, .. } => self.redraw(push),
-                Mail::Push { push, .. } => self.refuse(*push, fault.clone()),
+                Mail::Push { push, .. } => self.refuse(&push, fault.clone()),
                 _ => {}
             }
         }
@@ -97,7 +97,7 @@ impl<P: Port> Worker<P> {
         self.shared.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
     }
 
-    pub(crate) fn refuse(&mut self, push: Push, fault: Fault) {
+    pub(crate) fn refuse(&mut self, push: &Push, fault: Fault) {
         self.shared.count(&fault);
         if let Some(claim) = &push.claim {
             claim.hear(push.number, News::Refused(fault.clone()));
@@ -164,7 +164,7 @@ impl<P: Port> Worker<P> {
                 thread.folds.insert(listener, Folds::Awake { seq, states });
                 for start in waiting {
                     if let Some((start, folds)) = self.fold(start) {
-                        self.launch(start, folds);
+                        self.launch(*start, folds);
                     }
                 }
             }

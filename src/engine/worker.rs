@@ -162,7 +162,7 @@ impl<P: Port> Worker<P> {
                     if known.is_some_and(|it| push.operator || it.owner == push.identity) {
                         self.give(&thread.clone(), Event::Push(thread, push));
                     } else {
-                        self.refuse(*push, Fault::unknown_thread(thread.as_str()));
+                        self.refuse(&push, Fault::unknown_thread(thread.as_str()));
                     }
                 }
                 None => {
@@ -306,9 +306,9 @@ impl<P: Port> Worker<P> {
     /// Wakes the listener's folds where it has some, then runs the handler.
     fn start(&mut self, start: Box<Start>) {
         if self.shared.routes.listeners[start.receiver.listener].folds.is_empty() {
-            self.launch(start, Vec::new());
+            self.launch(*start, Vec::new());
         } else if let Some((start, folds)) = self.fold(start) {
-            self.launch(start, folds);
+            self.launch(*start, folds);
         }
     }
 
@@ -408,11 +408,11 @@ impl<P: Port> Worker<P> {
     }
 
     fn stop(&mut self) {
-        for slot in self.trees.values_mut() {
-            if let Slot::Awake(held) = slot {
-                held.tree.cancel();
-            }
-        }
+        let awake = |it: &Slot| match it {
+            Slot::Awake(held) => held.tree.cancel(),
+            Slot::Waking(_) => {}
+        };
+        self.trees.values().for_each(awake);
         self.stopped = true;
     }
 

@@ -1,6 +1,6 @@
 //! The reserved payloads of the spine: what the pump says to whoever sends to it.
 
-use crate::wire::{Fault, Payload};
+use crate::wire::{Checked, Fault, Payload};
 
 /// A message was taken: it is in the log, under this thread and number.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -85,6 +85,21 @@ impl SystemThreadError {
             unknown_id: writable(unknown),
             code: "unknown_thread".into(),
             message: "Unknown thread; emit <spawn-thread/> to create.".into(),
+        }
+    }
+}
+
+/// A fault as the payload that tells of it.
+pub(crate) fn said(fault: &Fault) -> Option<Checked> {
+    let (name, element) = match &fault.unknown_thread {
+        Some(id) => (SystemThreadError::NAME, SystemThreadError::of(id).encode()),
+        None => (Huh::NAME, Huh::from(fault).encode()),
+    };
+    match element {
+        Ok(element) => Some(Checked::typed(name, element)),
+        Err(error) => {
+            tracing::error!(%fault, %error, "a fault can't be written");
+            None
         }
     }
 }

@@ -55,8 +55,27 @@ impl Envelope {
         Ok(envelope)
     }
 
-    fn bare(payload: Element) -> Envelope {
+    /// A payload about which nothing is said.
+    #[must_use]
+    pub fn bare(payload: Element) -> Envelope {
         Envelope { from: None, to: None, thread: None, id: None, meta: None, payload }
+    }
+
+    /// Writes what [`open`](Envelope::open) reads: a `<message>`, or the bare payload where there
+    /// is nothing to say about it.
+    pub fn write(&self, out: &mut String) {
+        let told = [
+            ("from", self.from.as_deref()),
+            ("to", self.to.as_deref()),
+            ("thread", self.thread.as_deref()),
+            ("id", self.id.as_deref()),
+        ];
+        if told.iter().all(|(_, it)| it.is_none()) && self.meta.is_none() {
+            out.push_str(&String::from_utf8_lossy(&self.payload.canonical()));
+            return;
+        }
+        open_message(told, out);
+        close_message(self.meta.as_deref(), &self.payload, out);
     }
 
     fn read_meta(&mut self, meta: View<'_>, limits: &Limits) -> Result<(), Fault> {
@@ -145,11 +164,19 @@ pub struct Facts<'a> {
 
 /// Writes the `<message>` around the canonical bytes of a payload, without a line end.
 pub fn enclose(outside: &Outside<'_>, payload: &Element, out: &mut String) {
+    let told = [("from", Some(outside.from)), ("to", outside.to), ("thread", outside.thread)];
+    open_message(told, out);
+    if let Some(facts) = outside.entry {
+        write_facts(facts, out);
+    }
+    close_message(outside.meta, payload, out);
+}
+
+fn open_message<const N: usize>(told: [(&str, Option<&str>); N], out: &mut String) {
     out.push_str("<message xmlns=\"");
     out.push_str(ENVELOPE);
     out.push_str("\"><meta>");
-    let named = [("from", Some(outside.from)), ("to", outside.to), ("thread", outside.thread)];
-    for (name, text) in named.into_iter().filter_map(|(name, it)| Some((name, it?))) {
+    for (name, text) in told.into_iter().filter_map(|(name, it)| Some((name, it?))) {
         out.push('<');
         out.push_str(name);
         out.push('>');
@@ -158,10 +185,10 @@ pub fn enclose(outside: &Outside<'_>, payload: &Element, out: &mut String) {
         out.push_str(name);
         out.push('>');
     }
-    if let Some(facts) = outside.entry {
-        write_facts(facts, out);
-    }
-    out.push_str(&String::from_utf8_lossy(outside.meta.unwrap_or_default()));
+}
+
+fn close_message(meta: Option<&[u8]>, payload: &Element, out: &mut String) {
+    out.push_str(&String::from_utf8_lossy(meta.unwrap_or_default()));
     out.push_str("</meta>");
     write_payload(payload, out);
     out.push_str("</message>");

@@ -6,6 +6,7 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod door;
 mod engine;
 mod examples;
 mod public;

@@ -226,6 +226,7 @@ fn a_writer_makes_canonical_bytes_and_their_tree() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_writer_reports_its_first_error() {
     type Write = fn(&mut Writer);
     let cases: &[(Write, &str)] = &[

@@ -1,0 +1,353 @@
+//! An entry, a thread: as lines for people, as an object for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::audit::payload::{compact, pretty};
+use crate::audit::text::{Paint, Style, cut, line};
+use crate::id::{EntryId, ThreadId};
+use crate::log::{Entry, Flags, ThreadRecord, ThreadSummary};
+use crate::wire::iso_time;
+
+/// Cells in front of every line of a payload: no text can pass for the line above it.
+const MARGIN: &str = "  ";
+/// Bytes of a digest that people compare.
+const DIGEST_SHOWN: usize = 4;
+
+/// An entry, its payload whole: a header, then the payload behind a margin. Ends in a line end.
+#[must_use]
+pub fn lines(entry: &Entry, style: Style) -> String {
+    let mut out = header(entry, style);
+    out.push('\n');
+    if let Some(meta) = &entry.meta {
+        out.push_str(&style.paint(Paint::Faint, "  with <meta>"));
+        out.push('\n');
+        out.push_str(&margin(&payload(entry.key, meta, style)));
+    }
+    out.push_str(&margin(&payload(entry.key, &entry.body, style)));
+    out
+}
+
+/// What is known of an entry but its payload, in one line.
+#[must_use]
+pub fn header(entry: &Entry, style: Style) -> String {
+    let mut out = format!(
+        "{}  {}  {}",
+        style.paint(Paint::Faint, &time(entry.at_us, "2026-11-21T22:15:36.123".len())),
+        style.paint(Paint::Strong, &line(&entry.id.to_string())),
+        ends(entry, style),
+    );
+    let within = &entry.id.thread;
+    match (&entry.reply_to, &entry.cause) {
+        (Some(it), cause) => {
+            add(&mut out, &format!("answers {}", link(it, within)));
+            if let Some(cause) = cause.as_ref().filter(|cause| *cause != it) {
+                add(&mut out, &format!("caused by {}", link(cause, within)));
+            }
+        }
+        (None, Some(it)) => add(&mut out, &format!("caused by {}", link(it, within))),
+        (None, None) => {}
+    }
+    if let Some(id) = &entry.client_id {
+        add(&mut out, &format!("id {}", line(id)));
+    }
+    if entry.receivers > 1 {
+        add(&mut out, &format!("{} receivers", entry.receivers));
+    }
+    let refused = entry.flags.contains(Flags::REFUSED);
+    if entry.flags != Flags::NONE {
+        let paint = if refused { Paint::Wrong } else { Paint::Faint };
+        add(&mut out, &style.paint(paint, &format!("[{}]", entry.flags)));
+    }
+    add(&mut out, &style.paint(Paint::Faint, &hex(&entry.digest[..DIGEST_SHOWN])));
+    out
+}
+
+/// An entry in one line, cut where the style's width ends. No line end.
+#[must_use]
+pub fn brief(entry: &Entry, style: Style) -> String {
+    let at = time(entry.at_us, "2026-11-21T22:15:36".len());
+    let id = entry.id.to_string();
+    let (from, to) = (line(&entry.from), to(entry));
+    let mut rest = match entry.key {
+        Some(key) => encrypted(key, entry.body.len()),
+        None => compact(&entry.body),
+    };
+    let refused = entry.flags.contains(Flags::REFUSED);
+    if refused {
+        rest.insert_str(0, "refused: ");
+    }
+    let head = format!("{at}  {}  {from} → {to}  ", line(&id));
+    let left = style.width.saturating_sub(crate::audit::text::cells(&head));
+    format!(
+        "{}  {}  {}  {}",
+        style.paint(Paint::Faint, &at),
+        style.paint(Paint::Strong, &line(&id)),
+        ends(entry, style),
+        style.paint(if refused { Paint::Wrong } else { Paint::Tag }, &cut(&rest, left.max(16))),
+    )
+}
+
+/// An entry as an object, its payload's text unchanged.
+#[must_use]
+pub fn json(entry: &Entry) -> Value {
+    let id = entry.id.to_string();
+    let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned);
+    let body = text(&entry.body).ok().filter(|_| entry.key.is_none());
+    let flags: Vec<String> = entry.flags.to_string().split(' ').map(str::to_owned).collect();
+    let flags = flags.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>();
+    let mut object = json!({
+        "position": entry.position,
+        "entry": id,
+        "thread": entry.id.thread.as_str(),
+        "seq": entry.id.seq,
+        "time": iso_time(entry.at_us),
+        "from": &*entry.from,
+        "to": entry.to.as_deref(),
+        "namespace": entry.name.namespace(),
+        "name": entry.name.local(),
+        "cause": entry.cause.as_ref().map(ToString::to_string),
+        "reply_to": entry.reply_to.as_ref().map(ToString::to_string),
+        "flags": flags,
+        "receivers": entry.receivers,
+        "client_id": entry.client_id.as_deref(),
+        "meta": entry.meta.as_ref().and_then(|it| text(it).ok()),
+        "payload": body,
+        "digest": hex(&entry.digest),
+    });
+    if let Some(key) = entry.key {
+        object["key"] = key.into();
+    }
+    if body.is_none() {
+        object["payload_hex"] = hex(&entry.body).into();
+    }
+    object
+}
+
+/// What is known of a thread, above its entries.
+#[must_use]
+pub fn thread(record: &ThreadRecord, style: Style) -> String {
+    let mut out = format!("thread {}", style.paint(Paint::Strong, &line(record.id.as_str())));
+    add(&mut out, &count(record.last_seq, "entry", "entries"));
+    if let Some(first) = &record.first {
+        add(&mut out, &format!("opened {}", time(first.at_us, "2026-11-21T22:15:36".len())));
+    }
+    if let Some(parent) = &record.parent {
+        add(&mut out, &format!("child of {}", line(parent.as_str())));
+    }
+    if let Some(fork) = &record.fork {
+        add(&mut out, &format!("forked after {}", line(&fork.to_string())));
+    }
+    out
+}
+
+/// A thread in a list, with the entry it begins with.
+#[must_use]
+pub fn summary(it: &ThreadSummary, first: Option<&Entry>, style: Style) -> String {
+    let at = |at_us: Option<u64>| {
+        at_us.map_or_else(|| " ".repeat(20), |it| time(it, "2026-11-21T22:15:36".len()))
+    };
+    let id = line(it.id.as_str()).into_owned();
+    let pad = " ".repeat(13_usize.saturating_sub(crate::audit::text::cells(&id)));
+    let (entries, first_at, last_at) = (it.entries, at(it.first_us), at(it.last_us));
+    let mut rest = String::new();
+    if let Some(fork) = &it.fork {
+        write!(rest, "forked after {}  ", line(&fork.to_string())).unwrap_or_default();
+    } else if let Some(parent) = &it.parent {
+        write!(rest, "child of {}  ", line(parent.as_str())).unwrap_or_default();
+    }
+    if let Some(first) = first {
+        write!(rest, "{} → {}  {}", line(&first.from), to(first), said(first)).unwrap_or_default();
+    }
+    let head = format!("{id}{pad}  {entries:>7}  {first_at}  {last_at}  ");
+    let left = style.width.saturating_sub(crate::audit::text::cells(&head));
+    format!(
+        "{}{pad}  {entries:>7}  {}  {last_at}  {}",
+        style.paint(Paint::Strong, &id),
+        style.paint(Paint::Faint, &first_at),
+        cut(&rest, left.max(16)),
+    )
+}
+
+/// The line above a list of threads.
+#[must_use]
+pub fn summaries(style: Style) -> String {
+    let head = format!(
+        "{:<13}  {:>7}  {:<20}  {:<20}  {}",
+        "thread", "entries", "first", "last", "begins"
+    );
+    style.paint(Paint::Faint, &head)
+}
+
+/// A thread in a list, as an object.
+#[must_use]
+pub fn summary_json(it: &ThreadSummary) -> Value {
+    json!({
+        "thread": it.id.as_str(),
+        "parent": it.parent.as_ref().map(ThreadId::as_str),
+        "fork": it.fork.as_ref().map(ToString::to_string),
+        "entries": it.entries,
+        "first": it.first_us.map(iso_time),
+        "last": it.last_us.map(iso_time),
+    })
+}
+
+/// Every line behind the margin that payloads have.
+#[must_use]
+pub fn margin(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 64);
+    for line in text.split('\n') {
+        out.push_str(MARGIN);
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+/// A number of things.
+#[must_use]
+pub fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// An id, short within its own thread.
+#[must_use]
+pub fn link(id: &EntryId, within: &ThreadId) -> String {
+    if id.thread == *within { format!("/{}", id.seq) } else { line(&id.to_string()).into_owned() }
+}
+
+/// Two digits a byte.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, it| {
+        // Writing to a string can't fail.
+        write!(out, "{it:02x}").unwrap_or_default();
+        out
+    })
+}
+
+fn said(entry: &Entry) -> String {
+    match entry.key {
+        Some(key) => encrypted(key, entry.body.len()),
+        None => compact(&entry.body),
+    }
+}
+
+fn payload(key: Option<u64>, bytes: &[u8], style: Style) -> String {
+    match key {
+        Some(key) => encrypted(key, bytes.len()),
+        None => pretty(bytes, style),
+    }
+}
+
+fn encrypted(key: u64, bytes: usize) -> String {
+    format!("({bytes} bytes, encrypted with key {key})")
+}
+
+fn ends(entry: &Entry, style: Style) -> String {
+    let (from, to) = (line(&entry.from), to(entry));
+    format!("{} → {}", style.paint(Paint::Who, &from), style.paint(Paint::Who, &to))
+}
+
+fn to(entry: &Entry) -> String {
+    match (&entry.to, entry.receivers) {
+        (Some(to), _) => line(to).into_owned(),
+        (None, 0) => "nobody".to_owned(),
+        (None, _) => "all who take it".to_owned(),
+    }
+}
+
+/// The time, with as many characters as asked for, in UTC.
+fn time(at_us: u64, characters: usize) -> String {
+    let time = iso_time(at_us);
+    format!("{}Z", time.get(..characters).unwrap_or(&time))
+}
+
+fn add(out: &mut String, what: &str) {
+    out.push_str("  ");
+    out.push_str(what);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::log::{Batch, Draft, Log as _, MemoryLog, NewThread};
+    use crate::name::Name;
+
+    async fn kept(change: impl FnOnce(&mut Draft)) -> Arc<Entry> {
+        let log = MemoryLog::new();
+        let id = ThreadId::new("sess-a");
+        let draft = |seq| {
+            let (from, name) = ("console".into(), Name::of("urn:x", "a"));
+            let body = Bytes::from_static(b"<a xmlns=\"urn:x\"><b>\xe6\x97\xa5\xc2\x9b</b></a>");
+            let at_us = 1_795_300_536_123_456;
+            Draft::new(EntryId::new(&id, seq), at_us, from, name, body)
+        };
+        let mut second = draft(2);
+        change(&mut second);
+        let threads = vec![NewThread { id: id.clone(), parent: None, fork: None }];
+        let batch = Batch { threads, entries: vec![draft(1), second], marks: Vec::new() };
+        log.append(batch).await.unwrap().entries[1].clone()
+    }
+
+    fn first() -> EntryId {
+        EntryId::new(&ThreadId::new("sess-a"), 1)
+    }
+
+    #[tokio::test]
+    async fn an_entry_is_shown_whole_behind_a_margin() {
+        let entry = kept(|it| {
+            it.to = Some("calc".into());
+            (it.cause, it.reply_to) = (Some(first()), Some(first()));
+            it.flags = Flags::REFUSED.with(Flags::FROM_IDENTITY);
+            it.client_id = Some("a\nb".into());
+        });
+        let entry = entry.await;
+        let digest = hex(&entry.digest[..4]);
+        assert_eq!(
+            lines(&entry, Style::PLAIN),
+            format!(
+                "2026-11-21T22:35:36.123Z  sess-a/2  console → calc  answers /1  id a&#xA;b  \
+                 [from-identity refused]  {digest}\n  \
+                 <a xmlns=\"urn:x\">\n    <b>日&#x9B;</b>\n  </a>\n"
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn no_text_passes_for_a_header() {
+        let text = Bytes::from_static(b"<a>\n2026-11-21T22:35:36.123Z  sess-a/3  core</a>");
+        let shown = lines(&*kept(|it| it.body = text).await, Style::PLAIN);
+        assert_eq!(shown.lines().filter(|it| !it.starts_with(MARGIN)).count(), 1, "{shown}");
+    }
+
+    #[tokio::test]
+    async fn a_brief_entry_fits_the_width() {
+        let entry = kept(|it| it.body = format!("<a>{}</a>", "日".repeat(100)).into()).await;
+        for width in [80, 81, 120] {
+            let brief = brief(&entry, Style { width, ..Style::PLAIN });
+            let cells = crate::audit::text::cells(&brief);
+            assert!(brief.ends_with('…') && (width - 1..=width).contains(&cells), "{brief}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_has_the_very_payload() {
+        let entry = kept(|it| it.cause = Some(first())).await;
+        let object = json(&entry);
+        assert_eq!(object["payload"].as_str().unwrap().as_bytes(), &entry.body[..]);
+        assert_eq!((&object["cause"], &object["seq"]), (&json!("sess-a/1"), &json!(2)));
+        assert_eq!(object["flags"], json!([]));
+        let bytes = Bytes::from_static(b"\xff\x00");
+        let secret = kept(|it| (it.key, it.body) = (Some(3), bytes)).await;
+        let object = super::json(&secret);
+        assert_eq!((&object["payload"], &object["payload_hex"]), (&json!(null), &json!("ff00")));
+        let shown = lines(&secret, Style::PLAIN);
+        assert!(shown.ends_with("\n  (2 bytes, encrypted with key 3)\n"), "{shown}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Finding an entry, a thread, an end; and what was probably meant where there is none.
+
+use std::sync::Arc;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::{Entry, Error, Log, ThreadSummary};
+
+/// Threads that are read at a time.
+const PAGE: usize = 512;
+/// Threads that are compared with one that doesn't exist.
+const COMPARED_MAX: usize = 100_000;
+
+/// One entry.
+///
+/// # Errors
+/// Where there is no such thread, or the log can't be read.
+pub async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Arc<Entry>>, Error> {
+    let before = id.seq.saturating_sub(1);
+    Ok(log.read(&id.thread, before, id.seq, 1).await?.into_iter().next())
+}
+
+/// The position of the last entry, 0 where there is none.
+///
+/// # Errors
+/// Where the log can't be read.
+pub async fn last_position(log: &dyn Log) -> Result<u64, Error> {
+    let (mut there, mut step) = (0_u64, 1_u64);
+    // Positions have no gaps: doubling finds one that is too far, halving the last that is not.
+    while is_beyond(log, there.saturating_add(step)).await? {
+        there = there.saturating_add(step);
+        step = step.saturating_mul(2);
+    }
+    while step > 0 {
+        if is_beyond(log, there + step).await? {
+            there += step;
+        }
+        step /= 2;
+    }
+    let beyond = is_beyond(log, there).await?;
+    Ok(there + u64::from(beyond))
+}
+
+/// Whether an entry stands beyond a position.
+async fn is_beyond(log: &dyn Log, position: u64) -> Result<bool, Error> {
+    Ok(!log.tail(position, 1).await?.is_empty())
+}
+
+/// The next page of threads.
+///
+/// # Errors
+/// Where the log can't be read.
+pub async fn threads(log: &dyn Log, after: Option<&ThreadId>) -> Result<Vec<ThreadSummary>, Error> {
+    log.threads(after, PAGE).await
+}
+
+/// The threads whose ids look most like this one, the likeliest first.
+///
+/// # Errors
+/// Where the log can't be read.
+pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
+    const SHOWN_MAX: usize = 3;
+    let mut found: Vec<(usize, ThreadId)> = Vec::new();
+    let (mut after, mut compared) = (None, 0);
+    loop {
+        let page = threads(log, after.as_ref()).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        compared += page.len();
+        found.extend(page.into_iter().map(|it| (distance(id, it.id.as_str()), it.id)));
+        found.sort_by_key(|(distance, _)| *distance);
+        found.truncate(SHOWN_MAX);
+        if compared >= COMPARED_MAX {
+            break;
+        }
+    }
+    Ok(found.into_iter().map(|(_, id)| id).collect())
+}
+
+/// How many characters must change to make one of the other; a part of it counts as close.
+fn distance(a: &str, b: &str) -> usize {
+    const CHARACTERS_MAX: usize = 64;
+    if !a.is_empty() && b.contains(a) {
+        return 0;
+    }
+    let b: Vec<char> = b.chars().take(CHARACTERS_MAX).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (at, x) in a.chars().take(CHARACTERS_MAX).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (place, y) in b.iter().enumerate() {
+            let same = diagonal + usize::from(x != *y);
+            diagonal = row[place + 1];
+            row[place + 1] = same.min(diagonal + 1).min(row[place] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::log::{Batch, Draft, MemoryLog, NewThread};
+    use crate::name::Name;
+
+    async fn log(entries: u64) -> MemoryLog {
+        let log = MemoryLog::new();
+        let id = ThreadId::new("sess-a");
+        let threads = vec![NewThread { id: id.clone(), parent: None, fork: None }];
+        let draft = |seq| {
+            let body = Bytes::from_static(b"<a></a>");
+            Draft::new(EntryId::new(&id, seq), 1, "console".into(), Name::of("urn:x", "a"), body)
+        };
+        let entries = (1..=entries).map(draft).collect();
+        log.append(Batch { threads, entries, marks: Vec::new() }).await.unwrap();
+        log
+    }
+
+    #[tokio::test]
+    async fn the_last_position_is_found() {
+        for entries in [0, 1, 2, 3, 4, 5, 7, 8, 9, 100, 1_023, 1_024] {
+            assert_eq!(last_position(&log(entries).await).await, Ok(entries), "of {entries}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_entry_is_found_or_its_thread_is_missed() {
+        let log = log(3).await;
+        let find = async |id: &str| entry(&log, &id.parse().unwrap()).await;
+        assert_eq!(find("sess-a/3").await.unwrap().map(|it| it.id.seq), Some(3));
+        assert_eq!(find("sess-a/4").await, Ok(None));
+        let missing = ThreadId::new("sess-b");
+        assert_eq!(find("sess-b/1").await, Err(Error::UnknownThread(missing)));
+    }
+
+    #[tokio::test]
+    async fn what_looks_alike_is_near() {
+        assert_eq!(distance("sess-abc", "sess-abd"), 1);
+        assert_eq!(distance("abc", "sess-abc"), 0);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "ab"), 2);
+        let near = nearest(&log(1).await, "sess-b").await.unwrap();
+        assert_eq!(near, [ThreadId::new("sess-a")]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Why an entry is there: the messages whose handling led to it, the first one first.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::audit::entry::{count, lines, link, margin};
+use crate::audit::find;
+use crate::audit::text::{Paint, Style, line};
+use crate::id::EntryId;
+use crate::log::{Entry, Error, Flags, Log};
+
+/// Steps that are told; a thread that thinks on for longer is told from where this many began.
+const STEPS_MAX: usize = 1_000;
+
+/// One message on the way to the entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// The message.
+    pub entry: Arc<Entry>,
+    /// Whether the way goes further back than this.
+    pub is_cut: bool,
+    /// What the core said of it, where it was refused.
+    pub verdict: Option<Arc<Entry>>,
+}
+
+/// The way to an entry: from what began it to the entry itself.
+///
+/// # Errors
+/// Where there is no such thread, or the log can't be read.
+pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error> {
+    let Some(entry) = find::entry(log, id).await? else { return Ok(None) };
+    let mut steps = vec![step(log, entry).await?];
+    while let Some(before) = steps.last().and_then(|it| it.entry.cause.clone()) {
+        if steps.len() >= STEPS_MAX {
+            if let Some(last) = steps.last_mut() {
+                last.is_cut = true;
+            }
+            break;
+        }
+        let Some(entry) = find::entry(log, &before).await? else { break };
+        steps.push(step(log, entry).await?);
+    }
+    steps.reverse();
+    Ok(Some(steps))
+}
+
+async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
+    /// What the core says of a refusal follows it at once.
+    const FOLLOWING: usize = 8;
+    let mut verdict = None;
+    if entry.flags.contains(Flags::REFUSED) {
+        let after = log.read(&entry.id.thread, entry.id.seq, u64::MAX, FOLLOWING).await?;
+        verdict = after.into_iter().find(|it| it.reply_to.as_ref() == Some(&entry.id));
+    }
+    Ok(Step { entry, is_cut: false, verdict })
+}
+
+/// The way to an entry, for people: a sentence and a message for each step.
+#[must_use]
+pub fn told(steps: &[Step], style: Style) -> String {
+    let mut out = String::new();
+    let Some(last) = steps.last() else { return out };
+    let back = u64::try_from(steps.len() - 1).unwrap_or(u64::MAX);
+    let way = match back {
+        0 => "nothing in the log caused it".to_owned(),
+        _ => format!("{} led to it", count(back, "message", "messages")),
+    };
+    let id = line(&last.entry.id.to_string()).into_owned();
+    // Writing to a string can't fail.
+    writeln!(out, "{}: {way}", style.paint(Paint::Strong, &id)).unwrap_or_default();
+    for (at, step) in steps.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|it| steps.get(it));
+        let sentence = sentence(step, before);
+        writeln!(out, "\n{}. {sentence}", at + 1).unwrap_or_default();
+        out.push_str(&margin(lines(&step.entry, style).trim_end_matches('\n')));
+        if let Some(verdict) = &step.verdict {
+            out.push_str("   It was refused, and this was said of it:\n");
+            out.push_str(&margin(lines(verdict, style).trim_end_matches('\n')));
+        }
+    }
+    out
+}
+
+/// What a step was, in words.
+fn sentence(step: &Step, before: Option<&Step>) -> String {
+    let Entry { id, from, to, reply_to, cause, flags, .. } = &*step.entry;
+    let from = line(from);
+    let whom = to.as_deref().map_or_else(|| "all who take it".into(), line);
+    let thread = line(id.thread.as_str());
+    let Some(before) = before else {
+        return match cause {
+            Some(it) if step.is_cut => {
+                format!("The way goes on back from here, to {}.", line(&it.to_string()))
+            }
+            Some(it) => format!("Its cause, {}, can't be found.", line(&it.to_string())),
+            None if flags.contains(Flags::FROM_IDENTITY) && id.seq == 1 => {
+                format!("From outside, {from} opened {thread} with this, for {whom}.")
+            }
+            None if flags.contains(Flags::FROM_IDENTITY) => {
+                format!("From outside, {from} sent this into {thread}, for {whom}.")
+            }
+            None => format!("{from} sent this to {whom}, caused by no other message."),
+        };
+    };
+    let handled = &before.entry.id;
+    match reply_to {
+        Some(it) if it == handled => format!("Handling it, {from} answered {whom}."),
+        Some(it) => {
+            format!("Handling it, {from} answered an earlier message, {}.", link(it, &id.thread))
+        }
+        None if *from == **to.as_ref().unwrap_or(&"".into()) => {
+            format!("Handling it, {from} went on by a message to itself.")
+        }
+        None => format!("Handling it, {from} sent this to {whom}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::id::ThreadId;
+    use crate::log::{Batch, Draft, MemoryLog, NewThread};
+    use crate::name::Name;
+
+    fn draft(seq: u64, from: &str, to: &str, cause: Option<u64>) -> Draft {
+        let id = ThreadId::new("sess-a");
+        let body = Bytes::from(format!("<a>{seq}</a>"));
+        let name = Name::of("urn:x", "a");
+        let cause = cause.map(|it| EntryId::new(&id, it));
+        let draft = Draft::new(EntryId::new(&id, seq), 0, from.into(), name, body);
+        Draft { to: Some(to.into()), cause, ..draft }
+    }
+
+    async fn log() -> MemoryLog {
+        let log = MemoryLog::new();
+        let id = ThreadId::new("sess-a");
+        let answers = |it: Draft, seq| Draft { reply_to: Some(EntryId::new(&id, seq)), ..it };
+        let entries = vec![
+            Draft { flags: Flags::FROM_IDENTITY, ..draft(1, "console", "plan", None) },
+            draft(2, "plan", "plan", Some(1)),
+            draft(3, "plan", "work", Some(2)),
+            answers(draft(4, "work", "plan", Some(3)), 3),
+            answers(draft(5, "plan", "console", Some(4)), 1),
+            Draft { flags: Flags::REFUSED, ..draft(6, "plan", "secret", Some(4)) },
+            answers(draft(7, "core", "plan", Some(4)), 6),
+        ];
+        let threads = vec![NewThread { id, parent: None, fork: None }];
+        log.append(Batch { threads, entries, marks: Vec::new() }).await.unwrap();
+        log
+    }
+
+    async fn sentences(id: &str) -> Vec<String> {
+        let steps = why(&log().await, &id.parse().unwrap()).await.unwrap().unwrap();
+        let told = told(&steps, Style::PLAIN);
+        let numbered = |it: &&str| it.starts_with(|it: char| it.is_ascii_digit());
+        told.lines().filter(numbered).map(str::to_owned).collect()
+    }
+
+    #[tokio::test]
+    async fn the_way_is_told_from_its_beginning() {
+        assert_eq!(
+            sentences("sess-a/5").await,
+            [
+                "1. From outside, console opened sess-a with this, for plan.",
+                "2. Handling it, plan went on by a message to itself.",
+                "3. Handling it, plan sent this to work.",
+                "4. Handling it, work answered plan.",
+                "5. Handling it, plan answered an earlier message, /1.",
+            ]
+        );
+        assert_eq!(sentences("sess-a/1").await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_with_its_reason() {
+        let steps = why(&log().await, &"sess-a/6".parse().unwrap()).await.unwrap().unwrap();
+        let verdict = steps.last().unwrap().verdict.clone().unwrap();
+        assert_eq!(verdict.id.to_string(), "sess-a/7");
+        assert!(told(&steps, Style::PLAIN).contains("It was refused, and this was said of it:"));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_has_no_why() {
+        assert_eq!(why(&log().await, &"sess-a/8".parse().unwrap()).await, Ok(None));
+    }
+}

@@ -1,0 +1,66 @@
+//! The data folder, its log, and what to say where something is missing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::audit;
+use crate::cli::screen::Failure;
+use crate::id::{EntryId, ThreadId};
+use crate::log::{Entry, Log, SqliteLog};
+
+/// The log's name in its folder.
+pub(crate) const LOG: &str = "pumphouse.db";
+
+/// Opens the log of a folder, or a file itself, for reading.
+pub(crate) fn open(data: &Path) -> Result<SqliteLog, Failure> {
+    Ok(SqliteLog::open_read_only(path(data)?)?)
+}
+
+/// Where the log of a folder is, if it is there.
+pub(crate) fn path(data: &Path) -> Result<PathBuf, Failure> {
+    let path = if data.is_file() { data.to_owned() } else { data.join(LOG) };
+    if path.exists() { Ok(path) } else { Err(Failure::Untried(missing(data, &path))) }
+}
+
+fn missing(data: &Path, path: &Path) -> String {
+    let what = match data.is_dir() {
+        true => format!("{} holds no log ({LOG})", data.display()),
+        false => format!("there is no folder {}", data.display()),
+    };
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    format!(
+        "{what}; looked for {}\n`pumphouse run` makes one; `--data DIR` names another folder",
+        whole.display()
+    )
+}
+
+/// What to say of a thread that isn't there.
+pub(crate) async fn unknown(log: &dyn Log, id: &ThreadId) -> Failure {
+    let near = match audit::nearest(log, id.as_str()).await {
+        Ok(near) => near,
+        Err(error) => return error.into(),
+    };
+    let near: Vec<&str> = near.iter().map(ThreadId::as_str).collect();
+    let hint = match &near[..] {
+        [] => "the log holds none yet".to_owned(),
+        [one] => format!("did you mean {one}?"),
+        [first, rest @ ..] => format!("did you mean {first}, or {}?", rest.join(", or ")),
+    };
+    let all = "`pumphouse threads` lists them all";
+    Failure::Wrong(format!("there is no thread {id}; {hint}\n{all}"))
+}
+
+/// One entry, or what to say where it isn't.
+pub(crate) async fn entry(log: &dyn Log, id: &EntryId) -> Result<Arc<Entry>, Failure> {
+    let Some(record) = log.thread(&id.thread).await? else {
+        return Err(unknown(log, &id.thread).await);
+    };
+    let found = audit::entry(log, id).await?;
+    found.ok_or_else(|| {
+        let last = EntryId { thread: id.thread.clone(), seq: record.last_seq };
+        Failure::Wrong(match record.last_seq {
+            0 => format!("there is no {id}; {} has no messages yet", id.thread),
+            _ => format!("there is no {id}; the last message of its thread is {last}"),
+        })
+    })
+}

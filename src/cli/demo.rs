@@ -1,0 +1,219 @@
+//! `demo`: the whole trip, in at a socket, through listeners, into a log and out, on a folder
+//! that is gone afterwards.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::audit;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::signals::Signals;
+use crate::cli::{data, incoming, show};
+use crate::client::{self, Client, Incoming};
+use crate::clock;
+use crate::door::{Options, Tcp};
+use crate::engine::{Builder, Port as _, Tokio};
+use crate::id::{EntryId, ThreadId};
+use crate::log::{Durability, Log as _, SqliteLog};
+
+/// How long the trip may take.
+const TIME_US_MAX: u64 = 8_000_000;
+
+/// Shows the whole trip: XML in at a socket, through listeners, into a durable log, and out.
+///
+/// It starts a pump of its own on a free port and a temporary folder, and leaves nothing behind.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {}
+
+impl Demo {
+    pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let mut signals = Signals::listen()?;
+        let folder = Folder::make()?;
+        let late = Tokio::current().sleep_until(clock::now_us().saturating_add(TIME_US_MAX));
+        let ending = tokio::select! {
+            ended = trip(&folder.0, to) => ended?,
+            signal = signals.next() => return Err(Failure::Wrong(format!("{signal}"))),
+            () = late => {
+                let seconds = TIME_US_MAX / 1_000_000;
+                return Err(Failure::Wrong(format!("the trip took longer than {seconds} s")));
+            }
+        };
+        let place = folder.0.display().to_string();
+        folder.remove()?;
+        if !to.json {
+            to.line(&format!("\n{place} is gone again. Next: `pumphouse run`"))?;
+        }
+        Ok(ending)
+    }
+}
+
+/// A folder that is gone when this is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Folder, Failure> {
+        let name = format!("pumphouse-demo-{:016x}", clock::random());
+        let path = std::env::temp_dir().join(name);
+        let made = fs::create_dir(&path);
+        let why = |error| Failure::Untried(format!("{} can't be made: {error}", path.display()));
+        made.map_err(why)?;
+        Ok(Folder(path))
+    }
+
+    fn remove(&self) -> Result<(), Failure> {
+        let why = |error| Failure::Wrong(format!("{} is left: {error}", self.0.display()));
+        fs::remove_dir_all(&self.0).map_err(why)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Gone already where all went well.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    let path = folder.join(data::LOG);
+    let log = SqliteLog::open(&path, Durability::Full)?;
+    let bound = Tcp::bind("127.0.0.1:0", Options::default()).await;
+    let door = bound.map_err(|error| Failure::Untried(error.to_string()))?;
+    let address = door.local_address();
+    let builder = Builder::default().with(crate::listeners::standard()).with(log).with(door);
+    let plan = builder.build().map_err(|error| Failure::Wrong(error.to_string()))?;
+    let pump = plan.start();
+    pump.ready().await?;
+    title(to, &format!(
+        "A pump listens on {address}; echo and calculate are its listeners, and every message \
+         is on the disk before anybody hears of it.",
+    ))?;
+    let last = talk(address, to).await.map_err(|error| match error {
+        Trouble::Screen(failure) => failure,
+        Trouble::Client(error) => Failure::Wrong(error.to_string()),
+    })?;
+    pump.shutdown().await?;
+    read(&path, &last, to).await
+}
+
+/// What the log says of it all, the pump being gone.
+async fn read(path: &Path, last: &EntryId, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    let log = SqliteLog::open_read_only(path)?;
+    title(to, &format!("The pump has stopped. The thread, as `show {}` has it:", last.thread))?;
+    let record = log.thread(&last.thread).await?;
+    let record = record.ok_or_else(|| Failure::Wrong(format!("{} is lost", last.thread)))?;
+    show::thread(&log, &record, to).await?;
+    title(to, &format!("What led to its last message, as `why {last}` tells:"))?;
+    let steps = audit::why(&log, last).await?.unwrap_or_default();
+    match to.json {
+        true => steps.iter().try_for_each(|it| to.object(&audit::json(&it.entry)))?,
+        false => to.text(&audit::told(&steps, to.style))?,
+    }
+    title(to, "Whether the log is what was written, as `verify` finds:")?;
+    let report = log.verify(None).await?;
+    match to.json {
+        true => to.object(&audit::report_json(&report, data::LOG))?,
+        false => to.text(&audit::report(&report, data::LOG, None, to.style))?,
+    }
+    log.close().await?;
+    Ok(if report.is_sound() { Ending::Well } else { Ending::Wrong })
+}
+
+/// Talks to the pump; the last message of the thread that it talked in.
+async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Trouble> {
+    let mut client = Client::connect(address).await?;
+    let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>Hello</text></echo>";
+    title(to, "A payload goes to the listener that owns its name; what that returns comes back.")?;
+    say(&mut client, echo, to).await?;
+    title(to, "Each one opened a session of its own, unless it says otherwise.")?;
+    let first = say(&mut client, &calculate("6*7"), to).await?;
+    let thread = first.unwrap_or_else(|| EntryId::new(&ThreadId::new(""), 1)).thread;
+    let into = |payload: &str| {
+        format!(
+            "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>\
+             <thread>{thread}</thread></meta>{payload}</message>"
+        )
+    };
+    title(to, "The next one says in its envelope that it goes into the same thread.")?;
+    say(&mut client, &into(&calculate("(2^10 - 1) / 3")), to).await?;
+    title(to, "An error is a payload like any other, and points at the place.")?;
+    let last = say(&mut client, &into(&calculate("1 + 2 / (4 - 4)")), to).await?;
+    title(to, "What isn't as its schema says is refused before anybody sees it.")?;
+    let wrong = calculate("6*7").replace("expression>", "expresion>");
+    say(&mut client, &wrong, to).await?;
+    title(to, "Nobody sends in another's name.")?;
+    let forged = into(echo).replace("<meta>", "<meta><from>core</from>");
+    say(&mut client, &forged, to).await?;
+    title(to, "And what nobody takes is told so.")?;
+    say(&mut client, "<sing xmlns=\"urn:example\"></sing>", to).await?;
+    client.finish().await?;
+    while client.recv().await?.is_some() {}
+    last.ok_or(Trouble::Client(client::Error::Closed))
+}
+
+fn calculate(expression: &str) -> String {
+    format!(
+        "<calculate xmlns=\"https://xml-pipeline.org/ns/calculate/v1\">\
+         <expression>{expression}</expression></calculate>"
+    )
+}
+
+/// Pushes an element, and prints what comes of it up to its answer; which entry that is.
+async fn say(
+    client: &mut Client,
+    element: &str,
+    to: &mut Screen<'_>,
+) -> Result<Option<EntryId>, Trouble> {
+    match to.json {
+        true => to.object(&json!({ "event": "sent", "element": element })),
+        false => to.text(&behind("→ ", element)),
+    }
+    .map_err(Failure::from)?;
+    client.push_raw(element.as_bytes());
+    loop {
+        let incoming = client.recv().await?.ok_or(client::Error::Closed)?;
+        let shown = match to.json {
+            true => to.object(&incoming::object(&incoming)),
+            false => to.text(&behind("← ", &incoming::lines(&incoming, to.style))),
+        };
+        shown.map_err(Failure::from)?;
+        match incoming {
+            Incoming::Accepted { .. } => {}
+            Incoming::Message(message) => return Ok(message.entry),
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// Lines behind a mark, which only the first has.
+fn behind(mark: &str, text: &str) -> String {
+    let marks = std::iter::once(mark).chain(std::iter::repeat("  "));
+    marks.zip(text.lines()).map(|(mark, line)| format!("  {mark}{line}\n")).collect()
+}
+
+fn title(to: &mut Screen<'_>, text: &str) -> Result<(), Failure> {
+    if !to.json {
+        let text = to.style.paint(audit::Paint::Strong, text);
+        to.line(&format!("\n{text}"))?;
+    }
+    Ok(to.flush()?)
+}
+
+/// Why the talk broke off.
+enum Trouble {
+    Screen(Failure),
+    Client(client::Error),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Trouble {
+        Trouble::Screen(failure)
+    }
+}
+
+impl From<client::Error> for Trouble {
+    fn from(error: client::Error) -> Trouble {
+        Trouble::Client(error)
+    }
+}

@@ -1,0 +1,115 @@
+//! What comes over the wire, as lines for people and as an object for programs.
+
+use serde_json::{Value, json};
+
+use crate::audit::{self, Paint, Style};
+use crate::client::{Incoming, Message};
+use crate::wire::core::{Huh, SystemThreadError};
+
+/// What came, its payload whole. Ends in a line end.
+pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
+    match incoming {
+        Incoming::Accepted { accepted, .. } => {
+            let entry = audit::line(&accepted.thread).into_owned() + "/";
+            let entry = style.paint(Paint::Strong, &format!("{entry}{}", accepted.seq));
+            format!("{} as {entry}\n", style.paint(Paint::Well, "accepted"))
+        }
+        Incoming::Refused { huh, .. } => refusal(huh, style),
+        Incoming::UnknownThread { error, .. } => {
+            let id = audit::line(&error.unknown_id).into_owned();
+            let refused = style.paint(Paint::Wrong, "refused");
+            format!("{refused}: thread {id}\n{}", audit::margin(&audit::text(&error.message)))
+        }
+        Incoming::Message(message) => {
+            let to = message.to.as_deref().unwrap_or("nobody");
+            let ends = format!("{} → {}", audit::line(&message.from), audit::line(to));
+            let mut out = style.paint(Paint::Who, &ends);
+            if let Some(entry) = &message.entry {
+                let entry = entry.to_string();
+                out = format!("{}  {out}", style.paint(Paint::Strong, &audit::line(&entry)));
+            }
+            let payload = audit::pretty(&message.payload.canonical(), style);
+            format!("{out}\n{}", audit::margin(&payload))
+        }
+        Incoming::Authenticated(it) => {
+            format!("authenticated as {}\n", audit::line(&it.identity))
+        }
+        other => format!("{}\n", audit::line(&format!("{other:?}"))),
+    }
+}
+
+fn refusal(huh: &Huh, style: Style) -> String {
+    let mut what = String::new();
+    if let (Some(line), Some(column)) = (huh.line, huh.column) {
+        what = format!("line {line}, column {column}: ");
+    }
+    what.push_str(&audit::text(&huh.message));
+    if let Some(path) = &huh.path {
+        what = format!("{what} (at {})", audit::line(path));
+    }
+    let refused = format!("refused {}", audit::line(&huh.code));
+    let refused = style.paint(Paint::Wrong, &refused);
+    let advice = audit::margin(&audit::text(&huh.advice));
+    format!("{refused}: {what}\n{}", style.paint(Paint::Faint, advice.trim_end()) + "\n")
+}
+
+/// The same as an object.
+pub(crate) fn object(incoming: &Incoming) -> Value {
+    match incoming {
+        Incoming::Accepted { push, accepted } => json!({
+            "event": "accepted",
+            "push": push + 1,
+            "entry": format!("{}/{}", accepted.thread, accepted.seq),
+            "thread": accepted.thread,
+            "seq": accepted.seq,
+            "id": accepted.id,
+        }),
+        Incoming::Refused { push, huh } => json!({
+            "event": "refused",
+            "push": push.map(|it| it + 1),
+            "code": huh.code,
+            "line": huh.line,
+            "column": huh.column,
+            "path": huh.path,
+            "retry": huh.retry,
+            "message": huh.message,
+            "advice": huh.advice,
+        }),
+        Incoming::UnknownThread { push, error } => json!({
+            "event": "refused",
+            "push": push + 1,
+            "code": error.code,
+            "unknown_id": error.unknown_id,
+            "message": error.message,
+        }),
+        Incoming::Message(it) => message(it),
+        Incoming::Authenticated(it) => {
+            json!({ "event": "authenticated", "identity": it.identity })
+        }
+        other => json!({ "event": "unknown", "what": format!("{other:?}") }),
+    }
+}
+
+fn message(it: &Message) -> Value {
+    json!({
+        "event": "message",
+        "from": it.from,
+        "to": it.to,
+        "thread": it.thread.as_ref().map(crate::id::ThreadId::as_str),
+        "entry": it.entry.as_ref().map(ToString::to_string),
+        "cause": it.cause.as_ref().map(ToString::to_string),
+        "time": it.time,
+        "namespace": it.payload.namespace(),
+        "name": it.payload.local(),
+        "payload": String::from_utf8_lossy(&it.payload.canonical()),
+    })
+}
+
+/// Whether it says that something was refused or went wrong.
+pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
+    match incoming {
+        Incoming::Refused { .. } | Incoming::UnknownThread { .. } => true,
+        Incoming::Message(it) => it.is::<Huh>() || it.is::<SystemThreadError>(),
+        _ => false,
+    }
+}

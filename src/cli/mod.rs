@@ -1,0 +1,176 @@
+//! The command line: one file a verb. [`main`] gives any program all of them.
+
+mod data;
+mod demo;
+mod incoming;
+mod run;
+mod screen;
+mod send;
+mod show;
+mod signals;
+mod tail;
+mod threads;
+mod verify;
+mod why;
+
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::audit::{Paint, Style};
+use crate::engine::Builder;
+use screen::{Ending, Failure, Screen};
+
+/// Gives a program every verb: `run` starts what the builder holds, the others read its log.
+///
+/// ```no_run
+/// use pumphouse::prelude::*;
+///
+/// fn main() -> std::process::ExitCode {
+///     pumphouse::cli::main(pumphouse::builder().with(pumphouse::listeners::standard()))
+/// }
+/// ```
+#[must_use]
+pub fn main(builder: Builder) -> ExitCode {
+    let command = match Command::try_parse() {
+        Ok(command) => command,
+        Err(error) => {
+            // Whoever closed the pipe has read enough.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(UNTRIED) } else { ExitCode::SUCCESS };
+        }
+    };
+    command.trace();
+    let out = io::stdout();
+    let style = style(&out);
+    let mut out = BufWriter::new(out.lock());
+    let mut screen = Screen { out: &mut out, style, json: command.json };
+    let ended = command.run(builder, &mut screen);
+    let ended = ended.and_then(|ending| {
+        screen.out.flush()?;
+        Ok(ending)
+    });
+    exit(ended)
+}
+
+const WRONG: u8 = 1;
+const UNTRIED: u8 = 2;
+
+/// The pump for agents: XML in, through listeners, into a durable log, and out.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pumphouse",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = EXAMPLES
+)]
+struct Command {
+    /// The folder of the log, pumphouse.db; a reader takes the file itself, too.
+    #[arg(long, global = true, value_name = "DIR", default_value = "data")]
+    data: PathBuf,
+    /// Prints one JSON object a line.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Traces in JSON; RUST_LOG says what is traced, such as RUST_LOG=debug.
+    #[arg(long, global = true)]
+    log_json: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pumphouse demo                     the whole trip, on a folder that is gone afterwards
+  pumphouse run                      serve on 127.0.0.1:8765, log to data/pumphouse.db
+  pumphouse send message.xml         push what a file holds, print what comes back
+  pumphouse threads                  what there is in the log
+  pumphouse show sess-k3v9x2ma       a thread, every message whole
+  pumphouse why sess-k3v9x2ma/7      what led to a message
+  pumphouse verify                   whether the log is what was written
+
+Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't be tried.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Run(run::Run),
+    Demo(demo::Demo),
+    Send(send::Send),
+    Threads(threads::Threads),
+    Show(show::Show),
+    Tail(tail::Tail),
+    Why(why::Why),
+    Verify(verify::Verify),
+}
+
+impl Command {
+    fn run(self, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|it| Failure::Untried(format!("no runtime: {it}")))?;
+        let data = &self.data;
+        let ended = runtime.block_on(async {
+            match self.verb {
+                Verb::Run(it) => it.run(builder, data, screen).await,
+                Verb::Demo(it) => it.run(screen).await,
+                Verb::Send(it) => it.run(screen).await,
+                Verb::Threads(it) => it.run(data, screen).await,
+                Verb::Show(it) => it.run(data, screen).await,
+                Verb::Tail(it) => it.run(data, screen).await,
+                Verb::Why(it) => it.run(data, screen).await,
+                Verb::Verify(it) => it.run(data, screen).await,
+            }
+        });
+        runtime.shutdown_background();
+        ended
+    }
+
+    /// What the program itself traces goes to the error output.
+    fn trace(&self) {
+        let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
+        let colour = io::stderr().is_terminal() && may_colour();
+        let traces = tracing_subscriber::fmt()
+            .with_env_filter(filter.from_env_lossy())
+            .with_ansi(colour)
+            .with_writer(io::stderr);
+        // A program that traces by itself may have said how.
+        let _ = if self.log_json { traces.json().try_init() } else { traces.try_init() };
+    }
+}
+
+/// Says how it ended, in a code and, where it went wrong, in words.
+fn exit(ended: Result<Ending, Failure>) -> ExitCode {
+    let (code, text) = match ended {
+        Ok(Ending::Well) | Err(Failure::Pipe) => return ExitCode::SUCCESS,
+        Ok(Ending::Wrong) => return ExitCode::from(WRONG),
+        Err(Failure::Wrong(text)) => (WRONG, text),
+        Err(Failure::Untried(text)) => (UNTRIED, text),
+    };
+    let err = io::stderr();
+    let style = Style { colour: err.is_terminal() && may_colour(), ..Style::PLAIN };
+    let error = style.paint(Paint::Wrong, "error:");
+    // There is nobody else to tell.
+    let _ = writeln!(err.lock(), "{error} {}", crate::audit::text(&text));
+    ExitCode::from(code)
+}
+
+/// Colour and width are a terminal's.
+fn style(out: &io::Stdout) -> Style {
+    if !out.is_terminal() {
+        return Style::PLAIN;
+    }
+    let size = terminal_size::terminal_size_of(out);
+    let width = size.map_or(80, |(width, _)| usize::from(width.0));
+    Style { colour: may_colour(), width }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+fn may_colour() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|it| it == "dumb");
+    !is_set("NO_COLOR") && !dumb
+}

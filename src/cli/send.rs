@@ -1,0 +1,229 @@
+//! `send`: pushes what a file holds, prints what comes back.
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::cli::incoming;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::client::{self, Client, Push};
+use crate::clock;
+use crate::engine::{Port as _, Tokio};
+use crate::id::ThreadId;
+use crate::limits::XmlLimits;
+use crate::name::ENVELOPE;
+use crate::xml::{self, Profile, Splitter};
+
+/// Bytes that are put among those to be sent before they are.
+const SENT_AT_ONCE: usize = 1 << 20;
+
+/// Pushes the elements that a file holds, one or several, and prints what comes back.
+///
+/// Payloads may stand bare or in a <message> of their own. Without --thread each opens a session.
+/// Waits until all that it caused is done, or the time is up.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse send message.xml
+  echo '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' | pumphouse send
+  pumphouse send --thread sess-k3v9x2ma more.xml
+  PUMPHOUSE_TOKEN=s3cret pumphouse send --connect pump.example:8765 message.xml
+
+Exits with 1 where anything was refused or failed, or the time was up.")]
+pub(crate) struct Send {
+    /// Where the pump listens.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
+    connect: String,
+    /// The listener it is for; without it, whoever owns the payload's name.
+    #[arg(long, value_name = "LISTENER")]
+    to: Option<String>,
+    /// The thread it goes into; without it, each element opens a session.
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+    /// How long to wait for what comes of it, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    timeout: Duration,
+    /// Says who is sending.
+    #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// What to push; - or nothing is the standard input.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let why = || "a number of seconds, such as 30 or 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| why())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| why())
+}
+
+impl Send {
+    pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let (name, bytes) = self.read()?;
+        let elements = elements(&name, &bytes)?;
+        let pushes = elements.into_iter().zip(1_u64..);
+        let pushes = pushes.map(|(bytes, number)| self.push(bytes, &name, number));
+        let pushes = pushes.collect::<Result<Vec<_>, _>>()?;
+        let mut out = Out { pushed: pushes.len(), answered: 0, thread: None, ending: Ending::Well };
+        let exchange = self.exchange(pushes, &mut out, to);
+        let until = u64::try_from(self.timeout.as_micros()).unwrap_or(u64::MAX);
+        let until = clock::now_us().saturating_add(until);
+        tokio::select! {
+            ended = exchange => ended?,
+            () = Tokio::current().sleep_until(until) => return Err(out.late(self.timeout)),
+        }
+        match out.pushed - out.answered {
+            0 => Ok(out.ending),
+            left => {
+                let text = "may or may not have been taken; `pumphouse tail` tells";
+                let of = format!("{left} of {} pushes", out.pushed);
+                Err(Failure::Wrong(format!("the connection ended: {of} {text}")))
+            }
+        }
+    }
+
+    /// What to push, and where it is from.
+    fn read(&self) -> Result<(String, Vec<u8>), Failure> {
+        let file = self.file.as_deref().filter(|it| *it != Path::new("-"));
+        let Some(path) = file else {
+            if io::stdin().is_terminal() {
+                // Whoever doesn't see it knows.
+                let _ = writeln!(io::stderr(), "reading XML from the terminal; Ctrl-D ends it");
+            }
+            let mut bytes = Vec::new();
+            let read = io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|it| Failure::Untried(format!("the input can't be read: {it}")))?;
+            return Ok(("the input".to_owned(), bytes));
+        };
+        let name = path.display().to_string();
+        match fs::read(path) {
+            Ok(bytes) => Ok((name, bytes)),
+            Err(error) => Err(Failure::Untried(format!("{name} can't be read: {error}"))),
+        }
+    }
+
+    /// An element as it goes over the wire: as it stands, unless something is said about it.
+    fn push(&self, bytes: Bytes, name: &str, number: u64) -> Result<Bytes, Failure> {
+        if self.to.is_none() && self.thread.is_none() {
+            return Ok(bytes);
+        }
+        let untried = |what: &str| {
+            let what = format!("{name}, element {number}: {what}; nothing was sent");
+            Failure::Untried(what)
+        };
+        let element = xml::read(&bytes, Profile::Wire, &XmlLimits::INSIDE);
+        let element = element.map_err(|error| untried(&error.to_string()))?;
+        if element.is(ENVELOPE, "message") {
+            let text = "it has a <message> of its own: say there where it goes, not by options";
+            return Err(untried(text));
+        }
+        let mut push = Push::element(element);
+        if let Some(to) = &self.to {
+            push = push.to(to);
+        }
+        if let Some(thread) = &self.thread {
+            push = push.in_thread(&ThreadId::new(thread));
+        }
+        let mut text = String::new();
+        push.write(&mut text);
+        Ok(text.into())
+    }
+
+    async fn exchange(
+        &self,
+        pushes: Vec<Bytes>,
+        out: &mut Out,
+        to: &mut Screen<'_>,
+    ) -> Result<(), Failure> {
+        let client = Client::connect(self.connect.as_str()).await;
+        let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
+        if let Some(token) = &self.token {
+            client.authenticate(token).await.map_err(broken)?;
+        }
+        let mut bytes = 0;
+        for push in pushes {
+            bytes += push.len();
+            client.push_raw(&push);
+            if bytes > SENT_AT_ONCE {
+                bytes = 0;
+                client.flush().await.map_err(broken)?;
+            }
+        }
+        client.finish().await.map_err(broken)?;
+        while let Some(incoming) = client.recv().await.map_err(broken)? {
+            out.note(&incoming);
+            match to.json {
+                true => to.object(&incoming::object(&incoming))?,
+                false => to.text(&incoming::lines(&incoming, to.style))?,
+            }
+            to.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// What came so far.
+struct Out {
+    pushed: usize,
+    answered: usize,
+    thread: Option<String>,
+    ending: Ending,
+}
+
+impl Out {
+    fn note(&mut self, incoming: &client::Incoming) {
+        use client::Incoming::{Accepted, Refused, UnknownThread};
+        match incoming {
+            Accepted { accepted, .. } => {
+                self.answered += 1;
+                self.thread = Some(accepted.thread.clone());
+            }
+            Refused { push: Some(_), .. } | UnknownThread { .. } => self.answered += 1,
+            _ => {}
+        }
+        if incoming::is_wrong(incoming) {
+            self.ending = Ending::Wrong;
+        }
+    }
+
+    fn late(&self, timeout: Duration) -> Failure {
+        let Out { pushed, answered, thread, .. } = self;
+        let waited = format!("waited {} s: {answered} of {pushed} pushes were answered for, and \
+            not all that came of them is done", timeout.as_secs_f64());
+        let way = match thread {
+            Some(thread) => format!("what still comes is in the log: `pumphouse show {thread}`"),
+            None => "wait longer with --timeout SECONDS".to_owned(),
+        };
+        Failure::Wrong(format!("{waited}\n{way}"))
+    }
+}
+
+/// Every element of a file, cut out as it stands.
+fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
+    let wrong = |error: xml::Error| {
+        Failure::Untried(format!("{name}: {error}; nothing was sent"))
+    };
+    let mut splitter = Splitter::new(XmlLimits::FILE);
+    splitter.feed(bytes);
+    let mut elements = Vec::new();
+    while let Some(frame) = splitter.next().map_err(wrong)? {
+        elements.push(frame.bytes);
+    }
+    splitter.finish().map_err(wrong)?;
+    if elements.is_empty() {
+        return Err(Failure::Untried(format!("{name} holds no element; nothing was sent")));
+    }
+    Ok(elements)
+}
+
+fn unconnected(address: &str, error: &client::Error) -> Failure {
+    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT";
+    Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
+}
+
+fn broken(error: client::Error) -> Failure {
+    Failure::Wrong(error.to_string())
+}

@@ -1,0 +1,41 @@
+//! `why`: what led to a message.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::audit;
+use crate::cli::data;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::id::EntryId;
+
+/// Tells what led to a message: those whose handling caused it, from the first one on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse why sess-k3v9x2ma/7
+  pumphouse why sess-k3v9x2ma/7 --json | jq -r .entry")]
+pub(crate) struct Why {
+    /// The message, as THREAD/SEQ.
+    #[arg(value_name = "THREAD/SEQ")]
+    entry: EntryId,
+}
+
+impl Why {
+    pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let log = data::open(data)?;
+        data::entry(&log, &self.entry).await?;
+        let steps = audit::why(&log, &self.entry).await?.unwrap_or_default();
+        if !to.json {
+            to.text(&audit::told(&steps, to.style))?;
+            return Ok(Ending::Well);
+        }
+        for (number, step) in (1..).zip(&steps) {
+            let mut object = audit::json(&step.entry);
+            object["step"] = json!(number);
+            object["verdict"] = step.verdict.as_deref().map_or(json!(null), audit::json);
+            to.object(&object)?;
+        }
+        Ok(Ending::Well)
+    }
+}

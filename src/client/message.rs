@@ -1,0 +1,148 @@
+//! What a pump sends: answers to pushes, and messages of its threads.
+
+use crate::client::{Error, is_of_the_connection};
+use crate::id::{EntryId, ThreadId};
+use crate::name::{CORE, ENVELOPE};
+use crate::wire::core::{Accepted, Authenticated, Huh, SystemThreadError};
+use crate::wire::{Fault, Payload};
+use crate::xml::{Element, View};
+
+/// What a pump sends.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Incoming {
+    /// A push is in the log.
+    Accepted {
+        /// The number of the push.
+        push: u64,
+        /// Where it is.
+        accepted: Accepted,
+    },
+    /// A push was refused, or the connection is ended.
+    Refused {
+        /// The number of the push; none where it is about the connection.
+        push: Option<u64>,
+        /// Why.
+        huh: Huh,
+    },
+    /// A push named a thread that isn't there, or that is another's.
+    UnknownThread {
+        /// The number of the push.
+        push: u64,
+        /// What the pump says.
+        error: SystemThreadError,
+    },
+    /// The pump knows who is sending.
+    Authenticated(Authenticated),
+    /// A message of a thread.
+    Message(Message),
+}
+
+/// A payload, and what the pump says about it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Message {
+    /// Who it is from: a listener, or `core`.
+    pub from: String,
+    /// Who it is for.
+    pub to: Option<String>,
+    /// The thread it stands in.
+    pub thread: Option<ThreadId>,
+    /// Its place in the log; answers to pushes have none.
+    pub entry: Option<EntryId>,
+    /// The entry that caused it.
+    pub cause: Option<EntryId>,
+    /// When the pump took it, in ISO 8601.
+    pub time: Option<String>,
+    /// The payload.
+    pub payload: Element,
+}
+
+impl Message {
+    /// Opens the `<message>` that a pump sends.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn open(document: &Element) -> Result<Message, Error> {
+        let unexpected = || Error::Unexpected(format!("{document:?}"));
+        let mut parts = document.elements();
+        let (Some(meta), Some(payload), None) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(unexpected());
+        };
+        if !document.is(ENVELOPE, "message") || !meta.is(ENVELOPE, "meta") {
+            return Err(unexpected());
+        }
+        let mut message = Message {
+            from: String::new(),
+            to: None,
+            thread: None,
+            entry: None,
+            cause: None,
+            time: None,
+            payload: payload.to_element(),
+        };
+        for it in meta.elements() {
+            message.read(it);
+        }
+        if message.from.is_empty() { Err(unexpected()) } else { Ok(message) }
+    }
+
+    fn read(&mut self, it: View<'_>) {
+        if it.is(CORE, "entry") {
+            let id = |name: &str| it.attribute(name).and_then(|text| text.parse().ok());
+            (self.entry, self.cause) = (id("id"), id("cause"));
+            self.time = it.attribute("time").map(str::to_owned);
+        }
+        if it.namespace() != ENVELOPE {
+            return;
+        }
+        match it.local() {
+            "from" => self.from = it.text().into_owned(),
+            "to" => self.to = Some(it.text().into_owned()),
+            "thread" => self.thread = Some(ThreadId::new(&it.text())),
+            _ => {}
+        }
+    }
+
+    /// Whether its payload is a `P`, by name.
+    #[must_use]
+    pub fn is<P: Payload>(&self) -> bool {
+        self.payload.is(P::NAME.namespace(), P::NAME.local())
+    }
+
+    /// The payload as a `P`.
+    ///
+    /// # Errors
+    /// Where it isn't one.
+    pub fn decode<P: Payload>(&self) -> Result<P, Fault> {
+        P::decode(&self.payload)
+    }
+
+    /// Whether it came of what was accepted so.
+    pub(super) fn is_caused_by(&self, accepted: &Accepted) -> bool {
+        let is_it = |it: &EntryId| it.thread.as_str() == accepted.thread && it.seq == accepted.seq;
+        self.cause.as_ref().is_some_and(is_it)
+    }
+
+    /// Tells what it is; an answer is that of push `next`.
+    pub(super) fn sort(self, next: u64) -> Result<Incoming, Error> {
+        if self.entry.is_some() {
+            return Ok(Incoming::Message(self));
+        }
+        if self.is::<Accepted>() {
+            return Ok(Incoming::Accepted { push: next, accepted: self.decode()? });
+        }
+        if self.is::<SystemThreadError>() {
+            return Ok(Incoming::UnknownThread { push: next, error: self.decode()? });
+        }
+        if self.is::<Authenticated>() {
+            return Ok(Incoming::Authenticated(self.decode()?));
+        }
+        if self.is::<Huh>() {
+            let huh: Huh = self.decode()?;
+            let push = (!is_of_the_connection(&huh)).then_some(next);
+            return Ok(Incoming::Refused { push, huh });
+        }
+        Ok(Incoming::Message(self))
+    }
+}

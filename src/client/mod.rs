@@ -1,0 +1,285 @@
+//! What pushes into a pump over a socket and hears what becomes of it.
+//!
+//! ```
+//! use pumphouse::client::{Client, Incoming, Push};
+//! use pumphouse::door::{Options, Tcp};
+//! use pumphouse::listeners::{self, echo::Echo};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let door = Tcp::bind("127.0.0.1:0", Options::default()).await?;
+//! # let address = door.local_addr();
+//! # let pump = pumphouse::builder().with(listeners::standard()).with(door).build()?.start();
+//! let mut client = Client::connect(address).await?;
+//! client.push(&Push::of(&Echo { text: "hello".into() })?);
+//! client.finish().await?;
+//! while let Some(incoming) = client.recv().await? {
+//!     if let Incoming::Message(message) = incoming {
+//!         assert_eq!(message.decode::<Echo>()?.text, "hello");
+//!     }
+//! }
+//! # pump.shutdown().await?;
+//! # Ok(()) }
+//! ```
+
+mod error;
+mod message;
+mod push;
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, ToSocketAddrs};
+
+use crate::limits::XmlLimits;
+use crate::wire::Payload;
+use crate::wire::core::{Accepted, Authenticate, Huh};
+use crate::xml::{self, Framing, Profile, Splitter};
+
+pub use error::Error;
+pub use message::{Incoming, Message};
+pub use push::Push;
+
+/// What is read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A connection to a pump.
+///
+/// Pushes are pipelined: [`push`](Client::push) only puts one among those to be sent, and
+/// whatever is awaited next sends them. While a client writes it also reads, so that neither
+/// side can wait for the other.
+#[derive(Debug)]
+pub struct Client {
+    stream: TcpStream,
+    framing: Framing,
+    splitter: Splitter,
+    buffer: Box<[u8]>,
+    out: Vec<u8>,
+    written: usize,
+    /// What came while something else was waited for.
+    waiting: VecDeque<Incoming>,
+    pushed: u64,
+    answered: u64,
+    is_over: bool,
+}
+
+impl Client {
+    /// Connects, with one element after another on the wire.
+    ///
+    /// # Errors
+    /// Where nobody listens there.
+    pub async fn connect(address: impl ToSocketAddrs) -> Result<Client, Error> {
+        Client::connect_framed(address, Framing::Element).await
+    }
+
+    /// Connects, with messages marked this way.
+    ///
+    /// # Errors
+    /// Where nobody listens there.
+    pub async fn connect_framed(
+        address: impl ToSocketAddrs,
+        framing: Framing,
+    ) -> Result<Client, Error> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Client {
+            stream,
+            framing,
+            splitter: Splitter::new(XmlLimits::FILE),
+            buffer: vec![0; READ_BYTES].into(),
+            out: Vec::new(),
+            written: 0,
+            waiting: VecDeque::new(),
+            pushed: 0,
+            answered: 0,
+            is_over: false,
+        })
+    }
+
+    /// Says who is sending, by a token, and waits until the pump knows. It comes before all else.
+    ///
+    /// # Errors
+    /// Where nobody has the token.
+    pub async fn authenticate(&mut self, token: &str) -> Result<String, Error> {
+        let element = Authenticate { token: token.into() }.encode()?;
+        xml::frame(self.framing, &element.canonical(), &mut self.out);
+        match self.recv().await? {
+            Some(Incoming::Authenticated(it)) => Ok(it.identity),
+            Some(Incoming::Refused { huh, .. }) => Err(Error::Refused(huh)),
+            Some(other) => Err(Error::Unexpected(format!("{other:?}"))),
+            None => Err(Error::Closed),
+        }
+    }
+
+    /// Puts a push among those to be sent; the number under which its answer will come.
+    pub fn push(&mut self, push: &Push) -> u64 {
+        let mut text = String::new();
+        push.write(&mut text);
+        self.push_raw(text.as_bytes())
+    }
+
+    /// Puts the bytes of one element among those to be sent, as they are.
+    pub fn push_raw(&mut self, element: &[u8]) -> u64 {
+        xml::frame(self.framing, element, &mut self.out);
+        self.pushed += 1;
+        self.pushed - 1
+    }
+
+    /// Pushes, and waits until it is in the log. Whatever else comes meanwhile
+    /// [`recv`](Client::recv) gives later.
+    ///
+    /// # Errors
+    /// Why it was refused, or that the connection broke: then nobody knows whether it was taken,
+    /// and the same push under the same [id](Push::with_id) may be sent again.
+    pub async fn tell(&mut self, push: &Push) -> Result<Accepted, Error> {
+        let number = self.push(push);
+        loop {
+            match self.fetch().await?.ok_or(Error::Closed)? {
+                Incoming::Accepted { push, accepted } if push == number => return Ok(accepted),
+                Incoming::Refused { push: Some(push), huh } if push == number => {
+                    return Err(Error::Refused(huh));
+                }
+                Incoming::UnknownThread { push, error } if push == number => {
+                    return Err(Error::UnknownThread(error));
+                }
+                Incoming::Refused { push: None, huh } => return Err(Error::Refused(huh)),
+                other => self.waiting.push_back(other),
+            }
+        }
+    }
+
+    /// Pushes, and waits for the first message that comes of it.
+    ///
+    /// # Errors
+    /// As [`tell`](Client::tell), or that the connection ended before an answer came.
+    pub async fn ask(&mut self, push: &Push) -> Result<Message, Error> {
+        let accepted = self.tell(push).await?;
+        let is_it = |it: &Message| it.is_caused_by(&accepted);
+        let found = self.waiting.iter().position(|it| match it {
+            Incoming::Message(message) => is_it(message),
+            _ => false,
+        });
+        if let Some(Incoming::Message(message)) = found.and_then(|at| self.waiting.remove(at)) {
+            return Ok(message);
+        }
+        loop {
+            match self.fetch().await?.ok_or(Error::Closed)? {
+                Incoming::Message(message) if is_it(&message) => return Ok(message),
+                other => self.waiting.push_back(other),
+            }
+        }
+    }
+
+    /// The next that comes, or nothing where the pump has said all it will say.
+    ///
+    /// # Errors
+    /// Where the connection breaks, or what comes is not what a pump sends.
+    pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
+        match self.waiting.pop_front() {
+            Some(it) => Ok(Some(it)),
+            None => self.fetch().await,
+        }
+    }
+
+    /// Sends all that is to be sent.
+    ///
+    /// # Errors
+    /// Where the connection breaks.
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        while self.written < self.out.len() {
+            poll_fn(|context| self.poll(context)).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends all that is to be sent, and says that nothing more will come. The pump ends the
+    /// connection when all that was pushed is done.
+    ///
+    /// # Errors
+    /// Where the connection breaks.
+    pub async fn finish(&mut self) -> Result<(), Error> {
+        self.flush().await?;
+        poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
+        Ok(())
+    }
+
+    /// How many pushes have no answer yet.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.pushed - self.answered
+    }
+
+    async fn fetch(&mut self) -> Result<Option<Incoming>, Error> {
+        loop {
+            if let Some(frame) = self.splitter.next()? {
+                let element = xml::read(frame.bytes, Profile::Wire, &XmlLimits::FILE)?;
+                return self.number(Message::open(&element)?).map(Some);
+            }
+            if self.is_over {
+                return self.splitter.finish().map(|()| None).map_err(Error::from);
+            }
+            poll_fn(|context| self.poll(context)).await?;
+        }
+    }
+
+    /// Tells answers, which come in the order of the pushes, from all else.
+    fn number(&mut self, message: Message) -> Result<Incoming, Error> {
+        let incoming = message.sort(self.answered)?;
+        match &incoming {
+            Incoming::Refused { push: Some(_), .. } if self.unanswered() == 0 => {
+                let Incoming::Refused { huh, .. } = incoming else { unreachable!("just seen") };
+                return Ok(Incoming::Refused { push: None, huh });
+            }
+            Incoming::Accepted { .. }
+            | Incoming::UnknownThread { .. }
+            | Incoming::Refused { push: Some(_), .. } => self.answered += 1,
+            _ => {}
+        }
+        Ok(incoming)
+    }
+
+    /// Writes what it can and reads what there is.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut busy = false;
+        while self.written < self.out.len() {
+            let stream = Pin::new(&mut self.stream);
+            match stream.poll_write(context, &self.out[self.written..]) {
+                Poll::Ready(Ok(bytes)) => self.written += bytes,
+                // The pump may have closed and said why: that is still to be read.
+                Poll::Ready(Err(_)) if !self.is_over => self.written = self.out.len(),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => break,
+            }
+            busy = true;
+        }
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+        }
+        if !self.is_over {
+            let mut buffer = ReadBuf::new(&mut self.buffer);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) => {
+                    let bytes = buffer.filled();
+                    self.is_over = bytes.is_empty();
+                    self.splitter.feed(bytes);
+                    busy = true;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+        }
+        if busy { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+/// What ends a connection, rather than answering a push.
+fn is_of_the_connection(huh: &Huh) -> bool {
+    use crate::wire::Code;
+    let codes = [Code::HalfMessage, Code::SlowReader, Code::Connections];
+    codes.iter().any(|it| it.to_string() == huh.code)
+}

@@ -1,0 +1,77 @@
+//! What a client pushes: a payload, and what it says about it.
+
+use crate::clock;
+use crate::id::ThreadId;
+use crate::limits::XmlLimits;
+use crate::wire::{Envelope, Fault, Payload};
+use crate::xml::{self, Element, Profile};
+
+/// A payload to push, and what is said about it.
+#[derive(Clone, Debug)]
+pub struct Push(Envelope);
+
+impl Push {
+    /// A payload of a type.
+    ///
+    /// # Errors
+    /// Where it holds what XML can't.
+    pub fn of(payload: &impl Payload) -> Result<Push, Fault> {
+        payload.encode().map(Push::element)
+    }
+
+    /// An element as it is.
+    #[must_use]
+    pub fn element(payload: Element) -> Push {
+        Push(Envelope::bare(payload))
+    }
+
+    /// An element as text.
+    ///
+    /// # Errors
+    /// Where it isn't one.
+    pub fn text(payload: impl AsRef<[u8]>) -> Result<Push, xml::Error> {
+        xml::read(payload, Profile::Document, &XmlLimits::INSIDE).map(Push::element)
+    }
+
+    /// To this listener; else to whoever owns the payload's name.
+    #[must_use]
+    pub fn to(mut self, listener: &str) -> Push {
+        self.0.to = Some(listener.into());
+        self
+    }
+
+    /// Into this thread; else it opens a session.
+    #[must_use]
+    pub fn in_thread(mut self, thread: &ThreadId) -> Push {
+        self.0.thread = Some(thread.as_str().into());
+        self
+    }
+
+    /// Under an id of the sender's own. However often the same push comes under the same id, it
+    /// is recorded once.
+    #[must_use]
+    pub fn with_id(mut self, id: &str) -> Push {
+        self.0.id = Some(id.into());
+        self
+    }
+
+    /// Under a new id, a UUID of version 7. Sent again after a lost connection, it is recorded
+    /// once.
+    #[must_use]
+    pub fn with_fresh_id(self) -> Push {
+        let (millis, chance) = (clock::now_us() / 1_000, clock::random_bytes());
+        let id = uuid::Builder::from_unix_timestamp_millis(millis, &chance).into_uuid();
+        self.with_id(&id.to_string())
+    }
+
+    /// The sender's own id, where it has one.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.0.id.as_deref()
+    }
+
+    /// Writes it as it goes over the wire, without a line end.
+    pub fn write(&self, out: &mut String) {
+        self.0.write(out);
+    }
+}

@@ -1,0 +1,178 @@
+//! One connection: one task that carries bytes between a socket, its session and the pump.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::door::inbox::Inbox;
+use crate::door::session::{Session, Step};
+use crate::engine::{Inlet, News, Port, Pump, Tokio};
+
+/// What is read at once. It is a thread's, not a connection's, so that an idle one costs nothing.
+const READ_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// A connection, and what it needs to wait.
+pub(super) struct Connection<S> {
+    pub(super) stream: S,
+    pub(super) session: Session,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) pump: Pump,
+    pub(super) port: Tokio,
+}
+
+type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Serves until nothing is left to say, or nobody left to say it to.
+    pub(super) async fn serve(mut self) {
+        if let Err(error) = self.talk().await {
+            tracing::debug!(%error, "the connection broke");
+        }
+        self.inbox.close();
+    }
+
+    async fn talk(&mut self) -> io::Result<()> {
+        let inlet: Arc<dyn Inlet> = self.inbox.clone();
+        let mut news: Vec<(u64, News)> = Vec::new();
+        let mut timer: Timer = None;
+        loop {
+            let stopped = self.inbox.take(&mut news);
+            for (number, it) in news.drain(..) {
+                self.session.hear(number, it);
+            }
+            if stopped {
+                self.session.stop(self.port.now_us());
+            }
+            self.push(&inlet).await;
+            let now_us = self.port.now_us();
+            if let Some(fault) = self.session.tick(now_us) {
+                tracing::debug!(%fault, "the connection is refused");
+                self.pump.refused(&fault);
+            }
+            if self.session.is_overdue(now_us) {
+                return Ok(());
+            }
+            if self.session.is_over() {
+                return self.leave(now_us).await;
+            }
+            self.session.rest();
+            poll_fn(|context| self.poll(context, &mut timer)).await?;
+        }
+    }
+
+    /// Pushes all that has arrived, as far as there is room.
+    async fn push(&mut self, inlet: &Arc<dyn Inlet>) {
+        let mut pushed = false;
+        while let Some(step) = self.session.next() {
+            pushed = true;
+            match (step, self.session.who()) {
+                (Step::Push(number, envelope), Some(who)) => {
+                    self.pump.push(who, envelope, inlet, number).await;
+                }
+                (Step::Push(..), None) => {}
+                (Step::Refused(number, fault), _) => {
+                    tracing::debug!(%fault, number, "refused");
+                    self.pump.refused(&fault);
+                    self.session.hear(number, News::Refused(fault));
+                }
+            }
+        }
+        if pushed {
+            // A client that never pauses must not keep its neighbours from their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Writes, reads, or waits until there is a reason to look again.
+    fn poll(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<io::Result<()>> {
+        let mut busy = self.inbox.poll(context.waker());
+        while !self.session.pending().is_empty() {
+            let stream = Pin::new(&mut self.stream);
+            match stream.poll_write(context, self.session.pending()) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(bytes)) => self.session.wrote(bytes),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => break,
+            }
+            busy = true;
+        }
+        if self.session.wants_bytes() {
+            let Connection { stream, session, .. } = self;
+            let read = read(stream, context, |bytes| match bytes {
+                [] => session.feed_end(),
+                bytes => session.feed(bytes),
+            });
+            if let Poll::Ready(read) = read {
+                read?;
+                busy = true;
+            }
+        }
+        if busy || self.poll_timer(context, timer).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Pending
+    }
+
+    /// A timer that fires early costs a look at the clock; one for each message would cost more.
+    fn poll_timer(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
+        let Some(next) = self.session.deadline_us() else {
+            *timer = None;
+            return Poll::Pending;
+        };
+        if timer.as_ref().is_none_or(|(at, _)| *at > next) {
+            *timer = Some((next, Box::pin(self.port.sleep_until(next))));
+        }
+        let Some((_, sleep)) = timer else { return Poll::Pending };
+        ready!(sleep.as_mut().poll(context));
+        *timer = None;
+        Poll::Ready(())
+    }
+
+    /// Says that nothing more comes, then reads on for a while and throws it away: bytes that
+    /// nobody read would turn the end into a reset, which takes the last answer with it.
+    async fn leave(&mut self, now_us: u64) -> io::Result<()> {
+        poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
+        if self.session.is_half_closed() {
+            return Ok(());
+        }
+        let limits = self.pump.limits();
+        let wait = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);
+        let mut sleep = Box::pin(self.port.sleep_until(now_us.saturating_add(wait)));
+        let mut left = limits.linger_bytes_max;
+        poll_fn(|context| {
+            if sleep.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            while left > 0 {
+                let mut read_bytes = 0;
+                ready!(read(&mut self.stream, context, |bytes| read_bytes = bytes.len()))?;
+                left = if read_bytes == 0 { 0 } else { left.saturating_sub(read_bytes) };
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+}
+
+/// Reads once; nothing read is the end.
+fn read<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    context: &mut Context<'_>,
+    take: impl FnOnce(&[u8]),
+) -> Poll<io::Result<()>> {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let mut buffer = ReadBuf::new(scratch);
+        ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
+        take(buffer.filled());
+        Poll::Ready(Ok(()))
+    })
+}

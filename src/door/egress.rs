@@ -1,0 +1,147 @@
+//! Bytes on their way out: whole messages, in two buffers, of which one is being written.
+
+use std::io::Write;
+
+use crate::xml::Framing;
+
+/// What an emptied buffer may keep.
+const IDLE_BYTES: usize = 4 * 1024;
+
+/// Messages that wait for a connection to take them.
+#[derive(Debug, Default)]
+pub(super) struct Egress {
+    writing: Messages,
+    written: usize,
+    next: Messages,
+}
+
+/// Messages, one after another, and where each ends.
+#[derive(Debug, Default)]
+struct Messages {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Egress {
+    /// Adds a message, as `framing` marks it. In element framing it gets a line of its own: a
+    /// line end in its text becomes a reference, which means the same.
+    pub(super) fn add(&mut self, framing: Framing, write: impl FnOnce(&mut Vec<u8>)) {
+        let Messages { bytes, ends } = &mut self.next;
+        let start = bytes.len();
+        match framing {
+            Framing::Length => {
+                bytes.extend_from_slice(&[0; 4]);
+                write(bytes);
+                let length = u32::try_from(bytes.len() - start - 4).unwrap_or(u32::MAX);
+                bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
+            }
+            Framing::Element => {
+                write(bytes);
+                if memchr::memchr(b'\n', &bytes[start..]).is_some() {
+                    let message = bytes.split_off(start);
+                    for (at, line) in message.split(|&it| it == b'\n').enumerate() {
+                        bytes.extend_from_slice(if at == 0 { b"" } else { b"&#xA;" });
+                        bytes.extend_from_slice(line);
+                    }
+                }
+                bytes.push(b'\n');
+            }
+        }
+        ends.push(bytes.len());
+    }
+
+    /// How many bytes wait.
+    pub(super) fn len(&self) -> usize {
+        self.writing.bytes.len() - self.written + self.next.bytes.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is to be written now.
+    pub(super) fn pending(&mut self) -> &[u8] {
+        if self.written == self.writing.bytes.len() {
+            std::mem::swap(&mut self.writing, &mut self.next);
+            self.next.clear();
+            self.written = 0;
+        }
+        &self.writing.bytes[self.written..]
+    }
+
+    /// That so many bytes of it were written.
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes;
+        debug_assert!(self.written <= self.writing.bytes.len());
+    }
+
+    /// Drops all but the rest of a message that is partly written.
+    pub(super) fn cut(&mut self) {
+        let ends = &self.writing.ends;
+        let border = ends.partition_point(|end| *end < self.written);
+        let border = if self.written == 0 { 0 } else { ends.get(border).copied().unwrap_or(0) };
+        self.writing.bytes.truncate(border);
+        self.next.clear();
+    }
+
+    /// Gives memory back that an idle connection doesn't need.
+    pub(super) fn rest(&mut self) {
+        if self.is_empty() && self.writing.bytes.capacity() > IDLE_BYTES {
+            *self = Egress::default();
+        }
+    }
+}
+
+impl Messages {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// Writes a number.
+pub(super) fn put_number(number: u64, out: &mut Vec<u8>) {
+    // Writing into memory doesn't fail.
+    let _ = write!(out, "{number}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(egress: &mut Egress, framing: Framing, text: &str) {
+        egress.add(framing, |out| out.extend_from_slice(text.as_bytes()));
+    }
+
+    #[test]
+    fn messages_go_out_in_order_whatever_is_written_at_once() {
+        let mut egress = Egress::default();
+        let mut out = Vec::new();
+        for text in ["<a/>", "<b>1\n\n2</b>", "<c/>"] {
+            add(&mut egress, Framing::Element, text);
+            out.push(egress.pending()[0]);
+            egress.wrote(1);
+        }
+        while !egress.is_empty() {
+            out.push(egress.pending()[0]);
+            egress.wrote(1);
+        }
+        assert_eq!(String::from_utf8(out).unwrap(), "<a/>\n<b>1&#xA;&#xA;2</b>\n<c/>\n");
+        add(&mut egress, Framing::Length, "<a>\n</a>");
+        assert_eq!(egress.pending(), b"\0\0\0\x08<a>\n</a>");
+    }
+
+    #[test]
+    fn a_cut_falls_between_messages() {
+        for (written, expected) in [(0, ""), (1, "a>\n"), (4, ""), (5, "b>\n"), (8, "")] {
+            let mut egress = Egress::default();
+            ["<a>", "<b>"].map(|it| add(&mut egress, Framing::Element, it));
+            assert_eq!(egress.pending().len(), 8);
+            add(&mut egress, Framing::Element, "<c>");
+            egress.wrote(written);
+            egress.cut();
+            assert_eq!(egress.len(), expected.len(), "{written}");
+            assert_eq!(egress.pending(), expected.as_bytes(), "{written}");
+        }
+    }
+}

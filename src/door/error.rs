@@ -1,0 +1,49 @@
+//! Why a door doesn't open.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use crate::door::tokens;
+
+/// Why a door doesn't open.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system doesn't give the address.
+    Address(io::Error),
+    /// Other machines could reach it, and nobody would have to say who they are.
+    Exposed(SocketAddr),
+    /// The tokens can't be used.
+    Tokens(tokens::Wrong),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Address(error) => write!(f, "the address can't be listened on: {error}"),
+            Error::Exposed(address) => write!(
+                f,
+                "{address} is within reach of other machines, and there are no tokens: listen on \
+                 127.0.0.1, or give a file with a line NAME:TOKEN for each who may come in"
+            ),
+            Error::Tokens(wrong) => write!(f, "{wrong}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Address(error) => Some(error),
+            Error::Tokens(wrong) => Some(wrong),
+            Error::Exposed(_) => None,
+        }
+    }
+}
+
+impl From<tokens::Wrong> for Error {
+    fn from(wrong: tokens::Wrong) -> Error {
+        Error::Tokens(wrong)
+    }
+}

@@ -1,0 +1,19 @@
+//! Ways in for whoever speaks XML: who it is, what it sent, and what it is to hear.
+//!
+//! A session is a state machine without a socket: bytes in, pushes and bytes out. It knows no
+//! listeners and no log; what becomes of a push the pump tells it.
+
+mod connection;
+mod egress;
+mod error;
+mod inbox;
+mod session;
+mod tcp;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::Error;
+pub use tcp::{Options, Tcp};
+pub use tokens::{Tokens, Wrong};

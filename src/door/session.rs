@@ -1,0 +1,513 @@
+//! A connection without its socket: bytes in, pushes out; news in, bytes out. Time is given.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::door::Tokens;
+use crate::door::egress::{Egress, put_number};
+use crate::engine::{CONSOLE, Identity, News};
+use crate::id::EntryId;
+use crate::limits::Limits;
+use crate::listener::Entry;
+use crate::name::{CORE, ENVELOPE};
+use crate::wire::core::{Authenticate, Authenticated, said};
+use crate::wire::{Code, Envelope, Facts, Fault, Outside, Payload, enclose};
+use crate::xml::{self, Element, Frame, Framing, Profile, Splitter, escape_attribute, escape_text};
+
+/// The name that the pump speaks under.
+const CORE_NAME: &str = "core";
+/// What an emptied window may keep.
+const IDLE_SLOTS: usize = 16;
+
+/// What all sessions of a door share.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) limits: Limits,
+    pub(super) tokens: Tokens,
+    /// Whether nobody but this machine can come in: then whoever has no token is `console`.
+    pub(super) local: bool,
+}
+
+/// What a session wants of the pump.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Push this under this number.
+    Push(u64, Envelope),
+    /// Count a refusal, and let the session hear it under this number.
+    Refused(u64, Fault),
+}
+
+/// One connection.
+pub(super) struct Session {
+    setting: Arc<Setting>,
+    who: Option<Identity>,
+    /// What every answer begins with, up to the thread.
+    head: String,
+    splitter: Splitter,
+    input: Input,
+    /// Whether the client has said all it will say.
+    is_half_closed: bool,
+    egress: Egress,
+    /// Pushes without an answer, and those after them.
+    window: VecDeque<Slot>,
+    /// The number of the first of them.
+    first: u64,
+    /// Bytes of what waits for earlier answers.
+    held_bytes: usize,
+    /// Pushes that were accepted and whose consequences aren't over.
+    unsettled: u64,
+    opened_us: u64,
+    /// When the message on its way began.
+    begun_us: Option<u64>,
+    /// Since when the client has read nothing though something waits.
+    stuck_us: Option<u64>,
+    /// When the connection ends, whatever waits.
+    ends_us: Option<u64>,
+}
+
+/// Whether more is taken from the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    Open,
+    /// No more bytes come; messages may still wait.
+    Ended,
+    /// Nothing more is taken.
+    Done,
+}
+
+/// A push that waits for its answer, or for the answer of one before it.
+#[derive(Default)]
+struct Slot {
+    answer: Option<Answer>,
+    /// What came of it and may not stand before its answer.
+    replies: Vec<Entry>,
+}
+
+enum Answer {
+    Accepted(EntryId, Option<Arc<str>>),
+    Authenticated,
+    Refused(Box<Fault>),
+}
+
+impl Session {
+    pub(super) fn new(setting: Arc<Setting>, now_us: u64) -> Session {
+        let console = || Identity { name: CONSOLE.into(), operator: false };
+        let mut session = Session {
+            who: None,
+            head: String::new(),
+            splitter: Splitter::new(setting.limits.door),
+            input: Input::Open,
+            is_half_closed: false,
+            egress: Egress::default(),
+            window: VecDeque::new(),
+            first: 0,
+            held_bytes: 0,
+            unsettled: 0,
+            opened_us: now_us,
+            begun_us: None,
+            stuck_us: None,
+            ends_us: None,
+            setting,
+        };
+        let who = session.setting.local.then(console);
+        session.is(who);
+        session
+    }
+
+    /// A session that says one thing only: why there can be none.
+    pub(super) fn refused(setting: Arc<Setting>, fault: &Fault, now_us: u64) -> Session {
+        let mut session = Session::new(setting, now_us);
+        session.is(None);
+        session.input = Input::Done;
+        session.say(fault);
+        session.end_by(now_us);
+        session
+    }
+
+    /// Who is sending, once that is known.
+    pub(super) fn who(&self) -> Option<&Identity> {
+        self.who.as_ref()
+    }
+
+    /// Takes what has arrived.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.splitter.feed(bytes);
+    }
+
+    /// Takes that nothing more will arrive.
+    pub(super) fn feed_end(&mut self) {
+        self.is_half_closed = true;
+        if self.input == Input::Open {
+            self.input = Input::Ended;
+        }
+    }
+
+    /// What the pump is to do next; nothing before more has arrived or gone out.
+    pub(super) fn next(&mut self) -> Option<Step> {
+        while self.input != Input::Done && self.has_room() {
+            let frame = match self.splitter.next() {
+                Ok(Some(frame)) => frame,
+                Ok(None) if self.input == Input::Open => return None,
+                Ok(None) => {
+                    self.input = Input::Done;
+                    let error = self.splitter.finish().err()?;
+                    let fault = Fault { code: Code::HalfMessage, ..error.into() };
+                    return Some(self.refuse(fault));
+                }
+                Err(error) => return Some(self.close(error.into())),
+            };
+            self.begun_us = None;
+            if let Some(step) = self.take(frame) {
+                return Some(step);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, frame: Frame) -> Option<Step> {
+        let door = &self.setting.limits.door;
+        let element = match xml::read(frame.bytes, Profile::Wire, door) {
+            Ok(element) => element,
+            Err(error) => return Some(self.close(error.into())),
+        };
+        let envelope = match Envelope::open(&element, &self.setting.limits) {
+            Ok(envelope) if is_authenticate(&envelope.payload) => {
+                return self.authenticate(&envelope.payload);
+            }
+            Ok(envelope) => Ok(envelope),
+            Err(fault) => Err(fault),
+        };
+        if self.who.is_none() {
+            let text = "this door asks who you are before anything else";
+            return Some(self.close(Fault::new(Code::Authentication, text)));
+        }
+        Some(match envelope {
+            Ok(envelope) => Step::Push(self.number(), envelope),
+            Err(fault) => self.refuse(fault),
+        })
+    }
+
+    /// The first element may say who is sending. A later one would leave the client in doubt about
+    /// who sent what stands around it, so it ends the connection.
+    fn authenticate(&mut self, element: &Element) -> Option<Step> {
+        let fault = |text: &str| Fault::new(Code::Authentication, text).at(element.place());
+        if self.first > 0 || !self.window.is_empty() {
+            let fault = fault("<authenticate> is not the first element of the connection");
+            return Some(self.close(fault));
+        }
+        // What is wrong with the element is not said: it holds a token.
+        let token = element.attribute("token").unwrap_or_default();
+        let Some(who) = self.setting.tokens.find(token).cloned() else {
+            return Some(self.close(fault("nobody has this token")));
+        };
+        self.is(Some(who));
+        let number = self.number();
+        self.answer(number, Answer::Authenticated);
+        None
+    }
+
+    /// Gives the session its identity.
+    fn is(&mut self, who: Option<Identity>) {
+        self.head = format!("<message xmlns=\"{ENVELOPE}\"><meta><from>{CORE_NAME}</from>");
+        if let Some(who) = &who {
+            self.head.push_str("<to>");
+            escape_text(&who.name, &mut self.head);
+            self.head.push_str("</to>");
+        }
+        self.who = who;
+    }
+
+    /// A number for what waits for an answer from now on.
+    fn number(&mut self) -> u64 {
+        self.window.push_back(Slot::default());
+        self.first + self.window.len() as u64 - 1
+    }
+
+    fn refuse(&mut self, fault: Fault) -> Step {
+        Step::Refused(self.number(), fault)
+    }
+
+    /// Refuses, and takes nothing more. What is due before is still told, in its order.
+    fn close(&mut self, fault: Fault) -> Step {
+        self.input = Input::Done;
+        self.refuse(fault)
+    }
+
+    /// Takes what became of a push.
+    pub(super) fn hear(&mut self, number: u64, news: News) {
+        match news {
+            News::Accepted { id, client_id } => {
+                self.unsettled += 1;
+                self.answer(number, Answer::Accepted(id, client_id));
+            }
+            News::Refused(fault) => self.answer(number, Answer::Refused(Box::new(fault))),
+            News::Reply(entry) => match self.slot(number) {
+                Some(slot) => {
+                    let bytes = entry.body().len();
+                    slot.replies.push(entry);
+                    self.held_bytes += bytes;
+                }
+                None => self.tell(&entry),
+            },
+            News::Settled => self.unsettled = self.unsettled.saturating_sub(1),
+        }
+    }
+
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.window.get_mut(at)
+    }
+
+    /// Notes an answer, and says all that nothing before it waits for any more.
+    fn answer(&mut self, number: u64, answer: Answer) {
+        let Some(slot) = self.slot(number) else { return };
+        slot.answer = Some(answer);
+        while let Some(answer) = self.window.front_mut().and_then(|it| it.answer.take()) {
+            self.write(&answer);
+            let slot = self.window.pop_front().unwrap_or_default();
+            self.first += 1;
+            for entry in slot.replies {
+                self.held_bytes = self.held_bytes.saturating_sub(entry.body().len());
+                self.tell(&entry);
+            }
+        }
+    }
+
+    fn framing(&self) -> Framing {
+        self.splitter.framing().unwrap_or(Framing::Element)
+    }
+
+    fn write(&mut self, answer: &Answer) {
+        match answer {
+            Answer::Accepted(id, client_id) => self.accepted(id, client_id.as_deref()),
+            Answer::Refused(fault) => self.say(fault),
+            Answer::Authenticated => {
+                let name = self.who.as_ref().map_or("", |it| &it.name);
+                if let Ok(element) = (Authenticated { identity: name.into() }).encode() {
+                    self.speak(&element);
+                }
+            }
+        }
+    }
+
+    /// Writes what `enclose` would make of an `Accepted`; it is said once for every push.
+    fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
+        let (head, framing) = (&self.head, self.framing());
+        self.egress.add(framing, |out| {
+            let mut thread = String::new();
+            escape_text(id.thread.as_str(), &mut thread);
+            for part in [head, "<thread>", &thread, "</thread></meta><accepted xmlns=\"", CORE] {
+                out.extend_from_slice(part.as_bytes());
+            }
+            if let Some(client_id) = client_id {
+                let mut escaped = String::new();
+                escape_attribute(client_id, &mut escaped);
+                out.extend_from_slice(b"\" id=\"");
+                out.extend_from_slice(escaped.as_bytes());
+            }
+            out.extend_from_slice(b"\" seq=\"");
+            put_number(id.seq, out);
+            thread.clear();
+            escape_attribute(id.thread.as_str(), &mut thread);
+            for part in ["\" thread=\"", &thread, "\"></accepted></message>"] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        });
+    }
+
+    fn say(&mut self, fault: &Fault) {
+        if let Some(checked) = said(fault) {
+            self.speak(checked.element());
+        }
+    }
+
+    /// The pump says something that stands in no thread.
+    fn speak(&mut self, element: &Element) {
+        let to = self.who.as_ref().map(|it| &*it.name);
+        let from = CORE_NAME;
+        let outside = Outside { from, to, thread: None, entry: None, meta: None };
+        let mut text = String::new();
+        enclose(&outside, element, &mut text);
+        let framing = self.framing();
+        self.egress.add(framing, |out| out.extend_from_slice(text.as_bytes()));
+    }
+
+    /// Passes an entry on.
+    fn tell(&mut self, entry: &Entry) {
+        let element = match entry.element() {
+            Ok(element) => element,
+            Err(fault) => {
+                tracing::error!(entry = %entry.id(), %fault, "an entry can't be told");
+                return;
+            }
+        };
+        let facts = Facts { id: entry.id(), cause: entry.cause(), at_us: entry.at_us() };
+        let outside = Outside {
+            from: entry.from(),
+            to: entry.to(),
+            thread: Some(entry.thread().as_str()),
+            entry: Some(facts),
+            meta: entry.meta(),
+        };
+        let mut text = String::with_capacity(512 + entry.body().len());
+        enclose(&outside, element, &mut text);
+        let framing = self.framing();
+        self.egress.add(framing, |out| out.extend_from_slice(text.as_bytes()));
+    }
+
+    /// Whether one more push may be taken.
+    fn has_room(&self) -> bool {
+        let limits = &self.setting.limits;
+        self.window.len() < limits.pushes_in_flight_max
+            && self.egress.len() + self.held_bytes < limits.outbound_bytes_high
+    }
+
+    /// Whether the client should be read.
+    pub(super) fn wants_bytes(&self) -> bool {
+        self.input == Input::Open && self.has_room()
+    }
+
+    /// What is to be written now.
+    pub(super) fn pending(&mut self) -> &[u8] {
+        self.egress.pending()
+    }
+
+    /// That so many bytes of it were written.
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.egress.wrote(bytes);
+        self.stuck_us = None;
+    }
+
+    /// Whether all that was due was told.
+    pub(super) fn is_over(&self) -> bool {
+        self.input == Input::Done
+            && self.window.is_empty()
+            && self.unsettled == 0
+            && self.egress.is_empty()
+    }
+
+    /// Whether the client will send nothing more, so that nothing needs to be read and dropped.
+    pub(super) fn is_half_closed(&self) -> bool {
+        self.is_half_closed
+    }
+
+    /// The pump has nothing more to tell: what is written already may still go out.
+    pub(super) fn stop(&mut self, now_us: u64) {
+        self.input = Input::Done;
+        self.forget();
+        self.end_by(now_us);
+    }
+
+    fn forget(&mut self) {
+        self.first += self.window.len() as u64;
+        self.window = VecDeque::new();
+        self.held_bytes = 0;
+        self.unsettled = 0;
+    }
+
+    fn end_by(&mut self, now_us: u64) {
+        self.ends_us = Some(after(now_us, self.setting.limits.linger_time_max));
+    }
+
+    /// Looks at the clock and at what waits; a fault to count, where there is one.
+    pub(super) fn tick(&mut self, now_us: u64) -> Option<Fault> {
+        let limits = &self.setting.limits;
+        if !self.wants_bytes() || self.splitter.is_between() {
+            self.begun_us = None;
+        } else if self.begun_us.is_none() {
+            self.begun_us = Some(now_us);
+        }
+        if self.egress.is_empty() {
+            self.stuck_us = None;
+        } else if self.stuck_us.is_none() {
+            self.stuck_us = Some(now_us);
+        }
+        if self.ends_us.is_some() {
+            return None;
+        }
+        let waiting = self.egress.len() + self.held_bytes;
+        if waiting > limits.outbound_bytes_max {
+            let max = limits.outbound_bytes_max;
+            let text = format!("{waiting} bytes wait for you; outbound_bytes_max is {max}");
+            return Some(self.cut(text, now_us));
+        }
+        if self.stuck_us.is_some_and(|it| after(it, limits.write_time_max) <= now_us) {
+            let max = limits.write_time_max;
+            let text = format!("you have read nothing for write_time_max, {max:?}");
+            return Some(self.cut(text, now_us));
+        }
+        let frame_time_max = limits.frame_time_max;
+        if self.begun_us.is_some_and(|it| after(it, frame_time_max) <= now_us) {
+            let text =
+                format!("the rest of a message didn't come in frame_time_max, {frame_time_max:?}");
+            let place = self.splitter.finish().err().map(|it| it.place).unwrap_or_default();
+            return Some(self.end(Fault::new(Code::HalfMessage, text).at(place)));
+        }
+        if self.input == Input::Open && self.who.is_none() && self.is_late(now_us) {
+            let text = format!("no <authenticate> came in frame_time_max, {frame_time_max:?}");
+            return Some(self.end(Fault::new(Code::Authentication, text)));
+        }
+        None
+    }
+
+    fn is_late(&self, now_us: u64) -> bool {
+        after(self.opened_us, self.setting.limits.frame_time_max) <= now_us
+    }
+
+    /// Takes nothing more, and says why.
+    fn end(&mut self, fault: Fault) -> Fault {
+        self.input = Input::Done;
+        self.begun_us = None;
+        let number = self.number();
+        self.answer(number, Answer::Refused(Box::new(fault.clone())));
+        fault
+    }
+
+    /// Drops what waits, and says why.
+    fn cut(&mut self, why: String, now_us: u64) -> Fault {
+        let fault = Fault::new(Code::SlowReader, why);
+        self.input = Input::Done;
+        self.forget();
+        self.egress.cut();
+        self.say(&fault);
+        self.end_by(now_us);
+        fault
+    }
+
+    /// When to look at the clock again.
+    pub(super) fn deadline_us(&self) -> Option<u64> {
+        let limits = &self.setting.limits;
+        if self.ends_us.is_some() {
+            return self.ends_us;
+        }
+        let unknown = self.who.is_none() && self.input == Input::Open;
+        let waits = [
+            self.begun_us.map(|it| after(it, limits.frame_time_max)),
+            self.stuck_us.map(|it| after(it, limits.write_time_max)),
+            unknown.then(|| after(self.opened_us, limits.frame_time_max)),
+        ];
+        waits.into_iter().flatten().min()
+    }
+
+    /// Whether the connection's time is up, whatever still waits.
+    pub(super) fn is_overdue(&self, now_us: u64) -> bool {
+        self.ends_us.is_some_and(|it| it <= now_us)
+    }
+
+    /// Gives memory back that an idle connection doesn't need.
+    pub(super) fn rest(&mut self) {
+        self.egress.rest();
+        if self.window.is_empty() && self.window.capacity() > IDLE_SLOTS {
+            self.window = VecDeque::new();
+        }
+    }
+}
+
+fn is_authenticate(element: &Element) -> bool {
+    element.local() == Authenticate::NAME.local() && matches!(element.namespace(), CORE | "")
+}
+
+fn after(from_us: u64, wait: Duration) -> u64 {
+    from_us.saturating_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX))
+}

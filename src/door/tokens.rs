@@ -1,0 +1,278 @@
+//! Who may come in with which token: a file of lines `NAME:TOKEN` or `NAME:TOKEN:operator`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use subtle::{ConditionallySelectable, ConstantTimeEq};
+
+use crate::clock;
+use crate::engine::{CONSOLE, Identity};
+
+/// The bytes of a token file: some thousands of tokens.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The tokens that a door knows. It keeps only what they come to under a key of its own.
+///
+/// ```
+/// use pumphouse::door::Tokens;
+///
+/// let tokens = Tokens::parse("# who may come in\nfeeder:s3cret\nops:t0psecret:operator\n")?;
+/// assert_eq!(tokens.names().collect::<Vec<_>>(), ["feeder", "ops"]);
+/// # Ok::<(), pumphouse::door::Wrong>(())
+/// ```
+#[derive(Clone)]
+pub struct Tokens {
+    key: [u8; 32],
+    known: Vec<([u8; 32], Identity)>,
+}
+
+impl Default for Tokens {
+    fn default() -> Tokens {
+        Tokens { key: clock::random_bytes(), known: Vec::new() }
+    }
+}
+
+impl Tokens {
+    /// Reads a file that is a file, and that not everybody may read.
+    ///
+    /// # Errors
+    /// What is wrong with the file, or with one of its lines.
+    pub fn read(path: impl AsRef<Path>) -> Result<Tokens, Wrong> {
+        let path = path.as_ref();
+        let text = text_of(path).map_err(|why| Wrong::of(path, why))?;
+        Tokens::parse(&text).map_err(|wrong| Wrong { path: Some(path.to_owned()), ..wrong })
+    }
+
+    /// Reads lines `NAME:TOKEN` or `NAME:TOKEN:operator`; `#` begins a comment line.
+    ///
+    /// # Errors
+    /// What is wrong with a line. It never quotes a token.
+    pub fn parse(text: &str) -> Result<Tokens, Wrong> {
+        let mut tokens = Tokens::default();
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        for (line, text) in (1..).zip(text.lines()) {
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let wrong = |why: String| Wrong { path: None, line: Some(line), why };
+            let (name, token, operator) = parts(text).map_err(wrong)?;
+            if let Some(first) = names.insert(name, line) {
+                return Err(wrong(format!("{name} stands in line {first} already")));
+            }
+            let digest = tokens.digest(token);
+            if let Some((_, other)) = tokens.known.iter().find(|(it, _)| *it == digest) {
+                return Err(wrong(format!("{name} has the token of {}", other.name)));
+            }
+            tokens.known.push((digest, Identity { name: name.into(), operator }));
+        }
+        Ok(tokens)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Who may come in.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().map(|(_, it)| &*it.name)
+    }
+
+    /// Whose token this is. How long it takes says nothing about any token: each is looked at to
+    /// its end, and what is compared is of one length.
+    pub(super) fn find(&self, token: &str) -> Option<&Identity> {
+        let digest = self.digest(token);
+        let mut found = u64::MAX;
+        for (at, (known, _)) in (0..).zip(&self.known) {
+            found.conditional_assign(&at, known.ct_eq(&digest));
+        }
+        self.known.get(usize::try_from(found).ok()?).map(|(_, it)| it)
+    }
+
+    pub(super) fn identities(&self) -> Vec<Arc<str>> {
+        self.known.iter().map(|(_, it)| it.name.clone()).collect()
+    }
+
+    fn digest(&self, token: &str) -> [u8; 32] {
+        *blake3::keyed_hash(&self.key, token.as_bytes()).as_bytes()
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// A line's name, token, and whether it is an operator's.
+fn parts(line: &str) -> Result<(&str, &str, bool), String> {
+    let mut parts = line.split(':');
+    let name = parts.next().unwrap_or_default().trim_end();
+    let token = parts.next().ok_or("a line is NAME:TOKEN or NAME:TOKEN:operator")?.trim();
+    let operator = match parts.next().map(str::trim) {
+        None => false,
+        Some("operator") => true,
+        Some(_) => {
+            return Err("after the token stands `operator` or nothing; a token holds no ':'".into());
+        }
+    };
+    let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(format!("{name:?}: a name is letters, digits, '-', '_' and '.'"));
+    }
+    if name == "core" {
+        return Err("core: the pump itself has this name".into());
+    }
+    if name == CONSOLE {
+        return Err(format!("{CONSOLE}: whoever comes without a token has this name"));
+    }
+    if token.is_empty() || !token.chars().all(|it| it.is_ascii_graphic()) {
+        return Err(format!("the token of {name} is not of printable ASCII characters"));
+    }
+    if parts.next().is_some() {
+        return Err("nothing stands after `operator`".into());
+    }
+    Ok((name, token, operator))
+}
+
+/// The text of a file that is what a file of secrets should be.
+fn text_of(path: &Path) -> Result<String, String> {
+    let named = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
+    if named.file_type().is_symlink() {
+        return Err("it is a symbolic link; name the file itself".into());
+    }
+    if !named.is_file() {
+        return Err("it is no file".into());
+    }
+    let mut file = fs::File::open(path).map_err(|error| error.to_string())?;
+    let opened = file.metadata().map_err(|error| error.to_string())?;
+    check_access(&named, &opened)?;
+    if opened.len() > FILE_BYTES_MAX {
+        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+#[cfg(unix)]
+fn check_access(named: &fs::Metadata, opened: &fs::Metadata) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+    if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
+        return Err("it was exchanged while it was opened".into());
+    }
+    let mode = opened.mode() & 0o777;
+    if mode & 0o027 != 0 {
+        return Err(format!("its mode is {mode:04o}, so others may read or change it: chmod 600"));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_access(_: &fs::Metadata, _: &fs::Metadata) -> Result<(), String> {
+    Ok(())
+}
+
+/// What is wrong with a list of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wrong {
+    /// The file.
+    pub path: Option<PathBuf>,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// What is wrong, without any token.
+    pub why: String,
+}
+
+impl Wrong {
+    fn of(path: &Path, why: String) -> Wrong {
+        Wrong { path: Some(path.to_owned()), line: None, why }
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{}: ", path.display())?,
+            None => f.write_str("tokens: ")?,
+        }
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_finds_its_identity() {
+        let tokens = Tokens::parse("\u{23} comment\n\n  a.b : x \nops:y:operator\r\n").unwrap();
+        let found = |token: &str| tokens.find(token).map(|it| (it.name.to_string(), it.operator));
+        assert_eq!(found("x"), Some(("a.b".into(), false)));
+        assert_eq!(found("y"), Some(("ops".into(), true)));
+        for wrong in ["", "X", "xy", "x ", "operator"] {
+            assert_eq!(found(wrong), None, "{wrong}");
+        }
+        assert_eq!(Tokens::default().find(""), None);
+        assert_eq!(format!("{tokens:?}"), r#"["a.b", "ops"]"#);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_without_its_token() {
+        let check = |text: &str, expected: &str| {
+            let wrong = Tokens::parse(text).unwrap_err().to_string();
+            assert_eq!(wrong, format!("tokens: {expected}"), "{text}");
+            assert!(!wrong.contains("s3cret"));
+        };
+        check("a:x\ns3cret", "line 2: a line is NAME:TOKEN or NAME:TOKEN:operator");
+        check("a:s3cret\n\na:y", "line 3: a stands in line 1 already");
+        check("a:s3cret\nb:s3cret", "line 2: b has the token of a");
+        check("core:x", "line 1: core: the pump itself has this name");
+        check("console:x", "line 1: console: whoever comes without a token has this name");
+        check(":x", "line 1: \"\": a name is letters, digits, '-', '_' and '.'");
+        check("a b:x", "line 1: \"a b\": a name is letters, digits, '-', '_' and '.'");
+        check("a:", "line 1: the token of a is not of printable ASCII characters");
+        check("a:s3cret two", "line 1: the token of a is not of printable ASCII characters");
+        let after = "after the token stands `operator` or nothing; a token holds no ':'";
+        check("a:s3cret:root", &format!("line 1: {after}"));
+        check("a:x:operator:", "line 1: nothing stands after `operator`");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_secrets_is_a_file_that_others_cant_read() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        fs::write(&path, "a:x\n").unwrap();
+        let read = |mode: u32| {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            Tokens::read(&path).map_err(|it| it.why)
+        };
+        assert_eq!(read(0o600).unwrap().names().count(), 1);
+        assert_eq!(read(0o640).unwrap().names().count(), 1);
+        for mode in [0o644, 0o604, 0o660] {
+            let why = read(mode).unwrap_err();
+            assert!(why.contains("chmod 600"), "{mode:o}: {why}");
+        }
+        read(0o600).unwrap();
+        let link = folder.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(Tokens::read(&link).unwrap_err().why.contains("symbolic link"));
+        assert!(Tokens::read(folder.path()).unwrap_err().why.contains("no file"));
+        let missing = Tokens::read(folder.path().join("none")).unwrap_err();
+        assert!(missing.path.is_some() && missing.line.is_none());
+    }
+}
