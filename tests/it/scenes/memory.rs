@@ -55,17 +55,18 @@ impl Stage for Memory {
 impl Line for MemoryLine {
     async fn send(&mut self, bytes: &[u8]) {
         self.splitter.feed(bytes);
-        loop {
+        while !self.is_over {
             let frame = match self.splitter.next() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return,
                 Err(error) => return self.refuse(error.into()),
             };
             let limits = self.pump.limits();
-            let element = xml::read(&frame.bytes, Profile::Wire, &limits.door);
-            let envelope = element
-                .map_err(Fault::from)
-                .and_then(|element| Envelope::open(&element, limits));
+            let element = match xml::read(&frame.bytes, Profile::Wire, &limits.door) {
+                Ok(element) => element,
+                Err(error) => return self.refuse(error.into()),
+            };
+            let envelope = Envelope::open(&element, limits);
             self.pushes += 1;
             match envelope {
                 Ok(envelope) => {
@@ -93,7 +94,8 @@ impl Line for MemoryLine {
 
     async fn hang_up(&mut self) {
         if let Err(error) = self.splitter.finish() {
-            return self.refuse(error.into());
+            let fault: Fault = error.into();
+            return self.refuse(fault);
         }
         self.is_over = true;
     }
