@@ -37,6 +37,9 @@ async fn talk(address: &str) -> Result<(), Box<dyn std::error::Error>> {
     let first = client.tell(&push).await?;
     let again = client.tell(&push).await?;
     println!("twice is once: {}", first == again);
+    if let Some(Incoming::Message(answer)) = client.recv().await? {
+        println!("2^10 is {}", answer.decode::<Calculated>()?.value);
+    }
 
     // The rest as it comes; each push has its answer, in the order of the pushes.
     let nobodys = client.push_raw(b"<subtract/>");
@@ -47,10 +50,7 @@ async fn talk(address: &str) -> Result<(), Box<dyn std::error::Error>> {
             Incoming::Refused { push, huh } if push == Some(nobodys) => {
                 println!("nobody subtracts: {}", huh.code);
             }
-            Incoming::Message(it) if it.is::<Problem>() => {
-                println!("1/0 is {:?}", it.decode::<Problem>()?);
-            }
-            Incoming::Message(it) => println!("2^10 is {}", it.decode::<Calculated>()?.value),
+            Incoming::Message(it) => println!("1/0 is {:?}", it.decode::<Problem>()?),
             _ => {}
         }
     }

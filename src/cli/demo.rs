@@ -80,7 +80,7 @@ async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let log = SqliteLog::open(&path, Durability::Full)?;
     let bound = Tcp::bind("127.0.0.1:0", Options::default()).await;
     let door = bound.map_err(|error| Failure::Untried(error.to_string()))?;
-    let address = door.local_address();
+    let address = door.local_addr();
     let builder = Builder::default().with(crate::listeners::standard()).with(log).with(door);
     let plan = builder.build().map_err(|error| Failure::Wrong(error.to_string()))?;
     let pump = plan.start();

@@ -69,7 +69,7 @@ impl Run {
             let options = Options::default().tokens(tokens.clone());
             let bound = Tcp::bind(address.as_str(), options).await;
             let door = bound.map_err(|error| unbound(address, &error))?;
-            addresses.push(door.local_address());
+            addresses.push(door.local_addr());
             builder = builder.with(door);
         }
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
