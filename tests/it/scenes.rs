@@ -91,16 +91,18 @@ fn scenes() -> Vec<Scene> {
     let files = files.map(|(path, text)| Scene::read(&path.display().to_string(), 0, &text));
     let blocks = page_texts().into_iter().flat_map(|(path, text)| {
         let blocks = pages::blocks(&text, "scene").into_iter();
-        let read = |(line, text): (usize, String)| {
-            Scene::read(&path.display().to_string(), line, &text)
-        };
+        let read =
+            |(line, text): (usize, String)| Scene::read(&path.display().to_string(), line, &text);
         blocks.map(read).collect::<Vec<_>>()
     });
     files.chain(blocks).collect()
 }
 
 fn page_texts() -> Vec<(PathBuf, String)> {
-    texts("docs/faults", "md").into_iter().filter(|(path, _)| !path.ends_with("README.md")).collect()
+    texts("docs/faults", "md")
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("README.md"))
+        .collect()
 }
 
 /// The files of a folder that end so, in order.
