@@ -37,6 +37,18 @@ fn embedded_asks_tells_and_follows() {
     );
 }
 
+#[test]
+fn push_asks_repeats_and_reads_on() {
+    check(
+        "push",
+        "6*7 is 42\n\
+         twice is once: true\n\
+         2^10 is 1024\n\
+         nobody subtracts: P0011\n\
+         1/0 is DivisionByZero { column: 2 }\n",
+    );
+}
+
 /// Runs an example and compares what it prints.
 fn check(name: &str, expected: &str) {
     let out = Command::new(example(name)).output().unwrap();
