@@ -80,7 +80,7 @@ async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let log = SqliteLog::open(&path, Durability::Full)?;
     let bound = Tcp::bind("127.0.0.1:0", Options::default()).await;
     let door = bound.map_err(|error| Failure::Untried(error.to_string()))?;
-    let address = door.local_address();
+    let address = door.local_addr();
     let builder = Builder::default().with(crate::listeners::standard()).with(log).with(door);
     let plan = builder.build().map_err(|error| Failure::Wrong(error.to_string()))?;
     let pump = plan.start();
@@ -126,7 +126,7 @@ async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Troub
     let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>Hello</text></echo>";
     title(to, "A payload goes to the listener that owns its name; what that returns comes back.")?;
     say(&mut client, echo, to).await?;
-    title(to, "Each one opened a session of its own, unless it says otherwise.")?;
+    title(to, "Each opens a session of its own, unless it says otherwise.")?;
     let first = say(&mut client, &calculate("6*7"), to).await?;
     let thread = first.unwrap_or_else(|| EntryId::new(&ThreadId::new(""), 1)).thread;
     let into = |payload: &str| {
@@ -145,7 +145,7 @@ async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Troub
     title(to, "Nobody sends in another's name.")?;
     let forged = into(echo).replace("<meta>", "<meta><from>core</from>");
     say(&mut client, &forged, to).await?;
-    title(to, "And what nobody takes is told so.")?;
+    title(to, "And whoever sends what nobody takes is told so.")?;
     say(&mut client, "<sing xmlns=\"urn:example\"></sing>", to).await?;
     client.finish().await?;
     while client.recv().await?.is_some() {}

@@ -6,6 +6,9 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod cli;
+mod crash;
 mod door;
 mod engine;
+mod program;
 mod tidy;
