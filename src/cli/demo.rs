@@ -34,7 +34,7 @@ impl Demo {
         let late = Tokio::current().sleep_until(clock::now_us().saturating_add(TIME_US_MAX));
         let ending = tokio::select! {
             ended = trip(&folder.0, to) => ended?,
-            signal = signals.next() => return Err(Failure::Wrong(format!("{signal}"))),
+            signal = signals.next() => return Err(Failure::Wrong(signal.to_string())),
             () = late => {
                 let seconds = TIME_US_MAX / 1_000_000;
                 return Err(Failure::Wrong(format!("the trip took longer than {seconds} s")));
@@ -85,10 +85,13 @@ async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let plan = builder.build().map_err(|error| Failure::Wrong(error.to_string()))?;
     let pump = plan.start();
     pump.ready().await?;
-    title(to, &format!(
-        "A pump listens on {address}; echo and calculate are its listeners, and every message \
+    title(
+        to,
+        &format!(
+            "A pump listens on {address}; echo and calculate are its listeners, and every message \
          is on the disk before anybody hears of it.",
-    ))?;
+        ),
+    )?;
     let last = talk(address, to).await.map_err(|error| match error {
         Trouble::Screen(failure) => failure,
         Trouble::Client(error) => Failure::Wrong(error.to_string()),

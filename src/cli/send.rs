@@ -141,7 +141,7 @@ impl Send {
         let client = Client::connect(self.connect.as_str()).await;
         let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
         if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
-            client.authenticate(token).await.map_err(broken)?;
+            client.authenticate(token).await.map_err(|it| broken(&it))?;
         }
         let mut bytes = 0;
         for push in pushes {
@@ -149,11 +149,11 @@ impl Send {
             client.push_raw(&push);
             if bytes > SENT_AT_ONCE {
                 bytes = 0;
-                client.flush().await.map_err(broken)?;
+                client.flush().await.map_err(|it| broken(&it))?;
             }
         }
-        client.finish().await.map_err(broken)?;
-        while let Some(incoming) = client.recv().await.map_err(broken)? {
+        client.finish().await.map_err(|it| broken(&it))?;
+        while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {
             out.note(&incoming);
             if to.json {
                 to.object(&incoming::object(&incoming))?;
@@ -190,8 +190,11 @@ impl Out {
 
     fn late(&self, timeout: Duration) -> Failure {
         let Out { pushed, answered, thread, .. } = self;
-        let waited = format!("waited {} s: {answered} of {pushed} pushes were answered for, and \
-            not all that came of them is done", timeout.as_secs_f64());
+        let waited = format!(
+            "waited {} s: {answered} of {pushed} pushes were answered for, and \
+            not all that came of them is done",
+            timeout.as_secs_f64()
+        );
         let way = match thread {
             Some(thread) => format!("what still comes is in the log: `pumphouse show {thread}`"),
             None => "wait longer with --timeout SECONDS".to_owned(),
@@ -202,9 +205,7 @@ impl Out {
 
 /// Every element of a file, cut out as it stands.
 fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
-    let wrong = |error: xml::Error| {
-        Failure::Untried(format!("{name}: {error}; nothing was sent"))
-    };
+    let wrong = |error: xml::Error| Failure::Untried(format!("{name}: {error}; nothing was sent"));
     let mut splitter = Splitter::new(XmlLimits::FILE);
     splitter.feed(bytes);
     let mut elements = Vec::new();
@@ -223,6 +224,6 @@ fn unconnected(address: &str, error: &client::Error) -> Failure {
     Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
 }
 
-fn broken(error: client::Error) -> Failure {
+fn broken(error: &client::Error) -> Failure {
     Failure::Wrong(error.to_string())
 }

@@ -135,7 +135,9 @@ fn what_is_refused_ends_with_one() {
         scene.pipe(&[&["send", "--connect", &server.address], more].concat(), input)
     };
     let wrong = echo("a").replace("text>", "txt>");
-    send(&[], &wrong).code(1).says(&["refused P0007: line 1, column 51: <echo> has no field <txt>"]);
+    send(&[], &wrong)
+        .code(1)
+        .says(&["refused P0007: line 1, column 51: <echo> has no field <txt>"]);
     let object = send(&["--json"], &wrong).code(1).objects();
     assert_eq!((&object[0]["code"], &object[0]["path"]), (&json!("P0007"), &json!("/echo/txt")));
     let two = send(&[], &format!("{}{wrong}", echo("a")));
@@ -174,7 +176,10 @@ fn a_time_that_is_up_says_where_to_look() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let send = ["send", "--connect", &address, "--timeout", "0.2"];
-    scene.pipe(&send, &echo("a")).code(1).says(&["waited 0.2 s: 0 of 1 pushes", "--timeout SECONDS"]);
+    scene
+        .pipe(&send, &echo("a"))
+        .code(1)
+        .says(&["waited 0.2 s: 0 of 1 pushes", "--timeout SECONDS"]);
 }
 
 #[test]
@@ -197,7 +202,8 @@ fn a_token_says_who_is_sending() {
     scene.run(&["show", &thread]).code(0).says(&["/1  feeder → echo", "/2  echo → feeder"]);
     let wrong = send("hunter3").code(1).says(&["P0021"]);
     assert!(!wrong.err.contains("hunter3") && !wrong.out.contains("hunter3"), "{wrong:?}");
-    let help = scene.command(&["send", "--help"]).env("PUMPHOUSE_TOKEN", "hunter2").output().unwrap();
+    let help =
+        scene.command(&["send", "--help"]).env("PUMPHOUSE_TOKEN", "hunter2").output().unwrap();
     assert!(!String::from_utf8_lossy(&help.stdout).contains("hunter2"));
 }
 
@@ -235,7 +241,10 @@ fn a_tampered_file_is_found() {
     let wrong = scene.run(&["verify", "--data", "changed"]).code(1);
     wrong.says(&["wrong: ", &format!("{thread}/1: "), "it was changed", "head "]);
     let report = scene.run(&["verify", "--json", "--data", "changed"]).code(1).objects();
-    assert_eq!((&report[0]["sound"], &report[0]["findings"][0]["kind"]), (&json!(false), &json!("digest")));
+    assert_eq!(
+        (&report[0]["sound"], &report[0]["findings"][0]["kind"]),
+        (&json!(false), &json!("digest"))
+    );
     let file = log_in(&scene.path("changed"));
     scene.run(&["verify", "--data", file.to_str().unwrap()]).code(1);
 
@@ -289,7 +298,8 @@ fn an_unknown_thread_is_answered_with_the_nearest() {
 fn a_closed_pipe_is_quiet() {
     let scene = Scene::new();
     let thread = written(&scene);
-    for verb in [&["show", &thread][..], &["tail"], &["threads", "--json"], &["demo"], &["verify"]] {
+    for verb in [&["show", &thread][..], &["tail"], &["threads", "--json"], &["demo"], &["verify"]]
+    {
         let mut command = scene.command(verb);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
