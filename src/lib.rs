@@ -62,6 +62,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use name::Name;
 pub use wire::{Fault, Live, Payload};
+pub use xml::Element;
 
 /// Begins a pump: `.with(…)` what it is made of, then `.build()?.start()`.
 #[must_use]

@@ -1,0 +1,17 @@
+//! The house staff as a stranger's code: the same files, compiled outside the crate, so that the
+//! compiler proves that they use nothing but what everybody can.
+
+#[path = "../../listeners/mod.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a stranger may leave some of it unused")]
+mod listeners;
+
+use listeners::tool::calculate::{Calculate, Calculated};
+
+#[tokio::test]
+async fn the_house_staff_have_no_private_door() {
+    let pump = pumphouse::builder().with(listeners::standard()).build().unwrap().start();
+    let expression = "6*7".to_owned();
+    let Calculated { value } = pump.ask(Calculate { expression }).await.unwrap();
+    assert_eq!(value, "42");
+    pump.shutdown().await.unwrap();
+}

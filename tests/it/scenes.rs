@@ -1,0 +1,120 @@
+//! Scenes: conversations in files, played in memory and over a socket, and those that the pages
+//! of the faults show.
+
+mod cast;
+mod memory;
+mod play;
+mod scene;
+mod socket;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pumphouse::door::{Options, Tcp, Tokens};
+use pumphouse::prelude::*;
+use pumphouse::wire::Code;
+
+use cast::{Quiet, cast, limits};
+use memory::Memory;
+use play::{Stage, play};
+use scene::{Scene, pages};
+use socket::{SPEAKERS, Socket, token};
+
+#[tokio::test]
+async fn every_scene_holds_in_memory() {
+    let pump = pump(Vec::new());
+    let stage = Memory(pump.clone());
+    all(&stage, scenes().iter().filter(|it| !it.only_over_tcp)).await;
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn every_scene_holds_over_tcp() {
+    let lines = SPEAKERS.map(|who| format!("{who}:{}\n", token(who)));
+    let tokens = Tokens::parse(&lines.concat()).unwrap();
+    let door = Tcp::bind("127.0.0.1:0", Options::default().tokens(tokens)).await.unwrap();
+    let stage = Socket(door.local_addr());
+    let pump = pump(vec![door]);
+    all(&stage, scenes().iter()).await;
+    pump.shutdown().await.unwrap();
+}
+
+#[test]
+fn every_page_tells_of_its_own_fault() {
+    for (path, text) in page_texts() {
+        let code = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        for (line, huh) in pages::huhs(&text) {
+            let at = format!("{}:{line}", path.display());
+            let it = Code::ALL.iter().find(|it| it.to_string() == huh.code);
+            let it = it.unwrap_or_else(|| panic!("{at}: no fault is called {}", huh.code));
+            assert_eq!(huh.advice, it.advice(), "{at}");
+            assert_eq!(huh.retry, it.retry(), "{at}");
+        }
+        let shown = pages::huhs(&text).iter().any(|(_, huh)| huh.code == code);
+        let told = shown || text.contains("<system-thread-error") || text.contains("never sent");
+        assert!(told, "{}: it shows no <huh code=\"{code}\">", path.display());
+    }
+}
+
+#[tokio::test]
+async fn an_ask_that_nobody_answers_is_done() {
+    let pump = pump(Vec::new());
+    let answer = pump.ask::<Quiet>(Quiet {}).await;
+    assert!(matches!(answer, Err(AskError::Unanswered)), "{answer:?}");
+    let threads = pump.log().threads(None, 10).await.unwrap();
+    let entries = pump.log().read(&threads[0].id, 0, u64::MAX, 10).await.unwrap();
+    let names: Vec<&str> = entries.iter().map(|it| it.name.local()).collect();
+    assert_eq!(names, ["quiet", "done"]);
+    pump.shutdown().await.unwrap();
+}
+
+/// The pump that scenes are played on: the house staff, and listeners that misbehave.
+fn pump(doors: Vec<Tcp>) -> Pump {
+    let plan = pumphouse::builder().with((pumphouse::listeners::standard(), cast(), doors));
+    plan.limits(limits()).build().unwrap().start()
+}
+
+async fn all(stage: &impl Stage, scenes: impl Iterator<Item = &Scene>) {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for scene in scenes {
+        count += 1;
+        wrong.extend(play(scene, stage).await.err());
+    }
+    assert!(count > 10, "only {count} scenes were found");
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n\n"));
+}
+
+/// Every scene: a file of its own, or a block in the page of a fault.
+fn scenes() -> Vec<Scene> {
+    let files = texts("tests/scenes", "scene").into_iter();
+    let files = files.map(|(path, text)| Scene::read(&path.display().to_string(), 0, &text));
+    let blocks = page_texts().into_iter().flat_map(|(path, text)| {
+        let blocks = pages::blocks(&text, "scene").into_iter();
+        let read =
+            |(line, text): (usize, String)| Scene::read(&path.display().to_string(), line, &text);
+        blocks.map(read).collect::<Vec<_>>()
+    });
+    files.chain(blocks).collect()
+}
+
+fn page_texts() -> Vec<(PathBuf, String)> {
+    texts("docs/faults", "md")
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("README.md"))
+        .collect()
+}
+
+/// The files of a folder that end so, in order.
+fn texts(folder: &str, ending: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(root.join(folder)).unwrap().map(|it| it.unwrap().path()).collect();
+    paths.retain(|it| it.extension().is_some_and(|it| it == ending));
+    paths.sort();
+    let text = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        (path.strip_prefix(root).unwrap().to_owned(), text)
+    };
+    paths.into_iter().map(text).collect()
+}

@@ -1,0 +1,9 @@
+//! What the compiler says to those who get a payload or a listener wrong.
+
+/// One test, for every case is a crate of its own. `TRYBUILD=overwrite` writes what is said anew.
+#[test]
+fn mistakes_are_explained() {
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("tests/ui/payload/*.rs");
+    cases.compile_fail("tests/ui/listener/*.rs");
+}
