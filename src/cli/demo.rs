@@ -34,7 +34,7 @@ impl Demo {
         let late = Tokio::current().sleep_until(clock::now_us().saturating_add(TIME_US_MAX));
         let ending = tokio::select! {
             ended = trip(folder.path(), to) => ended?,
-            signal = signals.next() => return Err(Failure::Wrong(format!("{signal}"))),
+            signal = signals.next() => return Err(Failure::Wrong(signal.to_string())),
             () = late => {
                 let seconds = TIME_US_MAX / 1_000_000;
                 return Err(Failure::Wrong(format!("the trip took longer than {seconds} s")));

@@ -141,7 +141,7 @@ impl Send {
         let client = Client::connect(self.connect.as_str()).await;
         let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
         if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
-            client.authenticate(token).await.map_err(broken)?;
+            client.authenticate(token).await.map_err(|it| broken(&it))?;
         }
         let mut bytes = 0;
         for push in pushes {
@@ -149,11 +149,11 @@ impl Send {
             client.push_raw(&push);
             if bytes > SENT_AT_ONCE {
                 bytes = 0;
-                client.flush().await.map_err(broken)?;
+                client.flush().await.map_err(|it| broken(&it))?;
             }
         }
-        client.finish().await.map_err(broken)?;
-        while let Some(incoming) = client.recv().await.map_err(broken)? {
+        client.finish().await.map_err(|it| broken(&it))?;
+        while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {
             out.note(&incoming);
             if to.json {
                 to.object(&incoming::object(&incoming))?;
@@ -224,6 +224,6 @@ fn unconnected(address: &str, error: &client::Error) -> Failure {
     Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
 }
 
-fn broken(error: client::Error) -> Failure {
+fn broken(error: &client::Error) -> Failure {
     Failure::Wrong(error.to_string())
 }
