@@ -1,13 +1,13 @@
 //! `demo`: the whole trip, in at a socket, through listeners, into a log and out, on a folder
 //! that is gone afterwards.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
 use crate::audit;
+use crate::cli::folder::Folder;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::cli::{data, incoming, show};
@@ -30,48 +30,22 @@ pub(crate) struct Demo {}
 impl Demo {
     pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
-        let folder = Folder::make()?;
+        let folder = Folder::make("demo")?;
         let late = Tokio::current().sleep_until(clock::now_us().saturating_add(TIME_US_MAX));
         let ending = tokio::select! {
-            ended = trip(&folder.0, to) => ended?,
+            ended = trip(folder.path(), to) => ended?,
             signal = signals.next() => return Err(Failure::Wrong(format!("{signal}"))),
             () = late => {
                 let seconds = TIME_US_MAX / 1_000_000;
                 return Err(Failure::Wrong(format!("the trip took longer than {seconds} s")));
             }
         };
-        let place = folder.0.display().to_string();
+        let place = folder.path().display().to_string();
         folder.remove()?;
         if !to.json {
             to.line(&format!("\n{place} is gone again. Next: `pumphouse run`"))?;
         }
         Ok(ending)
-    }
-}
-
-/// A folder that is gone when this is.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> Result<Folder, Failure> {
-        let name = format!("pumphouse-demo-{:016x}", clock::random());
-        let path = std::env::temp_dir().join(name);
-        let made = fs::create_dir(&path);
-        let why = |error| Failure::Untried(format!("{} can't be made: {error}", path.display()));
-        made.map_err(why)?;
-        Ok(Folder(path))
-    }
-
-    fn remove(&self) -> Result<(), Failure> {
-        let why = |error| Failure::Wrong(format!("{} is left: {error}", self.0.display()));
-        fs::remove_dir_all(&self.0).map_err(why)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Gone already where all went well.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -85,10 +59,13 @@ async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let plan = builder.build().map_err(|error| Failure::Wrong(error.to_string()))?;
     let pump = plan.start();
     pump.ready().await?;
-    title(to, &format!(
-        "A pump listens on {address}; echo and calculate are its listeners, and every message \
+    title(
+        to,
+        &format!(
+            "A pump listens on {address}; echo and calculate are its listeners, and every message \
          is on the disk before anybody hears of it.",
-    ))?;
+        ),
+    )?;
     let last = talk(address, to).await.map_err(|error| match error {
         Trouble::Screen(failure) => failure,
         Trouble::Client(error) => Failure::Wrong(error.to_string()),

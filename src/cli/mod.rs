@@ -1,7 +1,9 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
+mod bench;
 mod data;
 mod demo;
+mod folder;
 mod incoming;
 mod run;
 mod screen;
@@ -106,6 +108,7 @@ enum Verb {
     Tail(tail::Tail),
     Why(why::Why),
     Verify(verify::Verify),
+    Bench(bench::Bench),
 }
 
 impl Command {
@@ -123,6 +126,7 @@ impl Command {
                 Verb::Tail(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
+                Verb::Bench(it) => it.run(screen).await,
             }
         });
         runtime.shutdown_background();

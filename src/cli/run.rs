@@ -73,12 +73,8 @@ impl Run {
             builder = builder.with(door);
         }
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
-        let greeting = Greeting {
-            listeners: plan.listeners(),
-            addresses,
-            place,
-            durability: self.durability,
-        };
+        let greeting =
+            Greeting { listeners: plan.listeners(), addresses, place, durability: self.durability };
         serve(plan, &greeting, &mut signals, to).await
     }
 }
@@ -94,19 +90,19 @@ async fn serve(
     // Whoever no longer reads what is said here may still want to be served.
     let _ = greeting.say(to);
     let signal = signals.next().await;
-    let _ = said(to, &json!({ "event": "stopping", "signal": signal }), &format!(
-        "{signal}: takes nothing more, and lets what is under way end for up to {} s; \
+    let _ = said(
+        to,
+        &json!({ "event": "stopping", "signal": signal }),
+        &format!(
+            "{signal}: takes nothing more, and lets what is under way end for up to {} s; \
          Ctrl-C again ends it at once",
-        pump.limits().drain_time_max.as_secs(),
-    ));
+            pump.limits().drain_time_max.as_secs(),
+        ),
+    );
     stop(&pump, signals, to).await
 }
 
-async fn stop(
-    pump: &Pump,
-    signals: &mut Signals,
-    to: &mut Screen<'_>,
-) -> Result<Ending, Failure> {
+async fn stop(pump: &Pump, signals: &mut Signals, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     tokio::select! {
         stopped = pump.shutdown() => {
             stopped?;

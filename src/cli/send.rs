@@ -191,8 +191,11 @@ impl Out {
 
     fn late(&self, timeout: Duration) -> Failure {
         let Out { pushed, answered, thread, .. } = self;
-        let waited = format!("waited {} s: {answered} of {pushed} pushes were answered for, and \
-            not all that came of them is done", timeout.as_secs_f64());
+        let waited = format!(
+            "waited {} s: {answered} of {pushed} pushes were answered for, and \
+            not all that came of them is done",
+            timeout.as_secs_f64()
+        );
         let way = match thread {
             Some(thread) => format!("what still comes is in the log: `pumphouse show {thread}`"),
             None => "wait longer with --timeout SECONDS".to_owned(),
@@ -203,9 +206,7 @@ impl Out {
 
 /// Every element of a file, cut out as it stands.
 fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
-    let wrong = |error: xml::Error| {
-        Failure::Untried(format!("{name}: {error}; nothing was sent"))
-    };
+    let wrong = |error: xml::Error| Failure::Untried(format!("{name}: {error}; nothing was sent"));
     let mut splitter = Splitter::new(XmlLimits::FILE);
     splitter.feed(bytes);
     let mut elements = Vec::new();
