@@ -248,7 +248,8 @@ async fn push(folder: &Path, durability: Durability, count: u64) -> Result<Row, 
         Ok(())
     };
     let (written, answered) = tokio::join!(write, read);
-    (written?, answered?);
+    written?;
+    answered?;
     let per_second = rate(count, since);
     let refused: u64 = pump.refusals().values().sum();
     if refused > 0 {

@@ -140,7 +140,7 @@ impl Send {
     ) -> Result<(), Failure> {
         let client = Client::connect(self.connect.as_str()).await;
         let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
-        if let Some(token) = &self.token {
+        if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
             client.authenticate(token).await.map_err(broken)?;
         }
         let mut bytes = 0;
@@ -155,9 +155,13 @@ impl Send {
         client.finish().await.map_err(broken)?;
         while let Some(incoming) = client.recv().await.map_err(broken)? {
             out.note(&incoming);
-            match to.json {
-                true => to.object(&incoming::object(&incoming))?,
-                false => to.text(&incoming::lines(&incoming, to.style))?,
+            if to.json {
+                to.object(&incoming::object(&incoming))?;
+            } else {
+                if let Some(push) = incoming::push(&incoming).filter(|_| out.pushed > 1) {
+                    to.text(&format!("element {}: ", push + 1))?;
+                }
+                to.text(&incoming::lines(&incoming, to.style))?;
             }
             to.flush()?;
         }
@@ -175,14 +179,9 @@ struct Out {
 
 impl Out {
     fn note(&mut self, incoming: &client::Incoming) {
-        use client::Incoming::{Accepted, Refused, UnknownThread};
-        match incoming {
-            Accepted { accepted, .. } => {
-                self.answered += 1;
-                self.thread = Some(accepted.thread.clone());
-            }
-            Refused { push: Some(_), .. } | UnknownThread { .. } => self.answered += 1,
-            _ => {}
+        self.answered += usize::from(incoming::push(incoming).is_some());
+        if let client::Incoming::Accepted { accepted, .. } = incoming {
+            self.thread = Some(accepted.thread.clone());
         }
         if incoming::is_wrong(incoming) {
             self.ending = Ending::Wrong;

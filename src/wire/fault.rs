@@ -6,7 +6,10 @@ use crate::{schema, xml};
 
 /// Declares the codes in one table: number, name, what it is, what to do, whether to try again.
 macro_rules! codes {
-    ($($(#[$doc:meta])* $code:ident = $number:literal, $advice:literal, retry $retry:literal;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $code:ident = $number:literal, $advice:literal, retry $retry:literal;
+    )*) => {
         /// The numbers of all that can go wrong. `P0007` is `Code::Invalid`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
@@ -82,7 +85,8 @@ codes! {
     /// The pump is stopping.
     Stopping = 20, "Connect again when the pump is back, and send it again.", retry true;
     /// A token that nobody has, or an `<authenticate>` at the wrong moment.
-    Authentication = 21, "Send <authenticate token=\"…\"/> first, once, with a token that is listed.",
+    Authentication = 21,
+        "Send <authenticate token=\"…\"/> first, once, with a token that is listed.",
         retry false;
     /// The first byte begins neither framing, or a frame is empty.
     Framing = 22, "Begin with '<', or with a length of four bytes, most significant first.",

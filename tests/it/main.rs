@@ -6,9 +6,12 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod cli;
+mod crash;
 mod door;
 mod engine;
 mod examples;
+mod program;
 mod public;
 mod scenes;
 mod tidy;
