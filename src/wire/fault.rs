@@ -111,6 +111,8 @@ codes! {
         retry false;
     /// A message for a listener that no longer exists.
     ListenerGone = 30, "Send it to a listener that exists now.", retry false;
+    /// The pump itself failed inside.
+    Broken = 31, "The operator must restart the pump, and report what its traces say.", retry true;
 }
 
 impl fmt::Display for Code {

@@ -225,8 +225,10 @@ fn a_writer_makes_canonical_bytes_and_their_tree() {
     assert_eq!(canonical(expected), expected);
 }
 
+type Write = fn(&mut Writer);
+
 /// What is written, and the first thing that is wrong with it.
-const WRONG: &[(fn(&mut Writer), &str)] = &[
+const WRONG: &[(Write, &str)] = &[
     (|_| {}, "nothing is written"),
     (|w| w.start("", "a"), "an element is started and not ended"),
     (|w| w.end(), "an end without a start"),
