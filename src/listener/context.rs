@@ -20,8 +20,8 @@ use crate::wire::{Code, Fault, Live};
     message = "`{Self}` cannot be taken from a message's context",
     label = "no context",
     note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`",
-    note = "contexts: Attempt, Cancel, Clock, Fold, History, Message, Outbox, Peers, Queue, Random, \
-            Sender, State, Thread"
+    note = "contexts: Attempt, Cancel, Clock, Fold, History, Message, Outbox, Peers, Queue, \
+            Random, Sender, State, Thread"
 )]
 pub trait FromContext<S>: Sized {
     /// What it asks for; `build()` complains where that wasn't given.
