@@ -9,7 +9,6 @@
 use pumphouse::client::{Client, Incoming, Push};
 use pumphouse::door::{Options, Tcp};
 use pumphouse::listeners::tool::calculate::{Calculate, Calculated, Problem};
-use pumphouse::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

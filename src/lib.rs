@@ -85,3 +85,8 @@ pub mod prelude {
     pub use crate::wire::{Fault, Live};
     pub use crate::xml::Element;
 }
+
+/// The README's programs, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

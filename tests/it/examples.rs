@@ -9,7 +9,8 @@ fn hello_greets() {
     check(
         "hello",
         "Hello, world!\n\
-         refused: P0011: Message could not be delivered. Please verify your target and try again.\n",
+         refused: P0011: Message could not be delivered. \
+         Please verify your target and try again.\n",
     );
 }
 

@@ -11,6 +11,7 @@ mod crash;
 mod door;
 mod engine;
 mod examples;
+mod paper;
 mod program;
 mod public;
 mod scenes;
