@@ -1,6 +1,7 @@
 //! Instructions for parse, check, encode, append and hop, counted under valgrind: the same figure
 //! on a noisy machine as on a quiet one. `just counts` installs the runner and runs it.
 #![allow(clippy::expect_used, reason = "a benchmark may fail where it stands")]
+#![allow(clippy::disallowed_methods, reason = "the macro at the end writes its own main")]
 #![allow(unused_qualifications, reason = "the macros below write them")]
 #![allow(missing_docs, reason = "the macros below write functions without docs")]
 

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(object["flags"], json!([]));
         let bytes = Bytes::from_static(b"\xff\x00");
         let secret = kept(|it| (it.key, it.body) = (Some(3), bytes)).await;
-        let object = super::json(&secret);
+        let object = json(&secret);
         assert_eq!((&object["payload"], &object["payload_hex"]), (&json!(null), &json!("ff00")));
         let shown = lines(&secret, Style::PLAIN);
         assert!(shown.ends_with("\n  (2 bytes, encrypted with key 3)\n"), "{shown}");

@@ -135,7 +135,9 @@ mod tests {
     fn a_cut_falls_between_messages() {
         for (written, expected) in [(0, ""), (1, "a>\n"), (4, ""), (5, "b>\n"), (8, "")] {
             let mut egress = Egress::default();
-            ["<a>", "<b>"].map(|it| add(&mut egress, Framing::Element, it));
+            for it in ["<a>", "<b>"] {
+                add(&mut egress, Framing::Element, it);
+            }
             assert_eq!(egress.pending().len(), 8);
             add(&mut egress, Framing::Element, "<c>");
             egress.wrote(written);

@@ -405,6 +405,12 @@ impl<P: Plugin> Plugin for Vec<P> {
     }
 }
 
+impl<P: Plugin> Plugin for Option<P> {
+    fn install(self, builder: &mut Builder) {
+        self.into_iter().for_each(|it| it.install(builder));
+    }
+}
+
 impl Plugin for MemoryLog {
     fn install(self, builder: &mut Builder) {
         builder.log(Arc::new(self));

@@ -128,7 +128,8 @@ impl<S> FromContext<S> for Peers {
     }
 }
 
-/// Tells when the handler should stop: its time is up, or the pump is stopping. An inline handler
+/// Tells when the handler should stop: its time is up, or the pump is stopping. It is polled once
+/// more and then dropped, so what counts must be done before the next `.await`. An inline handler
 /// is told nothing: it is over before anybody could.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<CancellationToken>);

@@ -61,7 +61,7 @@ codes! {
     Reserved = 10, "Send a payload of a listener's; this name is the pump's own.", retry false;
     /// Nobody takes it, or the sender may not send there.
     Undeliverable = 11, "Check the payload's name and namespace, and <to> if you set it.",
-        retry true;
+        retry false;
     /// A thread that doesn't exist, or is another's. On the wire: `system-thread-error`.
     UnknownThread = 12, "Leave <thread> out to open a session, or name one that you opened.",
         retry false;
