@@ -182,10 +182,6 @@ impl Pump {
             return Err(Fault::new(Code::ForgedSender, text));
         }
         let checked = self.check(envelope.payload)?;
-        if checked.is_reserved(&self.shared.routes.catalog) {
-            let text = format!("{} may be sent by the pump only", checked.name());
-            return Err(Fault::new(Code::Reserved, text).at(checked.element().place()));
-        }
         let thread = envelope.thread.as_deref().map(ThreadId::new);
         let mut flags = Flags::NONE;
         for (given, flag) in
@@ -212,15 +208,25 @@ impl Pump {
         Ok(())
     }
 
-    /// Holds a payload against its schema; one without a namespace gets the one it means.
+    /// Holds a payload against its schema; one without a namespace gets the one it means. The
+    /// pump's own words are refused whatever they hold.
     fn check(&self, element: Element) -> Result<Checked, Fault> {
         let routes = &self.shared.routes;
+        let own = |namespace: &str| {
+            if !routes.catalog.is_reserved(namespace, element.local()) {
+                return Ok(());
+            }
+            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
+            Err(Fault::new(Code::Reserved, text).at(element.place()))
+        };
         if !element.namespace().is_empty() {
+            own(element.namespace())?;
             return routes.catalog.check(element);
         }
         let owned = |it: &&crate::name::Name| routes.push(None, it).is_ok();
         let names: Vec<_> = routes.catalog.named(element.local()).iter().filter(owned).collect();
         let namespace = meant(&element, &names)?;
+        own(&namespace)?;
         let writer = Writer::new(self.shared.limits.door);
         routes.catalog.check(adopt(&element, &namespace, writer)?)
     }
