@@ -227,7 +227,8 @@ impl<P: Port> Worker<P> {
             worker: self.number,
             now_us: self.now_us,
         };
-        let mut step = Step::default();
+        let expected = self.ready.len().min(shared.limits.steps_in_batch_max);
+        let mut step = Step::with_room(expected);
         let (mut steps, next) = (0, self.sent + 1);
         while steps < shared.limits.steps_in_batch_max {
             let Some(id) = self.ready.pop_front() else { break };

@@ -1,7 +1,8 @@
 //! A payload that was held against its schema, and the catalogue of the schemas.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::name::{CORE, ENVELOPE, Name};
 use crate::schema::Schema;
@@ -9,11 +10,13 @@ use crate::wire::{Code, Fault};
 use crate::xml::{Child, Element, View, Writer};
 
 /// Every schema that an organism knows, by name.
+///
+/// Hashed without a key: strangers look names up, but only the organism puts them in.
 #[derive(Clone, Default)]
 pub struct Catalog {
-    schemas: HashMap<Name, Cow<'static, Schema>>,
+    schemas: FxHashMap<Name, Cow<'static, Schema>>,
     /// Names by their local part, for payloads that come without a namespace.
-    locals: HashMap<String, Vec<Name>>,
+    locals: FxHashMap<String, Vec<Name>>,
 }
 
 impl Catalog {
