@@ -5,6 +5,10 @@
 
 use std::process::ExitCode;
 
+/// Messages are many small allocations that move between threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     pumphouse::cli::main(pumphouse::builder().with(pumphouse::listeners::standard()))
 }

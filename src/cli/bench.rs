@@ -120,7 +120,7 @@ fn show(to: &mut Screen<'_>, row: &Row) -> Result<(), Failure> {
 }
 
 fn figure(name: &str, figure: f64) -> String {
-    let digits = format!("{:.0}", figure);
+    let digits = format!("{figure:.0}");
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -248,7 +248,8 @@ async fn push(folder: &Path, durability: Durability, count: u64) -> Result<Row, 
         Ok(())
     };
     let (written, answered) = tokio::join!(write, read);
-    (written?, answered?);
+    written?;
+    answered?;
     let per_second = rate(count, since);
     let refused: u64 = pump.refusals().values().sum();
     if refused > 0 {

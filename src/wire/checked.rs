@@ -37,6 +37,13 @@ impl Catalog {
         self.schemas.get(name).map(|it| &**it)
     }
 
+    /// Whether only the pump and the house staff may send what has this name.
+    #[must_use]
+    pub fn is_reserved(&self, namespace: &str, local: &str) -> bool {
+        let mut names = self.named(local).iter().filter(|it| it.namespace() == namespace);
+        namespace == ENVELOPE || names.any(|it| self.get(it).is_some_and(|it| it.reserved))
+    }
+
     /// Every schema, by name.
     #[must_use]
     pub fn all(&self) -> Vec<&Schema> {
@@ -100,8 +107,7 @@ impl Checked {
     /// Whether only the pump and the house staff may send it.
     #[must_use]
     pub fn is_reserved(&self, catalog: &Catalog) -> bool {
-        let known = catalog.get(&self.name).is_some_and(|it| it.reserved);
-        known || self.name.namespace() == ENVELOPE
+        catalog.is_reserved(self.name.namespace(), self.name.local())
     }
 }
 
