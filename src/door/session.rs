@@ -53,6 +53,8 @@ pub(super) struct Session {
     egress: Egress,
     /// Pushes without an answer, and those after them.
     window: VecDeque<Slot>,
+    /// Bytes of the pushes without an answer.
+    window_bytes: usize,
     /// The number of the first of them.
     first: u64,
     /// Bytes of what waits for earlier answers.
@@ -85,6 +87,8 @@ enum Input {
 /// A push that waits for its answer, or for the answer of one before it.
 #[derive(Default)]
 struct Slot {
+    /// How long the push was.
+    bytes: usize,
     answer: Option<Answer>,
     /// What came of it and may not stand before its answer.
     replies: Vec<Entry>,
@@ -107,6 +111,7 @@ impl Session {
             is_half_closed: false,
             egress: Egress::default(),
             window: VecDeque::new(),
+            window_bytes: 0,
             first: 0,
             held_bytes: 0,
             busy_us: None,
@@ -175,6 +180,7 @@ impl Session {
     }
 
     fn take(&mut self, frame: Frame) -> Option<Step> {
+        let bytes = frame.bytes.len();
         let door = &self.setting.limits.door;
         let element = match xml::read(frame.bytes, Profile::Wire, door) {
             Ok(element) => element,
@@ -192,7 +198,7 @@ impl Session {
             return Some(self.close(Fault::new(Code::Authentication, text)));
         }
         Some(match envelope {
-            Ok(envelope) => Step::Push(self.number(), envelope),
+            Ok(envelope) => Step::Push(self.number(bytes), envelope),
             Err(fault) => self.refuse(fault),
         })
     }
@@ -211,7 +217,7 @@ impl Session {
             return Some(self.close(fault("nobody has this token")));
         };
         self.is(Some(who));
-        let number = self.number();
+        let number = self.number(0);
         self.answer(number, Answer::Authenticated);
         None
     }
@@ -228,13 +234,14 @@ impl Session {
     }
 
     /// A number for what waits for an answer from now on.
-    fn number(&mut self) -> u64 {
-        self.window.push_back(Slot::default());
+    fn number(&mut self, bytes: usize) -> u64 {
+        self.window.push_back(Slot { bytes, ..Slot::default() });
+        self.window_bytes += bytes;
         self.first + self.window.len() as u64 - 1
     }
 
     fn refuse(&mut self, fault: Fault) -> Step {
-        Step::Refused(self.number(), fault)
+        Step::Refused(self.number(0), fault)
     }
 
     /// Refuses, and takes nothing more. What is due before is still told, in its order.
@@ -277,6 +284,7 @@ impl Session {
             self.write(&answer);
             let slot = self.window.pop_front().unwrap_or_default();
             self.first += 1;
+            self.window_bytes -= slot.bytes;
             for entry in slot.replies {
                 self.held_bytes = self.held_bytes.saturating_sub(entry.body().len());
                 self.tell(&entry);
@@ -367,6 +375,7 @@ impl Session {
     fn has_room(&self) -> bool {
         let limits = &self.setting.limits;
         self.window.len() < limits.pushes_in_flight_max
+            && self.window_bytes < limits.push_bytes_in_flight_max
             && self.egress.len() + self.held_bytes < limits.outbound_bytes_high
     }
 
@@ -467,7 +476,7 @@ impl Session {
     fn end(&mut self, fault: Fault) -> Fault {
         self.input = Input::Done;
         self.begun_us = None;
-        let number = self.number();
+        let number = self.number(0);
         self.answer(number, Answer::Refused(Box::new(fault.clone())));
         fault
     }

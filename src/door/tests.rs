@@ -75,15 +75,19 @@ fn an_acceptance_is_written_as_its_type_would_be() {
 
 #[test]
 fn a_full_window_stops_the_reading_until_there_is_an_answer() {
-    let limits = Limits { pushes_in_flight_max: 2, ..Limits::default() };
-    let mut session = session(limits);
-    session.feed(A.repeat(3).as_bytes());
-    assert_eq!(pushes(&mut session), [0, 1]);
-    assert!(!session.wants_bytes());
-    session.hear(0, accepted(1, None));
-    assert_eq!(pushes(&mut session), [2]);
-    session.hear(1, accepted(2, None));
-    assert!(session.wants_bytes());
+    for limits in [
+        Limits { pushes_in_flight_max: 2, ..Limits::default() },
+        Limits { push_bytes_in_flight_max: A.len() + 1, ..Limits::default() },
+    ] {
+        let mut session = session(limits);
+        session.feed(A.repeat(3).as_bytes());
+        assert_eq!(pushes(&mut session), [0, 1]);
+        assert!(!session.wants_bytes());
+        session.hear(0, accepted(1, None));
+        assert_eq!(pushes(&mut session), [2]);
+        session.hear(1, accepted(2, None));
+        assert!(session.wants_bytes());
+    }
 }
 
 #[test]
