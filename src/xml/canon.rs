@@ -25,6 +25,17 @@ pub(super) fn write(document: &Document, number: u32) -> Bytes {
     Bytes::from(bytes.out)
 }
 
+/// An element's canonical bytes, piece by piece, so that they need no memory as a whole.
+pub(super) fn pieces(document: &Document, number: u32, take: impl FnMut(&[u8])) {
+    let out = String::with_capacity(2 * PIECE);
+    let mut pieces = Pieces { writing: Writing { document, out }, take };
+    walk(document, number, "", &mut pieces);
+    pieces.pass(0);
+}
+
+/// What is passed on at once, at least; a tag may be longer.
+const PIECE: usize = 32 * 1024;
+
 /// Walks an element, `outer` being the default namespace that is declared around it already.
 pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut impl Sink) {
     let mut walk = Walk {
@@ -200,5 +211,42 @@ impl Sink for Writing<'_> {
         self.out.push_str("</");
         self.name(node.prefix, self.document.get(node.text));
         self.out.push('>');
+    }
+}
+
+/// Makes bytes of a walk and passes them on as soon as there are enough.
+struct Pieces<'a, F> {
+    writing: Writing<'a>,
+    take: F,
+}
+
+impl<F: FnMut(&[u8])> Pieces<'_, F> {
+    fn pass(&mut self, length_min: usize) {
+        if self.writing.out.len() >= length_min {
+            (self.take)(self.writing.out.as_bytes());
+            self.writing.out.clear();
+        }
+    }
+}
+
+impl<F: FnMut(&[u8])> Sink for Pieces<'_, F> {
+    fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]) {
+        self.writing.start(number, declarations, attributes);
+        self.pass(PIECE);
+    }
+
+    fn text(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
+            self.writing.text(piece);
+            self.pass(PIECE);
+            rest = after;
+        }
+    }
+
+    fn end(&mut self, number: u32) {
+        self.writing.end(number);
+        self.pass(PIECE);
     }
 }

@@ -210,6 +210,11 @@ impl<'a> View<'a> {
         self.document.canonical.get_or_init(make).clone()
     }
 
+    /// The same bytes, piece by piece: for a digest of what is too large to be there twice.
+    pub fn canonical_pieces(self, take: impl FnMut(&[u8])) {
+        canon::pieces(self.document, self.node, take);
+    }
+
     /// Namespace and local name, owned.
     #[must_use]
     pub fn name(self) -> Name {

@@ -11,5 +11,6 @@ mod engine;
 mod examples;
 mod public;
 mod scenes;
+mod suites;
 mod tidy;
 mod ui;
