@@ -250,3 +250,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_wrong_comment_between_messages_is_left_for_the_reader() {
+    for comment in ["<!-- a -- b -->", "<!-- \u{1} -->", "<!----->"] {
+        let mut splitter = Splitter::new(XmlLimits::DOOR);
+        splitter.feed(format!("<!-- right -->{comment}<!-- right --><a/><b/>").as_bytes());
+        let frame = splitter.next().unwrap().unwrap();
+        assert_eq!(frame.bytes, format!("{comment}<!-- right --><a/>"));
+        assert!(read(&frame.bytes, Profile::Wire, &XmlLimits::DOOR).is_err());
+        assert_eq!(splitter.next().unwrap().unwrap().bytes, "<b/>");
+    }
+}

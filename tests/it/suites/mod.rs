@@ -4,6 +4,8 @@ mod attacks;
 mod canonical;
 mod naughty;
 mod reading;
+mod scores;
+mod shapes;
 mod stream;
 mod xmlconf;
 
@@ -47,11 +49,6 @@ impl Score {
     fn assert_none_wrong(&self, least: usize) {
         assert!(self.wrong.is_empty(), "\n{}\n", self.wrong.join("\n"));
         assert!(self.right >= least, "only {} cases were there", self.right);
-    }
-
-    /// `313 of 313`.
-    fn text(&self) -> String {
-        format!("{} of {}", self.right, self.right + self.wrong.len())
     }
 }
 

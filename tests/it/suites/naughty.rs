@@ -77,14 +77,15 @@ fn is_kept(body: bytes::Bytes, text: &str) -> bool {
 /// Neither a handler nor the wire can say it, and both are told which character it is.
 async fn is_refused(pump: &Pump, said: Echo) -> Result<(), String> {
     let character = said.text.chars().find(|it| !is_allowed(*it)).unwrap();
-    let name = format!("U+{:04X} is no XML character", u32::from(character));
+    let name = format!("U+{:04X}", u32::from(character));
+    let is_clear = |it: &str| it.contains(&name) && it.contains("is no XML character");
     let wire = format!("<text>{}</text>", said.text.replace('&', "&amp;").replace('<', "&lt;"));
     let error = read(wire, Profile::Wire, &XmlLimits::DOOR).unwrap_err();
-    if !error.message.contains(&name) {
+    if !is_clear(&error.message) {
         return Err(format!("the wire: {error}"));
     }
     match pump.tell(said).await {
-        Err(fault) if fault.code == Code::InvalidReturn && fault.message.contains(&name) => Ok(()),
+        Err(fault) if fault.code == Code::Malformed && is_clear(&fault.message) => Ok(()),
         other => Err(format!("{other:?}")),
     }
 }

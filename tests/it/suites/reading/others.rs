@@ -5,26 +5,26 @@ use xml::reader::{ParserConfig, XmlEvent};
 
 use super::Said;
 
-/// A parser: what it says of a text, or why it refuses it.
-type Parse = fn(&str) -> Result<Said, String>;
-
-pub(super) const OTHERS: [(&str, Parse); 3] =
-    [("roxmltree", roxmltree), ("uppsala", uppsala), ("xml", xml)];
-
-/// What another parser refuses although it is right.
-pub(super) struct Exception {
-    pub(super) who: &'static str,
-    /// Part of what it says.
-    pub(super) error: &'static str,
-    /// Whether a text has what it stumbles over.
-    pub(super) when: fn(&str) -> bool,
-    /// What it is, for people.
-    pub(super) what: &'static str,
+/// Another parser.
+pub(super) struct Other {
+    pub(super) name: &'static str,
+    /// What it says of a text, or why it refuses it.
+    pub(super) parse: fn(&str) -> Result<Said, String>,
+    /// Whether a text has something that it is known to read wrongly.
+    pub(super) errs: fn(&str) -> bool,
 }
 
-pub(super) const EXCEPTIONS: [Exception; 0] = [];
+pub(super) const OTHERS: [Other; 3] = [
+    // It takes an attribute such as `p:xmlns` for a declaration of the default namespace.
+    Other { name: "roxmltree", parse: roxmltree, errs: |it| it.contains(":xmlns=") },
+    // It keeps the line ends and tabs of attribute values, where a space must come instead.
+    Other { name: "uppsala", parse: uppsala, errs: has_white_space_in_a_value },
+    Other { name: "xml", parse: xml, errs: |_| false },
+];
 
 fn roxmltree(text: &str) -> Result<Said, String> {
+    // It keeps a carriage return before a reference.
+    let text = &line_ends_alike(text);
     let document = roxmltree::Document::parse(text).map_err(|error| error.to_string())?;
     let mut said = Said::default();
     tree(document.root_element(), &mut said);
@@ -51,6 +51,8 @@ fn tree(node: roxmltree::Node<'_, '_>, said: &mut Said) {
 
 fn uppsala(text: &str) -> Result<Said, String> {
     let mut said = Said::default();
+    // It keeps carriage returns in CDATA sections.
+    let text = &line_ends_alike(text);
     let mut parser = PullParser::new(text).with_forbid_dtd(true);
     while let Some(event) = parser.next_event().map_err(|error| error.to_string())? {
         match event {
@@ -93,4 +95,36 @@ fn xml(text: &str) -> Result<Said, String> {
         }
     }
     Ok(said)
+}
+
+/// What is done before a document is parsed (2.11), for those who forget it somewhere.
+fn line_ends_alike(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// Whether an attribute value of a right document has white space that is no space.
+fn has_white_space_in_a_value(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at..];
+        let skipped = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")];
+        if let Some((open, close)) = skipped.iter().find(|(open, _)| rest.starts_with(open)) {
+            rest = &rest[open.len()..];
+            rest = &rest[rest.find(close).unwrap() + close.len()..];
+            continue;
+        }
+        while let Some(at) = rest.find(['"', '\'', '>']) {
+            let (quote, inside) = (rest.as_bytes()[at], &rest[at + 1..]);
+            if quote == b'>' {
+                rest = inside;
+                break;
+            }
+            let (value, after) = inside.split_once(char::from(quote)).unwrap();
+            if value.contains(['\t', '\n', '\r']) {
+                return true;
+            }
+            rest = after;
+        }
+    }
+    false
 }
