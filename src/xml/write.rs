@@ -6,7 +6,7 @@ use super::canon::{self, Sink};
 use super::chars::{find_illegal, is_name};
 use super::element::{Element, View};
 use super::error::{Error, Kind, Refusal, clip};
-use super::tree::{AttributeNode, BYTES_MAX, Builder, Document, EMPTY, Span};
+use super::tree::{AttributeNode, BARE, BYTES_MAX, Builder, Document, Span};
 use super::{XML, XMLNS};
 use crate::limits::XmlLimits;
 
@@ -227,7 +227,7 @@ impl Writer {
         let Some(node) = self.tree.open_element() else {
             return Err(self.refuse("an end without a start"));
         };
-        let (start, end) = (node.offset as usize + 1, node.text.end());
+        let (start, end) = self.tree.written_name(node);
         let out = &mut self.tree.text.main;
         out.push_str("</");
         out.extend_from_within(start..end);
@@ -243,7 +243,7 @@ impl Writer {
         if let Some(namespace) = namespace {
             self.put_declaration("", &namespace, offset)?;
         }
-        let name = self.tree.resolve("").unwrap_or((EMPTY, EMPTY));
+        let name = self.tree.resolve("").unwrap_or(BARE);
         self.tree.open(local, name, offset)?;
         let mut attributes = std::mem::take(&mut self.attributes);
         attributes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -253,7 +253,7 @@ impl Writer {
             }
         }
         for (local, value) in attributes.drain(..) {
-            self.put_attribute("", &local, &value, (EMPTY, EMPTY))?;
+            self.put_attribute("", &local, &value, BARE)?;
         }
         self.attributes = attributes;
         self.tree.text.main.push('>');
@@ -281,14 +281,13 @@ impl Writer {
         prefix: &str,
         local: &str,
         value: &str,
-        (prefix_number, namespace): (u32, u32),
+        name: u32,
     ) -> Result<(), Refusal> {
         self.check_size(value.len())?;
         let offset = self.at() + 1;
         let local = self.put_name(" ", prefix, local);
         let value = self.put_value(value);
-        let node = AttributeNode { local, value, prefix: prefix_number, namespace };
-        self.tree.attribute(node, offset)
+        self.tree.attribute(AttributeNode { local, value, name }, offset)
     }
 
     /// Writes a name and gives the span of its local part.
@@ -315,8 +314,8 @@ impl Writer {
     }
 
     fn default_namespace(&self) -> &str {
-        let (_, number) = self.tree.resolve("").unwrap_or((EMPTY, EMPTY));
-        self.tree.namespace_text(number)
+        let name = self.tree.resolve("").unwrap_or(BARE);
+        self.tree.namespace_text(self.tree.namespace_of(name))
     }
 
     fn check_root(&self) -> Result<(), Refusal> {
@@ -380,16 +379,17 @@ impl Copying<'_, '_> {
         let node = &document.nodes[number as usize];
         let offset = writer.at();
         writer.text = None;
-        let local = writer.put_name("<", document.prefix(node.prefix), document.get(node.text));
+        let prefix = document.prefix(document.pair(node.name).0);
+        let local = writer.put_name("<", prefix, document.get(node.text));
         for &(prefix, namespace) in declarations {
             let (prefix, namespace) = (document.prefix(prefix), document.namespace(namespace));
             writer.put_declaration(prefix, namespace, offset)?;
         }
-        let name = self.resolve(document.prefix(node.prefix))?;
+        let name = self.resolve(prefix)?;
         self.writer.tree.open(local, name, offset)?;
         for attribute in attributes {
-            let prefix = document.prefix(attribute.prefix);
-            let name = if prefix.is_empty() { (EMPTY, EMPTY) } else { self.resolve(prefix)? };
+            let prefix = document.prefix(document.pair(attribute.name).0);
+            let name = if prefix.is_empty() { BARE } else { self.resolve(prefix)? };
             let (local, value) = (document.get(attribute.local), document.get(attribute.value));
             self.writer.put_attribute(prefix, local, value, name)?;
         }
@@ -397,7 +397,7 @@ impl Copying<'_, '_> {
         self.writer.check_size(0)
     }
 
-    fn resolve(&self, prefix: &str) -> Result<(u32, u32), Refusal> {
+    fn resolve(&self, prefix: &str) -> Result<u32, Refusal> {
         self.writer.tree.resolve(prefix).ok_or_else(|| {
             self.writer.refuse(format!("the prefix {} is bound to nothing", clip(prefix)))
         })

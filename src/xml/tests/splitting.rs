@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::scraps;
 use crate::limits::XmlLimits;
-use crate::xml::{Error, Framing, Kind, Splitter, frame};
+use crate::xml::{Error, Framing, Kind, Profile, Splitter, frame, read};
 
 /// What comes out of a stream that comes in these chunks.
 fn split<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, Result<(), Error>) {
