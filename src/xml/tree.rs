@@ -429,6 +429,9 @@ impl Builder {
                 self.count_as_used(attribute.value, offset)?;
             }
         }
+        if self.attributes.len() == self.attributes.capacity() {
+            self.make_room_for_attributes(offset);
+        }
         self.attributes.push(attribute);
         self.count(offset)
     }
@@ -505,14 +508,29 @@ impl Builder {
         self.count(offset)
     }
 
-    /// Room for the nodes that the rest of the source may still have, so that lists are neither
-    /// moved often nor left half empty. What is being written has no rest: its list doubles.
     #[cold]
     fn make_room(&mut self, offset: usize) {
+        // An element brings one node, and one more with the text before it.
+        let more = self.more(self.nodes.len(), offset, b'<', 2);
+        self.nodes.reserve_exact(more);
+    }
+
+    #[cold]
+    fn make_room_for_attributes(&mut self, offset: usize) {
+        let more = self.more(self.attributes.len(), offset, b'=', 1);
+        self.attributes.reserve_exact(more);
+    }
+
+    /// How many more there may be after the `length` that there are at `offset`: if it goes on
+    /// like this, but no more than `each` for every `mark`. So lists are neither moved often nor
+    /// left half empty. What is being written has nothing after it: its lists double.
+    fn more(&self, length: usize, offset: usize, mark: u8, each: usize) -> usize {
         let rest = self.text.main.as_bytes().get(offset..).unwrap_or_default();
-        let tags = memchr::memchr_iter(b'<', rest).count();
-        let more = if tags > 1 { tags.max(self.nodes.len() / 4) } else { self.nodes.len() };
-        self.nodes.reserve_exact(more.min(self.limits.nodes_max).max(16));
+        let most = each * memchr::memchr_iter(mark, rest).count() + 1;
+        let likely = length as u64 * rest.len() as u64 / offset.max(1) as u64;
+        let likely = usize::try_from(likely + likely / 16).unwrap_or(usize::MAX);
+        let more = if most > each + 1 { likely.max(length / 4).min(most) } else { length };
+        more.min(self.limits.nodes_max).max(16)
     }
 
     fn count(&self, offset: usize) -> Result<(), Refusal> {
