@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::door::Tokens;
-use crate::door::egress::{Egress, put_number};
+use crate::door::egress::{Egress, put_number, put_text};
 use crate::engine::{CONSOLE, Identity, News};
 use crate::id::EntryId;
 use crate::limits::Limits;
@@ -17,8 +17,10 @@ use crate::xml::{self, Element, Frame, Framing, Profile, Splitter, escape_attrib
 
 /// The name that the pump speaks under.
 const CORE_NAME: &str = "core";
-/// What an emptied window may keep.
+/// What the window of a connection at rest may keep.
 const IDLE_SLOTS: usize = 16;
+/// How long a connection keeps its large buffers when nothing happens.
+const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// What all sessions of a door share.
 #[derive(Debug)]
@@ -55,6 +57,10 @@ pub(super) struct Session {
     first: u64,
     /// Bytes of what waits for earlier answers.
     held_bytes: usize,
+    /// When something last happened, while there is memory to give back.
+    busy_us: Option<u64>,
+    /// Whether anything happened since.
+    moved: bool,
     /// Pushes that were accepted and whose consequences aren't over.
     unsettled: u64,
     opened_us: u64,
@@ -103,6 +109,8 @@ impl Session {
             window: VecDeque::new(),
             first: 0,
             held_bytes: 0,
+            busy_us: None,
+            moved: false,
             unsettled: 0,
             opened_us: now_us,
             begun_us: None,
@@ -132,6 +140,7 @@ impl Session {
 
     /// Takes what has arrived.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.moved = true;
         self.splitter.feed(bytes);
     }
 
@@ -236,6 +245,7 @@ impl Session {
 
     /// Takes what became of a push.
     pub(super) fn hear(&mut self, number: u64, news: News) {
+        self.moved = true;
         match news {
             News::Accepted { id, client_id } => {
                 self.unsettled += 1;
@@ -294,25 +304,22 @@ impl Session {
     /// Writes what `enclose` would make of an `Accepted`; it is said once for every push.
     fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
         let (head, framing) = (&self.head, self.framing());
+        let thread = id.thread.as_str();
         self.egress.add(framing, |out| {
-            let mut thread = String::new();
-            escape_text(id.thread.as_str(), &mut thread);
-            for part in [head, "<thread>", &thread, "</thread></meta><accepted xmlns=\"", CORE] {
-                out.extend_from_slice(part.as_bytes());
-            }
+            out.extend_from_slice(head.as_bytes());
+            out.extend_from_slice(b"<thread>");
+            put_text(thread, escape_text, out);
+            out.extend_from_slice(b"</thread></meta><accepted xmlns=\"");
+            out.extend_from_slice(CORE.as_bytes());
             if let Some(client_id) = client_id {
-                let mut escaped = String::new();
-                escape_attribute(client_id, &mut escaped);
                 out.extend_from_slice(b"\" id=\"");
-                out.extend_from_slice(escaped.as_bytes());
+                put_text(client_id, escape_attribute, out);
             }
             out.extend_from_slice(b"\" seq=\"");
             put_number(id.seq, out);
-            thread.clear();
-            escape_attribute(id.thread.as_str(), &mut thread);
-            for part in ["\" thread=\"", &thread, "\"></accepted></message>"] {
-                out.extend_from_slice(part.as_bytes());
-            }
+            out.extend_from_slice(b"\" thread=\"");
+            put_text(thread, escape_attribute, out);
+            out.extend_from_slice(b"\"></accepted></message>");
         });
     }
 
@@ -412,6 +419,7 @@ impl Session {
 
     /// Looks at the clock and at what waits; a fault to count, where there is one.
     pub(super) fn tick(&mut self, now_us: u64) -> Option<Fault> {
+        self.rest(now_us);
         let limits = &self.setting.limits;
         if !self.wants_bytes() || self.splitter.is_between() {
             self.begun_us = None;
@@ -486,6 +494,7 @@ impl Session {
             self.begun_us.map(|it| after(it, limits.frame_time_max)),
             self.stuck_us.map(|it| after(it, limits.write_time_max)),
             unknown.then(|| after(self.opened_us, limits.frame_time_max)),
+            self.busy_us.map(|it| after(it, REST_AFTER)),
         ];
         waits.into_iter().flatten().min()
     }
@@ -495,12 +504,21 @@ impl Session {
         self.ends_us.is_some_and(|it| it <= now_us)
     }
 
-    /// Gives memory back that an idle connection doesn't need.
-    pub(super) fn rest(&mut self) {
-        self.egress.rest();
-        if self.window.is_empty() && self.window.capacity() > IDLE_SLOTS {
-            self.window = VecDeque::new();
+    /// Gives memory back that a connection which has come to rest doesn't need.
+    fn rest(&mut self, now_us: u64) {
+        let at_rest = self.egress.is_empty() && self.window.is_empty();
+        let large = self.egress.is_large() || self.window.capacity() > IDLE_SLOTS;
+        match self.busy_us {
+            Some(since) if at_rest && large && after(since, REST_AFTER) <= now_us => {
+                self.egress = Egress::default();
+                self.window = VecDeque::new();
+                self.busy_us = None;
+            }
+            Some(_) if self.moved => self.busy_us = Some(now_us),
+            None if large => self.busy_us = Some(now_us),
+            _ => {}
         }
+        self.moved = false;
     }
 }
 

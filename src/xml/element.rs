@@ -243,6 +243,15 @@ impl<'a> View<'a> {
         self.local() == local && self.namespace() == namespace
     }
 
+    /// Whether both have the same namespace; two of one document are told apart by its number.
+    pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
+        if Arc::ptr_eq(self.document, other.document) {
+            let namespace = |it: View<'_>| it.document.pair(it.here().name).1;
+            return namespace(self) == namespace(other);
+        }
+        self.namespace() == other.namespace()
+    }
+
     /// The value of an attribute without a namespace.
     #[must_use]
     pub fn attribute(self, local: &str) -> Option<&'a str> {

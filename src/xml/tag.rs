@@ -96,11 +96,9 @@ fn resolve_attributes(attributes: &mut [RawAttribute], tree: &mut Builder) -> Re
         let is_new = if hashed {
             seen.insert((raw.namespace, local))
         } else {
-            earlier
-                .iter()
-                .all(|other| {
-                    other.namespace != raw.namespace || tree.text.get(other.local) != local
-                })
+            earlier.iter().all(|other| {
+                other.namespace != raw.namespace || tree.text.get(other.local) != local
+            })
         };
         if !is_new {
             let name = &tree.text.main[raw.offset..raw.local.end()];

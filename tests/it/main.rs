@@ -6,9 +6,13 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod cli;
+mod crash;
 mod door;
 mod engine;
 mod examples;
+mod paper;
+mod program;
 mod public;
 mod scenes;
 mod suites;

@@ -134,10 +134,10 @@ fn tag() -> impl Strategy<Value = (String, String)> {
     let bare = vec!["", "", " c='1'", " c='\"'", " c=\"&lt;&#x9;&amp;'\"", " c='a\r\nb\tc \rd'"];
     let prefixed = vec!["", "", " p:c='2'", " q:c=''", " xml:lang='de'", " xml:space='preserve'"];
     let select = prop::sample::select;
-    let attributes = (select(default), select(bound), select(other), select(bare), select(prefixed));
-    (select(names), attributes).prop_map(|(name, (a, b, c, d, e))| {
-        (name.to_owned(), format!("<{name}{e}{a}{d}{b}{c}"))
-    })
+    let attributes =
+        (select(default), select(bound), select(other), select(bare), select(prefixed));
+    (select(names), attributes)
+        .prop_map(|(name, (a, b, c, d, e))| (name.to_owned(), format!("<{name}{e}{a}{d}{b}{c}")))
 }
 
 fn element((name, start): &(String, String), inside: &str) -> String {

@@ -12,10 +12,7 @@ pub(super) struct Arrived {
 }
 
 /// Feeds chunks and asks for frames after each, as a door does.
-pub(super) fn arrive<'a>(
-    chunks: impl IntoIterator<Item = &'a [u8]>,
-    limits: XmlLimits,
-) -> Arrived {
+pub(super) fn arrive<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limits: XmlLimits) -> Arrived {
     let mut splitter = Splitter::new(limits);
     let mut frames = Vec::new();
     for chunk in chunks {

@@ -8,11 +8,8 @@ use super::{Case, Score, cases, suites};
 /// Documents that the index expects to be refused for a DOCTYPE, and which have none: the word
 /// stands in a comment, a processing instruction, a CDATA section. Two other parsers accept them,
 /// and by the suite's own words they are well-formed; so do we.
-pub(super) const NO_DOCTYPE: [&str; 3] = [
-    "xmlconf/oasis/p15pass1.xml",
-    "xmlconf/oasis/p16pass1.xml",
-    "xmlconf/oasis/p18pass1.xml",
-];
+pub(super) const NO_DOCTYPE: [&str; 3] =
+    ["xmlconf/oasis/p15pass1.xml", "xmlconf/oasis/p16pass1.xml", "xmlconf/oasis/p18pass1.xml"];
 
 #[test]
 fn every_document_of_xmlconf_gets_its_verdict() {

@@ -36,9 +36,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     wrong("DOCTYPE hidden by UTF-7", Kind::Syntax, |n| {
         around("<?xml version='1.0' encoding='UTF-7'?>", "+ADwAIQ-DOCTYPE ", "<r/>", n)
     }),
-    large("100,000 attributes", |n| {
-        numbered("<r", n, |i| format!(" a{i}=''"), "/>")
-    }),
+    large("100,000 attributes", |n| numbered("<r", n, |i| format!(" a{i}=''"), "/>")),
     Shape {
         name: "the same attribute, at the end",
         make: |n| numbered("<r", n, |i| format!(" a{i}=''"), " a0=''/>"),
