@@ -15,5 +15,6 @@ mod paper;
 mod program;
 mod public;
 mod scenes;
+mod suites;
 mod tidy;
 mod ui;
