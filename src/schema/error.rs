@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::walk::takes;
-use super::{Content, Field, Kind, Occurs, Scalar};
+use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar};
 use crate::name::Name;
 use crate::xml::{Place, View};
 
@@ -126,6 +126,28 @@ pub(super) fn no_attribute(view: View<'_>, field: &Field) -> Error {
     Error::new(Rule::Missing, view, message).expecting(field.name.to_string())
 }
 
+pub(super) fn no_entry(view: View<'_>, child: View<'_>) -> Error {
+    if child.local() == ENTRY {
+        let entry = [Field::new(ENTRY, "", Kind::Scalar(Scalar::String), Occurs::Many)];
+        return elsewhere(view, child, &entry);
+    }
+    let message = format!("<{}> holds <entry key=\"…\">, not {}", cut(view.local()), tag(child));
+    Error::new(Rule::Field, child, message).expecting("<entry>").or_nearest(
+        &tag(child),
+        &["<entry>".to_owned()],
+    )
+}
+
+pub(super) fn no_key(child: View<'_>) -> Error {
+    let message = "<entry> needs the attribute key".to_owned();
+    Error::new(Rule::Missing, child, message).expecting("key")
+}
+
+pub(super) fn key_twice(view: View<'_>, child: View<'_>, key: &str) -> Error {
+    let message = format!("<{}> has the key {} twice", cut(view.local()), quoted(key));
+    Error::new(Rule::Twice, child, message).at_attribute(KEY).expecting("another key")
+}
+
 pub(super) fn text(view: View<'_>, text: &str, empty: bool) -> Error {
     let (local, text) = (cut(view.local()), quoted(text));
     let message = match empty {
@@ -152,11 +174,11 @@ pub(super) fn value(view: View<'_>, attribute: Option<&str>, text: &str, scalar:
     if let Some(name) = attribute {
         error = error.at_attribute(name);
     }
-    if let Scalar::Words(words) = scalar {
-        let names: Vec<_> = words.list.iter().map(|it| it.text.to_string()).collect();
-        error = error.or_nearest(text, &names);
-    }
-    error
+    let names: Vec<_> = match scalar.base() {
+        Scalar::Words(words) => words.list.iter().map(|it| it.text.to_string()).collect(),
+        _ => scalar.narrowest().one_of.iter().map(ToString::to_string).collect(),
+    };
+    error.or_nearest(text, &names)
 }
 
 /// A child that doesn't belong where it stands, when `place` is the next field of the sequence.
@@ -267,7 +289,7 @@ fn names_of(field: &Field) -> Vec<String> {
             }
             _ => Vec::new(),
         },
-        Kind::Scalar(_) | Kind::Shape(_) => vec![format!("<{}>", field.name)],
+        Kind::Scalar(_) | Kind::Shape(_) | Kind::Map(_) => vec![format!("<{}>", field.name)],
     }
 }
 

@@ -1,5 +1,7 @@
 //! Schemas that no type wrote, checked.
 
+mod patterns;
+
 use super::*;
 use crate::limits::XmlLimits;
 use crate::xml::{self, Profile};
