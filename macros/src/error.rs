@@ -153,23 +153,19 @@ pub(crate) const NO_EXAMPLE: Message = Message(
     "give one with `example = \"…\"`",
 );
 /// What the compiler says where an option and a type don't fit.
-pub(crate) const FOR_TEXT: &str =
-    "`pattern` is for text: a `String`, or a struct around one";
+pub(crate) const FOR_TEXT: &str = "`pattern` is for text: a `String`, or a struct around one";
 pub(crate) const FOR_TEXTS: &str =
     "`one_of` with texts is for a `String`, a `char`, or a struct around one";
 pub(crate) const FOR_WHOLE: &str =
     "`one_of` with numbers is for whole numbers, or a struct around one";
 pub(crate) const FOR_NUMBERS: &str =
     "`min`, `max` and `digits` are for numbers, or a struct around one";
-pub(crate) const FOR_FLOATS: &str =
-    "a fraction is for `f32` and `f64`, or a struct around one";
+pub(crate) const FOR_FLOATS: &str = "a fraction is for `f32` and `f64`, or a struct around one";
 pub(crate) const FOR_LENGTHS: &str =
     "a length is for a `String`, for `Bytes`, for a struct around one, or for a `list`";
-pub(crate) const FOR_LIST: &str =
-    "a `list` has white space between its items, so they can have none: numbers, truths, words, \
+pub(crate) const FOR_LIST: &str = "a `list` has white space between its items, so they can have none: numbers, truths, words, \
      times, durations, UUIDs";
-pub(crate) const FOR_EXAMPLE: &str =
-    "`example` is for scalars; a part has an example of its own";
+pub(crate) const FOR_EXAMPLE: &str = "`example` is for scalars; a part has an example of its own";
 pub(crate) const ATTRIBUTE_TYPE: Message =
     Message("an attribute is one text", "make it an element: leave `attribute` out");
 pub(crate) const TEXT_TYPE: Message = Message(

@@ -141,7 +141,8 @@ impl Facets {
     /// Complains about what contradicts itself.
     pub(crate) fn check(&self, is_list: bool, errors: &mut Errors) {
         if let (Some((_, min)), Some((span, max))) = (self.min, self.max)
-            && (min.number() > max.number() || whole(min).zip(whole(max)).is_some_and(|it| it.0 > it.1))
+            && (min.number() > max.number()
+                || whole(min).zip(whole(max)).is_some_and(|it| it.0 > it.1))
         {
             errors.at(span, error::NO_NUMBERS_LEFT);
         }

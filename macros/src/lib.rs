@@ -5,6 +5,7 @@ mod error;
 mod expand;
 mod facets;
 mod parse;
+#[allow(unreachable_pub, reason = "a copy of the library's, where it is public")]
 mod pattern;
 
 use proc_macro::TokenStream;

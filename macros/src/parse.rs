@@ -189,9 +189,7 @@ fn variant(variant: &syn::Variant, errors: &mut Errors) -> Variant {
             Hold::Fields(it.named.iter().filter_map(|it| field(it, errors)).collect())
         }
         Fields::Unnamed(it) => match it.unnamed.first() {
-            Some(one) if it.unnamed.len() == 1 => {
-                Hold::One(Box::new(bare(one, errors)))
-            }
+            Some(one) if it.unnamed.len() == 1 => Hold::One(Box::new(bare(one, errors))),
             _ => {
                 errors.push(it, error::TUPLE_VARIANT);
                 Hold::Nothing

@@ -51,6 +51,8 @@ pub struct Narrow {
     facets: Facets,
     /// None also where the pattern is no pattern: then no text matches.
     pattern: Option<Regex>,
+    /// Whether it narrows: one that only has an example doesn't.
+    binds: bool,
 }
 
 /// Scalars in one text, with white space between them.
@@ -98,7 +100,8 @@ impl Scalar {
             Some(it) => Some(compile(it)?),
             None => None,
         };
-        Ok(Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern })))
+        let binds = binds(&facets) || self.may_break();
+        Ok(Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern, binds })))
     }
 
     /// A scalar that is narrowed by what a derive has looked at before.
@@ -107,7 +110,7 @@ impl Scalar {
             Ok(it) => it,
             Err(wrong) => {
                 tracing::error!(pattern = ?facets.pattern, ?wrong, "nothing matches this pattern");
-                Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern: None }))
+                Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern: None, binds: true }))
             }
         }
     }
@@ -156,7 +159,8 @@ impl Scalar {
     /// Whether a value of the type may break it, so that it is looked at before it is sent.
     pub(super) fn may_break(&self) -> bool {
         match self {
-            Scalar::Narrow(_) | Scalar::Timestamp => true,
+            Scalar::Timestamp => true,
+            Scalar::Narrow(it) => it.binds,
             Scalar::List(list) => {
                 let counted = list.length_min.is_some() || list.length_max.is_some();
                 counted || list.item.may_break()
@@ -173,6 +177,18 @@ impl PartialEq for Narrow {
 }
 
 impl Narrow {
+    /// What is narrowed; it may be narrow itself.
+    #[must_use]
+    pub fn base(&self) -> &Scalar {
+        &self.base
+    }
+
+    /// What narrows it.
+    #[must_use]
+    pub fn facets(&self) -> &Facets {
+        &self.facets
+    }
+
     pub(super) fn accepts(&self, text: &str) -> bool {
         if !self.base.accepts(text) {
             return false;
@@ -242,6 +258,10 @@ impl Narrow {
             && digits.is_none_or(|it| before.len() + behind.len() <= it)
             && fraction_digits.is_none_or(|it| behind.len() <= it)
     }
+}
+
+fn binds(facets: &Facets) -> bool {
+    *facets != Facets { example: facets.example.clone(), ..Facets::NONE }
 }
 
 fn compile(source: &str) -> Result<Regex, Wrong> {

@@ -297,8 +297,24 @@ mod tests {
             assert_eq!(duration(&duration_text(it)), Some(it));
         }
         for wrong in [
-            "", "P", "PT", "P1DT", "P1Y", "P1M", "P1Y2M", "1D", "P-1D", "PT1S2M", "PT.5S", "PT1.S",
-            "PT1.5M", "P1W", "+P1D", "PT1H1H", "P99999999999999999999D", "PT1",
+            "",
+            "P",
+            "PT",
+            "P1DT",
+            "P1Y",
+            "P1M",
+            "P1Y2M",
+            "1D",
+            "P-1D",
+            "PT1S2M",
+            "PT.5S",
+            "PT1.S",
+            "PT1.5M",
+            "P1W",
+            "+P1D",
+            "PT1H1H",
+            "P99999999999999999999D",
+            "PT1",
         ] {
             assert_eq!(duration(wrong), None, "{wrong}");
         }

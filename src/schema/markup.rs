@@ -37,6 +37,14 @@ impl Node {
         self
     }
 
+    /// With a node before those that it holds.
+    pub(super) fn holding_first(mut self, node: Option<Node>) -> Node {
+        if let Inside::Nodes(nodes) = &mut self.inside {
+            nodes.splice(0..0, node);
+        }
+        self
+    }
+
     pub(super) fn push(&mut self, node: Node) {
         match &mut self.inside {
             Inside::Nodes(nodes) => nodes.push(node),

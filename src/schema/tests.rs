@@ -1,5 +1,6 @@
 //! Schemas that no type wrote, checked.
 
+mod generated;
 mod patterns;
 
 use super::*;

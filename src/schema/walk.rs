@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{Content, ENTRY, Error, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, error, scalar};
+use super::{
+    Content, ENTRY, Error, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, error, scalar,
+};
 use crate::limits::XmlLimits;
 use crate::xml::{Child, View};
 
@@ -157,9 +159,7 @@ pub fn walk<'a>(shape: &'a Shape, at: At<'a>, visit: &mut Visit<'_>) -> Result<(
     attributes(&shape.attributes, at, visit)?;
     let first = shape.attributes.len();
     match &shape.content {
-        Content::Text(field) => {
-            visit(Found { index: first, field, at, part: Part::Text }.held()?)
-        }
+        Content::Text(field) => visit(Found { index: first, field, at, part: Part::Text }.held()?),
         Content::Sequence(fields) => sequence(fields, first, at, visit),
         Content::Choice(variants) => one(variants, first, at, visit),
         Content::Empty | Content::Any => sequence(&[], first, at, visit),

@@ -9,7 +9,10 @@
 mod door;
 mod engine;
 mod examples;
+mod golden;
 mod public;
 mod scenes;
+mod schemas;
+mod shapes;
 mod tidy;
 mod ui;

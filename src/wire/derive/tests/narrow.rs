@@ -164,7 +164,10 @@ fn what_breaks_its_facets_is_refused() {
         check(&count(wrong), &message);
     }
     for (rest, message) in [
-        ("<size>larg</size>", "<size> takes one of small, large, not \"larg\"; did you mean large?"),
+        (
+            "<size>larg</size>",
+            "<size> takes one of small, large, not \"larg\"; did you mean large?",
+        ),
         ("<prime>4</prime>", "<prime> takes one of 2, 3, 5, not \"4\""),
         ("<share>0.2</share>", "<share> takes a number from 0 to 0.1, not \"0.2\""),
         ("<share>NaN</share>", "<share> takes a number from 0 to 0.1, not \"NaN\""),
@@ -237,7 +240,10 @@ fn scalars_of_more_than_one_part_are_one_text() {
         id='018F4E2A-1B2C-7D3E-8F40-123456789ABC'><sizes> 1\n2 </sizes><data> Zm9v\nYmFy </data>
         </forms>";
     let read = Forms::read(element(spaced).view()).expect(spaced);
-    assert_eq!(read, Forms { tints: vec![], sizes: vec![1, 2], times: None, span: vec![], ..forms() });
+    assert_eq!(
+        read,
+        Forms { tints: vec![], sizes: vec![1, 2], times: None, span: vec![], ..forms() }
+    );
 }
 
 #[test]
@@ -265,10 +271,7 @@ fn what_is_wrong_with_a_map_is_told() {
     for (inside, message) in [
         ("<entry>1</entry>", "<entry> needs the attribute key"),
         ("<entry key='a'/><entry key='a'/>", "<words> has the key \"a\" twice"),
-        (
-            "<entri key='a'/>",
-            "<words> holds <entry key=\"…\">, not <entri>",
-        ),
+        ("<entri key='a'/>", "<words> holds <entry key=\"…\">, not <entri>"),
         (
             "<entry xmlns='' key='a'/>",
             "<entry> is in no namespace, but the fields of <words> are in the namespace \"urn:test\"",
@@ -281,10 +284,7 @@ fn what_is_wrong_with_a_map_is_told() {
         assert_eq!(refused::<Named>(&text).message, message, "{text}");
     }
     let attribute = "<named xmlns='urn:test'><words key='a'/></named>";
-    assert_eq!(
-        refused::<Named>(attribute).message,
-        "<words> has no attribute key; it has none",
-    );
+    assert_eq!(refused::<Named>(attribute).message, "<words> has no attribute key; it has none",);
 }
 
 #[test]
@@ -296,4 +296,99 @@ fn schemas_with_other_facets_are_others() {
     assert!(narrow.is_same(&narrow.clone()));
     assert!(Order::schema().is_same(&Order::schema().clone()));
     assert!(narrow.is_narrow() && !Say::schema().is_narrow() && !Tree::schema().is_narrow());
+}
+
+mod values {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = String> {
+        "[ -~\\t\\n\u{A0}-\u{D7FF}]{0,8}"
+    }
+
+    fn span() -> impl Strategy<Value = SignedDuration> {
+        (any::<i64>(), 0..1_000_000_000_i32).prop_map(|(seconds, nanos)| {
+            SignedDuration::new(seconds, if seconds < 0 { -nanos } else { nanos })
+        })
+    }
+
+    fn time() -> impl Strategy<Value = Timestamp> {
+        (-62_135_596_800_i64..253_402_207_200, 0..1_000_000_000_i32)
+            .prop_filter_map("a time", |(second, nanos)| Timestamp::new(second, nanos).ok())
+            .prop_filter("a year", |it| *it >= "0001-01-01T00:00:00Z".parse().expect("a time"))
+    }
+
+    prop_compose! {
+        fn forms()(
+            at in time(),
+            id in any::<u128>(),
+            tints in prop::collection::vec(
+                prop::sample::select(vec![Color::Red, Color::DarkGreen, Color::Blue]), 0..4),
+            sizes in prop::collection::vec(any::<i64>(), 0..4),
+            times in prop::option::of(prop::collection::vec(span(), 0..3)),
+            data in prop::collection::vec(any::<u8>(), 0..20),
+            span in prop::collection::vec(span(), 0..3),
+        ) -> Forms {
+            Forms { at, id: Uuid::from_u128(id), tints, sizes, times, data: data.into(), span }
+        }
+    }
+
+    prop_compose! {
+        fn order()(
+            id in "[A-Z]{3}-[0-9]{1,5}",
+            marks in prop::option::of(prop::collection::vec(0_u8..=9, 0..=3)),
+            count in 1_i64..=100,
+            name in "[ -~]{1,5}",
+            prime in prop::option::of(prop::sample::select(vec![2_u8, 3, 5])),
+            share in prop::collection::vec(0_f32..=0.1, 0..3),
+            price in prop::option::of((-999_999_i32..1_000_000).prop_map(|it| f64::from(it) / 100.0)),
+            short in prop::option::of(-999..=999),
+            key in prop::option::of(any::<[u8; 4]>()),
+            percent in prop::option::of((0_u8..=100).prop_map(Percent)),
+            by_name in prop::option::of(prop::collection::btree_map(
+                text(), (0_u8..=100).prop_map(Percent), 0..3)),
+        ) -> Order {
+            let key = key.map(|it| Bytes::copy_from_slice(&it));
+            Order { id, marks, count, name, prime, share, price, short, key, percent, by_name, ..least() }
+        }
+    }
+
+    fn same<P: Payload + PartialEq + Debug>(value: &P) -> Result<(), TestCaseError> {
+        let written = value.encode().expect("a value of its type");
+        let bytes = written.canonical();
+        let again = Element::from_canonical(bytes).expect("what was written");
+        prop_assert_eq!(&P::read(again.view()).expect("what was written"), value);
+        prop_assert_eq!(P::schema().check(again.view()), Ok(()));
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_as_it_was(
+            forms in forms(),
+            order in order(),
+            words in prop::collection::btree_map(text(), text(), 0..4),
+            numbers in any::<(i8, i128, u64, u128)>(),
+            float in any::<f64>().prop_filter("equal to itself", |it| !it.is_nan()),
+        ) {
+            same(&forms)?;
+            same(&order)?;
+            same(&Named { words, ..Named::default() })?;
+            let (a, b, c, d) = numbers;
+            same(&Widths { a, b, c, d, e: float })?;
+        }
+    }
+}
+
+/// Numbers at their ends.
+#[derive(Payload, Debug, PartialEq, Clone)]
+#[payload(ns = "urn:test")]
+struct Widths {
+    a: i8,
+    b: i128,
+    #[payload(attribute)]
+    c: u64,
+    d: u128,
+    e: f64,
 }
