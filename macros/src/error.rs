@@ -165,6 +165,8 @@ pub(crate) const FOR_LENGTHS: &str =
     "a length is for a `String`, for `Bytes`, for a struct around one, or for a `list`";
 pub(crate) const FOR_LIST: &str = "a `list` has white space between its items, so they can have none: numbers, truths, words, \
      times, durations, UUIDs";
+pub(crate) const TWO_KEYS: &str =
+    "the entries of a map have the attribute `key`, so what it holds can't: rename one";
 pub(crate) const FOR_EXAMPLE: &str = "`example` is for scalars; a part has an example of its own";
 pub(crate) const ATTRIBUTE_TYPE: Message =
     Message("an attribute is one text", "make it an element: leave `attribute` out");

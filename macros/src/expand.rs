@@ -1,7 +1,7 @@
 //! The type's glue: what it is to a schema, how it is written, how it is read. No rules here.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
 use crate::error;
@@ -150,7 +150,7 @@ fn newtype(input: &Input, Bare { ty, facets }: &Bare) -> TokenStream {
             ::core::clone::Clone::clone(&*SCALAR)
         }};
         let all = facets.asserted(&quote!(#text::FORM), false);
-        asserted = quote!(const _: () = { #all };);
+        asserted = all;
     }
     quote! {
         #asserted
@@ -283,8 +283,7 @@ fn choice(input: &Input, variants: &[Variant]) -> TokenStream {
         Hold::One(it) if !it.facets.is_empty() => {
             let (ty, span) = (&it.ty, it.ty.span());
             let part = quote_spanned!(span=> <#ty as derive::Part>);
-            let all = it.facets.asserted(&quote!(#part::FORM), false);
-            quote!(const _: () = { #all };)
+            it.facets.asserted(&quote!(#part::FORM), false)
         }
         Hold::Nothing | Hold::One(_) => TokenStream::new(),
     });
@@ -505,12 +504,20 @@ fn narrowed(fields: &[Field]) -> TokenStream {
         let asserted = it.options.facets.asserted(&form, it.options.list.is_some());
         let list = it.options.list.as_ref().map(|option| {
             let message = error::FOR_LIST;
-            quote_spanned!(option.span()=> ::core::assert!(derive::takes_list(#form), #message);)
+            quote_spanned! {option.span()=>
+                const _: () = ::core::assert!(derive::takes_list(#form), #message);
+            }
         });
-        quote!(#list #asserted)
+        let is_map = it.ty.to_token_stream().to_string().contains("BTreeMap");
+        let map = (is_map && it.place == Place::Element).then(|| {
+            let message = error::TWO_KEYS;
+            quote_spanned! {it.ty.span()=>
+                const _: () = ::core::assert!(!#part::HAS_TWO_KEYS, #message);
+            }
+        });
+        quote!(#list #map #asserted)
     });
-    let all: TokenStream = all.collect();
-    if all.is_empty() { all } else { quote!(const _: () = { #all };) }
+    all.collect()
 }
 
 /// Writes attributes, then content; `reach` says how a field is got at.

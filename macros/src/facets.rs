@@ -290,7 +290,9 @@ impl Facets {
         let mut say = |span: Option<Span>, takes: &str, message: &str| {
             let Some(span) = span else { return };
             let takes = proc_macro2::Ident::new(takes, Span::call_site());
-            all.extend(quote_spanned!(span=> ::core::assert!(derive::#takes(#form), #message);));
+            all.extend(quote_spanned! {span=>
+                const _: () = ::core::assert!(derive::#takes(#form), #message);
+            });
         };
         let [length, least, most, digits, fraction] = self.counts().map(|it| it.map(|it| it.0));
         let bounds = [self.min, self.max];

@@ -293,7 +293,8 @@ fn value(meta: &Meta) -> Option<LitStr> {
 fn unknown(name: &str, owner: Owner) -> String {
     let known: Vec<_> =
         KNOWN.iter().filter(|(_, owners)| owners.contains(&owner)).map(|(it, _)| *it).collect();
-    let alike = |it: &&&str| steps(name, it) <= 1.max(name.len() / 3);
+    let begins = |it: &str| it.len() > 2 && name.starts_with(it);
+    let alike = |it: &&&str| begins(it) || steps(name, it) <= 1.max(name.len() / 3);
     let hint = match known.iter().filter(alike).min_by_key(|it| steps(name, it)) {
         Some(it) => format!("did you mean `{it}`?"),
         None => format!("there is `{}`", known.join("`, `")),

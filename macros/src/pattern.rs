@@ -83,7 +83,9 @@ pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
     for more in 0..=least.clamp(8, EXAMPLE_MAX) {
         for branch in 0..8 {
             let mut text = String::new();
-            let made = make(hir, more, branch, &mut text) && matches(hir, &text);
+            let made = make(hir, more, branch, &mut text)
+                && text.chars().all(is_xml)
+                && matches(hir, &text);
             let length = text.chars().count();
             if !made || length < least || length > most {
                 continue;
@@ -95,6 +97,10 @@ pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
         }
     }
     empty
+}
+
+fn is_xml(it: char) -> bool {
+    matches!(it, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }
 
 fn wrong<T>(message: impl Into<String>, hint: &'static str) -> Result<T, Wrong> {

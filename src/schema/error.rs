@@ -91,16 +91,17 @@ impl Error {
     pub fn advice(&self) -> String {
         let Error { rule, expected, nearest, example, .. } = self;
         match (rule, nearest, example) {
-            (Rule::Attribute | Rule::Field | Rule::Value, Some(it), _) => {
+            (Rule::Attribute | Rule::Field | Rule::Missing | Rule::Value, Some(it), _) => {
                 format!("Write {it} instead.")
             }
             (Rule::Root, _, Some(it)) => format!("Begin with {it}."),
             (Rule::Missing, _, Some(it)) => format!("Add {it}."),
             (Rule::Missing, ..) => format!("Add {expected}."),
             (Rule::Value, _, Some(it)) => format!("Write it as in {it}."),
-            (Rule::Order, ..) => format!("Put the fields in this order: {expected}."),
+            (Rule::Order, ..) => "Move it to its place in that order.".to_owned(),
             (Rule::Namespace, ..) => {
-                "Leave out its prefix or its xmlns: fields are in the namespace of their payload."
+                "Write it with the prefix of its payload, or with none and no xmlns where that has \
+                 none."
                     .to_owned()
             }
             (Rule::Twice, ..) => "Keep one of the two.".to_owned(),

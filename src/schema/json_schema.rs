@@ -167,10 +167,16 @@ fn object(value: Value) -> Object {
     }
 }
 
+/// Adds what is said of it, before what was said already.
 fn describe(value: &mut Object, doc: &str) {
-    if !doc.is_empty() {
-        value.insert("description".into(), doc.into());
+    if doc.is_empty() {
+        return;
     }
+    let text = match value.get("description").and_then(Value::as_str) {
+        Some(more) => format!("{doc} {more}"),
+        None => doc.to_owned(),
+    };
+    value.insert("description".into(), text.into());
 }
 
 fn scalar(it: &Scalar) -> Object {
@@ -187,7 +193,7 @@ fn scalar(it: &Scalar) -> Object {
         Scalar::U128 => json!({ "type": "string", "pattern": "^[0-9]+$" }),
         Scalar::I64 => json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }),
         Scalar::U64 => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
-        Scalar::F32 | Scalar::F64 => return number(&facets),
+        Scalar::F32 | Scalar::F64 => return number(it, &facets),
         Scalar::Bytes => return bytes(&facets),
         Scalar::Timestamp => json!({ "type": "string", "format": "date-time" }),
         Scalar::Duration => json!({ "type": "string", "format": "duration" }),
@@ -217,14 +223,16 @@ fn scalar(it: &Scalar) -> Object {
         say("minimum", facets.min.map(bound));
         say("maximum", facets.max.map(bound));
     }
-    if facets.digits.is_some() || facets.min.is_some() || facets.pattern.is_some() {
+    let pattern_is_lost = facets.pattern.is_some() && !value.contains_key("pattern");
+    let bounds_are_lost = is_string && (facets.min.is_some() || facets.max.is_some());
+    if facets.digits.is_some() || pattern_is_lost || bounds_are_lost {
         describe(&mut value, &sentence(it));
     }
     value
 }
 
 /// A number, or one of the three that JSON has no number for.
-fn number(facets: &Facets) -> Object {
+fn number(scalar: &Scalar, facets: &Facets) -> Object {
     let mut value = Map::from_iter([("type".to_owned(), Value::from("number"))]);
     let mut say = |key: &str, it: Option<Value>| {
         value.extend(it.map(|it| (key.to_owned(), it)));
@@ -232,9 +240,8 @@ fn number(facets: &Facets) -> Object {
     say("minimum", facets.min.map(bound));
     say("maximum", facets.max.map(bound));
     if facets.digits.is_some() || facets.fraction_digits.is_some() {
-        let behind = facets.fraction_digits.unwrap_or(facets.digits.unwrap_or_default());
-        let step = format!("1e-{behind}").parse::<f64>().unwrap_or(1.0);
-        say("multipleOf", facets.fraction_digits.map(|_| step.into()));
+        // `multipleOf` a fraction means another thing to every reader.
+        describe(&mut value, &sentence(scalar));
         return value;
     }
     let others: &[&str] = match (facets.min, facets.max) {
@@ -292,15 +299,17 @@ fn sentence(scalar: &Scalar) -> String {
 
 /// The pattern for JSON Schema, where it says the same there: most do.
 fn plain(pattern: &str) -> Option<String> {
-    let mut letters = pattern.chars().peekable();
-    let mut before = ' ';
+    let mut letters = pattern.chars();
+    let mut in_brackets = false;
     while let Some(it) = letters.next() {
         match it {
             '\\' if !letters.next().is_some_and(|it| r"\|.?*+(){}-[]^nrt".contains(it)) => {
                 return None;
             }
-            '[' if before == '-' => return None,
-            _ => before = it,
+            '[' if in_brackets => return None,
+            '[' => in_brackets = true,
+            ']' => in_brackets = false,
+            _ => {}
         }
     }
     Some(format!("^(?:{pattern})$"))

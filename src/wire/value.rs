@@ -121,6 +121,8 @@ pub trait Item: Sized + Send + 'static {
     const DOC: &'static str = "";
     /// What sort of text it is, if it is one.
     const FORM: Form = Form::Other;
+    /// Whether it is a map whose parts have a key of their own.
+    const HAS_TWO_KEYS: bool = false;
     /// Under which names it stands.
     const NAMES: Names;
     /// What it is to a schema.
@@ -165,6 +167,8 @@ pub trait Items: Sized {
     const NAMES: Names = <Self::Item as Item>::NAMES;
     /// What sort of text each is, if it is one.
     const FORM: Form = <Self::Item as Item>::FORM;
+    /// Whether each is a map whose parts have a key of their own.
+    const HAS_TWO_KEYS: bool = <Self::Item as Item>::HAS_TWO_KEYS;
     /// Puts one more into the slot.
     fn add(slot: &mut Self::Slot, item: Self::Item);
     /// What the slot came to, if it is enough.

@@ -8,15 +8,10 @@ use crate::schema::{ENTRY, Error, Field, KEY, Kind, Occurs};
 use crate::xml::Writer;
 
 impl<T: Part> Item for BTreeMap<String, T> {
+    const HAS_TWO_KEYS: bool = T::HAS_KEY;
     const NAMES: Names = Names::Field;
 
     fn kind() -> Kind {
-        const {
-            assert!(
-                !T::HAS_KEY,
-                "what a map holds has no attribute `key`, for its entries have one",
-            );
-        }
         Kind::Map(Box::new(Field::new(ENTRY, T::DOC, T::kind(), Occurs::Many)))
     }
 

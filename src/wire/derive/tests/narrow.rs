@@ -274,7 +274,8 @@ fn what_is_wrong_with_a_map_is_told() {
         ("<entri key='a'/>", "<words> holds <entry key=\"…\">, not <entri>"),
         (
             "<entry xmlns='' key='a'/>",
-            "<entry> is in no namespace, but the fields of <words> are in the namespace \"urn:test\"",
+            "<entry> is in no namespace, but the fields of <words> are in the namespace \
+             \"urn:test\"",
         ),
         ("x", "<words> holds elements and no text, but \"x\" stands there"),
         ("<entry key='a' x=''/>", "<entry> has no attribute x; it has none"),
@@ -342,7 +343,7 @@ mod values {
             name in "[ -~]{1,5}",
             prime in prop::option::of(prop::sample::select(vec![2_u8, 3, 5])),
             share in prop::collection::vec(0_f32..=0.1, 0..3),
-            price in prop::option::of((-999_999_i32..1_000_000).prop_map(|it| f64::from(it) / 100.0)),
+            price in prop::option::of((-999_999..1_000_000).prop_map(|it| f64::from(it) / 100.0)),
             short in prop::option::of(-999..=999),
             key in prop::option::of(any::<[u8; 4]>()),
             percent in prop::option::of((0_u8..=100).prop_map(Percent)),
@@ -350,7 +351,8 @@ mod values {
                 text(), (0_u8..=100).prop_map(Percent), 0..3)),
         ) -> Order {
             let key = key.map(|it| Bytes::copy_from_slice(&it));
-            Order { id, marks, count, name, prime, share, price, short, key, percent, by_name, ..least() }
+            let least = Order { id, marks, count, name, prime, share, price, ..least() };
+            Order { short, key, percent, by_name, ..least }
         }
     }
 
