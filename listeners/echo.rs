@@ -7,6 +7,7 @@ use pumphouse::prelude::*;
 #[payload(ns = "https://xml-pipeline.org/ns/echo/v1")]
 pub struct Echo {
     /// What is said.
+    #[payload(example = "Hello")]
     pub text: String,
 }
 

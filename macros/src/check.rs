@@ -7,7 +7,8 @@ use quote::ToTokens;
 use syn::{GenericArgument, LitStr, PathArguments, Type};
 
 use crate::error::{self, Errors};
-use crate::parse::{Body, Field, Hold, Input, Options, Place};
+use crate::facets::Facets;
+use crate::parse::{Bare, Body, Field, Hold, Input, Options, Place};
 
 /// Namespaces that no payload may have: what XML and its schemas are made of.
 const TAKEN: &[&str] = &[
@@ -43,7 +44,10 @@ pub(crate) fn input(input: &Input, errors: &mut Errors) {
     head(input, errors);
     match &input.body {
         Body::Fields(all) => fields(all, errors),
-        Body::Newtype(it) => text(it, error::NEWTYPE, errors),
+        Body::Newtype(it) => {
+            text(&it.ty, error::NEWTYPE, errors);
+            bare(it, errors);
+        }
         Body::Choice(variants) | Body::Words(variants) => {
             let names = variants.iter().map(|it| (&it.ident, it.name.as_str(), &it.options));
             distinct(names, || error::SAME_VARIANT, errors);
@@ -51,7 +55,10 @@ pub(crate) fn input(input: &Input, errors: &mut Errors) {
                 name(&variant.ident, &variant.name, &variant.options, errors);
                 match &variant.body {
                     Hold::Nothing => {}
-                    Hold::One(it) => held(it, errors),
+                    Hold::One(it) => {
+                        held(&it.ty, errors);
+                        bare(it, errors);
+                    }
                     Hold::Fields(all) => fields(all, errors),
                 }
             }
@@ -104,6 +111,11 @@ fn fields(fields: &[Field], errors: &mut Errors) {
     distinct(names, || error::SAME_NAME, errors);
     for field in fields {
         name(&field.ident, &field.name, &field.options, errors);
+        narrowed(&field.options.facets, &field.ty, field.options.list.is_some(), errors);
+        if let Some(option) = &field.options.list {
+            list(field, option, errors);
+            continue;
+        }
         match field.place {
             Place::Attribute => match generic(&field.ty, "Option") {
                 Some(inner) => text(inner, error::ATTRIBUTE_TYPE, errors),
@@ -120,6 +132,39 @@ fn fields(fields: &[Field], errors: &mut Errors) {
             }
             Place::Element => items(&field.ty, errors),
         }
+    }
+}
+
+/// A list in one text: a `Vec`, or where it isn't the element's text an `Option` of one.
+fn list(field: &Field, option: &syn::Path, errors: &mut Errors) {
+    let inner = generic(&field.ty, "Option").filter(|_| field.place != Place::Text);
+    match generic(inner.unwrap_or(&field.ty), "Vec") {
+        Some(it) => text(it, error::NO_LIST, errors),
+        None => errors.push(option, error::NO_LIST),
+    }
+    if let (Place::Text, Some(it)) = (field.place, &field.options.rename) {
+        errors.push(it, error::TEXT_NAME);
+    }
+}
+
+fn bare(it: &Bare, errors: &mut Errors) {
+    narrowed(&it.facets, &it.ty, false, errors);
+}
+
+/// What narrows a field has to leave something, and to be within what its type can hold.
+fn narrowed(facets: &Facets, ty: &Type, is_list: bool, errors: &mut Errors) {
+    if facets.is_empty() {
+        return;
+    }
+    facets.check(is_list, errors);
+    let inner = ["Option", "Vec", "Box"].iter().fold(ty, |ty, it| generic(ty, it).unwrap_or(ty));
+    if let Type::Path(it) = bare_type(inner)
+        && let Some(last) = it.path.segments.last()
+    {
+        facets.check_width(&last.ident.to_string(), errors);
+    }
+    if named(inner, "f32") || named(inner, "f64") {
+        facets.check_float(errors);
     }
 }
 
@@ -183,9 +228,12 @@ fn item(ty: &Type, errors: &mut Errors) {
         return item(inner, errors);
     }
     let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
-    let maps = ["HashMap", "BTreeMap", "IndexMap", "HashSet", "BTreeSet"];
+    let maps = ["HashMap", "IndexMap", "HashSet", "BTreeSet"];
     match ty {
-        _ if bytes || named(ty, "Bytes") => errors.push(ty, error::BYTES),
+        _ if bytes => errors.push(ty, error::BYTES),
+        _ if generic(ty, "BTreeMap").is_some_and(|it| !named(it, "String")) => {
+            errors.push(ty, error::MAP_KEY);
+        }
         _ if named(ty, "usize") || named(ty, "isize") => errors.push(ty, error::MACHINE_SIZE),
         _ if maps.iter().any(|it| named(ty, it)) => errors.push(ty, error::MAP),
         Type::Reference(_) | Type::Ptr(_) => errors.push(ty, error::BORROWED),
@@ -196,7 +244,7 @@ fn item(ty: &Type, errors: &mut Errors) {
 
 /// What an attribute, a text or a struct around one field may be.
 fn text(ty: &Type, message: error::Message, errors: &mut Errors) {
-    let wrong = ["Option", "Vec", "Box", "Element"].iter().any(|it| named(ty, it));
+    let wrong = ["Option", "Vec", "Box", "Element", "BTreeMap"].iter().any(|it| named(ty, it));
     let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
     match wrong && !bytes {
         true => errors.push(ty, message),
@@ -206,7 +254,7 @@ fn text(ty: &Type, message: error::Message, errors: &mut Errors) {
 
 /// What a variant without names may hold.
 fn held(ty: &Type, errors: &mut Errors) {
-    let wrong = ["Option", "Vec", "Element"].iter().any(|it| named(ty, it));
+    let wrong = ["Option", "Vec", "Element", "BTreeMap"].iter().any(|it| named(ty, it));
     let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
     match wrong && !bytes {
         true => errors.push(ty, error::VARIANT_TYPE),
@@ -216,7 +264,7 @@ fn held(ty: &Type, errors: &mut Errors) {
 
 /// Whether the type's last name is this. An alias is not seen through: then the compiler speaks.
 fn named(ty: &Type, name: &str) -> bool {
-    match bare(ty) {
+    match bare_type(ty) {
         Type::Path(it) => it.path.segments.last().is_some_and(|it| it.ident == name),
         _ => false,
     }
@@ -224,7 +272,7 @@ fn named(ty: &Type, name: &str) -> bool {
 
 /// What is in the brackets of a type by this name.
 fn generic<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
-    let Type::Path(it) = bare(ty) else { return None };
+    let Type::Path(it) = bare_type(ty) else { return None };
     let last = it.path.segments.last().filter(|it| it.ident == name)?;
     let PathArguments::AngleBracketed(brackets) = &last.arguments else { return None };
     match brackets.args.first()? {
@@ -233,10 +281,10 @@ fn generic<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     }
 }
 
-fn bare(ty: &Type) -> &Type {
+fn bare_type(ty: &Type) -> &Type {
     match ty {
-        Type::Group(it) => bare(&it.elem),
-        Type::Paren(it) => bare(&it.elem),
+        Type::Group(it) => bare_type(&it.elem),
+        Type::Paren(it) => bare_type(&it.elem),
         _ => ty,
     }
 }

@@ -1,6 +1,6 @@
 //! Everything the derive may complain about, in one table; all complaints come at once.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
 /// One complaint: what is wrong, and what to do about it.
@@ -68,8 +68,8 @@ pub(crate) const SAME_VARIANT: Message = Message(
     "give one of them another with `#[payload(rename = \"…\")]`",
 );
 pub(crate) const BYTES: Message = Message(
-    "bytes have no form in XML; as a list they would be one element a byte",
-    "hold them as a `String` of base64",
+    "a `Vec` would be one element a byte",
+    "hold them as `Bytes`, which is base64: `pumphouse::wire::Bytes`",
 );
 pub(crate) const OPTION_OF_OPTION: Message = Message(
     "an element is there or not: XML has no third state for an option within an option",
@@ -98,9 +98,76 @@ pub(crate) const UNNAMED: Message = Message(
     "a struct for a tuple, a `Vec` for an array",
 );
 pub(crate) const MAP: Message = Message(
-    "a map has no form in XML yet",
-    "a `Vec` of a part with a key and a value keeps the order too",
+    "a payload is written in one order, and this has none or another",
+    "a map is a `BTreeMap<String, …>`, a set is a `Vec`",
 );
+pub(crate) const MAP_KEY: Message = Message(
+    "the key of a map is a text: it stands in the attribute `key`",
+    "a `BTreeMap<String, …>`, or a `Vec` of a part with a key and a value",
+);
+pub(crate) const NO_LIST: Message = Message(
+    "a list is a `Vec` of scalars in one text",
+    "`#[payload(list)] sizes: Vec<u32>`, or an `Option` of a `Vec`",
+);
+pub(crate) const UNNAMED_OPTION: Message = Message(
+    "this option is for fields with names",
+    "name the field: then it is an attribute or an element",
+);
+pub(crate) const NO_NUMBER: Message =
+    Message("a bound is a number", "write it as `min = 1`, `max = 0.5`");
+pub(crate) const NO_COUNT: Message =
+    Message("this option takes a whole number", "write it as `option = 12`");
+pub(crate) const NO_CHOICES: Message = Message(
+    "this option takes texts or whole numbers, at least one",
+    "write it as `one_of(\"a\", \"b\")` or `one_of(1, 2, 3)`",
+);
+pub(crate) const NO_NUMBERS_LEFT: Message =
+    Message("no number is left between `min` and `max`", "`min` is the smaller one");
+pub(crate) const TOO_WIDE: Message =
+    Message("no number of this type is as large or as small", "take a wider type or another bound");
+pub(crate) const LENGTH_TWICE: Message =
+    Message("`length` says the length already", "keep `length`, or `min_length` and `max_length`");
+pub(crate) const NO_LENGTH_LEFT: Message =
+    Message("no length is left between the two", "`min_length` is the smaller one");
+pub(crate) const NO_DIGITS: Message =
+    Message("a number has a digit", "`digits = 1` is the least there is");
+pub(crate) const FRACTION_DIGITS: Message = Message(
+    "a number with more than five digits behind the point may be written with an exponent",
+    "five at the most, or a whole number of smaller units",
+);
+pub(crate) const MORE_BEHIND: Message = Message(
+    "there are more digits behind the point than there are digits",
+    "`digits` counts those before and behind it",
+);
+pub(crate) const FLOAT_DIGITS: Message = Message(
+    "a number with a fraction is exact to fifteen digits only",
+    "fifteen at the most, or a whole number of smaller units",
+);
+pub(crate) const SAME_CHOICE: Message = Message("this is one of them already", "keep one");
+pub(crate) const NO_CHOICE: Message =
+    Message("the other options do not let this through", "change it, or them");
+pub(crate) const EXAMPLE: Message =
+    Message("the other options do not let this example through", "change it, or them");
+pub(crate) const NO_EXAMPLE: Message = Message(
+    "no example of this pattern was found in the lengths that are allowed",
+    "give one with `example = \"…\"`",
+);
+/// What the compiler says where an option and a type don't fit.
+pub(crate) const FOR_TEXT: &str = "`pattern` is for text: a `String`, or a struct around one";
+pub(crate) const FOR_TEXTS: &str =
+    "`one_of` with texts is for a `String`, a `char`, or a struct around one";
+pub(crate) const FOR_WHOLE: &str =
+    "`one_of` with numbers is for whole numbers, or a struct around one";
+pub(crate) const FOR_NUMBERS: &str =
+    "`min`, `max` and `digits` are for numbers, or a struct around one";
+pub(crate) const FOR_FLOATS: &str = "a fraction is for `f32` and `f64`, or a struct around one";
+pub(crate) const FOR_LENGTHS: &str =
+    "a length is for a `String`, for `Bytes`, for a struct around one, or for a `list`";
+pub(crate) const FOR_LIST: &str = "a `list` has white space between its items, so they can have none: numbers, truths, words, \
+     times, durations, UUIDs";
+pub(crate) const TWO_KEYS: &str =
+    "the entries of a map have the attribute `key`, so what it holds can't: rename one";
+pub(crate) const FOR_EXAMPLE: &str = "`example` is for scalars; a part has an example of its own";
 pub(crate) const ATTRIBUTE_TYPE: Message =
     Message("an attribute is one text", "make it an element: leave `attribute` out");
 pub(crate) const TEXT_TYPE: Message = Message(
@@ -137,6 +204,11 @@ impl Errors {
     /// Complains about these tokens.
     pub(crate) fn push(&mut self, at: &dyn ToTokens, Message(text, hint): Message) {
         self.say(at, &format!("{text}\nhint: {hint}"));
+    }
+
+    /// Complains about this place.
+    pub(crate) fn at(&mut self, span: Span, Message(text, hint): Message) {
+        self.add(syn::Error::new(span, format!("{text}\nhint: {hint}")));
     }
 
     /// Complains in words that are in no table.

@@ -1,11 +1,11 @@
 //! The type's glue: what it is to a schema, how it is written, how it is read. No rules here.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{quote, quote_spanned};
-use syn::Type;
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
-use crate::parse::{Body, Field, Hold, Input, Place, Variant};
+use crate::error;
+use crate::parse::{Bare, Body, Field, Hold, Input, Place, Variant};
 
 /// The implementations, in a block of their own so that no name gets out.
 pub(crate) fn input(input: &Input) -> TokenStream {
@@ -90,6 +90,7 @@ fn structure(input: &Input, fields: &[Field]) -> TokenStream {
         quote!(&self.#name)
     });
     let read = read(&quote!(#ident), fields, &quote!(shape()));
+    let has_key = fields.iter().any(|it| it.place == Place::Attribute && it.name == "key");
     quote! {
         fn describe() -> derive::Shape {
             let (attributes, content) = #described;
@@ -101,6 +102,8 @@ fn structure(input: &Input, fields: &[Field]) -> TokenStream {
         #[automatically_derived]
         #[diagnostic::do_not_recommend]
         impl derive::Part for #ident {
+            const HAS_KEY: bool = #has_key;
+
             fn kind() -> derive::Kind {
                 derive::Kind::Shape(derive::Link::of(shape))
             }
@@ -134,18 +137,32 @@ fn structure(input: &Input, fields: &[Field]) -> TokenStream {
     }
 }
 
-fn newtype(input: &Input, ty: &Type) -> TokenStream {
+fn newtype(input: &Input, Bare { ty, facets }: &Bare) -> TokenStream {
     let Input { ident, doc, .. } = input;
     let text = quote_spanned!(ty.span()=> <#ty as derive::Text>);
-    let scalar = scalar(input, doc);
+    let parts = scalar(input, doc);
+    let (mut made, mut asserted) = (quote!(#text::scalar()), TokenStream::new());
+    if !facets.is_empty() {
+        let data = facets.data();
+        made = quote! {{
+            static SCALAR: ::std::sync::LazyLock<derive::Scalar> =
+                ::std::sync::LazyLock::new(|| derive::narrow_scalar(#text::scalar(), #data));
+            ::core::clone::Clone::clone(&*SCALAR)
+        }};
+        let all = facets.asserted(&quote!(#text::FORM), false);
+        asserted = all;
+    }
     quote! {
+        #asserted
+
         #[automatically_derived]
         #[diagnostic::do_not_recommend]
         impl derive::Text for #ident {
             const DOC: &'static str = #doc;
+            const FORM: derive::Form = #text::FORM;
 
             fn scalar() -> derive::Scalar {
-                #text::scalar()
+                #made
             }
 
             fn parse(text: ::std::borrow::Cow<'_, str>) -> ::core::option::Option<Self> {
@@ -156,7 +173,7 @@ fn newtype(input: &Input, ty: &Type) -> TokenStream {
                 #text::with_text(&self.0, then)
             }
         }
-        #scalar
+        #parts
     }
 }
 
@@ -174,6 +191,8 @@ fn words(input: &Input, variants: &[Variant]) -> TokenStream {
         #[automatically_derived]
         #[diagnostic::do_not_recommend]
         impl derive::Text for #ident {
+            const FORM: derive::Form = derive::Form::Token;
+
             fn scalar() -> derive::Scalar {
                 derive::words(&WORDS)
             }
@@ -216,6 +235,7 @@ fn scalar(Input { ident, name, doc, options, .. }: &Input, said: &str) -> TokenS
         #[diagnostic::do_not_recommend]
         impl derive::Part for #ident {
             const DOC: &'static str = #said;
+            const FORM: derive::Form = <#ident as derive::Text>::FORM;
 
             fn kind() -> derive::Kind {
                 derive::text_kind::<#ident>()
@@ -234,6 +254,7 @@ fn scalar(Input { ident, name, doc, options, .. }: &Input, said: &str) -> TokenS
         #[diagnostic::do_not_recommend]
         impl derive::Item for #ident {
             const DOC: &'static str = #said;
+            const FORM: derive::Form = <#ident as derive::Text>::FORM;
             const NAMES: derive::Names = derive::Names::Field;
 
             fn kind() -> derive::Kind {
@@ -259,6 +280,11 @@ fn choice(input: &Input, variants: &[Variant]) -> TokenStream {
     let read = variants.iter().enumerate().map(|(place, it)| read_variant(ident, place, it));
     let apart = variants.iter().map(|it| match &it.body {
         Hold::Fields(fields) => apart(&it.ident, fields),
+        Hold::One(it) if !it.facets.is_empty() => {
+            let (ty, span) = (&it.ty, it.ty.span());
+            let part = quote_spanned!(span=> <#ty as derive::Part>);
+            it.facets.asserted(&quote!(#part::FORM), false)
+        }
         Hold::Nothing | Hold::One(_) => TokenStream::new(),
     });
     quote! {
@@ -317,9 +343,15 @@ fn choice(input: &Input, variants: &[Variant]) -> TokenStream {
 
 fn described_variant(Variant { name, doc, body, .. }: &Variant) -> TokenStream {
     match body {
-        Hold::One(ty) => {
-            let part = quote_spanned!(ty.span()=> <#ty as derive::Part>);
-            quote!(#part::describe(#name, #doc))
+        Hold::One(it) => {
+            let (ty, span) = (&it.ty, it.ty.span());
+            let part = quote_spanned!(span=> <#ty as derive::Part>);
+            let described = quote!(#part::describe(#name, #doc));
+            if it.facets.is_empty() {
+                return described;
+            }
+            let data = it.facets.data();
+            quote!(derive::narrow(#described, #data))
         }
         Hold::Nothing => quote! {
             derive::fields(#name, #doc, ::std::vec::Vec::new(), derive::Content::Empty)
@@ -342,8 +374,9 @@ fn written_variant(owner: &Ident, Variant { ident, name, body, .. }: &Variant) -
                 to.end();
             }
         },
-        Hold::One(ty) => {
-            let part = quote_spanned!(ty.span()=> <#ty as derive::Part>);
+        Hold::One(it) => {
+            let (ty, span) = (&it.ty, it.ty.span());
+            let part = quote_spanned!(span=> <#ty as derive::Part>);
             quote!(#owner::#ident(it) => #part::write_as(it, namespace, #name, to),)
         }
         Hold::Fields(fields) => {
@@ -370,8 +403,9 @@ fn read_variant(owner: &Ident, place: usize, Variant { ident, body, .. }: &Varia
         Hold::Nothing => quote! {
             #place => derive::read_nothing(found).map(|()| #owner::#ident),
         },
-        Hold::One(ty) => {
-            let part = quote_spanned!(ty.span()=> <#ty as derive::Part>);
+        Hold::One(it) => {
+            let (ty, span) = (&it.ty, it.ty.span());
+            let part = quote_spanned!(span=> <#ty as derive::Part>);
             quote!(#place => #part::read(found.at).map(#owner::#ident),)
         }
         Hold::Fields(fields) => {
@@ -391,9 +425,17 @@ fn read_variant(owner: &Ident, place: usize, Variant { ident, body, .. }: &Varia
 fn described(fields: &[Field]) -> TokenStream {
     let describe = |place| {
         let all = fields.iter().filter(move |it| it.place == place);
-        all.map(|it| {
+        all.map(move |it| {
             let (part, Field { name, doc, .. }) = (part(it), it);
-            quote!(#part::describe(#name, #doc))
+            let described = quote!(#part::describe(#name, #doc));
+            if it.options.facets.is_empty() {
+                return described;
+            }
+            let data = it.options.facets.data();
+            match place {
+                Place::Text => quote!(derive::narrow_text(#described, #data)),
+                _ => quote!(derive::narrow(#described, #data)),
+            }
         })
     };
     let attributes = describe(Place::Attribute);
@@ -408,8 +450,17 @@ fn described(fields: &[Field]) -> TokenStream {
 
 /// The type of a field as what it has to be where it stands. Wherever this is said, it is said
 /// in the same words and the same place, so that the compiler complains about a wrong type once.
-fn part(Field { ty, place, .. }: &Field) -> TokenStream {
+fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
     match place {
+        Place::Attribute if options.list.is_some() => {
+            quote_spanned!(ty.span()=> <#ty as derive::ListAttribute>)
+        }
+        Place::Text if options.list.is_some() => {
+            quote_spanned!(ty.span()=> <#ty as derive::ListText>)
+        }
+        Place::Element if options.list.is_some() => {
+            quote_spanned!(ty.span()=> <#ty as derive::ListItems>)
+        }
         Place::Attribute => quote_spanned!(ty.span()=> <#ty as derive::Attribute>),
         Place::Text => quote_spanned!(ty.span()=> <#ty as derive::Text>),
         Place::Element => quote_spanned!(ty.span()=> <#ty as derive::Items>),
@@ -417,10 +468,12 @@ fn part(Field { ty, place, .. }: &Field) -> TokenStream {
 }
 
 /// Asserts that a reader can tell the elements apart: types that are choices bring own names.
+/// And that every type is one that its options can narrow.
 fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
+    let narrowed = narrowed(fields);
     let elements: Vec<_> = fields.iter().filter(|it| it.place == Place::Element).collect();
     if elements.len() < 2 {
-        return TokenStream::new();
+        return narrowed;
     }
     let stands = elements.iter().map(|it| {
         let (part, name) = (part(it), &it.name);
@@ -435,12 +488,36 @@ fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
          which is which",
     );
     quote_spanned! {ident.span()=>
+        #narrowed
         const _: () = {
             const STANDS: &[derive::Stand] = &[#(#stands),*];
             ::core::assert!(derive::are_apart(STANDS), #one_name);
             ::core::assert!(derive::are_clear(STANDS), #unclear);
         };
     }
+}
+
+fn narrowed(fields: &[Field]) -> TokenStream {
+    let all = fields.iter().map(|it| {
+        let part = part(it);
+        let form = quote!(#part::FORM);
+        let asserted = it.options.facets.asserted(&form, it.options.list.is_some());
+        let list = it.options.list.as_ref().map(|option| {
+            let message = error::FOR_LIST;
+            quote_spanned! {option.span()=>
+                const _: () = ::core::assert!(derive::takes_list(#form), #message);
+            }
+        });
+        let is_map = it.ty.to_token_stream().to_string().contains("BTreeMap");
+        let map = (is_map && it.place == Place::Element).then(|| {
+            let message = error::TWO_KEYS;
+            quote_spanned! {it.ty.span()=>
+                const _: () = ::core::assert!(!#part::HAS_TWO_KEYS, #message);
+            }
+        });
+        quote!(#list #map #asserted)
+    });
+    all.collect()
 }
 
 /// Writes attributes, then content; `reach` says how a field is got at.

@@ -3,7 +3,10 @@
 mod check;
 mod error;
 mod expand;
+mod facets;
 mod parse;
+#[allow(unreachable_pub, reason = "a copy of the library's, where it is public")]
+mod pattern;
 
 use proc_macro::TokenStream;
 
@@ -40,8 +43,22 @@ use proc_macro::TokenStream;
 /// * `text`: the text between the tags.
 /// * `rename = "…"`: another name. Variants may be renamed too.
 ///
-/// A field is a `String`, `bool`, `char`, number, another type that derives `Payload`, an
-/// `Element` (any one element), or an `Option`, `Vec` or `Box` of one of these.
+/// * `list`: a `Vec` of scalars in one text, with spaces between them, not one element each.
+/// * `pattern = "…"`: what the whole text matches, as XSD writes it.
+/// * `one_of("a", "b")`, `one_of(1, 2)`: the texts or whole numbers it may be.
+/// * `min = …`, `max = …`: the least and the greatest number.
+/// * `length = …`, `min_length = …`, `max_length = …`: characters of a text, bytes of `Bytes`,
+///   items of a `list`.
+/// * `digits = …`, `fraction_digits = …`: the most digits, and the most behind the point.
+/// * `example = "…"`: a text that is right, where none can be thought of.
+///
+/// What narrows a field narrows each item of a `Vec`. A struct around one unnamed scalar, and a
+/// variant around one, may be narrowed too: `struct Percent(#[payload(max = 100)] u8);`. A value
+/// that breaks its own facets is not written.
+///
+/// A field is a `String`, `bool`, `char`, number, `Bytes` (base64), `Timestamp`, `SignedDuration`,
+/// `Uuid`, another type that derives `Payload`, an `Element` (any one element), a
+/// `BTreeMap<String, …>` of one of these, or an `Option`, `Vec` or `Box` of one of these.
 /// An enum without data is one of a few words.
 /// An enum with data is a choice: as a field one of its variants' elements stands there directly;
 /// as a payload the root holds one of them.

@@ -6,6 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::{Attribute, Data, DeriveInput, Expr, ExprLit, Fields, Lit, LitStr, Meta, Token, Type};
 
 use crate::error::{self, Errors};
+use crate::facets::{self, Facets};
 
 /// One type that derives.
 pub(crate) struct Input {
@@ -21,7 +22,7 @@ pub(crate) enum Body {
     /// Fields with names, or none at all.
     Fields(Vec<Field>),
     /// One field without a name.
-    Newtype(Box<Type>),
+    Newtype(Box<Bare>),
     /// Variants, at least one of which holds something.
     Choice(Vec<Variant>),
     /// Variants, none of which holds anything.
@@ -55,10 +56,16 @@ pub(crate) struct Variant {
     pub(crate) body: Hold,
 }
 
+/// One field without a name: its type, and what narrows it.
+pub(crate) struct Bare {
+    pub(crate) ty: Type,
+    pub(crate) facets: Facets,
+}
+
 /// What a variant holds.
 pub(crate) enum Hold {
     Nothing,
-    One(Box<Type>),
+    One(Box<Bare>),
     Fields(Vec<Field>),
 }
 
@@ -71,6 +78,8 @@ pub(crate) struct Options {
     pub(crate) reserved: Option<syn::Path>,
     attribute: Option<syn::Path>,
     text: Option<syn::Path>,
+    pub(crate) list: Option<syn::Path>,
+    pub(crate) facets: Facets,
 }
 
 /// What options are written on.
@@ -78,6 +87,7 @@ pub(crate) struct Options {
 enum Owner {
     Type,
     Field,
+    Bare,
     Variant,
 }
 
@@ -89,7 +99,20 @@ const KNOWN: &[(&str, &[Owner])] = &[
     ("reserved", &[Owner::Type]),
     ("attribute", &[Owner::Field]),
     ("text", &[Owner::Field]),
+    ("list", &[Owner::Field]),
+    ("pattern", NARROWED),
+    ("one_of", NARROWED),
+    ("min", NARROWED),
+    ("max", NARROWED),
+    ("length", NARROWED),
+    ("min_length", NARROWED),
+    ("max_length", NARROWED),
+    ("digits", NARROWED),
+    ("fraction_digits", NARROWED),
+    ("example", NARROWED),
 ];
+/// Who may have facets.
+const NARROWED: &[Owner] = &[Owner::Field, Owner::Bare];
 
 /// Reads the type; nothing if it has no shape that a payload could have.
 pub(crate) fn input(input: &DeriveInput, errors: &mut Errors) -> Option<Input> {
@@ -131,8 +154,7 @@ fn structure(fields: &Fields, errors: &mut Errors) -> Option<Body> {
         Fields::Unit => Some(Body::Fields(Vec::new())),
         Fields::Unnamed(unnamed) => match unnamed.unnamed.first() {
             Some(one) if unnamed.unnamed.len() == 1 => {
-                bare(&one.attrs, errors);
-                Some(Body::Newtype(Box::new(one.ty.clone())))
+                Some(Body::Newtype(Box::new(bare(one, errors))))
             }
             _ => {
                 errors.push(unnamed, error::TUPLE);
@@ -167,10 +189,7 @@ fn variant(variant: &syn::Variant, errors: &mut Errors) -> Variant {
             Hold::Fields(it.named.iter().filter_map(|it| field(it, errors)).collect())
         }
         Fields::Unnamed(it) => match it.unnamed.first() {
-            Some(one) if it.unnamed.len() == 1 => {
-                bare(&one.attrs, errors);
-                Hold::One(Box::new(one.ty.clone()))
-            }
+            Some(one) if it.unnamed.len() == 1 => Hold::One(Box::new(bare(one, errors))),
             _ => {
                 errors.push(it, error::TUPLE_VARIANT);
                 Hold::Nothing
@@ -182,11 +201,10 @@ fn variant(variant: &syn::Variant, errors: &mut Errors) -> Variant {
     Variant { ident: variant.ident.clone(), name, doc, options, body }
 }
 
-/// A field without a name has nothing that an option could change.
-fn bare(attributes: &[Attribute], errors: &mut Errors) {
-    for it in attributes.iter().filter(|it| it.path().is_ident("payload")) {
-        errors.push(it, error::NEWTYPE);
-    }
+/// A field without a name: nothing but what narrows it can be said of it.
+fn bare(field: &syn::Field, errors: &mut Errors) -> Bare {
+    let options = options(&field.attrs, Owner::Bare, errors);
+    Bare { ty: field.ty.clone(), facets: options.facets }
 }
 
 impl Options {
@@ -222,9 +240,17 @@ impl Options {
             errors.say(path, &unknown(&name, owner));
             return;
         };
+        if !owners.contains(&owner) && owner == Owner::Bare {
+            errors.push(path, error::UNNAMED_OPTION);
+            return;
+        }
         if !owners.contains(&owner) {
             let field = owners.contains(&Owner::Field);
             errors.push(path, if field { error::ON_FIELD } else { error::ON_TYPE });
+            return;
+        }
+        if facets::NAMES.contains(&name.as_str()) {
+            self.facets.option(&name, meta, errors);
             return;
         }
         let text = matches!(name.as_str(), "ns" | "rename");
@@ -248,6 +274,7 @@ impl Options {
             "live" => &mut self.live,
             "reserved" => &mut self.reserved,
             "attribute" => &mut self.attribute,
+            "list" => &mut self.list,
             _ => &mut self.text,
         }
     }
@@ -266,7 +293,8 @@ fn value(meta: &Meta) -> Option<LitStr> {
 fn unknown(name: &str, owner: Owner) -> String {
     let known: Vec<_> =
         KNOWN.iter().filter(|(_, owners)| owners.contains(&owner)).map(|(it, _)| *it).collect();
-    let alike = |it: &&&str| steps(name, it) <= 1.max(name.len() / 3);
+    let begins = |it: &str| it.len() > 2 && name.starts_with(it);
+    let alike = |it: &&&str| begins(it) || steps(name, it) <= 1.max(name.len() / 3);
     let hint = match known.iter().filter(alike).min_by_key(|it| steps(name, it)) {
         Some(it) => format!("did you mean `{it}`?"),
         None => format!("there is `{}`", known.join("`, `")),

@@ -1,6 +1,6 @@
 //! Whether an element is what its schema says, without making anything of it.
 
-use super::walk::{At, Found, choose, walk};
+use super::walk::{At, Found, choose, entries, walk};
 use super::{Error, Kind, Scalar, Schema, Shape};
 use crate::xml::View;
 
@@ -25,6 +25,7 @@ fn field(it: &Found<'_>) -> Result<(), Error> {
         Kind::Shape(link) => shape(link.shape(), it.at),
         Kind::Choice(link) => field(&choose(link.shape(), it.at)?),
         Kind::Element => Ok(()),
+        Kind::Map(entry) => entries(it.at, &mut |_, at| field(&Found::entry(entry, at))),
     }
 }
 

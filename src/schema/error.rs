@@ -3,15 +3,18 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::example::{example_text, of_field};
 use super::walk::takes;
-use super::{Content, Field, Kind, Occurs, Scalar};
+use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar};
 use crate::name::Name;
-use crate::xml::{Place, View};
+use crate::xml::{Place, View, escape_attribute, escape_text};
 
 /// Characters of a name or a text that an error repeats.
 const ECHO_MAX: usize = 40;
 /// Characters of a path that an error keeps.
 const PATH_MAX: usize = 400;
+/// Bytes of an example that an error shows; who needs more reads the schema's own.
+const EXAMPLE_MAX: usize = 200;
 /// Names that an error lists; who has more fields than that reads the schema.
 const LIST_MAX: usize = 16;
 
@@ -31,6 +34,8 @@ pub struct Error {
     pub expected: String,
     /// The right name that is most like the wrong one.
     pub nearest: Option<String>,
+    /// What would be right there, written out.
+    pub example: Option<String>,
 }
 
 /// Which rule an element breaks.
@@ -77,7 +82,47 @@ impl Error {
             message,
             expected: String::new(),
             nearest: None,
+            example: None,
         }
+    }
+
+    /// What to do about it, in one sentence.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        let Error { rule, expected, nearest, example, .. } = self;
+        match (rule, nearest, example) {
+            (Rule::Attribute | Rule::Field | Rule::Missing | Rule::Value, Some(it), _) => {
+                format!("Write {it} instead.")
+            }
+            (Rule::Root, _, Some(it)) => format!("Begin with {it}."),
+            (Rule::Missing, _, Some(it)) => format!("Add {it}."),
+            (Rule::Missing, ..) => format!("Add {expected}."),
+            (Rule::Value, _, Some(it)) => format!("Write it as in {it}."),
+            (Rule::Order, ..) => "Move it to its place in that order.".to_owned(),
+            (Rule::Namespace, ..) => {
+                "Write it with the prefix of its payload, or with none and no xmlns where that has \
+                 none."
+                    .to_owned()
+            }
+            (Rule::Twice, ..) => "Keep one of the two.".to_owned(),
+            (Rule::Text, ..) if expected == "elements" => {
+                "Put the text into one of the elements, or leave it out.".to_owned()
+            }
+            (Rule::Text, ..) if expected == "text" => {
+                "Write text only; for a `<` in it write `&lt;`.".to_owned()
+            }
+            (Rule::Depth, ..) => "Put fewer elements into one another.".to_owned(),
+            (Rule::Value, ..) => format!("Write {expected}."),
+            (Rule::Root | Rule::Attribute | Rule::Field | Rule::Text, ..) => {
+                "Leave it out.".to_owned()
+            }
+        }
+    }
+
+    /// Adds what would be right, unless it is longer than anyone reads.
+    fn showing(mut self, example: impl Into<Option<String>>) -> Error {
+        self.example = example.into().filter(|it| it.len() <= EXAMPLE_MAX);
+        self
     }
 
     fn at_attribute(mut self, local: &str) -> Error {
@@ -101,7 +146,9 @@ impl Error {
 
 pub(super) fn root(view: View<'_>, name: &Name) -> Error {
     let it = Name::new(cut(view.namespace()), cut(view.local()));
-    Error::new(Rule::Root, view, format!("this is {it}, not {name}")).expecting(name.to_string())
+    Error::new(Rule::Root, view, format!("this is {it}, not {name}"))
+        .expecting(name.to_string())
+        .showing(format!("<{} xmlns={:?}>", name.local(), name.namespace()))
 }
 
 pub(super) fn depth(view: View<'_>, most: usize) -> Error {
@@ -123,7 +170,51 @@ pub(super) fn attribute(view: View<'_>, namespace: &str, local: &str, fields: &[
 
 pub(super) fn no_attribute(view: View<'_>, field: &Field) -> Error {
     let message = format!("<{}> needs the attribute {}", cut(view.local()), field.name);
-    Error::new(Rule::Missing, view, message).expecting(field.name.to_string())
+    Error::new(Rule::Missing, view, message)
+        .expecting(field.name.to_string())
+        .showing(attribute_example(field))
+}
+
+fn attribute_example(field: &Field) -> Option<String> {
+    match &field.kind {
+        Kind::Scalar(scalar) => Some(attributed(&field.name, scalar)),
+        _ => None,
+    }
+}
+
+fn attributed(name: &str, scalar: &Scalar) -> String {
+    let mut text = format!("{name}=\"");
+    escape_attribute(&example_text(scalar), &mut text);
+    text + "\""
+}
+
+fn tagged(name: &str, scalar: &Scalar) -> String {
+    let mut text = format!("<{name}>");
+    escape_text(&example_text(scalar), &mut text);
+    format!("{text}</{name}>")
+}
+
+pub(super) fn no_entry(view: View<'_>, child: View<'_>) -> Error {
+    if child.local() == ENTRY {
+        let entry = [Field::new(ENTRY, "", Kind::Scalar(Scalar::String), Occurs::Many)];
+        return elsewhere(view, child, &entry);
+    }
+    let message = format!("<{}> holds <entry key=\"…\">, not {}", cut(view.local()), tag(child));
+    Error::new(Rule::Field, child, message)
+        .expecting("<entry>")
+        .or_nearest(&tag(child), &["<entry>".to_owned()])
+}
+
+pub(super) fn no_key(child: View<'_>) -> Error {
+    let message = "<entry> needs the attribute key".to_owned();
+    Error::new(Rule::Missing, child, message)
+        .expecting("key")
+        .showing("<entry key=\"name\">".to_owned())
+}
+
+pub(super) fn key_twice(view: View<'_>, child: View<'_>, key: &str) -> Error {
+    let message = format!("<{}> has the key {} twice", cut(view.local()), quoted(key));
+    Error::new(Rule::Twice, child, message).at_attribute(KEY).expecting("another key")
 }
 
 pub(super) fn text(view: View<'_>, text: &str, empty: bool) -> Error {
@@ -152,11 +243,15 @@ pub(super) fn value(view: View<'_>, attribute: Option<&str>, text: &str, scalar:
     if let Some(name) = attribute {
         error = error.at_attribute(name);
     }
-    if let Scalar::Words(words) = scalar {
-        let names: Vec<_> = words.list.iter().map(|it| it.text.to_string()).collect();
-        error = error.or_nearest(text, &names);
-    }
-    error
+    let names: Vec<_> = match scalar.base() {
+        Scalar::Words(words) => words.list.iter().map(|it| it.text.to_string()).collect(),
+        _ => scalar.narrowest().one_of.iter().map(ToString::to_string).collect(),
+    };
+    let example = match attribute {
+        Some(name) => attributed(name, scalar),
+        None => tagged(&cut(view.local()), scalar),
+    };
+    error.showing(example).or_nearest(text, &names)
 }
 
 /// A child that doesn't belong where it stands, when `place` is the next field of the sequence.
@@ -190,7 +285,7 @@ pub(super) fn unexpected(view: View<'_>, child: View<'_>, fields: &[Field], plac
     }
     let needed = needed(missing);
     let message = format!("<{local}> needs {needed} before {tag}");
-    let error = error(Rule::Missing, message).expecting(needed);
+    let error = error(Rule::Missing, message).expecting(needed).showing(of_field(missing));
     if any { error.or_nearest(&tag, &names) } else { error }
 }
 
@@ -223,7 +318,7 @@ pub(super) fn missing(view: View<'_>, field: &Field, fields: &[Field]) -> Error 
         }
         None => format!("<{}> needs {needed}", cut(view.local())),
     };
-    Error::new(Rule::Missing, view, message).expecting(needed)
+    Error::new(Rule::Missing, view, message).expecting(needed).showing(of_field(field))
 }
 
 pub(super) fn incomplete(view: View<'_>) -> Error {
@@ -234,6 +329,7 @@ pub(super) fn no_choice(view: View<'_>, variants: &[Field]) -> Error {
     let needed = one_of(&names(variants));
     Error::new(Rule::Missing, view, format!("<{}> needs {needed}", cut(view.local())))
         .expecting(needed)
+        .showing(variants.first().and_then(of_field))
 }
 
 pub(super) fn two(view: View<'_>, child: View<'_>, variants: &[Field]) -> Error {
@@ -267,7 +363,7 @@ fn names_of(field: &Field) -> Vec<String> {
             }
             _ => Vec::new(),
         },
-        Kind::Scalar(_) | Kind::Shape(_) => vec![format!("<{}>", field.name)],
+        Kind::Scalar(_) | Kind::Shape(_) | Kind::Map(_) => vec![format!("<{}>", field.name)],
     }
 }
 

@@ -4,16 +4,32 @@
 
 mod check;
 mod error;
+mod example;
+mod facet;
+mod forms;
+mod json_schema;
+mod markup;
+pub mod pattern;
+mod prompt;
 mod same;
 mod scalar;
 pub mod walk;
+mod xsd;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use self::error::{Error, Rule};
-pub use self::scalar::{Scalar, Word, Words, boolean, character, double, float, integer};
+pub use self::example::{example, example_text};
+pub use self::facet::{Bound, Facets, List, Narrow};
+pub use self::forms::{
+    base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
+};
+pub use self::json_schema::{TEXT, XML, json_schema, property};
+pub use self::prompt::prompt;
+pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};
+pub use self::xsd::xsd;
 use crate::name::Name;
 
 /// What one payload is: its name, what it is for, and its shape.
@@ -28,13 +44,15 @@ pub struct Schema {
     pub reserved: bool,
     /// What the root element holds.
     pub shape: Shape,
+    /// Whether a value of its type may break it; found out when it is asked first.
+    is_narrow: OnceLock<bool>,
 }
 
 impl Schema {
     /// The schema of an ordinary payload.
     #[must_use]
     pub fn new(name: Name, shape: Shape) -> Schema {
-        Schema { name, live: false, reserved: false, shape }
+        Schema { name, live: false, reserved: false, shape, is_narrow: OnceLock::new() }
     }
 
     /// The schema of a root element that may hold anything.
@@ -44,10 +62,35 @@ impl Schema {
         Schema::new(name, shape)
     }
 
+    /// Whether a value of the payload's own type may break it: it has facets, which no type
+    /// holds to, or times, of which XSD has fewer.
+    #[must_use]
+    pub fn is_narrow(&self) -> bool {
+        *self.is_narrow.get_or_init(|| is_narrow(&self.shape, &mut Vec::new()))
+    }
+
     /// What the payload is for.
     #[must_use]
     pub fn doc(&self) -> &str {
         &self.shape.doc
+    }
+}
+
+fn is_narrow(shape: &Shape, seen: &mut Vec<*const Shape>) -> bool {
+    if seen.contains(&std::ptr::from_ref(shape)) {
+        return false;
+    }
+    seen.push(shape);
+    let fields: Vec<&Field> = shape.fields().collect();
+    fields.into_iter().any(|it| kind_is_narrow(&it.kind, seen))
+}
+
+fn kind_is_narrow(kind: &Kind, seen: &mut Vec<*const Shape>) -> bool {
+    match kind {
+        Kind::Scalar(scalar) => scalar.may_break(),
+        Kind::Shape(link) | Kind::Choice(link) => is_narrow(link.shape(), seen),
+        Kind::Map(entry) => kind_is_narrow(&entry.kind, seen),
+        Kind::Element => false,
     }
 }
 
@@ -75,6 +118,16 @@ impl Shape {
         content: Content,
     ) -> Shape {
         Shape { name: name.into(), doc: doc.into(), attributes, content }
+    }
+
+    /// All fields: the attributes, then the content.
+    pub fn fields(&self) -> impl Iterator<Item = &Field> {
+        let content = match &self.content {
+            Content::Text(field) => std::slice::from_ref(field),
+            Content::Sequence(fields) | Content::Choice(fields) => fields,
+            Content::Empty | Content::Any => &[],
+        };
+        self.attributes.iter().chain(content)
     }
 }
 
@@ -145,7 +198,15 @@ pub enum Kind {
     Choice(Link),
     /// Any one element but those that the fields beside it are called.
     Element,
+    /// An element that holds any number of these, each called [`ENTRY`] and each with another
+    /// [`KEY`].
+    Map(Box<Field>),
 }
+
+/// What an entry of a map is called.
+pub const ENTRY: &str = "entry";
+/// The attribute that says which entry of a map it is.
+pub const KEY: &str = "key";
 
 /// A shape that is described elsewhere, so that a shape may hold itself.
 #[derive(Clone)]

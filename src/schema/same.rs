@@ -1,6 +1,6 @@
 //! Whether two schemas say the same, whatever their texts for people say.
 
-use crate::schema::{Content, Field, Kind, Link, Scalar, Schema, Shape};
+use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 
 /// Pairs of shapes that are being compared: a shape may hold itself.
 type Seen = Vec<(*const Shape, *const Shape)>;
@@ -44,12 +44,28 @@ fn fields(one: &[Field], other: &[Field], seen: &mut Seen) -> bool {
 fn kinds(one: &Kind, other: &Kind, seen: &mut Seen) -> bool {
     let links = |a: &Link, b: &Link, seen: &mut Seen| shapes(a.shape(), b.shape(), seen);
     match (one, other) {
-        (Kind::Scalar(Scalar::Words(a)), Kind::Scalar(Scalar::Words(b))) => {
-            a.list.iter().map(|it| &it.text).eq(b.list.iter().map(|it| &it.text))
-        }
-        (Kind::Scalar(a), Kind::Scalar(b)) => a == b,
+        (Kind::Scalar(a), Kind::Scalar(b)) => scalars(a, b),
         (Kind::Shape(a), Kind::Shape(b)) | (Kind::Choice(a), Kind::Choice(b)) => links(a, b, seen),
         (Kind::Element, Kind::Element) => true,
+        (Kind::Map(a), Kind::Map(b)) => kinds(&a.kind, &b.kind, seen),
         _ => false,
+    }
+}
+
+fn scalars(one: &Scalar, other: &Scalar) -> bool {
+    let narrow = |it: &Scalar| Facets { example: None, ..it.narrowest() };
+    if narrow(one) != narrow(other) {
+        return false;
+    }
+    match (one.base(), other.base()) {
+        (Scalar::Words(a), Scalar::Words(b)) => {
+            a.list.iter().map(|it| &it.text).eq(b.list.iter().map(|it| &it.text))
+        }
+        (Scalar::List(a), Scalar::List(b)) => {
+            scalars(&a.item, &b.item)
+                && a.length_min == b.length_min
+                && a.length_max == b.length_max
+        }
+        (a, b) => a == b,
     }
 }

@@ -4,9 +4,13 @@
 
 use std::borrow::Cow;
 use std::str::FromStr;
+use std::sync::Arc;
+
+use super::facet::{Bound, Facets, List, Narrow};
+use super::forms;
 
 /// The form of one text. White space at its ends counts in strings and characters only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar {
     /// Any text.
@@ -39,8 +43,40 @@ pub enum Scalar {
     F32,
     /// A number of double precision, `INF`, `-INF` or `NaN`.
     F64,
+    /// Bytes, in base64.
+    Bytes,
+    /// A point in time, with its offset.
+    Timestamp,
+    /// A span of time in days and what is smaller.
+    Duration,
+    /// A UUID in its five groups.
+    Uuid,
     /// One of a few words.
     Words(Cow<'static, Words>),
+    /// Some of these with white space between them.
+    List(Arc<List>),
+    /// A scalar, and what narrows it.
+    Narrow(Arc<Narrow>),
+}
+
+/// The sort of a scalar: what may narrow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Form {
+    /// Any text.
+    Text,
+    /// One character.
+    Character,
+    /// A whole number.
+    Whole,
+    /// A number with a fraction.
+    Float,
+    /// Bytes.
+    Bytes,
+    /// Another text without white space in it.
+    Token,
+    /// No scalar.
+    Other,
 }
 
 /// The words that a scalar may be.
@@ -108,7 +144,18 @@ impl Scalar {
             Scalar::U128 => integer::<u128>(text).is_some(),
             Scalar::F32 => float(text).is_some(),
             Scalar::F64 => double(text).is_some(),
+            Scalar::Bytes => forms::base64(text).is_some(),
+            Scalar::Timestamp => forms::timestamp(text).is_some(),
+            Scalar::Duration => forms::duration(text).is_some(),
+            Scalar::Uuid => forms::uuid(text).is_some(),
             Scalar::Words(words) => words.find(text).is_some(),
+            Scalar::List(list) => {
+                let count = forms::items(text).count();
+                list.length_min.is_none_or(|it| count >= it)
+                    && list.length_max.is_none_or(|it| count <= it)
+                    && forms::items(text).all(|it| list.item.accepts(it))
+            }
+            Scalar::Narrow(it) => it.accepts(text),
         }
     }
 
@@ -130,14 +177,91 @@ impl Scalar {
             Scalar::U64 => "a whole number of 64 bits from 0 up".to_owned(),
             Scalar::U128 => "a whole number of 128 bits from 0 up".to_owned(),
             Scalar::F32 | Scalar::F64 => "a number, INF, -INF or NaN".to_owned(),
-            Scalar::Words(words) => {
-                let list: Vec<_> = words.list.iter().map(|it| it.text.as_ref()).collect();
-                match list.as_slice() {
-                    [one] => (*one).to_owned(),
-                    _ => format!("one of {}", list.join(", ")),
-                }
+            Scalar::Bytes => "bytes in base64".to_owned(),
+            Scalar::Timestamp => "a time such as 2026-01-31T12:00:00Z".to_owned(),
+            Scalar::Duration => "a duration such as P1DT2H30M".to_owned(),
+            Scalar::Uuid => "a UUID".to_owned(),
+            Scalar::Words(words) => either(words.list.iter().map(|it| it.text.as_ref())),
+            Scalar::List(list) => {
+                let count = counted(list.length_min, list.length_max);
+                let count = if count.is_empty() { String::new() } else { format!(" of {count}") };
+                format!("a list{count} with spaces between, each {}", list.item.describe())
+            }
+            Scalar::Narrow(_) => self.narrowly(),
+        }
+    }
+
+    fn narrowly(&self) -> String {
+        let (base, facets) = (self.base(), self.narrowest());
+        let Facets { pattern, one_of, min, max, length_min, length_max, .. } = facets;
+        if !one_of.is_empty() {
+            return either(one_of.iter().map(AsRef::as_ref));
+        }
+        let mut text = match (base, min, max) {
+            (_, None, None) => base.describe(),
+            (Scalar::F32 | Scalar::F64, ..) => bounded("a number", min, max),
+            _ => {
+                let (least, most) = base.bounds();
+                bounded("a whole number", min.or(least), max.or(most))
+            }
+        };
+        match (base, counted(length_min, length_max).as_str()) {
+            (_, "") => {}
+            (Scalar::Bytes, count) => text = format!("{count} bytes in base64"),
+            (_, count) => text = format!("{text} of {count} characters"),
+        }
+        if let Some(pattern) = pattern {
+            text = format!("{text} that matches {pattern}");
+        }
+        match (facets.digits, facets.fraction_digits) {
+            (None, None) => text,
+            (Some(all), None) => format!("{text}, with {all} digits at the most"),
+            (None, Some(behind)) => format!("{text}, with {behind} digits behind the point"),
+            (Some(all), Some(behind)) => {
+                format!("{text}, with {all} digits at the most, {behind} of them behind the point")
             }
         }
+    }
+
+    /// The bounds that the width of a whole number gives, where they are short enough to be told.
+    pub(super) fn bounds(&self) -> (Option<Bound>, Option<Bound>) {
+        let (least, most) = match self {
+            Scalar::I8 => (i8::MIN.into(), i8::MAX.into()),
+            Scalar::I16 => (i16::MIN.into(), i16::MAX.into()),
+            Scalar::I32 => (i32::MIN.into(), i32::MAX.into()),
+            Scalar::U8 => (0, u8::MAX.into()),
+            Scalar::U16 => (0, u16::MAX.into()),
+            Scalar::U32 => (0, u32::MAX.into()),
+            Scalar::U64 | Scalar::U128 => return (Some(Bound::Whole(0)), None),
+            _ => return (None, None),
+        };
+        (Some(Bound::Whole(least)), Some(Bound::Whole(most)))
+    }
+}
+
+fn either<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    match words.collect::<Vec<_>>().as_slice() {
+        [one] => (*one).to_owned(),
+        list => format!("one of {}", list.join(", ")),
+    }
+}
+
+fn bounded(what: &str, min: Option<Bound>, max: Option<Bound>) -> String {
+    match (min, max) {
+        (Some(min), Some(max)) => format!("{what} from {min} to {max}"),
+        (Some(min), None) => format!("{what} from {min} up"),
+        (None, Some(max)) => format!("{what} up to {max}"),
+        (None, None) => what.to_owned(),
+    }
+}
+
+fn counted(least: Option<usize>, most: Option<usize>) -> String {
+    match (least, most) {
+        (Some(least), Some(most)) if least == most => least.to_string(),
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("{least} or more"),
+        (None, Some(most)) => format!("up to {most}"),
+        (None, None) => String::new(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Schemas that no type wrote, checked.
 
+mod generated;
+mod patterns;
+
 use super::*;
 use crate::limits::XmlLimits;
 use crate::xml::{self, Profile};

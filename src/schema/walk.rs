@@ -4,8 +4,11 @@
 //! what the other refuses. What `#[derive(Payload)]` writes calls this; nobody else need to.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
-use super::{Content, Error, Field, Kind, Occurs, Scalar, Schema, Shape, error, scalar};
+use super::{
+    Content, ENTRY, Error, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, error, scalar,
+};
 use crate::limits::XmlLimits;
 use crate::xml::{Child, View};
 
@@ -22,6 +25,8 @@ pub struct At<'a> {
     /// The element.
     pub view: View<'a>,
     depth: usize,
+    /// The attribute that its place gives it: the key of an entry.
+    key: Option<&'static str>,
 }
 
 impl<'a> At<'a> {
@@ -32,7 +37,7 @@ impl<'a> At<'a> {
     /// It has another name.
     pub fn root(view: View<'a>, schema: &Schema) -> Result<At<'a>, Error> {
         if schema.name.is(view.namespace(), view.local()) {
-            return Ok(At { view, depth: 1 });
+            return Ok(At { view, depth: 1, key: None });
         }
         Err(error::root(view, &schema.name))
     }
@@ -45,6 +50,18 @@ impl<'a> At<'a> {
     pub fn text(self) -> Result<Cow<'a, str>, Error> {
         attributes(&[], self, &mut |_| Ok(()))?;
         text(self.view)
+    }
+
+    /// Holds the element's text against what narrows it.
+    ///
+    /// # Errors
+    ///
+    /// It is another text, or there is more than text.
+    pub fn holds(self, scalar: &Scalar) -> Result<(), Error> {
+        if !scalar.may_break() || scalar.accepts(&self.text()?) {
+            return Ok(());
+        }
+        Err(self.mismatch(scalar))
     }
 
     /// What is wrong with a text that isn't of this form.
@@ -60,7 +77,7 @@ impl<'a> At<'a> {
     }
 
     fn child(self, view: View<'a>) -> At<'a> {
-        At { view, depth: self.depth + 1 }
+        At { view, depth: self.depth + 1, key: None }
     }
 }
 
@@ -83,6 +100,22 @@ enum Part<'a> {
 }
 
 impl<'a> Found<'a> {
+    /// An entry of a map.
+    pub(super) fn entry(field: &'a Field, at: At<'a>) -> Found<'a> {
+        Found { index: 0, field, at, part: Part::Element }
+    }
+
+    /// Holds the text of a narrow scalar against what narrows it, before anyone sees the field:
+    /// so whoever decodes holds to it as whoever checks.
+    fn held(self) -> Result<Found<'a>, Error> {
+        match &self.field.kind {
+            Kind::Scalar(scalar) if scalar.may_break() && !scalar.accepts(&self.text()?) => {
+                Err(self.mismatch(scalar))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// The text of a scalar, wherever it stands.
     ///
     /// # Errors
@@ -126,7 +159,7 @@ pub fn walk<'a>(shape: &'a Shape, at: At<'a>, visit: &mut Visit<'_>) -> Result<(
     attributes(&shape.attributes, at, visit)?;
     let first = shape.attributes.len();
     match &shape.content {
-        Content::Text(field) => visit(Found { index: first, field, at, part: Part::Text }),
+        Content::Text(field) => visit(Found { index: first, field, at, part: Part::Text }.held()?),
         Content::Sequence(fields) => sequence(fields, first, at, visit),
         Content::Choice(variants) => one(variants, first, at, visit),
         Content::Empty | Content::Any => sequence(&[], first, at, visit),
@@ -145,9 +178,44 @@ pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
     };
     let local = at.view.local();
     match variants.iter().enumerate().find(|(_, it)| it.name == local) {
-        Some((index, field)) => Ok(Found { index, field, at, part: Part::Element }),
+        Some((index, field)) => Found { index, field, at, part: Part::Element }.held(),
         None => Err(error::none_of(at.view, variants)),
     }
+}
+
+/// Goes through the entries of a map, each with its key.
+///
+/// # Errors
+///
+/// There is something else than entries, an entry without a key, a key twice, or what the visitor
+/// answers.
+pub fn entries<'a>(
+    at: At<'a>,
+    visit: &mut dyn FnMut(&'a str, At<'a>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if at.depth > DEPTH_MAX {
+        return Err(error::depth(at.view, DEPTH_MAX));
+    }
+    attributes(&[], at, &mut |_| Ok(()))?;
+    let mut keys = BTreeSet::new();
+    for child in at.view.children() {
+        let child = match child {
+            Child::Element(child) => child,
+            Child::Text(text) => {
+                blank(at.view, text, false)?;
+                continue;
+            }
+        };
+        if child.namespace() != at.view.namespace() || child.local() != ENTRY {
+            return Err(error::no_entry(at.view, child));
+        }
+        let key = child.attribute(KEY).ok_or_else(|| error::no_key(child))?;
+        if !keys.insert(key) {
+            return Err(error::key_twice(at.view, child, key));
+        }
+        visit(key, At { key: Some(KEY), ..at.child(child) })?;
+    }
+    Ok(())
 }
 
 /// Whether this field of the sequence is what the element is.
@@ -168,14 +236,14 @@ fn is_called(field: &Field, local: &str) -> bool {
             _ => false,
         },
         Kind::Element => false,
-        Kind::Scalar(_) | Kind::Shape(_) => field.name == local,
+        Kind::Scalar(_) | Kind::Shape(_) | Kind::Map(_) => field.name == local,
     }
 }
 
 fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     for it in at.view.attributes() {
         let known = match it.namespace {
-            "" => fields.iter().any(|field| field.name == it.local),
+            "" => at.key == Some(it.local) || fields.iter().any(|field| field.name == it.local),
             namespace => matches!(namespace, XML | INSTANCE),
         };
         if !known {
@@ -188,7 +256,9 @@ fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Res
 fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     for (index, field) in fields.iter().enumerate() {
         match at.view.attribute(&field.name) {
-            Some(value) => visit(Found { index, field, at, part: Part::Attribute(value) })?,
+            Some(value) => {
+                visit(Found { index, field, at, part: Part::Attribute(value) }.held()?)?;
+            }
             None if field.occurs == Occurs::One => {
                 return Err(error::no_attribute(at.view, field));
             }
@@ -219,7 +289,7 @@ fn sequence<'a>(
             };
             if takes(field, fields, at.view, child) {
                 let at = at.child(child);
-                visit(Found { index: first + place, field, at, part: Part::Element })?;
+                visit(Found { index: first + place, field, at, part: Part::Element }.held()?)?;
                 place += usize::from(field.occurs != Occurs::Many);
                 break;
             }
@@ -261,7 +331,7 @@ fn one<'a>(
         }
         chosen = true;
         let (field, at) = (&variants[index], at.child(child));
-        visit(Found { index: first + index, field, at, part: Part::Element })?;
+        visit(Found { index: first + index, field, at, part: Part::Element }.held()?)?;
     }
     if chosen { Ok(()) } else { Err(error::no_choice(at.view, variants)) }
 }

@@ -7,7 +7,7 @@ use crate::wire::{Checked, Fault, Payload};
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Accepted {
     /// The thread it is in.
-    #[payload(attribute)]
+    #[payload(attribute, example = "sess-k3v9x2ma")]
     pub thread: String,
     /// Its place there.
     #[payload(attribute)]
@@ -22,7 +22,7 @@ pub struct Accepted {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Huh {
     /// The number of the fault, such as `P0007`; each has a page in `docs/faults/`.
-    #[payload(attribute)]
+    #[payload(attribute, example = "P0007")]
     pub code: String,
     /// The line in what was sent, from 1.
     #[payload(attribute)]
@@ -31,14 +31,16 @@ pub struct Huh {
     #[payload(attribute)]
     pub column: Option<u32>,
     /// The path to what is wrong in the payload.
-    #[payload(attribute)]
+    #[payload(attribute, example = "/add/a")]
     pub path: Option<String>,
     /// Whether the same message may succeed when it is sent again.
     #[payload(attribute)]
     pub retry: bool,
     /// What is wrong.
+    #[payload(example = "<a> takes a whole number of 64 bits, not \"one\"")]
     pub message: String,
     /// What to do about it.
+    #[payload(example = "Write it as in <a>1</a>.")]
     pub advice: String,
 }
 
@@ -51,7 +53,7 @@ impl From<&Fault> for Huh {
             path: fault.path.as_deref().map(writable),
             retry: fault.code.retry(),
             message: writable(&fault.message),
-            advice: fault.code.advice().to_owned(),
+            advice: fault.advice.as_deref().map_or(fault.code.advice().to_owned(), writable),
         }
     }
 }
@@ -67,13 +69,13 @@ fn writable(text: &str) -> String {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct SystemThreadError {
     /// The thread as it was named.
-    #[payload(attribute)]
+    #[payload(attribute, example = "sess-k3v9x2ma")]
     pub unknown_id: String,
     /// Always `unknown_thread`.
-    #[payload(attribute)]
+    #[payload(attribute, example = "unknown_thread")]
     pub code: String,
     /// What to do.
-    #[payload(attribute)]
+    #[payload(attribute, example = "Unknown thread; emit <spawn-thread/> to create.")]
     pub message: String,
 }
 
@@ -129,6 +131,6 @@ impl std::fmt::Debug for Authenticate {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Authenticated {
     /// Who the connection sends as.
-    #[payload(attribute)]
+    #[payload(attribute, example = "ada")]
     pub identity: String,
 }

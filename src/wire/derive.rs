@@ -5,11 +5,15 @@
 use std::borrow::Cow;
 
 pub use super::payload::{Live, Payload};
-pub use super::value::{Attribute, Item, Items, Names, Part, Text, read_text};
+pub use super::value::{
+    Attribute, Item, Items, ListAttribute, ListItems, ListText, Names, Part, Text, read_text,
+};
 pub use crate::name::Name;
 pub use crate::schema::walk::{At, Found, choose, walk};
-pub use crate::schema::{Content, Error, Field, Kind, Link, Occurs, Scalar, Schema, Shape};
-pub use crate::schema::{Word, Words};
+pub use crate::schema::{
+    Bound, Content, Error, Facets, Field, Form, Kind, Link, Occurs, Scalar, Schema, Shape, Word,
+    Words,
+};
 pub use crate::xml::{View, Writer};
 
 /// A variant with fields or without any, described.
@@ -43,6 +47,82 @@ pub fn text_kind<T: Text>() -> Kind {
 #[must_use]
 pub fn words(words: &'static Words) -> Scalar {
     Scalar::Words(Cow::Borrowed(words))
+}
+
+/// A field, narrowed; each item of a list, each value of a map.
+#[must_use]
+pub fn narrow(field: Field, facets: Facets) -> Field {
+    Field { kind: narrow_kind(field.kind, facets), ..field }
+}
+
+/// A text, narrowed.
+#[must_use]
+pub fn narrow_text(content: Content, facets: Facets) -> Content {
+    match content {
+        Content::Text(field) => Content::Text(narrow(field, facets)),
+        other => other,
+    }
+}
+
+/// A scalar, narrowed.
+#[must_use]
+pub fn narrow_scalar(scalar: Scalar, facets: Facets) -> Scalar {
+    scalar.narrowed(facets)
+}
+
+fn narrow_kind(kind: Kind, facets: Facets) -> Kind {
+    match kind {
+        Kind::Scalar(scalar) => Kind::Scalar(scalar.narrowed(facets)),
+        other => other,
+    }
+}
+
+/// Whether a pattern may narrow it.
+#[must_use]
+pub const fn takes_pattern(form: Form) -> bool {
+    matches!(form, Form::Text)
+}
+
+/// Whether it may be one of a few texts.
+#[must_use]
+pub const fn takes_texts(form: Form) -> bool {
+    matches!(form, Form::Text | Form::Character)
+}
+
+/// Whether it has whole numbers for bounds.
+#[must_use]
+pub const fn takes_bounds(form: Form) -> bool {
+    matches!(form, Form::Whole | Form::Float)
+}
+
+/// Whether it is a whole number, and may be one of a few.
+#[must_use]
+pub const fn takes_whole(form: Form) -> bool {
+    matches!(form, Form::Whole)
+}
+
+/// Whether it has digits behind the point.
+#[must_use]
+pub const fn takes_fraction(form: Form) -> bool {
+    matches!(form, Form::Float)
+}
+
+/// Whether it has a length.
+#[must_use]
+pub const fn takes_length(form: Form) -> bool {
+    matches!(form, Form::Text | Form::Bytes)
+}
+
+/// Whether a list may hold it: it has no white space of its own.
+#[must_use]
+pub const fn takes_list(form: Form) -> bool {
+    matches!(form, Form::Whole | Form::Float | Form::Token)
+}
+
+/// Whether it is a text at all.
+#[must_use]
+pub const fn takes_example(form: Form) -> bool {
+    !matches!(form, Form::Other)
 }
 
 /// Writes a payload's root and what it holds.

@@ -137,6 +137,8 @@ pub struct Fault {
     pub column: Option<u32>,
     /// The path to what is wrong in the payload, such as `/add/a`.
     pub path: Option<String>,
+    /// What to do about this very one, where more can be said than [`Code::advice`] says.
+    pub advice: Option<String>,
     /// The thread that is unknown, where that is the fault.
     pub unknown_thread: Option<String>,
 }
@@ -150,6 +152,7 @@ impl Fault {
             line: None,
             column: None,
             path: None,
+            advice: None,
             unknown_thread: None,
         }
     }
@@ -206,6 +209,8 @@ impl From<xml::Error> for Fault {
 
 impl From<schema::Error> for Fault {
     fn from(error: schema::Error) -> Fault {
-        Fault { path: Some(error.path), ..Fault::new(Code::Invalid, error.message).at(error.place) }
+        let advice = Some(error.advice());
+        let fault = Fault::new(Code::Invalid, error.message).at(error.place);
+        Fault { path: Some(error.path), advice, ..fault }
     }
 }

@@ -9,7 +9,10 @@ pub mod fault;
 pub mod payload;
 pub mod value;
 
+pub use bytes::Bytes;
 pub use checked::{Catalog, Checked};
 pub use envelope::{Envelope, Facts, Outside, enclose, iso_time};
 pub use fault::{Code, Fault};
+pub use jiff::{SignedDuration, Timestamp};
 pub use payload::{Live, Payload};
+pub use uuid::Uuid;

@@ -56,11 +56,16 @@ pub trait Payload: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// A text holds what XML cannot, such as NUL, or the payload is larger than one may be.
+    /// A text holds what XML cannot, such as NUL, or what its own facets forbid, or the payload is
+    /// larger than one may be.
     fn encode(&self) -> Result<Element, Fault> {
         let mut to = Writer::new(XmlLimits::INSIDE);
         self.write(&mut to);
-        Ok(to.finish()?)
+        let element = to.finish()?;
+        if Self::schema().is_narrow() {
+            Self::schema().check(element.view())?;
+        }
+        Ok(element)
     }
 
     /// The payload that an element is.

@@ -3,23 +3,30 @@
 //! [`Text`] is what an attribute can hold, [`Part`] what one element can, [`Item`] what stands in
 //! a sequence, [`Items`] how many of those. The derive implements the first three.
 
-use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+mod lists;
+mod maps;
+mod texts;
 
+use std::borrow::Cow;
+
+pub use self::lists::{ListAttribute, ListItems, ListText};
 use crate::schema::walk::{At, Found};
-use crate::schema::{self, Content, Error, Field, Kind, Occurs};
+use crate::schema::{self, Content, Error, Field, Form, Kind, Occurs};
 use crate::xml::{Element, Writer};
 
 /// One text: a number, a word, whatever an attribute can hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a text",
     label = "neither a scalar nor an enum of plain words",
-    note = "an attribute or a text is a `String`, `bool`, `char`, a number, or a type that derives \
-            `Payload` and is an enum without data or a struct around one of these"
+    note = "an attribute or a text is a `String`, `bool`, `char`, a number, `Bytes`, `Timestamp`, \
+            `SignedDuration`, `Uuid`, or a type that derives `Payload` and is an enum without data \
+            or a struct around one of these"
 )]
 pub trait Text: Sized + Send + 'static {
     /// What the type is for, where the scalar itself doesn't say.
     const DOC: &'static str = "";
+    /// What sort of text it is: what may narrow it.
+    const FORM: Form;
     /// Which texts it may be.
     fn scalar() -> schema::Scalar;
     /// The value of a text, if it is one that [`Text::scalar`] accepts.
@@ -74,6 +81,10 @@ pub trait Text: Sized + Send + 'static {
 pub trait Part: Sized + Send + 'static {
     /// What the type is for, where its kind doesn't say.
     const DOC: &'static str = "";
+    /// What sort of text it is, if it is one.
+    const FORM: Form = Form::Other;
+    /// Whether it has an attribute that is called as the key of a map's entry.
+    const HAS_KEY: bool = false;
     /// What it is to a schema: a scalar or a shape.
     fn kind() -> Kind;
     /// Writes attributes and content into the element that is open.
@@ -103,11 +114,15 @@ pub trait Part: Sized + Send + 'static {
     message = "`{Self}` cannot be a field of a payload",
     label = "not a part of a payload",
     note = "a field is a scalar, a type that derives `Payload`, an `Element`, or an `Option`, \
-            `Vec` or `Box` of one of these"
+            `Vec`, `Box` or `BTreeMap<String, …>` of one of these"
 )]
 pub trait Item: Sized + Send + 'static {
     /// What the type is for, where its kind doesn't say.
     const DOC: &'static str = "";
+    /// What sort of text it is, if it is one.
+    const FORM: Form = Form::Other;
+    /// Whether it is a map whose parts have a key of their own.
+    const HAS_TWO_KEYS: bool = false;
     /// Under which names it stands.
     const NAMES: Names;
     /// What it is to a schema.
@@ -139,7 +154,7 @@ pub enum Names {
     message = "`{Self}` cannot be a field of a payload",
     label = "not a part of a payload",
     note = "a field is a scalar, a type that derives `Payload`, an `Element`, or an `Option`, \
-            `Vec` or `Box` of one of these"
+            `Vec`, `Box` or `BTreeMap<String, …>` of one of these"
 )]
 pub trait Items: Sized {
     /// One of them.
@@ -150,6 +165,10 @@ pub trait Items: Sized {
     const OCCURS: Occurs;
     /// Under which names they stand.
     const NAMES: Names = <Self::Item as Item>::NAMES;
+    /// What sort of text each is, if it is one.
+    const FORM: Form = <Self::Item as Item>::FORM;
+    /// Whether each is a map whose parts have a key of their own.
+    const HAS_TWO_KEYS: bool = <Self::Item as Item>::HAS_TWO_KEYS;
     /// Puts one more into the slot.
     fn add(slot: &mut Self::Slot, item: Self::Item);
     /// What the slot came to, if it is enough.
@@ -207,6 +226,8 @@ pub trait Attribute: Sized {
     type Text: Text;
     /// How often it is there to a schema: once or perhaps.
     const OCCURS: Occurs;
+    /// What sort of text it is.
+    const FORM: Form = <Self::Text as Text>::FORM;
     /// What a text that was there, or none, comes to, if that is enough.
     fn take(text: Option<Self::Text>) -> Option<Self>;
     /// Its text, if it is there.
@@ -348,6 +369,7 @@ impl Item for Element {
 
 impl<T: Item> Item for Box<T> {
     const DOC: &'static str = T::DOC;
+    const FORM: Form = T::FORM;
     const NAMES: Names = T::NAMES;
 
     fn kind() -> Kind {
@@ -365,6 +387,8 @@ impl<T: Item> Item for Box<T> {
 
 impl<T: Part> Part for Box<T> {
     const DOC: &'static str = T::DOC;
+    const FORM: Form = T::FORM;
+    const HAS_KEY: bool = T::HAS_KEY;
 
     fn kind() -> Kind {
         T::kind()
@@ -379,183 +403,15 @@ impl<T: Part> Part for Box<T> {
     }
 }
 
-/// Whatever is a text is also what an element holds, and an element by the field's name.
-macro_rules! texts {
-    ($($type:ty)*) => { $(
-        impl Part for $type {
-            fn kind() -> Kind {
-                Kind::Scalar(<$type>::scalar())
-            }
-
-            fn write(&self, _: &str, to: &mut Writer) {
-                Text::write(self, to);
-            }
-
-            fn read(at: At<'_>) -> Result<$type, Error> {
-                read_text(at)
-            }
-        }
-
-        impl Item for $type {
-            const NAMES: Names = Names::Field;
-
-            fn kind() -> Kind {
-                <$type as Part>::kind()
-            }
-
-            fn write(&self, namespace: &str, local: &str, to: &mut Writer) {
-                self.write_as(namespace, local, to);
-            }
-
-            fn read(at: At<'_>) -> Result<$type, Error> {
-                read_text(at)
-            }
-        }
-    )* };
-}
-
-texts! { String bool char i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 }
-
-impl Text for String {
-    fn scalar() -> schema::Scalar {
-        schema::Scalar::String
-    }
-
-    fn parse(text: Cow<'_, str>) -> Option<String> {
-        Some(text.into_owned())
-    }
-
-    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
-        then(self)
-    }
-}
-
-impl Text for bool {
-    fn scalar() -> schema::Scalar {
-        schema::Scalar::Boolean
-    }
-
-    fn parse(text: Cow<'_, str>) -> Option<bool> {
-        schema::boolean(&text)
-    }
-
-    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
-        then(if *self { "true" } else { "false" })
-    }
-}
-
-impl Text for char {
-    fn scalar() -> schema::Scalar {
-        schema::Scalar::Character
-    }
-
-    fn parse(text: Cow<'_, str>) -> Option<char> {
-        schema::character(&text)
-    }
-
-    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
-        then(self.encode_utf8(&mut [0; 4]))
-    }
-}
-
-macro_rules! integers {
-    ($($type:ident $scalar:ident)*) => { $(
-        impl Text for $type {
-            fn scalar() -> schema::Scalar {
-                schema::Scalar::$scalar
-            }
-
-            fn parse(text: Cow<'_, str>) -> Option<$type> {
-                schema::integer(&text)
-            }
-
-            fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
-                match u64::try_from(*self) {
-                    Ok(number) => then(Digits::decimal(number).as_str()),
-                    Err(_) => then(Digits::of(format_args!("{self}")).as_str()),
-                }
-            }
-        }
-    )* };
-}
-
-integers! { i8 I8 i16 I16 i32 I32 i64 I64 i128 I128 u8 U8 u16 U16 u32 U32 u64 U64 u128 U128 }
-
-macro_rules! floats {
-    ($($type:ident $scalar:ident $parse:ident)*) => { $(
-        impl Text for $type {
-            fn scalar() -> schema::Scalar {
-                schema::Scalar::$scalar
-            }
-
-            fn parse(text: Cow<'_, str>) -> Option<$type> {
-                schema::$parse(&text)
-            }
-
-            fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
-                let size = self.abs();
-                if self.is_nan() {
-                    then("NaN")
-                } else if self.is_infinite() {
-                    then(if *self > 0.0 { "INF" } else { "-INF" })
-                } else if size == 0.0 || (1e-5..1e16).contains(&size) {
-                    then(Digits::of(format_args!("{self}")).as_str())
-                } else {
-                    then(Digits::of(format_args!("{self:e}")).as_str())
-                }
-            }
-        }
-    )* };
-}
-
-floats! { f32 F32 float f64 F64 double }
-
-/// A number's text: the longest is an `i128`'s, of forty characters.
-struct Digits {
-    bytes: [u8; 48],
-    used: usize,
-}
-
-impl Digits {
-    /// What most numbers are, without the machinery of formats.
-    fn decimal(mut number: u64) -> Digits {
-        let used = number.checked_ilog10().unwrap_or(0) as usize + 1;
-        let mut digits = Digits { bytes: [0; 48], used };
-        for digit in digits.bytes[..used].iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-        digits
-    }
-
-    fn of(number: fmt::Arguments<'_>) -> Digits {
-        let mut digits = Digits { bytes: [0; 48], used: 0 };
-        let written = digits.write_fmt(number);
-        debug_assert!(written.is_ok(), "a number has forty characters at the most");
-        digits
-    }
-
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.used]).unwrap_or_default()
-    }
-}
-
-impl fmt::Write for Digits {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.get_mut(self.used..self.used + text.len()).ok_or(fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.used += text.len();
-        Ok(())
-    }
-}
-
 /// Reads an element that holds one text.
 ///
 /// # Errors
 ///
 /// It holds more, or another text than it should.
 pub fn read_text<T: Text>(at: At<'_>) -> Result<T, Error> {
-    T::parse(at.text()?).ok_or_else(|| at.mismatch(&T::scalar()))
+    let scalar = T::scalar();
+    at.holds(&scalar)?;
+    T::parse(at.text()?).ok_or_else(|| at.mismatch(&scalar))
 }
 
 /// What a field says of itself, or else what its type says.

@@ -40,6 +40,7 @@ use pumphouse::prelude::*;
 #[payload(ns = "https://xml-pipeline.org/ns/calculate/v1")]
 pub struct Calculate {
     /// Numbers, + - * / % ^, parentheses, functions such as sqrt(2), and the constants pi and e.
+    #[payload(example = "6*7")]
     pub expression: String,
 }
 
@@ -48,6 +49,7 @@ pub struct Calculate {
 #[payload(ns = "https://xml-pipeline.org/ns/calculate/v1")]
 pub struct Calculated {
     /// A decimal number, such as 42, -0.5 or 1.6e300.
+    #[payload(example = "42")]
     pub value: String,
 }
 

@@ -9,6 +9,7 @@ use crate::xml::{self, Element, Profile};
 
 mod agree;
 mod errors;
+mod narrow;
 mod scalars;
 mod shapes;
 

@@ -1,6 +1,6 @@
 //! What has no form in XML is refused, with a reason.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pumphouse::Payload;
 
@@ -19,6 +19,7 @@ struct All {
     pair: (i64, i64),
     four: [u32; 4],
     map: HashMap<String, String>,
+    key: BTreeMap<u64, String>,
 }
 
 fn main() {}

@@ -5,7 +5,8 @@ use std::fs;
 
 use super::*;
 
-/// Beside each case: the rule that it breaks, where, the sentence, and what would be right.
+/// Beside each case: the rule that it breaks, where, the sentence, what would be right, and what
+/// to do about it.
 #[test]
 fn every_way_to_be_wrong_has_its_sentence() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/wire/derive/tests/errors.txt");
@@ -18,7 +19,9 @@ fn every_way_to_be_wrong_has_its_sentence() {
             let error = refused_by(name, &text.replace("\\n", "\n"));
             let Error { rule, path, expected, .. } = &error;
             let end = if expected.is_empty() { "nothing" } else { expected };
-            writeln!(told, "  {rule:?} in {path}\n  {error}\n  right: {end}").expect("a String");
+            let advice = error.advice();
+            writeln!(told, "  {rule:?} in {path}\n  {error}\n  right: {end}\n  advice: {advice}")
+                .expect("a String");
         }
     }
     if is_blessed() {

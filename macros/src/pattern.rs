@@ -1,0 +1,472 @@
+//! The regular expressions of XSD: put into words that a matcher of linear time knows, matched
+//! without one, and an example of what they let through.
+//!
+//! The derive has a copy of this file, for it complains before there is a schema; a test keeps
+//! the two the same.
+
+use std::collections::BTreeSet;
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+/// Groups within groups.
+const DEPTH_MAX: usize = 40;
+/// Times that a part may be repeated by number.
+const TIMES_MAX: u32 = 1_000;
+/// Ranges of characters once everything is repeated: what the matcher keeps in memory.
+const COST_MAX: usize = 50_000;
+/// Characters of an example.
+const EXAMPLE_MAX: usize = 10_000;
+
+/// What a name of XML begins with.
+const INITIAL: &str = concat!(
+    r":A-Z_a-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{2FF}\x{370}-\x{37D}\x{37F}-\x{1FFF}",
+    r"\x{200C}-\x{200D}\x{2070}-\x{218F}\x{2C00}-\x{2FEF}\x{3001}-\x{D7FF}",
+    r"\x{F900}-\x{FDCF}\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}",
+);
+/// What a name of XML goes on with besides.
+const INNER: &str = r"\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}";
+/// What Unicode sorts characters into; blocks are something else.
+const CATEGORIES: &str = " L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po \
+                          Z Zs Zl Zp S Sm Sc Sk So C Cc Cf Co Cn ";
+
+/// Why a text is no pattern, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub hint: &'static str,
+}
+
+/// The pattern for a matcher of another dialect, which has to match the whole text by it.
+///
+/// # Errors
+///
+/// It is no pattern of XSD, or one that would take too much to match.
+pub fn translate(pattern: &str) -> Result<String, Wrong> {
+    let mut reader = Reader { rest: pattern.chars().collect(), out: String::new() };
+    reader.rest.reverse();
+    reader.expression(0)?;
+    match reader.peek() {
+        Some(_) => wrong("a `)` closes nothing", "write `\\)` for the character"),
+        None => Ok(format!("\\A(?:{})\\z", reader.out)),
+    }
+}
+
+/// The pattern as what it is made of.
+///
+/// # Errors
+///
+/// As [`translate`].
+pub fn parse(pattern: &str) -> Result<Hir, Wrong> {
+    let translated = translate(pattern)?;
+    let Ok(hir) = regex_syntax::Parser::new().parse(&translated) else {
+        return wrong("this is no pattern of XSD", "write a simpler one");
+    };
+    if cost(&hir) > COST_MAX {
+        return wrong("this pattern takes too much to match", "repeat less, or by `*` and `+`");
+    }
+    Ok(hir)
+}
+
+/// Whether the whole text is what the pattern says.
+#[must_use]
+pub fn matches(hir: &Hir, text: &str) -> bool {
+    let text: Vec<char> = text.chars().collect();
+    ends(hir, &text, &BTreeSet::from([0])).contains(&text.len())
+}
+
+/// A text that the pattern lets through, of so many characters.
+#[must_use]
+pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
+    let mut empty = None;
+    for more in 0..=least.clamp(8, EXAMPLE_MAX) {
+        for branch in 0..8 {
+            let mut text = String::new();
+            let made = make(hir, more, branch, &mut text)
+                && text.chars().all(is_xml)
+                && matches(hir, &text);
+            let length = text.chars().count();
+            if !made || length < least || length > most {
+                continue;
+            }
+            if !text.trim().is_empty() {
+                return Some(text);
+            }
+            empty.get_or_insert(text);
+        }
+    }
+    empty
+}
+
+fn is_xml(it: char) -> bool {
+    matches!(it, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
+}
+
+fn wrong<T>(message: impl Into<String>, hint: &'static str) -> Result<T, Wrong> {
+    Err(Wrong { message: message.into(), hint })
+}
+
+/// The characters that are still to be read, the next one last, and what became of the others.
+struct Reader {
+    rest: Vec<char>,
+    out: String,
+}
+
+impl Reader {
+    fn peek(&self) -> Option<char> {
+        self.rest.last().copied()
+    }
+
+    fn next_is(&mut self, it: char) -> bool {
+        let is = self.peek() == Some(it);
+        if is {
+            self.rest.pop();
+        }
+        is
+    }
+
+    fn expression(&mut self, depth: usize) -> Result<(), Wrong> {
+        if depth > DEPTH_MAX {
+            return wrong("too many groups in groups", "write a simpler pattern");
+        }
+        while let Some(it) = self.peek() {
+            match it {
+                ')' => return Ok(()),
+                '|' => {
+                    self.rest.pop();
+                    self.out.push('|');
+                }
+                _ => {
+                    self.atom(depth)?;
+                    self.times()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn atom(&mut self, depth: usize) -> Result<(), Wrong> {
+        match self.rest.pop() {
+            Some('(') => {
+                if self.peek() == Some('?') {
+                    return wrong("XSD knows groups, and no `(?` of another kind", "leave it out");
+                }
+                self.out.push_str("(?:");
+                self.expression(depth + 1)?;
+                if !self.next_is(')') {
+                    return wrong("a `(` is not closed", "write `\\(` for the character");
+                }
+                self.out.push(')');
+            }
+            Some('.') => self.out.push_str(r"[^\n\r]"),
+            Some('\\') => self.escape()?,
+            Some('[') => self.class(depth)?,
+            Some(it @ ('?' | '*' | '+' | '{' | '}' | ']')) => {
+                let hint = "put a `\\` before it for the character";
+                return wrong(format!("`{it}` stands where there is nothing for it"), hint);
+            }
+            Some(it @ ('^' | '$')) => {
+                let hint = "leave it out; for the character write `\\^` or `[$]`";
+                return wrong(format!("a pattern matches the whole text without `{it}`"), hint);
+            }
+            Some(it) => self.out.push_str(&regex_syntax::escape(it.encode_utf8(&mut [0; 4]))),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn times(&mut self) -> Result<(), Wrong> {
+        match self.peek() {
+            Some(it @ ('?' | '*' | '+')) => {
+                self.rest.pop();
+                self.out.push(it);
+            }
+            Some('{') => self.counted()?,
+            _ => return Ok(()),
+        }
+        match self.peek() {
+            Some(it @ ('?' | '*' | '+' | '{')) => wrong(
+                format!("`{it}` repeats what is repeated already"),
+                "XSD knows no lazy and no possessive repetition; group it to repeat it again",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn counted(&mut self) -> Result<(), Wrong> {
+        self.rest.pop();
+        let least = self.number();
+        let comma = self.next_is(',');
+        let most = self.number();
+        let ordered = match (least, most) {
+            (Some(least), Some(most)) => comma && least <= most && most <= TIMES_MAX,
+            (Some(least), None) => least <= TIMES_MAX,
+            (None, _) => false,
+        };
+        let (Some(least), true, true) = (least, ordered, self.next_is('}')) else {
+            return wrong(
+                "this says no number of times",
+                "write `{2}`, `{2,}` or `{2,5}`, with 1000 at the most; `\\{` is the character",
+            );
+        };
+        self.out.push_str(&format!("{{{least}"));
+        if comma {
+            self.out.push(',');
+        }
+        if let Some(most) = most {
+            self.out.push_str(&most.to_string());
+        }
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let mut number = None;
+        while let Some(digit) = self.peek().and_then(|it| it.to_digit(10)) {
+            self.rest.pop();
+            number = Some(number.unwrap_or(0_u32).saturating_mul(10).saturating_add(digit));
+        }
+        number
+    }
+
+    /// What stands behind a `\`, within brackets or not.
+    fn escape(&mut self) -> Result<(), Wrong> {
+        let Some(it) = self.rest.pop() else {
+            return wrong("a `\\` ends the pattern", "write `\\\\` for the character");
+        };
+        match it {
+            'n' | 'r' | 't' => self.out.extend(['\\', it]),
+            '\\' | '|' | '.' | '?' | '*' | '+' | '(' | ')' | '{' | '}' | '-' | '[' | ']' | '^' => {
+                self.out.extend(['\\', it]);
+            }
+            'd' => self.out.push_str(r"\p{Nd}"),
+            'D' => self.out.push_str(r"\P{Nd}"),
+            's' => self.out.push_str(r"[ \t\n\r]"),
+            'S' => self.out.push_str(r"[^ \t\n\r]"),
+            'w' => self.out.push_str(r"[^\p{P}\p{Z}\p{C}]"),
+            'W' => self.out.push_str(r"[\p{P}\p{Z}\p{C}]"),
+            'i' => self.out.push_str(&format!("[{INITIAL}]")),
+            'I' => self.out.push_str(&format!("[^{INITIAL}]")),
+            'c' => self.out.push_str(&format!("[{INITIAL}{INNER}]")),
+            'C' => self.out.push_str(&format!("[^{INITIAL}{INNER}]")),
+            'p' | 'P' => return self.category(it),
+            _ => {
+                let hint = "XSD has \\n \\r \\t \\d \\s \\w \\i \\c \\p{…}, their capitals, and a \
+                            `\\` before what has a meaning of its own; `[$]` is a `$`";
+                return wrong(format!("XSD has no `\\{it}`"), hint);
+            }
+        }
+        Ok(())
+    }
+
+    fn category(&mut self, letter: char) -> Result<(), Wrong> {
+        let mut name = String::new();
+        if self.next_is('{') {
+            while let Some(it) = self.rest.pop().filter(|it| *it != '}') {
+                name.push(it);
+            }
+        }
+        if name.starts_with("Is") {
+            let hint = "write the block as a range: `[\\n-~]`, `[α-ω]`";
+            return wrong(format!("blocks of Unicode such as `{name}` are not known"), hint);
+        }
+        if name.is_empty() || !CATEGORIES.contains(&format!(" {name} ")) {
+            return wrong(format!("Unicode has no category `{name}`"), "write `\\p{L}`, `\\p{Nd}`");
+        }
+        self.out.push_str(&format!("\\{letter}{{{name}}}"));
+        Ok(())
+    }
+
+    /// What stands in brackets: characters, ranges, and after `-[` what is taken away again.
+    fn class(&mut self, depth: usize) -> Result<(), Wrong> {
+        if depth > DEPTH_MAX {
+            return wrong("too many brackets in brackets", "write a simpler pattern");
+        }
+        let start = self.out.len();
+        self.out.push('[');
+        if self.next_is('^') {
+            self.out.push('^');
+        }
+        let mut filled = false;
+        loop {
+            match self.rest.pop() {
+                None => return wrong("a `[` is not closed", "write `\\[` for the character"),
+                Some(']') if filled => break,
+                Some(']') => return wrong("the brackets are empty", "name a character in them"),
+                Some('[') => return wrong("`[` stands in brackets", "write `\\[`"),
+                Some('-') if filled && self.next_is('[') => {
+                    self.out.push(']');
+                    self.out.insert(start, '[');
+                    self.out.push_str("--");
+                    self.class(depth + 1)?;
+                    if !self.next_is(']') {
+                        let hint = "end the outer brackets there: `[a-z-[aeiou]]`";
+                        return wrong("something follows what is taken away", hint);
+                    }
+                    break;
+                }
+                Some('\\') if self.rest.last().is_none_or(|it| one(*it).is_none()) => {
+                    self.escape()?;
+                }
+                Some(it) => self.range(it, filled)?,
+            }
+            filled = true;
+        }
+        self.out.push(']');
+        Ok(())
+    }
+
+    /// One character in brackets, or a range from it on.
+    fn range(&mut self, first: char, filled: bool) -> Result<(), Wrong> {
+        if first == '-' && filled && self.peek() != Some(']') {
+            return wrong("`-` stands in brackets and makes no range", "write `\\-`");
+        }
+        let from = self.single(first);
+        literal(from, &mut self.out);
+        let ends = self.rest.len() < 2 || matches!(self.rest[self.rest.len() - 2], ']' | '[');
+        if self.peek() != Some('-') || ends {
+            return Ok(());
+        }
+        self.rest.pop();
+        let next = self.rest.pop().unwrap_or_default();
+        let class = next == '\\' && self.peek().is_some_and(|it| one(it).is_none());
+        let to = self.single(next);
+        if class || to < from {
+            let hint = "write the smaller character first; `\\-` is the character";
+            return wrong(format!("`{from}-{to}` is no range"), hint);
+        }
+        self.out.push('-');
+        literal(to, &mut self.out);
+        Ok(())
+    }
+
+    /// The character that this one begins: itself, or what it escapes.
+    fn single(&mut self, it: char) -> char {
+        match self.peek().filter(|_| it == '\\').and_then(one) {
+            Some(escaped) => {
+                self.rest.pop();
+                escaped
+            }
+            None => it,
+        }
+    }
+}
+
+/// What a letter behind a `\` is where that is one character.
+fn one(escaped: char) -> Option<char> {
+    match escaped {
+        'n' => Some('\n'),
+        'r' => Some('\r'),
+        't' => Some('\t'),
+        it => r"\|.?*+(){}-[]^".contains(it).then_some(it),
+    }
+}
+
+fn literal(it: char, out: &mut String) {
+    if r"\[]^-&~".contains(it) {
+        out.push('\\');
+    }
+    out.push(it);
+}
+
+fn cost(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(it) => it.0.len(),
+        HirKind::Class(Class::Unicode(it)) => it.ranges().len(),
+        HirKind::Class(Class::Bytes(it)) => it.ranges().len(),
+        HirKind::Repetition(it) => {
+            let times = it.max.unwrap_or(it.min).max(1) as usize;
+            cost(&it.sub).saturating_mul(times)
+        }
+        HirKind::Capture(it) => cost(&it.sub),
+        HirKind::Concat(all) | HirKind::Alternation(all) => {
+            all.iter().map(cost).fold(0, usize::saturating_add)
+        }
+    }
+}
+
+/// Where in the text the pattern may end that begins at any of these places.
+fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let step = |fits: &dyn Fn(char) -> bool| -> BTreeSet<usize> {
+        let next = starts.iter().filter(|it| text.get(**it).is_some_and(|it| fits(*it)));
+        next.map(|it| it + 1).collect()
+    };
+    match hir.kind() {
+        HirKind::Empty => starts.clone(),
+        HirKind::Look(it) => {
+            let place = if *it == Look::Start { 0 } else { text.len() };
+            starts.iter().copied().filter(|it| *it == place).collect()
+        }
+        HirKind::Literal(it) => {
+            let literal: Vec<char> = String::from_utf8_lossy(&it.0).chars().collect();
+            let fits = |it: &&usize| text[**it..].starts_with(&literal);
+            starts.iter().filter(fits).map(|it| it + literal.len()).collect()
+        }
+        HirKind::Class(Class::Unicode(it)) => step(&|letter| {
+            it.ranges().iter().any(|range| (range.start()..=range.end()).contains(&letter))
+        }),
+        HirKind::Class(Class::Bytes(_)) => BTreeSet::new(),
+        HirKind::Capture(it) => ends(&it.sub, text, starts),
+        HirKind::Concat(all) => {
+            all.iter().fold(starts.clone(), |starts, it| ends(it, text, &starts))
+        }
+        HirKind::Alternation(all) => all.iter().flat_map(|it| ends(it, text, starts)).collect(),
+        HirKind::Repetition(it) => {
+            let (mut done, mut now) = (BTreeSet::new(), starts.clone());
+            for count in 0.. {
+                if count >= it.min {
+                    done.extend(&now);
+                }
+                if it.max == Some(count) {
+                    break;
+                }
+                now = ends(&it.sub, text, &now);
+                if now.is_empty() || (count >= it.min && now.is_subset(&done)) {
+                    break;
+                }
+            }
+            done
+        }
+    }
+}
+
+/// Adds what the pattern lets through: every repetition so much longer, every choice the same.
+fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
+    if out.len() > EXAMPLE_MAX {
+        return false;
+    }
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(it) => {
+            out.push_str(&String::from_utf8_lossy(&it.0));
+            true
+        }
+        HirKind::Class(Class::Unicode(it)) => {
+            let ranges = it.ranges().iter().map(|it| (it.start(), it.end()));
+            let picked = pick(&ranges.collect::<Vec<_>>());
+            out.extend(picked);
+            picked.is_some()
+        }
+        HirKind::Class(Class::Bytes(_)) => false,
+        HirKind::Capture(it) => make(&it.sub, more, branch, out),
+        HirKind::Concat(all) => all.iter().all(|it| make(it, more, branch, out)),
+        HirKind::Alternation(all) => make(&all[branch % all.len()], more, branch, out),
+        HirKind::Repetition(it) => {
+            let most = it.max.map_or(usize::MAX, |it| it as usize);
+            let times = (it.min as usize).saturating_add(more).min(most);
+            (0..times).all(|_| make(&it.sub, more, branch, out))
+        }
+    }
+}
+
+/// The character of these ranges that people would take first, if XML has any of them.
+fn pick(ranges: &[(char, char)]) -> Option<char> {
+    let has = |it: &char| ranges.iter().any(|(first, last)| (first..=last).contains(&it));
+    let liked = ('a'..='z').chain('1'..='9').chain('A'..='Z').chain("0-_. ".chars());
+    liked.chain('!'..='~').chain("\t\n".chars()).find(has).or_else(|| {
+        let first = ranges.iter().find(|(_, last)| *last >= '\u{A0}')?;
+        Some(first.0.max('\u{A0}')).filter(|it| !matches!(it, '\u{FFFE}' | '\u{FFFF}'))
+    })
+}

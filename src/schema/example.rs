@@ -1,0 +1,191 @@
+//! A filled example of a payload: what is told to models and to people who get it wrong.
+
+use std::iter::repeat_n;
+
+use super::markup::Node;
+use super::pattern;
+use super::{Bound, Content, ENTRY, Facets, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
+
+/// Shapes within shapes; one that needs itself forever has no example, nor has it any value.
+const DEPTH_MAX: usize = 32;
+/// Characters, bytes or items that a length may ask of an example.
+const LENGTH_MAX: usize = 4_096;
+
+/// An example of the payload, that passes the schema's own check: whatever may be there is there
+/// once, but for a shape within itself.
+///
+/// ```
+/// use pumphouse::Payload;
+/// use pumphouse::schema;
+///
+/// /// Adds two integers.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:x")]
+/// struct Add {
+///     a: i64,
+///     #[payload(min = 5)]
+///     b: i64,
+/// }
+///
+/// let example = "<add xmlns=\"urn:x\">\n  <a>1</a>\n  <b>5</b>\n</add>\n";
+/// assert_eq!(schema::example(Add::schema()), example);
+/// ```
+#[must_use]
+pub fn example(schema: &Schema) -> String {
+    let node = Node::new(schema.name.local()).with("xmlns", schema.name.namespace());
+    filled(node, &schema.shape, &mut Vec::new()).render()
+}
+
+/// A field's own example, as it stands in its element.
+pub(super) fn of_field(field: &Field) -> Option<String> {
+    let mut nodes = Vec::new();
+    add(field, &mut Vec::new(), &mut nodes);
+    nodes.first().map(|it| it.render().trim_end().to_owned())
+}
+
+/// A text of this form.
+#[must_use]
+pub fn example_text(scalar: &Scalar) -> String {
+    let mut candidates = Vec::new();
+    for facets in scalar.facets() {
+        candidates.extend(facets.example.iter().map(ToString::to_string));
+        candidates.extend(facets.one_of.iter().map(ToString::to_string));
+    }
+    let all = scalar.narrowest();
+    let least = all.length_min.unwrap_or_default();
+    let most = all.length_max.unwrap_or(usize::MAX);
+    let patterns = scalar.facets().filter_map(|it| it.pattern.as_deref());
+    let parsed = patterns.filter_map(|it| pattern::parse(it).ok());
+    candidates.extend(parsed.filter_map(|it| pattern::example(&it, least, most)));
+    candidates.extend(plain(scalar.base(), &all));
+    let fits = candidates.iter().position(|it| scalar.accepts(it));
+    candidates.swap_remove(fits.unwrap_or(candidates.len() - 1))
+}
+
+/// What people would write for such a scalar, the best first; always one at least.
+fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
+    let Facets { min, max, length_min, length_max, .. } = facets;
+    let length = |liked: usize| {
+        let least = length_min.unwrap_or_default().min(LENGTH_MAX);
+        liked.min(length_max.unwrap_or(liked)).max(least)
+    };
+    let own = base.bounds();
+    let bounds = [*min, *max, own.0, own.1].into_iter().flatten().map(|it| match it {
+        Bound::Float(it) => format!("{it:?}"),
+        Bound::Whole(it) => it.to_string(),
+    });
+    let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    match base {
+        Scalar::String => vec!["text".chars().cycle().take(length(4)).collect()],
+        Scalar::Character => texts(&["a"]),
+        Scalar::Boolean => texts(&["true"]),
+        Scalar::F32 | Scalar::F64 => ["0.5".into(), "1".into()].into_iter().chain(bounds).collect(),
+        Scalar::Bytes => {
+            let bytes: Vec<u8> = b"hello".iter().copied().cycle().take(length(5)).collect();
+            vec![super::base64_text(&bytes)]
+        }
+        Scalar::Timestamp => texts(&["2026-01-31T12:00:00Z"]),
+        Scalar::Duration => texts(&["PT1M30S"]),
+        Scalar::Uuid => texts(&["018f4e2a-1b2c-7d3e-8f40-123456789abc"]),
+        Scalar::Words(words) => vec![words.list.first().map_or("", |it| &it.text).to_owned()],
+        Scalar::List(list) => {
+            let least = list.length_min.unwrap_or_default().min(LENGTH_MAX);
+            let count = 2.min(list.length_max.unwrap_or(2)).max(least);
+            let item = example_text(&list.item);
+            vec![repeat_n(item.as_str(), count).collect::<Vec<_>>().join(" ")]
+        }
+        _ => ["1".to_owned()].into_iter().chain(bounds).collect(),
+    }
+}
+
+fn filled<'a>(mut node: Node, shape: &'a Shape, path: &mut Vec<&'a Shape>) -> Node {
+    if path.len() > DEPTH_MAX {
+        return node;
+    }
+    path.push(shape);
+    for field in &shape.attributes {
+        if let Kind::Scalar(scalar) = &field.kind {
+            node = node.with(field.name.clone(), example_text(scalar));
+        }
+    }
+    let mut nodes = Vec::new();
+    match &shape.content {
+        Content::Empty | Content::Any => {}
+        Content::Text(field) => {
+            path.pop();
+            return texted(node, &field.kind);
+        }
+        Content::Sequence(fields) => fields.iter().for_each(|it| add(it, path, &mut nodes)),
+        Content::Choice(variants) => {
+            nodes.extend(chosen(variants, path).map(|it| element(it, path)));
+        }
+    }
+    path.pop();
+    node.holding(nodes)
+}
+
+fn texted(node: Node, kind: &Kind) -> Node {
+    match kind {
+        Kind::Scalar(scalar) => node.filled_with(example_text(scalar)),
+        _ => node,
+    }
+}
+
+fn add<'a>(field: &'a Field, path: &mut Vec<&'a Shape>, nodes: &mut Vec<Node>) {
+    if field.occurs != Occurs::One && !is_finite(&field.kind, path) {
+        return;
+    }
+    match &field.kind {
+        Kind::Choice(link) => {
+            let shape = link.shape();
+            if let (Content::Choice(variants), true) = (&shape.content, path.len() <= DEPTH_MAX) {
+                path.push(shape);
+                nodes.extend(chosen(variants, path).map(|it| element(it, path)));
+                path.pop();
+            }
+        }
+        Kind::Element => nodes.push(Node::new("anything").with("xmlns", "urn:example:any")),
+        _ => nodes.push(element(field, path)),
+    }
+}
+
+/// An element by the field's name.
+fn element<'a>(field: &'a Field, path: &mut Vec<&'a Shape>) -> Node {
+    let node = Node::new(field.name.clone());
+    match &field.kind {
+        Kind::Shape(link) | Kind::Choice(link) => filled(node, link.shape(), path),
+        Kind::Map(entry) if is_finite(&entry.kind, path) => {
+            let inside = Node::new(ENTRY).with(KEY, "name");
+            node.holding([match &entry.kind {
+                Kind::Shape(link) => filled(inside, link.shape(), path),
+                kind => texted(inside, kind),
+            }])
+        }
+        kind => texted(node, kind),
+    }
+}
+
+/// The first variant that comes to an end.
+fn chosen<'a>(variants: &'a [Field], path: &[&'a Shape]) -> Option<&'a Field> {
+    variants.iter().find(|it| is_finite(&it.kind, path)).or(variants.first())
+}
+
+/// Whether what is needed comes to an end without a shape within itself.
+fn is_finite(kind: &Kind, path: &[&Shape]) -> bool {
+    let shape = match kind {
+        Kind::Shape(link) | Kind::Choice(link) => link.shape(),
+        Kind::Scalar(_) | Kind::Element | Kind::Map(_) => return true,
+    };
+    if path.iter().any(|it| std::ptr::eq(*it, shape)) {
+        return false;
+    }
+    let path = [path, &[shape]].concat();
+    match &shape.content {
+        Content::Sequence(fields) => {
+            let mut needed = fields.iter().filter(|it| it.occurs == Occurs::One);
+            needed.all(|it| is_finite(&it.kind, &path))
+        }
+        Content::Choice(variants) => variants.iter().any(|it| is_finite(&it.kind, &path)),
+        Content::Empty | Content::Text(_) | Content::Any => true,
+    }
+}

@@ -1,0 +1,307 @@
+//! What narrows a scalar: a pattern, bounds, lengths, digits, the texts it may be.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+
+use super::forms;
+use super::pattern::{self, Wrong};
+use super::scalar::{self, Scalar};
+
+/// Memory that one pattern may take.
+const PATTERN_BYTES_MAX: usize = 64 << 20;
+
+/// What narrows a scalar. `NONE` narrows nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facets {
+    /// What the whole text matches, as XSD writes it.
+    pub pattern: Option<Cow<'static, str>>,
+    /// The texts, or the whole numbers, that it may be; any where there are none.
+    pub one_of: Cow<'static, [Cow<'static, str>]>,
+    /// The least number.
+    pub min: Option<Bound>,
+    /// The greatest number.
+    pub max: Option<Bound>,
+    /// The fewest characters, bytes, or items of a list.
+    pub length_min: Option<usize>,
+    /// The most characters, bytes, or items of a list.
+    pub length_max: Option<usize>,
+    /// The most digits of a number.
+    pub digits: Option<usize>,
+    /// The most digits behind the point.
+    pub fraction_digits: Option<usize>,
+    /// A text that is right.
+    pub example: Option<Cow<'static, str>>,
+}
+
+/// Where numbers begin or end; the bound itself is one of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// A whole number.
+    Whole(i128),
+    /// A number with a fraction.
+    Float(f64),
+}
+
+/// A scalar, and what narrows it.
+#[derive(Clone, Debug)]
+pub struct Narrow {
+    base: Scalar,
+    facets: Facets,
+    /// None also where the pattern is no pattern: then no text matches.
+    pattern: Option<Regex>,
+    /// Whether it narrows: one that only has an example doesn't.
+    binds: bool,
+}
+
+/// Scalars in one text, with white space between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List {
+    /// What each of them is.
+    pub item: Scalar,
+    /// How many there are at least.
+    pub length_min: Option<usize>,
+    /// How many there are at the most.
+    pub length_max: Option<usize>,
+}
+
+impl Facets {
+    /// What narrows nothing.
+    pub const NONE: Facets = Facets {
+        pattern: None,
+        one_of: Cow::Borrowed(&[]),
+        min: None,
+        max: None,
+        length_min: None,
+        length_max: None,
+        digits: None,
+        fraction_digits: None,
+        example: None,
+    };
+}
+
+impl Scalar {
+    /// This scalar, narrowed. Of a list, the lengths count its items, and the rest is for each.
+    ///
+    /// # Errors
+    ///
+    /// The pattern is none.
+    pub fn narrow(self, mut facets: Facets) -> Result<Scalar, Wrong> {
+        if facets == Facets::NONE {
+            return Ok(self);
+        }
+        if let Scalar::List(list) = &self {
+            let (length_min, length_max) = (facets.length_min.take(), facets.length_max.take());
+            let item = list.item.clone().narrow(facets)?;
+            return Ok(Scalar::List(Arc::new(List { item, length_min, length_max })));
+        }
+        let pattern = match &facets.pattern {
+            Some(it) => Some(compile(it)?),
+            None => None,
+        };
+        let binds = binds(&facets) || self.may_break();
+        Ok(Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern, binds })))
+    }
+
+    /// A scalar that is narrowed by what a derive has looked at before.
+    pub(crate) fn narrowed(self, facets: Facets) -> Scalar {
+        match self.clone().narrow(facets.clone()) {
+            Ok(it) => it,
+            Err(wrong) => {
+                tracing::error!(pattern = ?facets.pattern, ?wrong, "nothing matches this pattern");
+                Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern: None, binds: true }))
+            }
+        }
+    }
+
+    /// This scalar without what narrows it.
+    #[must_use]
+    pub fn base(&self) -> &Scalar {
+        match self {
+            Scalar::Narrow(it) => it.base.base(),
+            it => it,
+        }
+    }
+
+    /// What narrows it, the outermost first.
+    pub fn facets(&self) -> impl Iterator<Item = &Facets> {
+        std::iter::successors(self.as_narrow(), |it| it.base.as_narrow()).map(|it| &it.facets)
+    }
+
+    fn as_narrow(&self) -> Option<&Narrow> {
+        match self {
+            Scalar::Narrow(it) => Some(it),
+            _ => None,
+        }
+    }
+
+    /// All that narrows it, as one; a pattern within a pattern stays the outer one.
+    #[must_use]
+    pub fn narrowest(&self) -> Facets {
+        let mut all = Facets::NONE;
+        for it in self.facets() {
+            all.pattern = all.pattern.or_else(|| it.pattern.clone());
+            if all.one_of.is_empty() {
+                all.one_of = it.one_of.clone();
+            }
+            all.min = tighter(all.min, it.min, |a, b| number(a) >= number(b));
+            all.max = tighter(all.max, it.max, |a, b| number(a) <= number(b));
+            all.length_min = tighter(all.length_min, it.length_min, |a, b| a >= b);
+            all.length_max = tighter(all.length_max, it.length_max, |a, b| a <= b);
+            all.digits = tighter(all.digits, it.digits, |a, b| a <= b);
+            all.fraction_digits = tighter(all.fraction_digits, it.fraction_digits, |a, b| a <= b);
+            all.example = all.example.or_else(|| it.example.clone());
+        }
+        all
+    }
+
+    /// Whether a value of the type may break it, so that it is looked at before it is sent.
+    pub(super) fn may_break(&self) -> bool {
+        match self {
+            Scalar::Timestamp => true,
+            Scalar::Narrow(it) => it.binds,
+            Scalar::List(list) => {
+                let counted = list.length_min.is_some() || list.length_max.is_some();
+                counted || list.item.may_break()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl PartialEq for Narrow {
+    fn eq(&self, other: &Narrow) -> bool {
+        self.base == other.base && self.facets == other.facets
+    }
+}
+
+impl Narrow {
+    /// What is narrowed; it may be narrow itself.
+    #[must_use]
+    pub fn base(&self) -> &Scalar {
+        &self.base
+    }
+
+    /// What narrows it.
+    #[must_use]
+    pub fn facets(&self) -> &Facets {
+        &self.facets
+    }
+
+    pub(super) fn accepts(&self, text: &str) -> bool {
+        if !self.base.accepts(text) {
+            return false;
+        }
+        let Facets { pattern, one_of, length_min, length_max, .. } = &self.facets;
+        if pattern.is_some() && !self.pattern.as_ref().is_some_and(|it| it.is_match(text)) {
+            return false;
+        }
+        let whole = scalar::integer::<i128>(text);
+        let is = |it: &Cow<'_, str>| match self.base.base() {
+            Scalar::String | Scalar::Character => text == it,
+            _ => scalar::trim(text) == it || (whole.is_some() && whole == scalar::integer(it)),
+        };
+        if !one_of.is_empty() && !one_of.iter().any(is) {
+            return false;
+        }
+        if length_min.is_some() || length_max.is_some() {
+            let length = match self.base.base() {
+                Scalar::Bytes => forms::base64(text).map_or(0, |it| it.len()),
+                _ => text.chars().count(),
+            };
+            if length_min.is_some_and(|it| length < it) || length_max.is_some_and(|it| length > it)
+            {
+                return false;
+            }
+        }
+        self.in_bounds(text) && self.has_digits(text)
+    }
+
+    fn in_bounds(&self, text: &str) -> bool {
+        let Facets { min, max, .. } = self.facets;
+        if min.is_none() && max.is_none() {
+            return true;
+        }
+        match self.base.base() {
+            // What is no `i128` is above all of them.
+            Scalar::U128 | Scalar::I128 => match scalar::integer::<i128>(text) {
+                Some(it) => {
+                    min.is_none_or(|min| it >= whole(min)) && max.is_none_or(|max| it <= whole(max))
+                }
+                None => max.is_none(),
+            },
+            #[expect(clippy::cast_possible_truncation, reason = "a bound is as wide as its number")]
+            Scalar::F32 => scalar::float(text).is_some_and(|it| {
+                min.is_none_or(|min| it >= number(min) as f32)
+                    && max.is_none_or(|max| it <= number(max) as f32)
+            }),
+            Scalar::F64 => scalar::double(text).is_some_and(|it| {
+                min.is_none_or(|min| it >= number(min)) && max.is_none_or(|max| it <= number(max))
+            }),
+            _ => scalar::integer::<i128>(text).is_some_and(|it| {
+                min.is_none_or(|min| it >= whole(min)) && max.is_none_or(|max| it <= whole(max))
+            }),
+        }
+    }
+
+    /// Digits as XSD counts them: zeros at either end say nothing, and there is no exponent.
+    fn has_digits(&self, text: &str) -> bool {
+        let Facets { digits, fraction_digits, .. } = self.facets;
+        if digits.is_none() && fraction_digits.is_none() {
+            return true;
+        }
+        let text = scalar::trim(text).trim_start_matches(['+', '-']);
+        let (before, behind) = text.split_once('.').unwrap_or((text, ""));
+        let (before, behind) = (before.trim_start_matches('0'), behind.trim_end_matches('0'));
+        text.bytes().all(|it| it.is_ascii_digit() || it == b'.')
+            && digits.is_none_or(|it| before.len() + behind.len() <= it)
+            && fraction_digits.is_none_or(|it| behind.len() <= it)
+    }
+}
+
+fn binds(facets: &Facets) -> bool {
+    *facets != Facets { example: facets.example.clone(), ..Facets::NONE }
+}
+
+fn compile(source: &str) -> Result<Regex, Wrong> {
+    pattern::parse(source)?;
+    let translated = pattern::translate(source)?;
+    let built = RegexBuilder::new(&translated).size_limit(PATTERN_BYTES_MAX).build();
+    built.map_err(|_| Wrong {
+        message: "this pattern takes too much to match".to_owned(),
+        hint: "repeat less, or by `*` and `+`",
+    })
+}
+
+fn tighter<T: Copy>(one: Option<T>, other: Option<T>, is: fn(T, T) -> bool) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if is(one, other) { one } else { other }),
+        (one, other) => one.or(other),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number with a fraction has no more digits")]
+fn number(bound: Bound) -> f64 {
+    match bound {
+        Bound::Whole(it) => it as f64,
+        Bound::Float(it) => it,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "whole numbers have whole bounds")]
+fn whole(bound: Bound) -> i128 {
+    match bound {
+        Bound::Whole(it) => it,
+        Bound::Float(it) => it as i128,
+    }
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bound::Whole(it) => it.fmt(f),
+            Bound::Float(it) => it.fmt(f),
+        }
+    }
+}

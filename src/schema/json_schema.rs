@@ -1,0 +1,316 @@
+//! A schema as JSON Schema 2020-12, for the JSON form of a payload: `docs/schema.md` has its rules.
+
+use serde_json::{Map, Value, json};
+
+use super::facet::{Bound, Facets};
+use super::xsd::unlike;
+use super::{Content, Field, Kind, Occurs, Scalar, Schema, Shape};
+
+/// What the text of an element is called where its field has no name: in a struct around a scalar.
+pub const TEXT: &str = "text";
+/// What holds a whole element as XML where a schema lets anything through.
+pub const XML: &str = "xml";
+
+/// The JSON Schema of the payload's JSON form.
+#[must_use]
+pub fn json_schema(schema: &Schema) -> Value {
+    let mut writer = Writer::default();
+    let mut root = writer.object(&schema.shape);
+    let mut defined = Map::new();
+    let mut place = 0;
+    while let Some((shape, name)) = writer.shapes.get(place).cloned() {
+        place += 1;
+        let mut object = writer.object(shape);
+        describe(&mut object, &shape.doc);
+        defined.insert(name, object.into());
+    }
+    root.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    root.insert("title".into(), schema.name.local().into());
+    describe(&mut root, schema.doc());
+    if !defined.is_empty() {
+        root.insert("$defs".into(), defined.into());
+    }
+    root.into()
+}
+
+/// What a field is called in JSON: the text of a struct around a scalar has no name in XML.
+#[must_use]
+pub fn property(field: &Field) -> &str {
+    if field.name.is_empty() { TEXT } else { &field.name }
+}
+
+type Object = Map<String, Value>;
+
+/// The shapes that were met, by the names under which they are defined.
+#[derive(Default)]
+struct Writer<'a> {
+    shapes: Vec<(&'a Shape, String)>,
+}
+
+/// The properties of one object, so far.
+#[derive(Default)]
+struct Properties {
+    all: Object,
+    required: Vec<Value>,
+    /// Of each of these exactly one is there.
+    choices: Vec<Value>,
+}
+
+impl<'a> Writer<'a> {
+    fn object(&mut self, shape: &'a Shape) -> Object {
+        let mut to = Properties::default();
+        match &shape.content {
+            Content::Any => {
+                let xml = json!({ "type": "string", "contentMediaType": "application/xml",
+                    "description": "The whole element, as XML." });
+                to.all.insert(XML.into(), xml);
+                to.required.push(XML.into());
+                return to.finish();
+            }
+            Content::Choice(variants) => {
+                shape.attributes.iter().for_each(|it| self.field(it, &mut to));
+                self.choice(variants, Occurs::One, &mut to);
+            }
+            _ => shape.fields().for_each(|it| self.field(it, &mut to)),
+        }
+        to.finish()
+    }
+
+    fn field(&mut self, field: &'a Field, to: &mut Properties) {
+        if let (Kind::Choice(link), true) = (&field.kind, field.occurs != Occurs::Many)
+            && let Content::Choice(variants) = &link.shape().content
+        {
+            return self.choice(variants, field.occurs, to);
+        }
+        let mut value = self.kind(&field.kind);
+        if field.occurs == Occurs::Many {
+            value = Map::from_iter([
+                ("type".to_owned(), "array".into()),
+                ("items".to_owned(), value.into()),
+            ]);
+        } else if field.occurs == Occurs::One {
+            to.required.push(property(field).into());
+        }
+        describe(&mut value, &field.doc);
+        to.all.insert(property(field).to_owned(), value.into());
+    }
+
+    /// A property a variant, of which one is there.
+    fn choice(&mut self, variants: &'a [Field], occurs: Occurs, to: &mut Properties) {
+        let mut each = Vec::new();
+        for variant in variants {
+            let mut value = self.kind(&variant.kind);
+            describe(&mut value, &variant.doc);
+            to.all.insert(variant.name.to_string(), value.into());
+            each.push(json!({ "required": [variant.name] }));
+        }
+        if occurs == Occurs::Optional {
+            each.push(json!({ "not": { "anyOf": each } }));
+        }
+        to.choices.push(json!({ "oneOf": each }));
+    }
+
+    fn kind(&mut self, kind: &'a Kind) -> Object {
+        let value = match kind {
+            Kind::Scalar(it) => return scalar(it),
+            Kind::Shape(link) | Kind::Choice(link) if link.shape().name.is_empty() => {
+                return self.object(link.shape());
+            }
+            Kind::Shape(link) | Kind::Choice(link) => {
+                json!({ "$ref": format!("#/$defs/{}", self.name(link.shape())) })
+            }
+            Kind::Element => json!({ "type": "string", "contentMediaType": "application/xml" }),
+            Kind::Map(entry) => {
+                let each = self.kind(&entry.kind);
+                json!({ "type": "object", "additionalProperties": each })
+            }
+        };
+        object(value)
+    }
+
+    fn name(&mut self, shape: &'a Shape) -> String {
+        if let Some((_, name)) = self.shapes.iter().find(|(it, _)| std::ptr::eq(*it, shape)) {
+            return name.clone();
+        }
+        let taken: Vec<String> = self.shapes.iter().map(|(_, it)| it.clone()).collect();
+        let name = unlike(&shape.name, &taken);
+        self.shapes.push((shape, name.clone()));
+        name
+    }
+}
+
+impl Properties {
+    fn finish(mut self) -> Object {
+        let mut value = Map::new();
+        value.insert("type".into(), "object".into());
+        value.insert("properties".into(), self.all.into());
+        value.insert("additionalProperties".into(), false.into());
+        if !self.required.is_empty() {
+            value.insert("required".into(), self.required.into());
+        }
+        match (self.choices.len(), self.choices.pop()) {
+            (_, None) => {}
+            (1, Some(one)) => value.extend(object(one)),
+            (_, Some(last)) => {
+                self.choices.push(last);
+                value.insert("allOf".into(), self.choices.into());
+            }
+        }
+        value
+    }
+}
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(it) => it,
+        other => Map::from_iter([("const".to_owned(), other)]),
+    }
+}
+
+/// Adds what is said of it, before what was said already.
+fn describe(value: &mut Object, doc: &str) {
+    if doc.is_empty() {
+        return;
+    }
+    let text = match value.get("description").and_then(Value::as_str) {
+        Some(more) => format!("{doc} {more}"),
+        None => doc.to_owned(),
+    };
+    value.insert("description".into(), text.into());
+}
+
+fn scalar(it: &Scalar) -> Object {
+    let facets = it.narrowest();
+    if !facets.one_of.is_empty() {
+        let each: Vec<Value> = facets.one_of.iter().map(|text| constant(it, text)).collect();
+        return object(json!({ "enum": each }));
+    }
+    let mut value = object(match it.base() {
+        Scalar::String => json!({ "type": "string" }),
+        Scalar::Character => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
+        Scalar::Boolean => json!({ "type": "boolean" }),
+        Scalar::I128 => json!({ "type": "string", "pattern": "^-?[0-9]+$" }),
+        Scalar::U128 => json!({ "type": "string", "pattern": "^[0-9]+$" }),
+        Scalar::I64 => json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }),
+        Scalar::U64 => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+        Scalar::F32 | Scalar::F64 => return number(it, &facets),
+        Scalar::Bytes => return bytes(&facets),
+        Scalar::Timestamp => json!({ "type": "string", "format": "date-time" }),
+        Scalar::Duration => json!({ "type": "string", "format": "duration" }),
+        Scalar::Uuid => json!({ "type": "string", "format": "uuid" }),
+        Scalar::Words(words) => {
+            let each: Vec<&str> = words.list.iter().map(|it| it.text.as_ref()).collect();
+            json!({ "enum": each })
+        }
+        Scalar::List(list) => return array(scalar(&list.item), list.length_min, list.length_max),
+        base => {
+            let (least, most) = base.bounds();
+            let (least, most) = (least.map(bound), most.map(bound));
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+    });
+    let is_string = value.get("type").is_some_and(|it| it == "string");
+    let mut say = |key: &str, it: Option<Value>| {
+        value.extend(it.map(|it| (key.to_owned(), it)));
+    };
+    if is_string {
+        say("minLength", facets.length_min.map(Into::into));
+        say("maxLength", facets.length_max.map(Into::into));
+        if let Some(pattern) = &facets.pattern {
+            say("pattern", plain(pattern).map(Into::into));
+        }
+    } else {
+        say("minimum", facets.min.map(bound));
+        say("maximum", facets.max.map(bound));
+    }
+    let pattern_is_lost = facets.pattern.is_some() && !value.contains_key("pattern");
+    let bounds_are_lost = is_string && (facets.min.is_some() || facets.max.is_some());
+    if facets.digits.is_some() || pattern_is_lost || bounds_are_lost {
+        describe(&mut value, &sentence(it));
+    }
+    value
+}
+
+/// A number, or one of the three that JSON has no number for.
+fn number(scalar: &Scalar, facets: &Facets) -> Object {
+    let mut value = Map::from_iter([("type".to_owned(), Value::from("number"))]);
+    let mut say = |key: &str, it: Option<Value>| {
+        value.extend(it.map(|it| (key.to_owned(), it)));
+    };
+    say("minimum", facets.min.map(bound));
+    say("maximum", facets.max.map(bound));
+    if facets.digits.is_some() || facets.fraction_digits.is_some() {
+        // `multipleOf` a fraction means another thing to every reader.
+        describe(&mut value, &sentence(scalar));
+        return value;
+    }
+    let others: &[&str] = match (facets.min, facets.max) {
+        (None, None) => &["INF", "-INF", "NaN"],
+        (Some(_), None) => &["INF"],
+        (None, Some(_)) => &["-INF"],
+        (Some(_), Some(_)) => return value,
+    };
+    object(json!({ "anyOf": [value, { "enum": others }] }))
+}
+
+fn bytes(facets: &Facets) -> Object {
+    let mut value = object(json!({ "type": "string", "contentEncoding": "base64" }));
+    let letters = |count: usize| count.div_ceil(3) * 4;
+    let least = facets.length_min.map(|it| ("minLength".to_owned(), letters(it).into()));
+    let most = facets.length_max.map(|it| ("maxLength".to_owned(), letters(it).into()));
+    value.extend(least.into_iter().chain(most));
+    value
+}
+
+fn array(items: Object, least: Option<usize>, most: Option<usize>) -> Object {
+    let mut value = object(json!({ "type": "array", "items": items }));
+    let least = least.map(|it| ("minItems".to_owned(), it.into()));
+    let most = most.map(|it| ("maxItems".to_owned(), it.into()));
+    value.extend(least.into_iter().chain(most));
+    value
+}
+
+fn bound(it: Bound) -> Value {
+    match it {
+        Bound::Float(it) => it.into(),
+        Bound::Whole(it) => match (i64::try_from(it), u64::try_from(it)) {
+            (Ok(it), _) => it.into(),
+            (_, Ok(it)) => it.into(),
+            _ => Value::Null,
+        },
+    }
+}
+
+/// One of a few, as JSON has it.
+fn constant(scalar: &Scalar, text: &str) -> Value {
+    match scalar.base() {
+        Scalar::String | Scalar::Character | Scalar::I128 | Scalar::U128 => text.into(),
+        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}
+
+/// What JSON Schema has no word for, in a sentence.
+fn sentence(scalar: &Scalar) -> String {
+    let text = scalar.describe();
+    let mut letters = text.chars();
+    let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// The pattern for JSON Schema, where it says the same there: most do.
+fn plain(pattern: &str) -> Option<String> {
+    let mut letters = pattern.chars();
+    let mut in_brackets = false;
+    while let Some(it) = letters.next() {
+        match it {
+            '\\' if !letters.next().is_some_and(|it| r"\|.?*+(){}-[]^nrt".contains(it)) => {
+                return None;
+            }
+            '[' if in_brackets => return None,
+            '[' => in_brackets = true,
+            ']' => in_brackets = false,
+            _ => {}
+        }
+    }
+    Some(format!("^(?:{pattern})$"))
+}

@@ -1,0 +1,119 @@
+//! The wire as files: the envelope's schema, written by hand, and those of every house payload,
+//! written by its type and kept current here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listeners;
+use pumphouse::schema::{self, Schema};
+use pumphouse::xml::{self, Profile};
+
+use crate::golden;
+
+const HOUSE: &str = "https://xml-pipeline.org/ns/";
+
+/// Every payload of the house, by the file that says what it is.
+fn house() -> BTreeMap<String, Schema> {
+    let plan = pumphouse::builder().with(listeners::standard()).build().unwrap();
+    let all = plan.schemas().into_iter().cloned();
+    all.map(|it| (file(&it), it)).collect()
+}
+
+/// `core/huh` for `{https://xml-pipeline.org/ns/core/v1}huh`.
+fn file(schema: &Schema) -> String {
+    let namespace = schema.name.namespace();
+    let path = namespace.strip_prefix(HOUSE).unwrap_or_else(|| panic!("{namespace} is no house"));
+    format!("{}/{}", path.strip_suffix("/v1").unwrap_or(path), schema.name.local())
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas")
+}
+
+#[test]
+fn every_house_payload_has_its_files() {
+    let mut goldens = golden::Goldens::default();
+    for (file, schema) in house() {
+        let json = serde_json::to_string_pretty(&schema::json_schema(&schema)).unwrap();
+        goldens.check(&folder().join(format!("{file}.xsd")), &schema::xsd(&schema));
+        goldens.check(&folder().join(format!("{file}.json")), &format!("{json}\n"));
+    }
+    goldens.finish();
+}
+
+#[test]
+fn no_file_is_of_a_payload_that_is_gone() {
+    let house = house();
+    for entry in fs::read_dir(folder()).unwrap().map(Result::unwrap) {
+        if !entry.path().is_dir() {
+            assert_eq!(entry.file_name(), "envelope.xsd");
+            continue;
+        }
+        let folder = entry.file_name().into_string().unwrap();
+        for file in fs::read_dir(entry.path()).unwrap().map(Result::unwrap) {
+            let path = format!("{folder}/{}", file.path().file_stem().unwrap().display());
+            assert!(house.contains_key(&path), "schemas/{path} is of no payload");
+        }
+    }
+}
+
+#[test]
+fn every_house_example_passes() {
+    let mut pairs = Vec::new();
+    for (file, schema) in house() {
+        let example = schema::example(&schema);
+        let element = xml::read(example.clone(), Profile::Wire, &XmlLimits::DOOR).expect(&file);
+        assert_eq!(schema.check(element.view()), Ok(()), "{file}: {example}");
+        pairs.push((file, schema::xsd(&schema), vec![example]));
+    }
+    golden::lint(&pairs);
+}
+
+/// The payload that goes into an envelope, without the line end of a file.
+fn wrapped(schema: &Schema) -> String {
+    let payload = schema::example(schema);
+    format!(
+        "<message xmlns=\"{HOUSE}envelope/v1\"><meta><thread>sess-k3v9x2ma</thread><from>console\
+         </from><to>echo</to><id>1</id><trace xmlns=\"urn:other\">x</trace></meta>{payload}\
+         </message>"
+    )
+}
+
+#[test]
+fn the_envelope_takes_every_payload() {
+    let xsd = fs::read_to_string(folder().join("envelope.xsd")).unwrap();
+    let mut documents: Vec<String> = house().values().map(wrapped).collect();
+    let least = format!("<message xmlns=\"{HOUSE}envelope/v1\"><meta/><x xmlns=\"\"/></message>");
+    documents.push(least);
+    golden::lint(&[("envelope".to_owned(), xsd, documents)]);
+}
+
+#[test]
+fn the_envelope_takes_nothing_else() {
+    if Command::new("xmllint").arg("--version").output().is_err() {
+        return println!("skipped: no xmllint");
+    }
+    let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>x</text></echo>";
+    let scratch = tempfile::tempdir().unwrap();
+    for inside in [
+        echo.to_owned(),
+        "<meta/>".to_owned(),
+        format!("<meta/>{echo}{echo}"),
+        format!("{echo}<meta/>"),
+        format!("<meta><from/></meta>{echo}"),
+        format!("<meta><form>x</form></meta>{echo}"),
+        format!("<meta><id>{}</id></meta>{echo}", "x".repeat(129)),
+        "<meta/><message><meta/></message>".to_owned(),
+        format!("<meta/>text{echo}"),
+    ] {
+        let text = format!("<message xmlns=\"{HOUSE}envelope/v1\">{inside}</message>");
+        let path = scratch.path().join("message.xml");
+        fs::write(&path, &text).unwrap();
+        let mut command = Command::new("xmllint");
+        command.args(["--noout", "--nonet", "--schema"]).arg(folder().join("envelope.xsd"));
+        assert!(!command.arg(&path).output().unwrap().status.success(), "{text}");
+    }
+}

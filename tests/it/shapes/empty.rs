@@ -1,0 +1,8 @@
+//! Nothing at all.
+
+use pumphouse::Payload;
+
+/// Asks whether anyone is there.
+#[derive(Payload)]
+#[payload(ns = "urn:shapes", rename = "ping", reserved)]
+pub(super) struct Root;

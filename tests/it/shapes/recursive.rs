@@ -1,0 +1,13 @@
+//! A shape within itself.
+
+use pumphouse::Payload;
+
+/// A tree of names.
+#[derive(Payload)]
+#[payload(ns = "urn:shapes", rename = "tree")]
+pub(super) struct Root {
+    #[payload(attribute)]
+    pub(super) name: String,
+    pub(super) child: Vec<Root>,
+    pub(super) twin: Option<Box<Root>>,
+}
