@@ -20,8 +20,13 @@ pub(super) trait Sink {
 
 /// An element's canonical bytes.
 pub(super) fn write(document: &Document, number: u32) -> Bytes {
+    write_within(document, number, "")
+}
+
+/// An element's bytes where a default namespace is declared around it already.
+pub(super) fn write_within(document: &Document, number: u32, outer: &str) -> Bytes {
     let mut bytes = Writing { document, out: String::with_capacity(document.text.main.len()) };
-    walk(document, number, "", &mut bytes);
+    walk(document, number, outer, &mut bytes);
     Bytes::from(bytes.out)
 }
 

@@ -208,6 +208,13 @@ impl<'a> View<'a> {
         self.document.canonical.get_or_init(make).clone()
     }
 
+    /// The bytes that say the same where a default namespace is declared around the element: what
+    /// has no namespace undeclares it.
+    #[must_use]
+    pub fn canonical_within(self, namespace: &str) -> Bytes {
+        canon::write_within(self.document, self.node, namespace)
+    }
+
     /// The same bytes, piece by piece: for a digest of what is too large to be there twice.
     pub fn canonical_pieces(self, take: impl FnMut(&[u8])) {
         canon::pieces(self.document, self.node, take);
