@@ -50,3 +50,7 @@ doc:
 counts *args:
     command -v gungraun-runner >/dev/null || cargo install --locked gungraun-runner
     cargo bench --bench counts {{ args }}
+
+# Kills a loaded pump so many times, and looks for what it acknowledged.
+crash rounds="20":
+    PUMPHOUSE_CRASHES={{ rounds }} cargo test --test it crash::what_was -- --nocapture

@@ -1,6 +1,7 @@
-//! Instructions for parse, check, encode, append and hop, counted under valgrind: the same figure on
-//! a noisy machine as on a quiet one. `just counts` installs the runner and runs it.
+//! Instructions for parse, check, encode, append and hop, counted under valgrind: the same figure
+//! on a noisy machine as on a quiet one. `just counts` installs the runner and runs it.
 #![allow(clippy::expect_used, reason = "a benchmark may fail where it stands")]
+#![allow(clippy::disallowed_methods, reason = "the macro at the end writes its own main")]
 #![allow(unused_qualifications, reason = "the macros below write them")]
 #![allow(missing_docs, reason = "the macros below write functions without docs")]
 
@@ -24,7 +25,8 @@ struct Add {
 const ENVELOPE: &str = concat!(
     "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta><from>console</from>",
     "<to>calculator.add</to><thread>sess-k3v9x2ma</thread></meta>",
-    "<add xmlns=\"https://xml-pipeline.org/ns/calculator/v1\"><a>12345</a><b>2</b></add></message>\n"
+    "<add xmlns=\"https://xml-pipeline.org/ns/calculator/v1\"><a>12345</a><b>2</b></add>",
+    "</message>\n"
 );
 
 fn payload() -> Element {

@@ -62,6 +62,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use name::Name;
 pub use wire::{Fault, Live, Payload};
+pub use xml::Element;
 
 /// Begins a pump: `.with(…)` what it is made of, then `.build()?.start()`.
 #[must_use]
@@ -84,3 +85,8 @@ pub mod prelude {
     pub use crate::wire::{Fault, Live};
     pub use crate::xml::Element;
 }
+
+/// The README's programs, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

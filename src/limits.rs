@@ -69,6 +69,8 @@ pub struct Limits {
     pub frame_time_max: Duration,
     /// Unanswered pushes of one connection: beyond them its socket is not read.
     pub pushes_in_flight_max: usize,
+    /// Bytes of the unanswered pushes of one connection: beyond them its socket is not read.
+    pub push_bytes_in_flight_max: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     pub outbound_bytes_high: usize,
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
@@ -113,7 +115,8 @@ impl Default for Limits {
             connections_max: 16_384,
             farewells_max: 256,
             frame_time_max: Duration::from_secs(30),
-            pushes_in_flight_max: 4_096,
+            pushes_in_flight_max: 16_384,
+            push_bytes_in_flight_max: 8 * MIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),

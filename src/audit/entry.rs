@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::audit::payload::{compact, pretty};
-use crate::audit::text::{Paint, Style, cut, line};
+use crate::audit::text::{Paint, Style, cells, cut, line};
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Entry, Flags, ThreadRecord, ThreadSummary};
 use crate::wire::iso_time;
@@ -14,6 +14,13 @@ use crate::wire::iso_time;
 const MARGIN: &str = "  ";
 /// Bytes of a digest that people compare.
 const DIGEST_SHOWN: usize = 4;
+/// Cells that a session's id takes.
+const ID_CELLS: usize = 13;
+/// Cells of a payload that are shown however narrow the terminal is.
+const LEFT_MIN: usize = 16;
+/// Characters of a time down to its seconds, and to its milliseconds.
+const SECONDS: usize = "2026-11-21T22:15:36".len();
+const MILLISECONDS: usize = "2026-11-21T22:15:36.123".len();
 
 /// An entry, its payload whole: a header, then the payload behind a margin. Ends in a line end.
 #[must_use]
@@ -34,7 +41,7 @@ pub fn lines(entry: &Entry, style: Style) -> String {
 pub fn header(entry: &Entry, style: Style) -> String {
     let mut out = format!(
         "{}  {}  {}",
-        style.paint(Paint::Faint, &time(entry.at_us, "2026-11-21T22:15:36.123".len())),
+        style.paint(Paint::Faint, &time(entry.at_us, MILLISECONDS)),
         style.paint(Paint::Strong, &line(&entry.id.to_string())),
         ends(entry, style),
     );
@@ -67,25 +74,25 @@ pub fn header(entry: &Entry, style: Style) -> String {
 /// An entry in one line, cut where the style's width ends. No line end.
 #[must_use]
 pub fn brief(entry: &Entry, style: Style) -> String {
-    let at = time(entry.at_us, "2026-11-21T22:15:36".len());
+    let at = time(entry.at_us, SECONDS);
     let id = entry.id.to_string();
     let (from, to) = (line(&entry.from), to(entry));
-    let mut rest = match entry.key {
-        Some(key) => encrypted(key, entry.body.len()),
-        None => compact(&entry.body),
-    };
+    let mut rest = said(entry);
     let refused = entry.flags.contains(Flags::REFUSED);
     if refused {
         rest.insert_str(0, "refused: ");
     }
     let head = format!("{at}  {}  {from} → {to}  ", line(&id));
-    let left = style.width.saturating_sub(crate::audit::text::cells(&head));
+    let left = style.width.saturating_sub(cells(&head));
     format!(
         "{}  {}  {}  {}",
         style.paint(Paint::Faint, &at),
         style.paint(Paint::Strong, &line(&id)),
         ends(entry, style),
-        style.paint(if refused { Paint::Wrong } else { Paint::Tag }, &cut(&rest, left.max(16))),
+        style.paint(
+            if refused { Paint::Wrong } else { Paint::Tag },
+            &cut(&rest, left.max(LEFT_MIN))
+        ),
     )
 }
 
@@ -131,7 +138,7 @@ pub fn thread(record: &ThreadRecord, style: Style) -> String {
     let mut out = format!("thread {}", style.paint(Paint::Strong, &line(record.id.as_str())));
     add(&mut out, &count(record.last_seq, "entry", "entries"));
     if let Some(first) = &record.first {
-        add(&mut out, &format!("opened {}", time(first.at_us, "2026-11-21T22:15:36".len())));
+        add(&mut out, &format!("opened {}", time(first.at_us, SECONDS)));
     }
     if let Some(parent) = &record.parent {
         add(&mut out, &format!("child of {}", line(parent.as_str())));
@@ -145,38 +152,29 @@ pub fn thread(record: &ThreadRecord, style: Style) -> String {
 /// A thread in a list, with the entry it begins with.
 #[must_use]
 pub fn summary(it: &ThreadSummary, first: Option<&Entry>, style: Style) -> String {
-    let at = |at_us: Option<u64>| {
-        at_us.map_or_else(|| " ".repeat(20), |it| time(it, "2026-11-21T22:15:36".len()))
-    };
     let id = line(it.id.as_str()).into_owned();
-    let pad = " ".repeat(13_usize.saturating_sub(crate::audit::text::cells(&id)));
-    let (entries, first_at, last_at) = (it.entries, at(it.first_us), at(it.last_us));
+    let pad = " ".repeat(ID_CELLS.saturating_sub(cells(&id)));
+    let last = it.last_us.map_or_else(String::new, |it| time(it, SECONDS));
+    let size = format!("{pad}  {:>7}  {last:<20}  ", it.entries);
     let mut rest = String::new();
     if let Some(fork) = &it.fork {
-        write!(rest, "forked after {}  ", line(&fork.to_string())).unwrap_or_default();
+        add(&mut rest, &format!("forked after {}", line(&fork.to_string())));
     } else if let Some(parent) = &it.parent {
-        write!(rest, "child of {}  ", line(parent.as_str())).unwrap_or_default();
+        add(&mut rest, &format!("child of {}", line(parent.as_str())));
     }
     if let Some(first) = first {
-        write!(rest, "{} → {}  {}", line(&first.from), to(first), said(first)).unwrap_or_default();
+        let ends = format!("{} → {}", line(&first.from), to(first));
+        add(&mut rest, &format!("{ends}  {}", said(first)));
     }
-    let head = format!("{id}{pad}  {entries:>7}  {first_at}  {last_at}  ");
-    let left = style.width.saturating_sub(crate::audit::text::cells(&head));
-    format!(
-        "{}{pad}  {entries:>7}  {}  {last_at}  {}",
-        style.paint(Paint::Strong, &id),
-        style.paint(Paint::Faint, &first_at),
-        cut(&rest, left.max(16)),
-    )
+    let left = style.width.saturating_sub(cells(&id) + cells(&size));
+    let rest = cut(rest.trim_start(), left.max(LEFT_MIN)).into_owned();
+    format!("{}{}{rest}", style.paint(Paint::Strong, &id), style.paint(Paint::Faint, &size))
 }
 
 /// The line above a list of threads.
 #[must_use]
 pub fn summaries(style: Style) -> String {
-    let head = format!(
-        "{:<13}  {:>7}  {:<20}  {:<20}  {}",
-        "thread", "entries", "first", "last", "begins"
-    );
+    let head = format!("{:<ID_CELLS$}  {:>7}  {:<20}  {}", "thread", "entries", "last", "begins");
     style.paint(Paint::Faint, &head)
 }
 
@@ -331,7 +329,7 @@ mod tests {
         let entry = kept(|it| it.body = format!("<a>{}</a>", "日".repeat(100)).into()).await;
         for width in [80, 81, 120] {
             let brief = brief(&entry, Style { width, ..Style::PLAIN });
-            let cells = crate::audit::text::cells(&brief);
+            let cells = cells(&brief);
             assert!(brief.ends_with('…') && (width - 1..=width).contains(&cells), "{brief}");
         }
     }
@@ -345,7 +343,7 @@ mod tests {
         assert_eq!(object["flags"], json!([]));
         let bytes = Bytes::from_static(b"\xff\x00");
         let secret = kept(|it| (it.key, it.body) = (Some(3), bytes)).await;
-        let object = super::json(&secret);
+        let object = json(&secret);
         assert_eq!((&object["payload"], &object["payload_hex"]), (&json!(null), &json!("ff00")));
         let shown = lines(&secret, Style::PLAIN);
         assert!(shown.ends_with("\n  (2 bytes, encrypted with key 3)\n"), "{shown}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::audit::entry::count;
 use crate::audit::text::{Paint, Style, line};
-use crate::log::{Head, Report};
+use crate::log::{Head, Report, Wrong};
 
 /// What a verification of `what` found, for people. Ends in a line end.
 #[must_use]
@@ -48,6 +48,10 @@ pub fn report(report: &Report, what: &str, expected: Option<Head>, style: Style)
             out,
             "keep the head elsewhere: `pumphouse verify --expect HEAD` proves later that nothing \
              up to it was changed"
+        ),
+        _ if report.findings.iter().all(|it| it.wrong == Wrong::Head) => writeln!(
+            out,
+            "either the head is another log's, or this log was rewritten or cut since it was kept"
         ),
         _ => writeln!(out, "keep the file as it is, and restore a backup elsewhere to go on"),
     }

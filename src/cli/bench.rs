@@ -28,7 +28,7 @@ pub(crate) struct Bench {
     /// How much to do: 1 takes some twenty seconds.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     scale: f64,
-    /// Only the rows whose name holds this.
+    /// Only the rows whose name and durability hold this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -37,7 +37,14 @@ const EXAMPLES: &str = "\
 Examples:
   pumphouse bench                    the whole table
   pumphouse bench --only push        the rows about pushes
+  pumphouse bench --only full        the rows of this durability
   pumphouse bench --json             one object a row, for machines";
+
+/// What the rows are called.
+const FLOOR: &str = "floor: NsReader pass";
+const HOP: &str = "hop, 1,000 threads";
+const PUSH: &str = "push, one connection";
+const ANSWER: &str = "push to answer";
 
 /// How many threads the messages are spread over.
 const HOP_THREADS: u64 = 1_000;
@@ -73,7 +80,10 @@ struct Row {
 impl Bench {
     pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let folder = Folder::make("bench")?;
-        let wanted = |name: &str| self.only.as_deref().is_none_or(|it| name.contains(it));
+        let wanted = |name: &str, durability: Option<Durability>| {
+            let said = format!("{name} {}", durability.map_or("-", Durability::as_str));
+            self.only.as_deref().is_none_or(|it| said.contains(it))
+        };
         let times = |count: f64| {
             #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a count")]
             let count = (count * self.scale).max(1.0) as u64;
@@ -82,19 +92,19 @@ impl Bench {
         if !to.json {
             to.line("what                       durability    figures")?;
         }
-        if wanted("floor") {
+        if wanted(FLOOR, None) {
             show(to, &floor(times(1e6)))?;
         }
-        if wanted("hop") {
+        if wanted(HOP, Some(Durability::Memory)) {
             show(to, &hop(times(2_000.0)).await?)?;
         }
         for durability in [Durability::Memory, Durability::Normal, Durability::Full] {
-            if wanted("push") {
+            if wanted(PUSH, Some(durability)) {
                 show(to, &push(folder.path(), durability, times(300_000.0)).await?)?;
             }
         }
         for durability in [Durability::Memory, Durability::Normal, Durability::Full] {
-            if wanted("answer") {
+            if wanted(ANSWER, Some(durability)) {
                 show(to, &answer(folder.path(), durability, times(5_000.0)).await?)?;
             }
         }
@@ -157,11 +167,7 @@ fn floor(count: u64) -> Row {
     let events: usize = (0..count).map(|_| xml::tokens(std::hint::black_box(&text))).sum();
     assert!(events > 0, "the envelope has tokens");
     let per_second = rate(count, since);
-    Row {
-        name: "floor: NsReader pass",
-        durability: None,
-        figures: vec![("per_second", per_second)],
-    }
+    Row { name: FLOOR, durability: None, figures: vec![("per_second", per_second)] }
 }
 
 /// Messages from a listener to itself: emit, encode, check, route, append, decode, handle.
@@ -181,7 +187,7 @@ async fn hop(length: u64) -> Result<Row, Failure> {
     let per_second = rate(length * HOP_THREADS, since);
     pump.shutdown().await?;
     let durability = Some(Durability::Memory);
-    Ok(Row { name: "hop, 1,000 threads", durability, figures: vec![("per_second", per_second)] })
+    Ok(Row { name: HOP, durability, figures: vec![("per_second", per_second)] })
 }
 
 fn start(log: Arc<dyn Log>, listener: Listener, door: Option<Tcp>) -> Result<Pump, Failure> {
@@ -248,7 +254,8 @@ async fn push(folder: &Path, durability: Durability, count: u64) -> Result<Row, 
         Ok(())
     };
     let (written, answered) = tokio::join!(write, read);
-    (written?, answered?);
+    written?;
+    answered?;
     let per_second = rate(count, since);
     let refused: u64 = pump.refusals().values().sum();
     if refused > 0 {
@@ -257,7 +264,7 @@ async fn push(folder: &Path, durability: Durability, count: u64) -> Result<Row, 
     drop(writer);
     pump.shutdown().await?;
     let figures = vec![("per_second", per_second)];
-    Ok(Row { name: "push, one connection", durability: Some(durability), figures })
+    Ok(Row { name: PUSH, durability: Some(durability), figures })
 }
 
 /// Pushes one at a time and waits for each answer.
@@ -294,5 +301,5 @@ async fn answer(folder: &Path, durability: Durability, count: u64) -> Result<Row
     #[expect(clippy::cast_precision_loss, reason = "microseconds of a round trip")]
     let at = |part: usize| times[(times.len() * part / 100).min(times.len() - 1)] as f64;
     let figures = vec![("us_p50", at(50)), ("us_p99", at(99))];
-    Ok(Row { name: "push to answer", durability: Some(durability), figures })
+    Ok(Row { name: ANSWER, durability: Some(durability), figures })
 }

@@ -34,7 +34,7 @@ impl Demo {
         let late = Tokio::current().sleep_until(clock::now_us().saturating_add(TIME_US_MAX));
         let ending = tokio::select! {
             ended = trip(folder.path(), to) => ended?,
-            signal = signals.next() => return Err(Failure::Wrong(format!("{signal}"))),
+            signal = signals.next() => return Err(Failure::Wrong(signal.to_string())),
             () = late => {
                 let seconds = TIME_US_MAX / 1_000_000;
                 return Err(Failure::Wrong(format!("the trip took longer than {seconds} s")));
@@ -103,7 +103,7 @@ async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Troub
     let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>Hello</text></echo>";
     title(to, "A payload goes to the listener that owns its name; what that returns comes back.")?;
     say(&mut client, echo, to).await?;
-    title(to, "Each one opened a session of its own, unless it says otherwise.")?;
+    title(to, "Each opens a session of its own, unless it says otherwise.")?;
     let first = say(&mut client, &calculate("6*7"), to).await?;
     let thread = first.unwrap_or_else(|| EntryId::new(&ThreadId::new(""), 1)).thread;
     let into = |payload: &str| {
@@ -122,7 +122,7 @@ async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Troub
     title(to, "Nobody sends in another's name.")?;
     let forged = into(echo).replace("<meta>", "<meta><from>core</from>");
     say(&mut client, &forged, to).await?;
-    title(to, "And what nobody takes is told so.")?;
+    title(to, "And whoever sends what nobody takes is told so.")?;
     say(&mut client, "<sing xmlns=\"urn:example\"></sing>", to).await?;
     client.finish().await?;
     while client.recv().await?.is_some() {}

@@ -34,7 +34,6 @@ pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
         Incoming::Authenticated(it) => {
             format!("authenticated as {}\n", audit::line(&it.identity))
         }
-        other => format!("{}\n", audit::line(&format!("{other:?}"))),
     }
 }
 
@@ -86,7 +85,6 @@ pub(crate) fn object(incoming: &Incoming) -> Value {
         Incoming::Authenticated(it) => {
             json!({ "event": "authenticated", "identity": it.identity })
         }
-        other => json!({ "event": "unknown", "what": format!("{other:?}") }),
     }
 }
 
@@ -111,5 +109,14 @@ pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
         Incoming::Refused { .. } | Incoming::UnknownThread { .. } => true,
         Incoming::Message(it) => it.is::<Huh>() || it.is::<SystemThreadError>(),
         _ => false,
+    }
+}
+
+/// The push that it answers for, counted from 0.
+pub(crate) fn push(incoming: &Incoming) -> Option<u64> {
+    match incoming {
+        Incoming::Accepted { push, .. } | Incoming::UnknownThread { push, .. } => Some(*push),
+        Incoming::Refused { push, .. } => *push,
+        _ => None,
     }
 }

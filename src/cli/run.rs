@@ -58,20 +58,19 @@ impl Run {
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
-        let (builder, place) = log(builder, data, self.durability)?;
         let tokens = match &self.tokens {
             None => Tokens::default(),
             Some(path) => Tokens::read(path).map_err(|it| Failure::Untried(it.to_string()))?,
         };
-        let mut builder = builder;
-        let mut addresses = Vec::new();
+        let (mut builder, mut addresses) = (builder, Vec::new());
         for address in &self.listen {
             let options = Options::default().tokens(tokens.clone());
             let bound = Tcp::bind(address.as_str(), options).await;
-            let door = bound.map_err(|error| unbound(address, &error))?;
+            let door = bound.map_err(|error| unbound(address, &error, data))?;
             addresses.push(door.local_addr());
             builder = builder.with(door);
         }
+        let (builder, place) = log(builder, data, self.durability)?;
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
         let greeting =
             Greeting { listeners: plan.listeners(), addresses, place, durability: self.durability };
@@ -140,19 +139,27 @@ fn unopened(data: &Path, error: Error) -> Failure {
     let data = data.display();
     let who = process.map_or_else(|| "another process".to_owned(), |it| format!("process {it}"));
     let way = "stop it first, or serve another folder with --data DIR";
-    Failure::Untried(format!("{who} serves {data} already, and a folder has one `run`; {way}"))
+    let text = format!("{who} serves the folder {data} already, and a folder has one `run`; {way}");
+    Failure::Untried(text)
 }
 
-fn unbound(address: &str, error: &door::Error) -> Failure {
-    let way = match error {
+fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
+    let text = match error {
         door::Error::Address(it) if it.kind() == io::ErrorKind::AddrInUse => {
-            "; somebody listens there already: stop them, or choose another with --listen ADDR"
+            // Most often it is this very folder's own `run` that listens there.
+            let path = data.join(data::LOG);
+            let opened = path.exists().then(|| SqliteLog::open(path, Durability::Full));
+            if let Some(Err(error @ Error::Locked { .. })) = opened {
+                return unopened(data, error);
+            }
+            let way = "stop who does, or choose another with --listen ADDR";
+            format!("{address} is listened on already; {way}")
         }
-        door::Error::Address(_) => "; give HOST:PORT with --listen",
-        door::Error::Exposed(_) => " with --tokens FILE",
-        _ => "",
+        door::Error::Address(_) => format!("{address}: {error}; give HOST:PORT with --listen"),
+        door::Error::Exposed(_) => format!("{error}, with --tokens FILE"),
+        _ => format!("{address}: {error}"),
     };
-    Failure::Untried(format!("{address}: {error}{way}"))
+    Failure::Untried(text)
 }
 
 /// What is said when the doors are open.

@@ -140,8 +140,8 @@ impl Send {
     ) -> Result<(), Failure> {
         let client = Client::connect(self.connect.as_str()).await;
         let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
-        if let Some(token) = &self.token {
-            client.authenticate(token).await.map_err(broken)?;
+        if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
+            client.authenticate(token).await.map_err(|it| broken(&it))?;
         }
         let mut bytes = 0;
         for push in pushes {
@@ -149,15 +149,19 @@ impl Send {
             client.push_raw(&push);
             if bytes > SENT_AT_ONCE {
                 bytes = 0;
-                client.flush().await.map_err(broken)?;
+                client.flush().await.map_err(|it| broken(&it))?;
             }
         }
-        client.finish().await.map_err(broken)?;
-        while let Some(incoming) = client.recv().await.map_err(broken)? {
+        client.finish().await.map_err(|it| broken(&it))?;
+        while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {
             out.note(&incoming);
-            match to.json {
-                true => to.object(&incoming::object(&incoming))?,
-                false => to.text(&incoming::lines(&incoming, to.style))?,
+            if to.json {
+                to.object(&incoming::object(&incoming))?;
+            } else {
+                if let Some(push) = incoming::push(&incoming).filter(|_| out.pushed > 1) {
+                    to.text(&format!("element {}: ", push + 1))?;
+                }
+                to.text(&incoming::lines(&incoming, to.style))?;
             }
             to.flush()?;
         }
@@ -175,14 +179,9 @@ struct Out {
 
 impl Out {
     fn note(&mut self, incoming: &client::Incoming) {
-        use client::Incoming::{Accepted, Refused, UnknownThread};
-        match incoming {
-            Accepted { accepted, .. } => {
-                self.answered += 1;
-                self.thread = Some(accepted.thread.clone());
-            }
-            Refused { push: Some(_), .. } | UnknownThread { .. } => self.answered += 1,
-            _ => {}
+        self.answered += usize::from(incoming::push(incoming).is_some());
+        if let client::Incoming::Accepted { accepted, .. } = incoming {
+            self.thread = Some(accepted.thread.clone());
         }
         if incoming::is_wrong(incoming) {
             self.ending = Ending::Wrong;
@@ -225,6 +224,6 @@ fn unconnected(address: &str, error: &client::Error) -> Failure {
     Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
 }
 
-fn broken(error: client::Error) -> Failure {
+fn broken(error: &client::Error) -> Failure {
     Failure::Wrong(error.to_string())
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use futures_util::future::try_join_all;
+
 use crate::audit;
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
@@ -26,14 +28,14 @@ impl Threads {
                 to.line(&audit::summaries(to.style))?;
             }
             after = Some(last.id.clone());
-            for one in &page {
-                if to.json {
-                    to.object(&audit::summary_json(one))?;
-                    continue;
-                }
-                let record = log.thread(&one.id).await?;
-                let first = record.and_then(|it| it.first);
-                to.line(&audit::summary(one, first.as_deref(), to.style))?;
+            if to.json {
+                page.iter().try_for_each(|it| to.object(&audit::summary_json(it)))?;
+                continue;
+            }
+            let firsts = page.iter().map(|it| log.read(&it.id, 0, 1, 1));
+            for (one, first) in page.iter().zip(try_join_all(firsts).await?) {
+                let first = first.first().map(AsRef::as_ref);
+                to.line(&audit::summary(one, first, to.style))?;
             }
         }
         if after.is_none() && !to.json {

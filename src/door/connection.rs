@@ -64,7 +64,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.session.is_over() {
                 return self.leave(now_us).await;
             }
-            self.session.rest();
             poll_fn(|context| self.poll(context, &mut timer)).await?;
         }
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::xml::Framing;
 
-/// What an emptied buffer may keep.
+/// What the buffers of a connection at rest may keep.
 const IDLE_BYTES: usize = 4 * 1024;
 
 /// Messages that wait for a connection to take them.
@@ -84,11 +84,9 @@ impl Egress {
         self.next.clear();
     }
 
-    /// Gives memory back that an idle connection doesn't need.
-    pub(super) fn rest(&mut self) {
-        if self.is_empty() && self.writing.bytes.capacity() > IDLE_BYTES {
-            *self = Egress::default();
-        }
+    /// Whether it holds more memory than a connection at rest should.
+    pub(super) fn is_large(&self) -> bool {
+        self.writing.bytes.capacity() + self.next.bytes.capacity() > IDLE_BYTES
     }
 }
 
@@ -97,6 +95,18 @@ impl Messages {
         self.bytes.clear();
         self.ends.clear();
     }
+}
+
+/// Writes text, by way of `escape` where it holds what may need it.
+pub(super) fn put_text(text: &str, escape: fn(&str, &mut String), out: &mut Vec<u8>) {
+    let is_plain = |it: u8| it >= b' ' && !matches!(it, b'&' | b'<' | b'>' | b'"');
+    if text.bytes().all(is_plain) {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
+    let mut escaped = String::new();
+    escape(text, &mut escaped);
+    out.extend_from_slice(escaped.as_bytes());
 }
 
 /// Writes a number.
@@ -135,7 +145,8 @@ mod tests {
     fn a_cut_falls_between_messages() {
         for (written, expected) in [(0, ""), (1, "a>\n"), (4, ""), (5, "b>\n"), (8, "")] {
             let mut egress = Egress::default();
-            ["<a>", "<b>"].map(|it| add(&mut egress, Framing::Element, it));
+            add(&mut egress, Framing::Element, "<a>");
+            add(&mut egress, Framing::Element, "<b>");
             assert_eq!(egress.pending().len(), 8);
             add(&mut egress, Framing::Element, "<c>");
             egress.wrote(written);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::door::Tokens;
-use crate::door::egress::{Egress, put_number};
+use crate::door::egress::{Egress, put_number, put_text};
 use crate::engine::{CONSOLE, Identity, News};
 use crate::id::EntryId;
 use crate::limits::Limits;
@@ -17,8 +17,10 @@ use crate::xml::{self, Element, Frame, Framing, Profile, Splitter, escape_attrib
 
 /// The name that the pump speaks under.
 const CORE_NAME: &str = "core";
-/// What an emptied window may keep.
+/// What the window of a connection at rest may keep.
 const IDLE_SLOTS: usize = 16;
+/// How long a connection keeps its large buffers when nothing happens.
+const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// What all sessions of a door share.
 #[derive(Debug)]
@@ -51,10 +53,16 @@ pub(super) struct Session {
     egress: Egress,
     /// Pushes without an answer, and those after them.
     window: VecDeque<Slot>,
+    /// Bytes of the pushes without an answer.
+    window_bytes: usize,
     /// The number of the first of them.
     first: u64,
     /// Bytes of what waits for earlier answers.
     held_bytes: usize,
+    /// When something last happened, while there is memory to give back.
+    busy_us: Option<u64>,
+    /// Whether anything happened since.
+    moved: bool,
     /// Pushes that were accepted and whose consequences aren't over.
     unsettled: u64,
     opened_us: u64,
@@ -79,6 +87,8 @@ enum Input {
 /// A push that waits for its answer, or for the answer of one before it.
 #[derive(Default)]
 struct Slot {
+    /// How long the push was.
+    bytes: usize,
     answer: Option<Answer>,
     /// What came of it and may not stand before its answer.
     replies: Vec<Entry>,
@@ -101,8 +111,11 @@ impl Session {
             is_half_closed: false,
             egress: Egress::default(),
             window: VecDeque::new(),
+            window_bytes: 0,
             first: 0,
             held_bytes: 0,
+            busy_us: None,
+            moved: false,
             unsettled: 0,
             opened_us: now_us,
             begun_us: None,
@@ -132,6 +145,7 @@ impl Session {
 
     /// Takes what has arrived.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.moved = true;
         self.splitter.feed(bytes);
     }
 
@@ -166,6 +180,7 @@ impl Session {
     }
 
     fn take(&mut self, frame: Frame) -> Option<Step> {
+        let bytes = frame.bytes.len();
         let door = &self.setting.limits.door;
         let element = match xml::read(frame.bytes, Profile::Wire, door) {
             Ok(element) => element,
@@ -183,7 +198,7 @@ impl Session {
             return Some(self.close(Fault::new(Code::Authentication, text)));
         }
         Some(match envelope {
-            Ok(envelope) => Step::Push(self.number(), envelope),
+            Ok(envelope) => Step::Push(self.number(bytes), envelope),
             Err(fault) => self.refuse(fault),
         })
     }
@@ -202,7 +217,7 @@ impl Session {
             return Some(self.close(fault("nobody has this token")));
         };
         self.is(Some(who));
-        let number = self.number();
+        let number = self.number(0);
         self.answer(number, Answer::Authenticated);
         None
     }
@@ -219,13 +234,14 @@ impl Session {
     }
 
     /// A number for what waits for an answer from now on.
-    fn number(&mut self) -> u64 {
-        self.window.push_back(Slot::default());
+    fn number(&mut self, bytes: usize) -> u64 {
+        self.window.push_back(Slot { bytes, ..Slot::default() });
+        self.window_bytes += bytes;
         self.first + self.window.len() as u64 - 1
     }
 
     fn refuse(&mut self, fault: Fault) -> Step {
-        Step::Refused(self.number(), fault)
+        Step::Refused(self.number(0), fault)
     }
 
     /// Refuses, and takes nothing more. What is due before is still told, in its order.
@@ -236,6 +252,7 @@ impl Session {
 
     /// Takes what became of a push.
     pub(super) fn hear(&mut self, number: u64, news: News) {
+        self.moved = true;
         match news {
             News::Accepted { id, client_id } => {
                 self.unsettled += 1;
@@ -267,6 +284,7 @@ impl Session {
             self.write(&answer);
             let slot = self.window.pop_front().unwrap_or_default();
             self.first += 1;
+            self.window_bytes -= slot.bytes;
             for entry in slot.replies {
                 self.held_bytes = self.held_bytes.saturating_sub(entry.body().len());
                 self.tell(&entry);
@@ -294,25 +312,22 @@ impl Session {
     /// Writes what `enclose` would make of an `Accepted`; it is said once for every push.
     fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
         let (head, framing) = (&self.head, self.framing());
+        let thread = id.thread.as_str();
         self.egress.add(framing, |out| {
-            let mut thread = String::new();
-            escape_text(id.thread.as_str(), &mut thread);
-            for part in [head, "<thread>", &thread, "</thread></meta><accepted xmlns=\"", CORE] {
-                out.extend_from_slice(part.as_bytes());
-            }
+            out.extend_from_slice(head.as_bytes());
+            out.extend_from_slice(b"<thread>");
+            put_text(thread, escape_text, out);
+            out.extend_from_slice(b"</thread></meta><accepted xmlns=\"");
+            out.extend_from_slice(CORE.as_bytes());
             if let Some(client_id) = client_id {
-                let mut escaped = String::new();
-                escape_attribute(client_id, &mut escaped);
                 out.extend_from_slice(b"\" id=\"");
-                out.extend_from_slice(escaped.as_bytes());
+                put_text(client_id, escape_attribute, out);
             }
             out.extend_from_slice(b"\" seq=\"");
             put_number(id.seq, out);
-            thread.clear();
-            escape_attribute(id.thread.as_str(), &mut thread);
-            for part in ["\" thread=\"", &thread, "\"></accepted></message>"] {
-                out.extend_from_slice(part.as_bytes());
-            }
+            out.extend_from_slice(b"\" thread=\"");
+            put_text(thread, escape_attribute, out);
+            out.extend_from_slice(b"\"></accepted></message>");
         });
     }
 
@@ -360,6 +375,7 @@ impl Session {
     fn has_room(&self) -> bool {
         let limits = &self.setting.limits;
         self.window.len() < limits.pushes_in_flight_max
+            && self.window_bytes < limits.push_bytes_in_flight_max
             && self.egress.len() + self.held_bytes < limits.outbound_bytes_high
     }
 
@@ -412,6 +428,7 @@ impl Session {
 
     /// Looks at the clock and at what waits; a fault to count, where there is one.
     pub(super) fn tick(&mut self, now_us: u64) -> Option<Fault> {
+        self.rest(now_us);
         let limits = &self.setting.limits;
         if !self.wants_bytes() || self.splitter.is_between() {
             self.begun_us = None;
@@ -459,7 +476,7 @@ impl Session {
     fn end(&mut self, fault: Fault) -> Fault {
         self.input = Input::Done;
         self.begun_us = None;
-        let number = self.number();
+        let number = self.number(0);
         self.answer(number, Answer::Refused(Box::new(fault.clone())));
         fault
     }
@@ -486,6 +503,7 @@ impl Session {
             self.begun_us.map(|it| after(it, limits.frame_time_max)),
             self.stuck_us.map(|it| after(it, limits.write_time_max)),
             unknown.then(|| after(self.opened_us, limits.frame_time_max)),
+            self.busy_us.map(|it| after(it, REST_AFTER)),
         ];
         waits.into_iter().flatten().min()
     }
@@ -495,12 +513,21 @@ impl Session {
         self.ends_us.is_some_and(|it| it <= now_us)
     }
 
-    /// Gives memory back that an idle connection doesn't need.
-    pub(super) fn rest(&mut self) {
-        self.egress.rest();
-        if self.window.is_empty() && self.window.capacity() > IDLE_SLOTS {
-            self.window = VecDeque::new();
+    /// Gives memory back that a connection which has come to rest doesn't need.
+    fn rest(&mut self, now_us: u64) {
+        let at_rest = self.egress.is_empty() && self.window.is_empty();
+        let large = self.egress.is_large() || self.window.capacity() > IDLE_SLOTS;
+        match self.busy_us {
+            Some(since) if at_rest && large && after(since, REST_AFTER) <= now_us => {
+                self.egress = Egress::default();
+                self.window = VecDeque::new();
+                self.busy_us = None;
+            }
+            Some(_) if self.moved => self.busy_us = Some(now_us),
+            None if large => self.busy_us = Some(now_us),
+            _ => {}
         }
+        self.moved = false;
     }
 }
 

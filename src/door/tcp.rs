@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dashmap::DashMap;
-use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs, lookup_host};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::sync::watch;
 use tracing::Instrument;
 
@@ -18,8 +18,6 @@ use crate::engine::{Builder, Door, Plugin, Port, Pump, Stage, Tokio};
 use crate::listener::Boxed;
 use crate::wire::{Code, Fault};
 
-/// Connections that the system may have waiting for us to accept them.
-const BACKLOG: u32 = 4_096;
 /// How long to wait where the system has no descriptor or memory left for another connection.
 const PAUSE_US: u64 = 50_000;
 
@@ -71,7 +69,7 @@ impl Tcp {
             if options.tokens.is_empty() && !is_local(address.ip()) {
                 return Err(Error::Exposed(address));
             }
-            match listen(address) {
+            match TcpListener::bind(address).await {
                 Ok(listener) => {
                     let address = listener.local_addr().map_err(Error::Address)?;
                     return Ok(Tcp { listener, address, tokens: options.tokens });
@@ -87,15 +85,6 @@ impl Tcp {
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Only on Unix does this mean what it says: another's old connections don't hold the port.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 /// Whether an address is within reach of this machine only.
@@ -131,8 +120,6 @@ struct Connected {
 /// Lets everybody in until the pump stops, then waits until everybody has left.
 async fn serve(tcp: Tcp, pump: Pump) -> Result<(), Fault> {
     let Tcp { listener, address, tokens } = tcp;
-    let ready = pump.ready().await;
-    ready.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
     let limits = pump.limits().clone();
     let setting = Arc::new(Setting { limits, tokens, local: is_local(address.ip()) });
     let reception = Reception {
@@ -142,16 +129,19 @@ async fn serve(tcp: Tcp, pump: Pump) -> Result<(), Fault> {
         pump: pump.clone(),
         setting,
     };
-    tracing::info!(%address, "a door is open");
     let mut stage = pump.stage();
     let accepting = async {
+        let ready = pump.ready().await;
+        ready.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
+        tracing::info!(%address, "a door is open");
         for number in 1.. {
             let (stream, peer) = reception.accept(&listener).await;
             reception.receive(stream, peer, number);
         }
+        Ok::<(), Fault>(())
     };
     tokio::select! {
-        () = accepting => {}
+        ended = accepting => ended?,
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
     drop(listener);

@@ -1,1 +1,140 @@
-//! Sessions without sockets.
+//! Sessions without sockets: time is a number.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::door::Tokens;
+use crate::door::session::{Session, Setting, Step};
+use crate::engine::News;
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::wire::core::Accepted;
+use crate::wire::{Code, Fault, Outside, Payload, enclose};
+
+const A: &str = "<a xmlns=\"urn:a\"></a>";
+
+fn session(limits: Limits) -> Session {
+    Session::new(Arc::new(Setting { limits, tokens: Tokens::default(), local: true }), 0)
+}
+
+/// The numbers of all pushes that can be taken now.
+fn pushes(session: &mut Session) -> Vec<u64> {
+    let steps = std::iter::from_fn(|| session.next());
+    let number = |it| match it {
+        Step::Push(number, _) => number,
+        Step::Refused(number, fault) => panic!("{number}: {fault}"),
+    };
+    steps.map(number).collect()
+}
+
+fn said(session: &mut Session) -> String {
+    let mut text = String::new();
+    while !session.pending().is_empty() {
+        let bytes = session.pending().to_vec();
+        session.wrote(bytes.len());
+        text.push_str(&String::from_utf8(bytes).unwrap());
+    }
+    text
+}
+
+fn accepted(seq: u64, client_id: Option<&str>) -> News {
+    let id = EntryId::new(&ThreadId::new("sess-a"), seq);
+    News::Accepted { id, client_id: client_id.map(Into::into) }
+}
+
+#[test]
+fn an_answer_waits_for_those_before_it() {
+    let mut session = session(Limits::default());
+    session.feed(A.repeat(3).as_bytes());
+    assert_eq!(pushes(&mut session), [0, 1, 2]);
+    session.hear(2, accepted(1, None));
+    session.hear(1, News::Refused(Fault::undeliverable()));
+    assert_eq!(said(&mut session), "");
+    session.hear(0, accepted(2, None));
+    let text = said(&mut session);
+    let places = ["seq=\"2\"", "P0011", "seq=\"1\""].map(|it| text.find(it).unwrap());
+    assert!(places.is_sorted(), "{text}");
+}
+
+#[test]
+fn an_acceptance_is_written_as_its_type_would_be() {
+    for client_id in [None, Some("x"), Some("<a> & \"b\"\t")] {
+        let mut session = session(Limits::default());
+        session.feed(A.as_bytes());
+        assert_eq!(pushes(&mut session), [0]);
+        session.hear(0, accepted(12, client_id));
+        let id = client_id.map(str::to_owned);
+        let it = Accepted { thread: "sess-a".into(), seq: 12, id }.encode().unwrap();
+        let (to, thread) = (Some("console"), Some("sess-a"));
+        let outside = Outside { from: "core", to, thread, entry: None, meta: None };
+        let mut expected = String::new();
+        enclose(&outside, &it, &mut expected);
+        assert_eq!(said(&mut session), expected + "\n");
+    }
+}
+
+#[test]
+fn a_full_window_stops_the_reading_until_there_is_an_answer() {
+    for limits in [
+        Limits { pushes_in_flight_max: 2, ..Limits::default() },
+        Limits { push_bytes_in_flight_max: A.len() + 1, ..Limits::default() },
+    ] {
+        let mut session = session(limits);
+        session.feed(A.repeat(3).as_bytes());
+        assert_eq!(pushes(&mut session), [0, 1]);
+        assert!(!session.wants_bytes());
+        session.hear(0, accepted(1, None));
+        assert_eq!(pushes(&mut session), [2]);
+        session.hear(1, accepted(2, None));
+        assert!(session.wants_bytes());
+    }
+}
+
+#[test]
+fn what_the_door_doesnt_read_is_not_late() {
+    let limits = Limits { pushes_in_flight_max: 1, ..Limits::default() };
+    let frame = u64::try_from(limits.frame_time_max.as_micros()).unwrap();
+    let mut session = session(limits);
+    session.feed(A.as_bytes());
+    session.feed(b"<half");
+    assert_eq!(pushes(&mut session), [0]);
+    assert_eq!(session.tick(frame * 9), None);
+    session.hear(0, accepted(1, None));
+    said(&mut session);
+    assert_eq!(session.tick(frame * 9), None);
+    assert_eq!(session.tick(frame * 10 - 1), None);
+    assert_eq!(session.tick(frame * 10).map(|it| it.code), Some(Code::HalfMessage));
+}
+
+#[test]
+fn a_connection_is_over_when_all_it_caused_is_done() {
+    let mut session = session(Limits::default());
+    session.feed(A.repeat(2).as_bytes());
+    session.feed_end();
+    assert_eq!(pushes(&mut session), [0, 1]);
+    session.hear(1, News::Refused(Fault::undeliverable()));
+    session.hear(0, accepted(1, None));
+    said(&mut session);
+    assert!(!session.is_over());
+    session.hear(0, News::Settled);
+    assert!(session.is_over());
+}
+
+#[test]
+fn a_slow_reader_is_cut_after_its_time() {
+    let limits = Limits { write_time_max: Duration::from_micros(10), ..Limits::default() };
+    let mut session = session(limits);
+    session.feed(A.repeat(2).as_bytes());
+    pushes(&mut session);
+    session.hear(0, accepted(1, None));
+    assert_eq!(session.tick(5), None);
+    let first = session.pending().len();
+    session.wrote(1);
+    assert_eq!(session.tick(16), None);
+    assert_eq!(session.deadline_us(), Some(26));
+    session.hear(1, accepted(2, None));
+    assert_eq!(session.tick(26).map(|it| it.code), Some(Code::SlowReader));
+    let text = said(&mut session);
+    assert!(text[first - 1..].contains("P0024") && !text.contains("seq=\"2\""), "{text}");
+    assert!(session.is_over());
+}

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashmap::DashMap;
+use futures_util::FutureExt;
 use tokio::sync::watch;
 
 use crate::engine::Pump;
@@ -350,6 +352,7 @@ impl Plan {
             refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
             stage: watch::Sender::new(Stage::Running),
             doors: watch::Sender::new(()),
+            broken: AtomicBool::new(false),
             ready: watch::Sender::new(None),
             sleep_until: Box::new(move |at_us| Box::pin(sleeper.sleep_until(at_us))),
             now_us: Box::new(move || clock.now_us()),
@@ -358,7 +361,14 @@ impl Plan {
             limits: self.limits,
         });
         for number in 0..self.workers {
-            port.spawn(Worker::new(port.clone(), number, shared.clone()).run());
+            let worker = Worker::new(port.clone(), number, shared.clone());
+            let shared = shared.clone();
+            port.spawn(async move {
+                if AssertUnwindSafe(worker.run()).catch_unwind().await.is_err() {
+                    tracing::error!(number, "a worker failed: nothing more is accepted");
+                    shared.broken.store(true, Ordering::Relaxed);
+                }
+            });
         }
         port.spawn(recover(shared.clone()));
         let pump = Pump::new(shared.clone());
@@ -390,6 +400,12 @@ impl<S> Plugin for Listener<S> {
 }
 
 impl<P: Plugin> Plugin for Vec<P> {
+    fn install(self, builder: &mut Builder) {
+        self.into_iter().for_each(|it| it.install(builder));
+    }
+}
+
+impl<P: Plugin> Plugin for Option<P> {
     fn install(self, builder: &mut Builder) {
         self.into_iter().for_each(|it| it.install(builder));
     }

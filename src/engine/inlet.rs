@@ -6,7 +6,8 @@ use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::wire::Fault;
 
-/// Someone who pushes: a connection, a program that asks. It must not wait in `hear`.
+/// Someone who pushes: a connection, a program that asks. It must neither wait nor panic in `hear`:
+/// it runs where messages are routed.
 pub trait Inlet: Send + Sync {
     /// Hears what became of a push, by the number it gave it.
     fn hear(&self, push: u64, news: News);

@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use crate::engine::follow::Follow;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::shared::{Mail, Shared, Stage};
-use crate::engine::tree::Push;
+use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
@@ -129,7 +129,8 @@ impl Pump {
     }
 
     fn send<P: Payload>(&self, payload: &P, flags: Flags, inlet: Arc<dyn Inlet>) {
-        let checked = payload.encode().map(|element| Checked::typed(P::NAME, element));
+        let checked = self.checked_name().and_then(|()| payload.encode());
+        let checked = checked.map(|element| Checked::typed(P::NAME, element));
         let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
@@ -137,6 +138,16 @@ impl Pump {
                 self.post(self.thread.clone(), Push { inlet, identity: self.name(), ..push });
             }
         }
+    }
+
+    /// An identity has a name of its own, or nobody could tell who a message is from.
+    fn checked_name(&self) -> Result<(), Fault> {
+        let name = &*self.identity.name;
+        if name == CORE_NAME || self.has_listener(name) {
+            let text = format!("{name} is no identity: a listener or the pump has this name");
+            return Err(Fault::new(Code::ForgedSender, text));
+        }
+        Ok(())
     }
 
     fn name(&self) -> Arc<str> {
@@ -171,10 +182,6 @@ impl Pump {
             return Err(Fault::new(Code::ForgedSender, text));
         }
         let checked = self.check(envelope.payload)?;
-        if checked.is_reserved(&self.shared.routes.catalog) {
-            let text = format!("{} may be sent by the pump only", checked.name());
-            return Err(Fault::new(Code::Reserved, text).at(checked.element().place()));
-        }
         let thread = envelope.thread.as_deref().map(ThreadId::new);
         let mut flags = Flags::NONE;
         for (given, flag) in
@@ -201,15 +208,25 @@ impl Pump {
         Ok(())
     }
 
-    /// Holds a payload against its schema; one without a namespace gets the one it means.
+    /// Holds a payload against its schema; one without a namespace gets the one it means. The
+    /// pump's own words are refused whatever they hold.
     fn check(&self, element: Element) -> Result<Checked, Fault> {
         let routes = &self.shared.routes;
+        let own = |namespace: &str| {
+            if !routes.catalog.is_reserved(namespace, element.local()) {
+                return Ok(());
+            }
+            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
+            Err(Fault::new(Code::Reserved, text).at(element.place()))
+        };
         if !element.namespace().is_empty() {
+            own(element.namespace())?;
             return routes.catalog.check(element);
         }
         let owned = |it: &&crate::name::Name| routes.push(None, it).is_ok();
         let names: Vec<_> = routes.catalog.named(element.local()).iter().filter(owned).collect();
         let namespace = meant(&element, &names)?;
+        own(&namespace)?;
         let writer = Writer::new(self.shared.limits.door);
         routes.catalog.check(adopt(&element, &namespace, writer)?)
     }

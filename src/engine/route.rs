@@ -73,7 +73,7 @@ pub(crate) struct Receiver {
 pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
-    by_name: HashMap<Arc<str>, usize>,
+    by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
 }
 

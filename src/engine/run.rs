@@ -53,7 +53,7 @@ impl<P: Port> Worker<P> {
         }
         match poll_once(&run, &call) {
             Ok(ended) => {
-                let ready = ready(&self.shared, ended);
+                let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
                 let event = Event::Return(key, ready);
                 // What it sent lies in the inbox, and must be taken before its return.
@@ -86,11 +86,11 @@ impl<P: Port> Worker<P> {
         let deadline_us = self.port.now_us().saturating_add(limit_us);
         let task = Task { tree: key.thread.clone(), deadline_us, late: false };
         self.tasks.insert(key.clone(), task);
-        let (shared, worker) = (self.shared.clone(), self.number);
+        let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
             let handler = AssertUnwindSafe(future).catch_unwind();
             let ended = match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
-                Either::Left((ended, _)) => Some(ready(&shared, ended)),
+                Either::Left((ended, _)) => Some(ready(&shared, listener, ended)),
                 Either::Right(_) => None,
             };
             shared.inboxes[worker].post(Mail::Ended(key, ended));
@@ -125,7 +125,7 @@ fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>>
 
 /// Looks at what a handler came to: every payload is held against its schema, unless its own type
 /// wrote it.
-fn ready(shared: &Shared, ended: Ended) -> Vec<Ready> {
+fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
     let fault = |fault| vec![Ready { target: Target::Sender, what: Err(fault) }];
     match ended {
         Ok(Ok(emit)) => check(shared, emit),
@@ -136,8 +136,9 @@ fn ready(shared: &Shared, ended: Ended) -> Vec<Ready> {
                 .map(ToString::to_string)
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no text".to_owned());
-            tracing::error!(panic = text, "a handler panicked");
-            fault(Fault::new(Code::Panic, "the handler panicked"))
+            let name = &shared.routes.listeners[listener].name;
+            tracing::error!(listener = %name, panic = text, "a handler panicked");
+            fault(Fault::new(Code::Panic, format!("{name} panicked")))
         }
     }
 }

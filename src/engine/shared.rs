@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
@@ -97,6 +97,8 @@ pub(crate) struct Shared {
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver: a shutdown waits until there is none.
     pub(crate) doors: watch::Sender<()>,
+    /// Whether a worker failed: a mistake of ours, after which nothing can be promised.
+    pub(crate) broken: AtomicBool,
     /// Empty until recovery is over; then whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
     pub(crate) sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
@@ -125,6 +127,9 @@ impl Shared {
     pub(crate) fn closed(&self) -> Option<Fault> {
         if *self.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));
+        }
+        if self.broken.load(Ordering::Relaxed) {
+            return Some(Fault::new(Code::Broken, "the pump failed inside"));
         }
         match self.log.health() {
             log::Health::Well => None,

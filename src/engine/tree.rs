@@ -102,6 +102,17 @@ pub(crate) struct Step {
     pub(crate) starving: Vec<(usize, ThreadId)>,
 }
 
+impl Step {
+    /// Nothing yet, with room for what so many events mostly come to.
+    pub(crate) fn with_room(events: usize) -> Step {
+        let mut step = Step::default();
+        step.batch.entries.reserve(events);
+        step.batch.marks.reserve(events);
+        step.effects.reserve(events);
+        step
+    }
+}
+
 /// What happens once the batch is in the log.
 pub(crate) enum Effect {
     /// Tells whoever pushed.

@@ -1,8 +1,9 @@
 //! A worker: owns its trees outright, steps them in turn, and lets effects happen once the log
 //! has them. One poll function, so that nothing in it ever waits for something else in it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,6 +11,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use crate::engine::inlet::{Inlet, News};
 use crate::engine::port::Port;
 use crate::engine::run::Road;
 use crate::engine::shared::{Mail, Shared, Sleep};
@@ -28,7 +30,8 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) road: Arc<Road>,
-    pub(crate) trees: FxHashMap<ThreadId, Slot>,
+    /// By ids that strangers may name, so the hash is keyed.
+    pub(crate) trees: HashMap<ThreadId, Slot>,
     /// Trees that have events to take.
     ready: VecDeque<ThreadId>,
     /// Trees that looked quiet, the longest first.
@@ -93,7 +96,7 @@ impl<P: Port> Worker<P> {
             port,
             number,
             shared,
-            trees: FxHashMap::default(),
+            trees: HashMap::new(),
             ready: VecDeque::new(),
             quiet: VecDeque::new(),
             in_flight: VecDeque::new(),
@@ -224,7 +227,8 @@ impl<P: Port> Worker<P> {
             worker: self.number,
             now_us: self.now_us,
         };
-        let mut step = Step::default();
+        let expected = self.ready.len().min(shared.limits.steps_in_batch_max);
+        let mut step = Step::with_room(expected);
         let (mut steps, next) = (0, self.sent + 1);
         while steps < shared.limits.steps_in_batch_max {
             let Some(id) = self.ready.pop_front() else { break };
@@ -296,7 +300,7 @@ impl<P: Port> Worker<P> {
         }
         for effect in effects {
             match effect {
-                Effect::Tell(inlet, push, news) => inlet.hear(push, news),
+                Effect::Tell(inlet, push, news) => tell(&*inlet, push, news),
                 Effect::Kept(done) => drop(done.send(Ok(()))),
                 Effect::Start(start) => self.start(start),
             }
@@ -426,9 +430,15 @@ impl<P: Port> Worker<P> {
     }
 }
 
+/// Whoever panics while hearing news harms only itself.
+fn tell(inlet: &dyn Inlet, push: u64, news: News) {
+    if catch_unwind(AssertUnwindSafe(|| inlet.hear(push, news))).is_err() {
+        tracing::error!(push, "an inlet panicked");
+    }
+}
+
 /// Nothing of these happens: the log doesn't have their batch.
 fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
-    use crate::engine::inlet::News;
     for effect in effects {
         match effect {
             Effect::Tell(inlet, push, News::Accepted { .. }) => {

@@ -18,7 +18,10 @@ use crate::wire::{Code, Fault, Live};
 /// their `needs()` on.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken from a message's context",
-    note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`"
+    label = "no context",
+    note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`",
+    note = "contexts: Attempt, Cancel, Clock, Fold, History, Message, Outbox, Peers, Queue, \
+            Random, Sender, State, Thread"
 )]
 pub trait FromContext<S>: Sized {
     /// What it asks for; `build()` complains where that wasn't given.
@@ -68,6 +71,7 @@ pub struct Message(
     pub Entry,
 );
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Message {
     fn from_context(it: &Context<S>) -> Result<Message, Fault> {
         Ok(Message(it.call.message.clone()))
@@ -89,6 +93,7 @@ pub struct Thread(
     pub ThreadId,
 );
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Thread {
     fn from_context(it: &Context<S>) -> Result<Thread, Fault> {
         Ok(Thread(it.call.message.thread().clone()))
@@ -102,6 +107,7 @@ pub struct Sender(
     pub Arc<str>,
 );
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Sender {
     fn from_context(it: &Context<S>) -> Result<Sender, Fault> {
         Ok(Sender(it.call.message.sender().clone()))
@@ -115,17 +121,20 @@ pub struct Peers(
     pub Option<Arc<[String]>>,
 );
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Peers {
     fn from_context(it: &Context<S>) -> Result<Peers, Fault> {
         Ok(Peers(it.call.peers.clone()))
     }
 }
 
-/// Tells when the handler should stop: its time is up, or the pump is stopping. An inline handler
+/// Tells when the handler should stop: its time is up, or the pump is stopping. It is polled once
+/// more and then dropped, so what counts must be done before the next `.await`. An inline handler
 /// is told nothing: it is over before anybody could.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<CancellationToken>);
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Cancel {
     fn from_context(it: &Context<S>) -> Result<Cancel, Fault> {
         Ok(Cancel(it.call.cancel.clone()))
@@ -152,6 +161,7 @@ impl Cancel {
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(u64);
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Clock {
     fn from_context(it: &Context<S>) -> Result<Clock, Fault> {
         Ok(Clock(it.call.message.at_us()))
@@ -169,6 +179,7 @@ impl Clock {
 /// Chance that a replay repeats: drawn from the log's key, the message and the listener.
 pub struct Random(blake3::OutputReader);
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Random {
     fn from_context(it: &Context<S>) -> Result<Random, Fault> {
         let id = it.call.message.id();
@@ -196,6 +207,7 @@ pub struct Attempt(
     pub u32,
 );
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Attempt {
     fn from_context(it: &Context<S>) -> Result<Attempt, Fault> {
         Ok(Attempt(it.call.attempt))
@@ -209,6 +221,7 @@ pub struct Queue(
     pub Vec<Entry>,
 );
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Queue {
     fn needs() -> Vec<Need> {
         vec![Need::Queue]
@@ -225,6 +238,7 @@ pub struct History(Arc<Call>);
 /// How many entries [`History::all`] reads at a time.
 const PAGE: usize = 1_024;
 
+#[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for History {
     fn from_context(it: &Context<S>) -> Result<History, Fault> {
         Ok(History(it.call.clone()))

@@ -1,7 +1,11 @@
 //! What must be granted: some arguments, and rights.
 
 /// Something a listener may be granted by whoever registers it.
-#[diagnostic::on_unimplemented(message = "`{Self}` needs no grant")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` needs no grant",
+    label = "nothing to grant",
+    note = "what can be granted is a right, such as `EmitCore`, or an argument that asks for it"
+)]
 pub trait Grant {
     /// What it is called in a manifest.
     const GRANT: &'static str;

@@ -6,8 +6,9 @@ use crate::wire::Fault;
 
 /// What `.on` takes: a function whose future may travel and whose result may be emitted.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an async function of a message",
-    note = "a handler is `async fn(context.., payload)`: up to eight contexts, then one payload"
+    message = "this is not a handler: an async function of up to eight contexts and one payload",
+    label = "not a handler",
+    note = "`async fn name(context.., payload) -> what it emits`, and the payload last"
 )]
 pub trait Handler<A>: Send + Sync + 'static
 where
@@ -22,8 +23,9 @@ impl<A, F: Send + Sync + 'static> Handler<A> for F where
 
 /// A function of these arguments, whatever it returns.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an async function of a message",
-    note = "a handler is `async fn(context.., payload)`: up to eight contexts, then one payload"
+    message = "this is not a handler: an async function of up to eight contexts and one payload",
+    label = "not a handler",
+    note = "`async fn name(context.., payload) -> what it emits`, and the payload last"
 )]
 pub trait Function<A> {
     /// What its future comes to.

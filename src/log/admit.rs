@@ -1,7 +1,9 @@
 //! The rules by which a batch is let in: one set for every log, so that none can be laxer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::Error;
@@ -71,7 +73,7 @@ impl Job {
 
 /// The origins of threads that have one, as far as remembered.
 #[derive(Default)]
-pub(super) struct Origins(Mutex<HashMap<ThreadId, Arc<Origin>>>);
+pub(super) struct Origins(Mutex<FxHashMap<ThreadId, Arc<Origin>>>);
 
 impl Origins {
     fn guess(&self, threads: &[NewThread], drafts: &[Draft]) -> Vec<Option<Arc<Origin>>> {
@@ -142,8 +144,7 @@ pub(super) fn admit(
     let mut space = Vec::new();
     for at in 0..job.entries.len() {
         let guess = job.guesses.get(at).and_then(Option::as_ref);
-        let row = entry(ledger, &mut job.entries[at], guess, &mut space)?;
-        done.rows.push(row);
+        entry(ledger, &mut job.entries[at], guess, &mut space, done)?;
     }
     client_ids(ledger, &job.entries)?;
     for mark in &job.marks {
@@ -180,12 +181,15 @@ fn origin(ledger: &mut impl Ledger, new: &NewThread) -> Result<Option<Arc<Origin
     Ok(Origin::of(new.parent.clone(), new.fork.clone()))
 }
 
+/// Counts an entry in its thread, then follows its links: should one lead nowhere, the row is there
+/// for the log to take back.
 fn entry(
     ledger: &mut impl Ledger,
     entry: &mut Arc<Entry>,
     guess: Option<&Arc<Origin>>,
     space: &mut Vec<u8>,
-) -> Result<Row, Error> {
+    done: &mut Admitted,
+) -> Result<(), Error> {
     bounded(entry)?;
     let standing = ledger.standing(&entry.id.thread)?;
     let standing = standing.ok_or_else(|| Error::UnknownThread(entry.id.thread.clone()))?;
@@ -198,12 +202,12 @@ fn entry(
         Arc::make_mut(entry).digest = digest;
     }
     let own = (standing.number, standing.last_seq);
-    let cause = link(ledger, entry, entry.cause.as_ref(), own)?;
-    let reply_to = link(ledger, entry, entry.reply_to.as_ref(), own)?;
-    if let Some(standing) = ledger.standing(&entry.id.thread)? {
-        standing.last_seq = next;
-    }
-    Ok(Row { thread: own.0, cause, reply_to })
+    standing.last_seq = next;
+    let row = done.rows.len();
+    done.rows.push(Row { thread: own.0, cause: None, reply_to: None });
+    done.rows[row].cause = link(ledger, entry, entry.cause.as_ref(), own)?;
+    done.rows[row].reply_to = link(ledger, entry, entry.reply_to.as_ref(), own)?;
+    Ok(())
 }
 
 /// Where a link leads; `own` is the number of the entry's thread and the sequence before it.

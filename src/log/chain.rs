@@ -1,11 +1,11 @@
 //! Digests of entries, the chain of commits, and the bytes of marks. `docs/log.md` spells them out.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use blake3::Hasher;
+use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
@@ -258,7 +258,7 @@ pub(super) struct MarkRow {
 /// The bytes of marks: the listeners' names, then the marks.
 #[derive(Default)]
 pub(super) struct MarkWriter {
-    listeners: HashMap<Arc<str>, u64>,
+    listeners: FxHashMap<Arc<str>, u64>,
     names: Vec<u8>,
     marks: Vec<u8>,
     count: u64,

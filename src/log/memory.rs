@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
@@ -135,7 +136,8 @@ struct State {
 /// The threads, by number from 1.
 #[derive(Default)]
 struct Threads {
-    by_id: HashMap<ThreadId, usize>,
+    /// Hashed without a key: the pump draws every id that stands here.
+    by_id: FxHashMap<ThreadId, usize>,
     all: Vec<Thread>,
 }
 

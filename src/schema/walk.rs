@@ -222,7 +222,7 @@ pub fn entries<'a>(
 ///
 /// Any element is whatever no field beside it is called: so an optional field stays what it is.
 pub(super) fn takes(field: &Field, fields: &[Field], parent: View<'_>, child: View<'_>) -> bool {
-    let ours = child.namespace() == parent.namespace();
+    let ours = child.shares_namespace(parent);
     match field.kind {
         Kind::Element => !ours || !fields.iter().any(|it| is_called(it, child.local())),
         _ => ours && is_called(field, child.local()),
@@ -322,7 +322,7 @@ fn one<'a>(
             }
         };
         let is_it = |it: &Field| it.name == child.local();
-        let ours = child.namespace() == at.view.namespace();
+        let ours = child.shares_namespace(at.view);
         let Some(index) = variants.iter().position(is_it).filter(|_| ours) else {
             return Err(error::unexpected(at.view, child, variants, 0));
         };

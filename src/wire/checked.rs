@@ -1,7 +1,8 @@
 //! A payload that was held against its schema, and the catalogue of the schemas.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::name::{CORE, ENVELOPE, Name};
 use crate::schema::Schema;
@@ -9,11 +10,13 @@ use crate::wire::{Code, Fault};
 use crate::xml::{Child, Element, View, Writer};
 
 /// Every schema that an organism knows, by name.
+///
+/// Hashed without a key: strangers look names up, but only the organism puts them in.
 #[derive(Clone, Default)]
 pub struct Catalog {
-    schemas: HashMap<Name, Cow<'static, Schema>>,
+    schemas: FxHashMap<Name, Cow<'static, Schema>>,
     /// Names by their local part, for payloads that come without a namespace.
-    locals: HashMap<String, Vec<Name>>,
+    locals: FxHashMap<String, Vec<Name>>,
 }
 
 impl Catalog {
@@ -32,6 +35,13 @@ impl Catalog {
     #[must_use]
     pub fn get(&self, name: &Name) -> Option<&Schema> {
         self.schemas.get(name).map(|it| &**it)
+    }
+
+    /// Whether only the pump and the house staff may send what has this name.
+    #[must_use]
+    pub fn is_reserved(&self, namespace: &str, local: &str) -> bool {
+        let mut names = self.named(local).iter().filter(|it| it.namespace() == namespace);
+        namespace == ENVELOPE || names.any(|it| self.get(it).is_some_and(|it| it.reserved))
     }
 
     /// Every schema, by name.
@@ -97,8 +107,7 @@ impl Checked {
     /// Whether only the pump and the house staff may send it.
     #[must_use]
     pub fn is_reserved(&self, catalog: &Catalog) -> bool {
-        let known = catalog.get(&self.name).is_some_and(|it| it.reserved);
-        known || self.name.namespace() == ENVELOPE
+        catalog.is_reserved(self.name.namespace(), self.name.local())
     }
 }
 

@@ -38,7 +38,7 @@ impl Envelope {
             let text = format!("<message> has no attribute {}", attribute.local);
             return Err(wrong(document.view(), &text));
         }
-        let mut parts = elements(document.view())?.into_iter();
+        let mut parts = elements(document.view())?;
         let meta = parts.next().filter(|it| it.is(ENVELOPE, "meta"));
         let meta = meta.ok_or_else(|| wrong(document.view(), "<meta> comes first in <message>"))?;
         let payload = parts
@@ -118,18 +118,12 @@ impl Envelope {
 }
 
 /// The elements of one that holds nothing else but white space.
-fn elements(of: View<'_>) -> Result<Vec<View<'_>>, Fault> {
-    let mut found = Vec::new();
-    for child in of.children() {
-        match child {
-            Child::Element(it) => found.push(it),
-            Child::Text(it) if it.trim_matches([' ', '\t', '\r', '\n']).is_empty() => {}
-            Child::Text(_) => {
-                return Err(wrong(of, &format!("<{}> holds elements, no text", of.local())));
-            }
-        }
+fn elements(of: View<'_>) -> Result<impl Iterator<Item = View<'_>>, Fault> {
+    let is_blank = |it: &str| it.trim_matches([' ', '\t', '\r', '\n']).is_empty();
+    if of.children().any(|it| matches!(it, Child::Text(text) if !is_blank(text))) {
+        return Err(wrong(of, &format!("<{}> holds elements, no text", of.local())));
     }
-    Ok(found)
+    Ok(of.elements())
 }
 
 fn wrong(at: View<'_>, text: &str) -> Fault {

@@ -6,7 +6,10 @@ use crate::{schema, xml};
 
 /// Declares the codes in one table: number, name, what it is, what to do, whether to try again.
 macro_rules! codes {
-    ($($(#[$doc:meta])* $code:ident = $number:literal, $advice:literal, retry $retry:literal;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $code:ident = $number:literal, $advice:literal, retry $retry:literal;
+    )*) => {
         /// The numbers of all that can go wrong. `P0007` is `Code::Invalid`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
@@ -58,7 +61,7 @@ codes! {
     Reserved = 10, "Send a payload of a listener's; this name is the pump's own.", retry false;
     /// Nobody takes it, or the sender may not send there.
     Undeliverable = 11, "Check the payload's name and namespace, and <to> if you set it.",
-        retry true;
+        retry false;
     /// A thread that doesn't exist, or is another's. On the wire: `system-thread-error`.
     UnknownThread = 12, "Leave <thread> out to open a session, or name one that you opened.",
         retry false;
@@ -82,7 +85,8 @@ codes! {
     /// The pump is stopping.
     Stopping = 20, "Connect again when the pump is back, and send it again.", retry true;
     /// A token that nobody has, or an `<authenticate>` at the wrong moment.
-    Authentication = 21, "Send <authenticate token=\"…\"/> first, once, with a token that is listed.",
+    Authentication = 21,
+        "Send <authenticate token=\"…\"/> first, once, with a token that is listed.",
         retry false;
     /// The first byte begins neither framing, or a frame is empty.
     Framing = 22, "Begin with '<', or with a length of four bytes, most significant first.",
@@ -107,6 +111,8 @@ codes! {
         retry false;
     /// A message for a listener that no longer exists.
     ListenerGone = 30, "Send it to a listener that exists now.", retry false;
+    /// The pump itself failed inside.
+    Broken = 31, "The operator must restart the pump, and report what its traces say.", retry true;
 }
 
 impl fmt::Display for Code {

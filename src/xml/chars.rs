@@ -13,11 +13,10 @@ pub(super) fn name_end(text: &str, at: usize) -> usize {
     let mut end = at;
     let mut wanted = START;
     while let Some(&byte) = bytes.get(end) {
-        if byte < 0x80 {
-            if CLASS[usize::from(byte)] & wanted == 0 {
-                return end;
-            }
+        if CLASS[usize::from(byte)] & wanted != 0 {
             end += 1;
+        } else if byte < 0x80 {
+            return end;
         } else {
             match text[end..].chars().next() {
                 Some(c) if is_wide_start(c) || (wanted == NAME && is_wide_name(c)) => {
@@ -52,45 +51,93 @@ pub(super) const fn is_character(c: char) -> bool {
     !matches!(c, '\0'..='\x08' | '\x0B' | '\x0C' | '\x0E'..='\x1F' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// The first character that no document may hold.
+/// The first character that no document may hold; only a suspicious text can have one.
 pub(super) fn find_illegal(text: &str) -> Option<(usize, char)> {
-    if !survey(text.as_bytes()).suspicious {
-        return None;
-    }
     text.char_indices().find(|&(_, c)| !is_character(c))
 }
 
 /// What one look at every byte shows, so that later looks may be spared.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Survey {
-    /// There may be a character that no document may hold.
-    pub(super) suspicious: bool,
-    /// There is a carriage return: line ends have to be normalised.
-    pub(super) returns: bool,
-    /// There is a `]`: text may hold `]]>`.
-    pub(super) brackets: bool,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Survey(u8);
+
+/// Looks at every byte once, without a branch.
+#[inline]
+pub(super) fn survey(text: &str) -> Survey {
+    Survey(text.bytes().fold(0, |all, byte| all | MARKS[usize::from(byte)]))
 }
 
-/// One pass without branches, which compilers turn into vector instructions.
-pub(super) fn survey(bytes: &[u8]) -> Survey {
-    let (mut suspicious, mut returns, mut brackets) = (false, false, false);
-    for &byte in bytes {
-        let space = (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
-        suspicious |= ((byte < 0x20) & !space) | (byte == 0xEF);
-        returns |= byte == b'\r';
-        brackets |= byte == b']';
+impl Survey {
+    /// Whether there may be a character that no document may hold.
+    pub(super) const fn suspicious(self) -> bool {
+        self.0 & SUSPICIOUS != 0
     }
-    Survey { suspicious, returns, brackets }
+
+    /// Whether there is a carriage return: line ends have to be normalised.
+    pub(super) const fn returns(self) -> bool {
+        self.0 & RETURN != 0
+    }
+
+    /// Whether there is a `]`: text may hold `]]>`.
+    pub(super) const fn brackets(self) -> bool {
+        self.0 & BRACKET != 0
+    }
+
+    /// Whether something is escaped between tags.
+    pub(super) const fn is_escaped_in_text(self) -> bool {
+        self.0 & ESCAPED_IN_TEXT != 0
+    }
+
+    /// Whether something is escaped between double quotes.
+    pub(super) const fn is_escaped_in_value(self) -> bool {
+        self.0 & ESCAPED_IN_VALUE != 0
+    }
 }
+
+/// The first byte that is escaped between tags.
+#[inline]
+pub(super) fn find_escaped_in_text(text: &str) -> Option<usize> {
+    text.bytes().position(|byte| MARKS[usize::from(byte)] & ESCAPED_IN_TEXT != 0)
+}
+
+/// The first byte that is escaped between double quotes.
+#[inline]
+pub(super) fn find_escaped_in_value(value: &str) -> Option<usize> {
+    value.bytes().position(|byte| MARKS[usize::from(byte)] & ESCAPED_IN_VALUE != 0)
+}
+
+const SUSPICIOUS: u8 = 1;
+const RETURN: u8 = 1 << 1;
+const BRACKET: u8 = 1 << 2;
+const ESCAPED_IN_TEXT: u8 = 1 << 3;
+const ESCAPED_IN_VALUE: u8 = 1 << 4;
+
+/// What each byte adds to a [`Survey`]. 0xEF begins U+FFFE and U+FFFF, among others.
+const MARKS: [u8; 256] = {
+    let mut table = [0_u8; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'&' | b'<' => ESCAPED_IN_TEXT | ESCAPED_IN_VALUE,
+            b'>' => ESCAPED_IN_TEXT,
+            b'"' | b'\t' | b'\n' => ESCAPED_IN_VALUE,
+            b'\r' => RETURN | ESCAPED_IN_TEXT | ESCAPED_IN_VALUE,
+            b']' => BRACKET,
+            0..=0x1F | 0xEF => SUSPICIOUS,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
 
 const START: u8 = 1;
 const NAME: u8 = 2;
 
 /// What each ASCII character may be in a name; a colon nothing, since it parts names.
-const CLASS: [u8; 128] = {
-    let mut table = [0_u8; 128];
+const CLASS: [u8; 256] = {
+    let mut table = [0_u8; 256];
     let mut byte = 0;
-    while byte < 128 {
+    while byte < 256 {
         table[byte] = match byte as u8 {
             b'A'..=b'Z' | b'a'..=b'z' | b'_' => START | NAME,
             b'0'..=b'9' | b'-' | b'.' => NAME,

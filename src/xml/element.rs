@@ -240,6 +240,14 @@ impl<'a> View<'a> {
         self.local() == local && self.namespace() == namespace
     }
 
+    /// Whether both have the same namespace; two of one document are told apart by its number.
+    pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
+        if Arc::ptr_eq(self.document, other.document) {
+            return self.here().namespace == other.here().namespace;
+        }
+        self.namespace() == other.namespace()
+    }
+
     /// The value of an attribute without a namespace.
     #[must_use]
     pub fn attribute(self, local: &str) -> Option<&'a str> {

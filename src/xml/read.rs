@@ -55,8 +55,8 @@ fn read_document(bytes: &[u8], profile: Profile, limits: &XmlLimits) -> Result<D
         let byte = bytes.get(at).copied().unwrap_or_default();
         Refusal::new(Kind::Utf8, at, format!("byte 0x{byte:02X} is no UTF-8 here"))
     })?;
-    let survey = survey(bytes);
-    if survey.suspicious
+    let survey = survey(source);
+    if survey.suspicious()
         && let Some((at, c)) = find_illegal(source)
     {
         let message = format!("U+{:04X} is no XML character", u32::from(c));
@@ -173,7 +173,7 @@ impl Parse<'_> {
                 None => Ok(()),
             };
         }
-        if self.survey.brackets
+        if self.survey.brackets()
             && let Some(at) = memchr::memmem::find(piece.as_bytes(), b"]]>")
         {
             return Err(Refusal::syntax(start + at, "`]]>` in text must be written `]]&gt;`"));
@@ -272,7 +272,7 @@ impl Parse<'_> {
             return;
         }
         let piece = &self.source[start..end];
-        let plain = !self.survey.returns || !piece.contains('\r');
+        let plain = !self.survey.returns() || !piece.contains('\r');
         if plain && matches!(self.pending, Pending::None) {
             self.pending = Pending::Source(Span::new(start, end));
             self.pending_offset = start;

@@ -51,6 +51,10 @@ impl Span {
         (self.end & !EXTRA) as usize
     }
 
+    const fn length(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
     pub(super) const fn is_extra(self) -> bool {
         self.start & EXTRA != 0
     }
@@ -219,6 +223,14 @@ impl Interner {
         }
     }
 
+    fn length(&self, number: u32) -> usize {
+        match number {
+            EMPTY => 0,
+            RESERVED => self.reserved.len(),
+            _ => self.spans[number as usize - 2].length(),
+        }
+    }
+
     fn find(&self, text: &Text, wanted: &str) -> Option<u32> {
         if wanted.is_empty() {
             return Some(EMPTY);
@@ -282,17 +294,17 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new(main: String, limits: XmlLimits) -> Builder {
-        let expected = (main.len() / 20 + 4).min(256);
+        let expected = (main.capacity() / 20 + 4).min(256);
         Builder {
             text: Text { main, extra: String::new() },
             limits,
             nodes: Vec::with_capacity(expected),
             attributes: Vec::new(),
-            bindings: Vec::new(),
+            bindings: Vec::with_capacity(2),
             uses: Vec::new(),
             prefixes: Interner::new("xml"),
-            namespaces: Interner::new(XML),
-            current: Vec::new(),
+            namespaces: Interner { spans: Vec::with_capacity(2), ..Interner::new(XML) },
+            current: Vec::with_capacity(2),
             open: NONE,
             depth: 0,
             scope: NONE,
@@ -491,7 +503,7 @@ impl Builder {
         if namespace == EMPTY {
             return Ok(());
         }
-        self.swell = self.swell.saturating_add(self.namespace_text(namespace).len());
+        self.swell = self.swell.saturating_add(self.namespaces.length(namespace));
         let max = self.limits.message_bytes_max.saturating_mul(SWELL_MAX);
         if self.swell > max {
             let what = "long namespaces used too often, counted in bytes";

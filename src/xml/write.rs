@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::canon::{self, Sink};
-use super::chars::{find_illegal, is_name};
+use super::chars::{
+    Survey, find_escaped_in_text, find_escaped_in_value, find_illegal, is_name, survey,
+};
 use super::element::{Element, View};
 use super::error::{Error, Kind, Refusal, clip};
 use super::tree::{AttributeNode, BYTES_MAX, Builder, Document, EMPTY, Span};
@@ -30,20 +32,13 @@ use crate::limits::XmlLimits;
 #[derive(Debug)]
 pub struct Writer {
     tree: Builder,
-    /// A start tag that may still get attributes.
-    tag: Option<Tag>,
-    /// Names and values of its attributes.
+    /// Whether the start tag of the open element may still get attributes.
+    in_tag: bool,
+    /// Their names and values.
     attributes: Vec<(String, String)>,
     /// The text that the next text would continue.
     text: Option<Continued>,
     refusal: Option<Refusal>,
-}
-
-#[derive(Debug)]
-struct Tag {
-    offset: usize,
-    local: Span,
-    namespace: Option<String>,
 }
 
 /// A text just written: where it started, and whether it stands decoded in the extra text.
@@ -54,13 +49,16 @@ struct Continued {
     is_extra: bool,
 }
 
+/// Room for the text of most payloads.
+const TEXT_BYTES: usize = 256;
+
 impl Writer {
     /// A writer that refuses what is larger than `limits`.
     #[must_use]
     pub fn new(limits: XmlLimits) -> Writer {
         Writer {
-            tree: Builder::new(String::new(), limits),
-            tag: None,
+            tree: Builder::new(String::with_capacity(TEXT_BYTES), limits),
+            in_tag: false,
             attributes: Vec::new(),
             text: None,
             refusal: None,
@@ -70,7 +68,7 @@ impl Writer {
     /// Starts an element, without a prefix; its namespace is declared where it differs from the
     /// parent's.
     pub fn start(&mut self, namespace: &str, local: &str) {
-        self.attempt(|writer| writer.try_start(namespace, local));
+        self.attempt_content(|writer| writer.try_start(namespace, local));
     }
 
     /// Gives the element just started an attribute, without a namespace. Any order will do.
@@ -80,17 +78,17 @@ impl Writer {
 
     /// Writes text into the open element.
     pub fn text(&mut self, text: &str) {
-        self.attempt(|writer| writer.try_text(text));
+        self.attempt_content(|writer| writer.try_text(text));
     }
 
     /// Writes a foreign element, with the declarations it needs in this place.
     pub fn element(&mut self, it: View<'_>) {
-        self.attempt(|writer| writer.try_element(it));
+        self.attempt_content(|writer| writer.try_element(it));
     }
 
     /// Ends the open element.
     pub fn end(&mut self) {
-        self.attempt(Writer::try_end);
+        self.attempt_content(Writer::try_end);
     }
 
     /// The element, if everything written was right.
@@ -99,7 +97,7 @@ impl Writer {
     /// What went wrong first: a name that is none, a character that XML forbids, an attribute
     /// twice, a limit, a start without an end. The place is one in the bytes written so far.
     pub fn finish(mut self) -> Result<Element, Error> {
-        self.attempt(Writer::close_tag);
+        self.attempt_content(|_| Ok(()));
         if self.refusal.is_none() && self.tree.is_inside() {
             self.refusal = Some(self.refuse("an element is started and not ended"));
         }
@@ -120,35 +118,43 @@ impl Writer {
         }
     }
 
+    /// What comes after a start tag that got all its attributes, if one is open.
+    fn attempt_content(&mut self, write: impl FnOnce(&mut Writer) -> Result<(), Refusal>) {
+        self.attempt(|writer| {
+            if writer.in_tag {
+                writer.close_tag()?;
+            }
+            write(writer)
+        });
+    }
+
     fn try_start(&mut self, namespace: &str, local: &str) -> Result<(), Refusal> {
-        self.close_tag()?;
         self.check_root()?;
         self.check_name(local)?;
-        self.check_text(namespace)?;
-        if namespace == XML || namespace == XMLNS {
-            let message = format!("{namespace} can't be a default namespace");
-            return Err(Refusal::namespace(self.at(), message));
-        }
         self.text = None;
         let offset = self.at();
         self.tree.text.main.push('<');
-        self.tree.text.main.push_str(local);
-        let local = Span::new(offset + 1, self.at());
-        let outer = self.default_namespace();
-        let namespace = (namespace != outer).then(|| namespace.to_owned());
-        self.tag = Some(Tag { offset, local, namespace });
+        let local = self.put_name("", local);
+        let mut number = self.default_namespace();
+        if namespace != self.tree.namespace_text(number) {
+            self.check_namespace(namespace)?;
+            self.put_declaration("", namespace, offset)?;
+            number = self.default_namespace();
+        }
+        self.tree.open(local, (EMPTY, number), offset)?;
+        self.in_tag = true;
         Ok(())
     }
 
     fn try_attribute(&mut self, local: &str, value: &str) -> Result<(), Refusal> {
         self.check_name(local)?;
-        self.check_text(value)?;
+        self.check_text(value, survey(value))?;
         self.check_size(value.len())?;
         if local == "xmlns" {
             let message = "xmlns is a namespace declaration, not an attribute";
             return Err(Refusal::namespace(self.at(), message));
         }
-        if self.tag.is_none() {
+        if !self.in_tag {
             let message = format!("attribute {local} comes after its element's content");
             return Err(self.refuse(message));
         }
@@ -161,22 +167,25 @@ impl Writer {
     }
 
     fn try_text(&mut self, text: &str) -> Result<(), Refusal> {
-        self.close_tag()?;
         if !self.tree.is_inside() {
             return Err(self.refuse("text outside an element"));
         }
-        self.check_text(text)?;
         self.put_text(text)
     }
 
-    /// Writes text that may hold any XML character.
     fn put_text(&mut self, text: &str) -> Result<(), Refusal> {
         if text.is_empty() {
             return Ok(());
         }
         self.check_size(text.len())?;
         let start = self.at();
-        escape_text(text, &mut self.tree.text.main);
+        let seen = survey(text);
+        self.check_text(text, seen)?;
+        if seen.is_escaped_in_text() {
+            escape_text(text, &mut self.tree.text.main);
+        } else {
+            self.tree.text.main.push_str(text);
+        }
         let is_plain = self.at() - start == text.len();
         let Some(before) = self.text else {
             let (span, extra) = self.decoded(start, text, is_plain);
@@ -213,17 +222,15 @@ impl Writer {
     }
 
     fn try_element(&mut self, it: View<'_>) -> Result<(), Refusal> {
-        self.close_tag()?;
         self.check_root()?;
         self.text = None;
-        let outer = self.default_namespace().to_owned();
+        let outer = self.tree.namespace_text(self.default_namespace()).to_owned();
         let mut copy = Copying { writer: self, document: it.document(), refusal: None };
         canon::walk(it.document(), it.number(), &outer, &mut copy);
         copy.refusal.map_or(Ok(()), Err)
     }
 
     fn try_end(&mut self) -> Result<(), Refusal> {
-        self.close_tag()?;
         let Some(node) = self.tree.open_element() else {
             return Err(self.refuse("an end without a start"));
         };
@@ -239,12 +246,15 @@ impl Writer {
 
     /// Writes the rest of a start tag whose attributes are all there.
     fn close_tag(&mut self) -> Result<(), Refusal> {
-        let Some(Tag { offset, local, namespace }) = self.tag.take() else { return Ok(()) };
-        if let Some(namespace) = namespace {
-            self.put_declaration("", &namespace, offset)?;
+        self.in_tag = false;
+        if !self.attributes.is_empty() {
+            self.put_attributes()?;
         }
-        let name = self.tree.resolve("").unwrap_or((EMPTY, EMPTY));
-        self.tree.open(local, name, offset)?;
+        self.tree.text.main.push('>');
+        Ok(())
+    }
+
+    fn put_attributes(&mut self) -> Result<(), Refusal> {
         let mut attributes = std::mem::take(&mut self.attributes);
         attributes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for pair in attributes.windows(2) {
@@ -256,7 +266,6 @@ impl Writer {
             self.put_attribute("", &local, &value, (EMPTY, EMPTY))?;
         }
         self.attributes = attributes;
-        self.tree.text.main.push('>');
         Ok(())
     }
 
@@ -272,7 +281,7 @@ impl Writer {
         let start = out.len();
         out.push_str(prefix);
         let prefix = Span::new(start, out.len());
-        let namespace = self.put_value(namespace);
+        let namespace = self.put_value(namespace)?;
         self.tree.declare(prefix, namespace, offset)
     }
 
@@ -284,17 +293,17 @@ impl Writer {
         (prefix_number, namespace): (u32, u32),
     ) -> Result<(), Refusal> {
         self.check_size(value.len())?;
-        let offset = self.at() + 1;
-        let local = self.put_name(" ", prefix, local);
-        let value = self.put_value(value);
+        self.tree.text.main.push(' ');
+        let offset = self.at();
+        let local = self.put_name(prefix, local);
+        let value = self.put_value(value)?;
         let node = AttributeNode { local, value, prefix: prefix_number, namespace };
         self.tree.attribute(node, offset)
     }
 
     /// Writes a name and gives the span of its local part.
-    fn put_name(&mut self, before: &str, prefix: &str, local: &str) -> Span {
+    fn put_name(&mut self, prefix: &str, local: &str) -> Span {
         let out = &mut self.tree.text.main;
-        out.push_str(before);
         if !prefix.is_empty() {
             out.push_str(prefix);
             out.push(':');
@@ -304,19 +313,24 @@ impl Writer {
     }
 
     /// Writes `="…"` and gives the span of the value.
-    fn put_value(&mut self, value: &str) -> Span {
+    fn put_value(&mut self, value: &str) -> Result<Span, Refusal> {
         self.tree.text.main.push_str("=\"");
         let start = self.at();
-        escape_attribute(value, &mut self.tree.text.main);
+        let seen = survey(value);
+        self.check_text(value, seen)?;
+        if seen.is_escaped_in_value() {
+            escape_attribute(value, &mut self.tree.text.main);
+        } else {
+            self.tree.text.main.push_str(value);
+        }
         let is_plain = self.at() - start == value.len();
         let (span, _) = self.decoded(start, value, is_plain);
         self.tree.text.main.push('"');
-        span
+        Ok(span)
     }
 
-    fn default_namespace(&self) -> &str {
-        let (_, number) = self.tree.resolve("").unwrap_or((EMPTY, EMPTY));
-        self.tree.namespace_text(number)
+    fn default_namespace(&self) -> u32 {
+        self.tree.resolve("").map_or(EMPTY, |(_, number)| number)
     }
 
     fn check_root(&self) -> Result<(), Refusal> {
@@ -338,7 +352,18 @@ impl Writer {
         Err(self.refuse(format!("`{}` is no name", clip(name).escape_debug())))
     }
 
-    fn check_text(&self, text: &str) -> Result<(), Refusal> {
+    fn check_namespace(&self, namespace: &str) -> Result<(), Refusal> {
+        if namespace == XML || namespace == XMLNS {
+            let message = format!("{namespace} can't be a default namespace");
+            return Err(Refusal::namespace(self.at(), message));
+        }
+        Ok(())
+    }
+
+    fn check_text(&self, text: &str, seen: Survey) -> Result<(), Refusal> {
+        if !seen.suspicious() {
+            return Ok(());
+        }
         let Some((at, c)) = find_illegal(text) else { return Ok(()) };
         let message = format!("U+{:04X}, at byte {at}, is no XML character", u32::from(c));
         Err(self.refuse(message))
@@ -380,7 +405,8 @@ impl Copying<'_, '_> {
         let node = &document.nodes[number as usize];
         let offset = writer.at();
         writer.text = None;
-        let local = writer.put_name("<", document.prefix(node.prefix), document.get(node.text));
+        writer.tree.text.main.push('<');
+        let local = writer.put_name(document.prefix(node.prefix), document.get(node.text));
         for &(prefix, namespace) in declarations {
             let (prefix, namespace) = (document.prefix(prefix), document.namespace(namespace));
             writer.put_declaration(prefix, namespace, offset)?;
@@ -426,38 +452,29 @@ impl Sink for Copying<'_, '_> {
 
 /// Writes text as canonical form has it: `&`, `<`, `>` and carriage returns escaped.
 pub fn escape_text(text: &str, out: &mut String) {
-    escape(text, out, |byte| match byte {
-        b'&' => "&amp;",
-        b'<' => "&lt;",
-        b'>' => "&gt;",
-        b'\r' => "&#xD;",
-        _ => "",
-    });
+    escape(text, out, find_escaped_in_text);
 }
 
 /// Writes what stands between double quotes as canonical form has it.
 pub fn escape_attribute(value: &str, out: &mut String) {
-    escape(value, out, |byte| match byte {
-        b'&' => "&amp;",
-        b'<' => "&lt;",
-        b'"' => "&quot;",
-        b'\t' => "&#x9;",
-        b'\n' => "&#xA;",
-        b'\r' => "&#xD;",
-        _ => "",
-    });
+    escape(value, out, find_escaped_in_value);
 }
 
 #[inline]
-fn escape(text: &str, out: &mut String, escaped: impl Fn(u8) -> &'static str) {
-    let mut written = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let replacement = escaped(byte);
-        if !replacement.is_empty() {
-            out.push_str(&text[written..at]);
-            out.push_str(replacement);
-            written = at + 1;
-        }
+fn escape(text: &str, out: &mut String, find: impl Fn(&str) -> Option<usize>) {
+    let mut rest = text;
+    while let Some(at) = find(rest) {
+        out.push_str(&rest[..at]);
+        out.push_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            b'\t' => "&#x9;",
+            b'\n' => "&#xA;",
+            _ => "&#xD;",
+        });
+        rest = &rest[at + 1..];
     }
-    out.push_str(&text[written..]);
+    out.push_str(rest);
 }

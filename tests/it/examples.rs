@@ -9,7 +9,8 @@ fn hello_greets() {
     check(
         "hello",
         "Hello, world!\n\
-         refused: P0011: Message could not be delivered. Please verify your target and try again.\n",
+         refused: P0011: Message could not be delivered. \
+         Please verify your target and try again.\n",
     );
 }
 
@@ -34,6 +35,18 @@ fn embedded_asks_tells_and_follows() {
          followed: too-warm from watcher\n\
          too warm: attic\n\
          kept: 2 threads\n",
+    );
+}
+
+#[test]
+fn push_asks_repeats_and_reads_on() {
+    check(
+        "push",
+        "6*7 is 42\n\
+         twice is once: true\n\
+         2^10 is 1024\n\
+         nobody subtracts: P0011\n\
+         1/0 is DivisionByZero { column: 2 }\n",
     );
 }
 

@@ -6,10 +6,14 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod cli;
+mod crash;
 mod door;
 mod engine;
 mod examples;
 mod golden;
+mod paper;
+mod program;
 mod public;
 mod scenes;
 mod schemas;

@@ -5,10 +5,12 @@ mod cast;
 mod memory;
 mod play;
 mod scene;
+mod socket;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pumphouse::door::{Options, Tcp, Tokens};
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 
@@ -16,12 +18,24 @@ use cast::{Quiet, cast, limits};
 use memory::Memory;
 use play::{Stage, play};
 use scene::{Scene, pages};
+use socket::{SPEAKERS, Socket, token};
 
 #[tokio::test]
 async fn every_scene_holds_in_memory() {
-    let pump = pump();
+    let pump = pump(Vec::new());
     let stage = Memory(pump.clone());
     all(&stage, scenes().iter().filter(|it| !it.only_over_tcp)).await;
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn every_scene_holds_over_tcp() {
+    let lines = SPEAKERS.map(|who| format!("{who}:{}\n", token(who)));
+    let tokens = Tokens::parse(&lines.concat()).unwrap();
+    let door = Tcp::bind("127.0.0.1:0", Options::default().tokens(tokens)).await.unwrap();
+    let stage = Socket(door.local_addr());
+    let pump = pump(vec![door]);
+    all(&stage, scenes().iter()).await;
     pump.shutdown().await.unwrap();
 }
 
@@ -44,7 +58,7 @@ fn every_page_tells_of_its_own_fault() {
 
 #[tokio::test]
 async fn an_ask_that_nobody_answers_is_done() {
-    let pump = pump();
+    let pump = pump(Vec::new());
     let answer = pump.ask::<Quiet>(Quiet {}).await;
     assert!(matches!(answer, Err(AskError::Unanswered)), "{answer:?}");
     let threads = pump.log().threads(None, 10).await.unwrap();
@@ -55,8 +69,8 @@ async fn an_ask_that_nobody_answers_is_done() {
 }
 
 /// The pump that scenes are played on: the house staff, and listeners that misbehave.
-fn pump() -> Pump {
-    let plan = pumphouse::builder().with((pumphouse::listeners::standard(), cast()));
+fn pump(doors: Vec<Tcp>) -> Pump {
+    let plan = pumphouse::builder().with((pumphouse::listeners::standard(), cast(), doors));
     plan.limits(limits()).build().unwrap().start()
 }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod connect;
+mod copy;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::log::verify::Report;
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
 use connect::Lock;
+use copy::Copier;
 use read::{Reader, Readers};
 use schema::Found;
 use write::{Command, Known, Shared, Writer};
@@ -89,6 +91,7 @@ impl SqliteLog {
             known,
             questions,
             readers: threads,
+            copier: Copier::start(&path, durability, &shared)?,
             lock,
         };
         let thread = std::thread::Builder::new()

@@ -16,6 +16,7 @@ use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
 use crate::log::sqlite::connect::Lock;
+use crate::log::sqlite::copy::{self, Copier};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
 use crate::log::{Error, Health};
 use crate::name::Name;
@@ -28,9 +29,11 @@ const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
 const THREADS_MAX: usize = 65_536;
 /// Names whose number is remembered.
 const NAMES_MAX: usize = 16_384;
-/// Pages of the write-ahead log (64 MiB) at which it is copied into the file: what is written to
-/// often meanwhile, as an index is, is copied once.
-const WAL_PAGES_MAX: i64 = 16_384;
+/// Pages of the write-ahead log (64 MiB) at which it is copied into the file beside the writing:
+/// what is written to often meanwhile, as an index is, is copied once.
+const WAL_PAGES_COPIED: i64 = 16_384;
+/// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
+const WAL_PAGES_MAX: i64 = 65_536;
 /// How soon a full disk is tried again.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
@@ -59,7 +62,7 @@ impl Shared {
         if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
     }
 
-    fn poison(&self, why: &str) -> Error {
+    pub(super) fn poison(&self, why: &str) -> Error {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         Error::Poisoned(poison.get_or_insert_with(|| why.into()).clone())
     }
@@ -85,6 +88,7 @@ pub(super) struct Writer {
     /// By these it ends the readers, so that it is the last to leave the file.
     pub(super) questions: Sender<Question>,
     pub(super) readers: Vec<JoinHandle<()>>,
+    pub(super) copier: Copier,
     pub(super) lock: Lock,
 }
 
@@ -137,6 +141,7 @@ impl Writer {
         for reader in self.readers {
             let _ = reader.join();
         }
+        self.copier.stop();
         let poisoned = match self.shared.health() {
             Health::Poisoned(why) => Err(Error::Poisoned(why)),
             Health::Well | Health::Full => Ok(()),
@@ -255,14 +260,10 @@ impl Writer {
         if self.known.names.len() > NAMES_MAX {
             self.known.names.clear();
         }
-        let pages = |mode: &str| {
-            let sql = format!("PRAGMA wal_checkpoint({mode})");
-            let mut pragma = self.db.prepare_cached(&sql)?;
-            pragma.query_row([], |row| row.get::<_, i64>(1))
-        };
-        let outcome = match pages("NOOP") {
-            Ok(waiting) if waiting < WAL_PAGES_MAX => return,
-            Ok(_) => pages("PASSIVE").map(drop),
+        let outcome = match copy::pages(&self.db) {
+            Ok(waiting) if waiting < WAL_PAGES_COPIED => return,
+            Ok(waiting) if waiting < WAL_PAGES_MAX => return self.copier.want(),
+            Ok(_) => copy::copy(&self.db),
             Err(error) => Err(error),
         };
         if let Err(error) = outcome
@@ -315,13 +316,13 @@ fn refuse(group: Vec<Waiting>, why: &Error) {
 
 /// Whether what failed may succeed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Retry {
+pub(super) enum Retry {
     Never,
     Soon,
     WhenThereIsRoom,
 }
 
-fn retry(error: &rusqlite::Error) -> Retry {
+pub(super) fn retry(error: &rusqlite::Error) -> Retry {
     /// No room for SQLite's index of the write-ahead log.
     const SHARED_MEMORY_SIZE: i32 = 10 | 19 << 8;
     match error.sqlite_error() {

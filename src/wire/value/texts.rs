@@ -160,7 +160,10 @@ macro_rules! integers {
             }
 
             fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
-                then(Digits::of(format_args!("{self}")).as_str())
+                match u64::try_from(*self) {
+                    Ok(number) => then(Digits::decimal(number).as_str()),
+                    Err(_) => then(Digits::of(format_args!("{self}")).as_str()),
+                }
             }
         }
     )* };
@@ -206,6 +209,17 @@ struct Digits {
 }
 
 impl Digits {
+    /// What most numbers are, without the machinery of formats.
+    fn decimal(mut number: u64) -> Digits {
+        let used = number.checked_ilog10().unwrap_or(0) as usize + 1;
+        let mut digits = Digits { bytes: [0; 48], used };
+        for digit in digits.bytes[..used].iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        digits
+    }
+
     fn of(number: fmt::Arguments<'_>) -> Digits {
         let mut digits = Digits { bytes: [0; 48], used: 0 };
         let written = digits.write_fmt(number);

@@ -225,82 +225,84 @@ fn a_writer_makes_canonical_bytes_and_their_tree() {
     assert_eq!(canonical(expected), expected);
 }
 
+type Write = fn(&mut Writer);
+
+/// What is written, and the first thing that is wrong with it.
+const WRONG: &[(Write, &str)] = &[
+    (|_| {}, "nothing is written"),
+    (|w| w.start("", "a"), "an element is started and not ended"),
+    (|w| w.end(), "an end without a start"),
+    (|w| w.text("x"), "text outside an element"),
+    (|w| w.attribute("a", ""), "attribute a comes after its element's content"),
+    (|w| w.start("", "1"), "`1` is no name"),
+    (|w| w.start("", "a:b"), "`a:b` is no name"),
+    (|w| w.start("", ""), "`` is no name"),
+    (|w| w.start("\0", "a"), "U+0000, at byte 0, is no XML character"),
+    (
+        |w| w.start(crate::xml::XML, "a"),
+        "http://www.w3.org/XML/1998/namespace can't be a default namespace",
+    ),
+    (
+        |w| {
+            w.start("", "a");
+            w.text("é\u{FFFE}");
+        },
+        "U+FFFE, at byte 2, is no XML character",
+    ),
+    (
+        |w| {
+            w.start("", "a");
+            w.attribute("b", "\u{1B}");
+        },
+        "U+001B, at byte 0, is no XML character",
+    ),
+    (
+        |w| {
+            w.start("", "a");
+            w.attribute("xmlns", "");
+        },
+        "xmlns is a namespace declaration, not an attribute",
+    ),
+    (
+        |w| {
+            w.start("", "a");
+            w.attribute("b", "");
+            w.attribute("b", "");
+            w.end();
+        },
+        "attribute b is given twice",
+    ),
+    (
+        |w| {
+            w.start("", "a");
+            w.text("x");
+            w.attribute("b", "");
+            w.end();
+        },
+        "attribute b comes after its element's content",
+    ),
+    (
+        |w| {
+            w.start("", "a");
+            w.end();
+            w.start("", "b");
+            w.end();
+        },
+        "a second root element",
+    ),
+    (
+        |w| {
+            w.start("", "a");
+            w.end();
+            w.end();
+        },
+        "an end without a start",
+    ),
+];
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_writer_reports_its_first_error() {
-    type Write = fn(&mut Writer);
-    let cases: &[(Write, &str)] = &[
-        (|_| {}, "nothing is written"),
-        (|w| w.start("", "a"), "an element is started and not ended"),
-        (|w| w.end(), "an end without a start"),
-        (|w| w.text("x"), "text outside an element"),
-        (|w| w.attribute("a", ""), "attribute a comes after its element's content"),
-        (|w| w.start("", "1"), "`1` is no name"),
-        (|w| w.start("", "a:b"), "`a:b` is no name"),
-        (|w| w.start("", ""), "`` is no name"),
-        (|w| w.start("\0", "a"), "U+0000, at byte 0, is no XML character"),
-        (
-            |w| w.start(crate::xml::XML, "a"),
-            "http://www.w3.org/XML/1998/namespace can't be a default namespace",
-        ),
-        (
-            |w| {
-                w.start("", "a");
-                w.text("é\u{FFFE}");
-            },
-            "U+FFFE, at byte 2, is no XML character",
-        ),
-        (
-            |w| {
-                w.start("", "a");
-                w.attribute("b", "\u{1B}");
-            },
-            "U+001B, at byte 0, is no XML character",
-        ),
-        (
-            |w| {
-                w.start("", "a");
-                w.attribute("xmlns", "");
-            },
-            "xmlns is a namespace declaration, not an attribute",
-        ),
-        (
-            |w| {
-                w.start("", "a");
-                w.attribute("b", "");
-                w.attribute("b", "");
-                w.end();
-            },
-            "attribute b is given twice",
-        ),
-        (
-            |w| {
-                w.start("", "a");
-                w.text("x");
-                w.attribute("b", "");
-                w.end();
-            },
-            "attribute b comes after its element's content",
-        ),
-        (
-            |w| {
-                w.start("", "a");
-                w.end();
-                w.start("", "b");
-                w.end();
-            },
-            "a second root element",
-        ),
-        (
-            |w| {
-                w.start("", "a");
-                w.end();
-                w.end();
-            },
-            "an end without a start",
-        ),
-    ];
-    for (write, message) in cases {
+    for (write, message) in WRONG {
         let mut writer = Writer::new(XmlLimits::DOOR);
         write(&mut writer);
         assert_eq!(writer.finish().unwrap_err().message, *message);

@@ -32,7 +32,7 @@ fn every_complaint_comes_at_once() {
         "b: 2 listeners of this name",
         "a: its description is empty",
         "a: it can't be both inline and blocking",
-        "b: it takes Fold<it::engine::build::Count>, but has no .fold::<it::engine::build::Count>()",
+        "b: it takes Fold<Count>, but has no .fold::<Count>()",
         "b: it takes a Queue, but is not serial",
         "b: it may emit {https://xml-pipeline.org/ns/core/v1}done, but has no grant emit:core",
         "b: no description of {urn:test}x",
@@ -41,7 +41,8 @@ fn every_complaint_comes_at_once() {
         "{urn:test}question is owned by a and b, and not all are .shared()",
         "workers must be from 1 to 64",
     ];
-    assert_eq!(complaints.all(), expected, "{complaints}");
+    let said = complaints.all().iter().map(|it| it.replace("it::engine::build::", ""));
+    assert_eq!(said.collect::<Vec<_>>(), expected, "{complaints}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ async fn a_serial_listener_may_take_all_that_waits() {
         pump.in_thread(&first.thread).tell(Question { n }).await.unwrap();
     }
     pump.shutdown().await.unwrap();
-    let takes = takes.lock().unwrap();
+    let takes = takes.lock().unwrap().clone();
     assert_eq!(takes.iter().sum::<usize>(), 10);
     assert!(takes.len() < 10, "{takes:?}");
     assert!(pump.log().open_entries().await.unwrap().is_empty());

@@ -150,3 +150,13 @@ async fn a_huh_that_makes_a_huh_does_not_go_on_for_ever() {
     pump.shutdown().await.unwrap();
     assert_eq!(story(pump.log(), &first.thread).await.len(), 5);
 }
+
+#[tokio::test]
+async fn nobody_speaks_under_a_listeners_name() {
+    let pump = start(Listener::new("a").on(answer));
+    for name in ["a", "core"] {
+        let identity = pumphouse::engine::Identity { name: name.into(), operator: true };
+        let fault = pump.speaking_as(identity).tell(Question { n: 1 }).await.unwrap_err();
+        assert_eq!(fault.code, pumphouse::wire::Code::ForgedSender, "{name}");
+    }
+}

@@ -138,7 +138,7 @@ async fn stumble(_: Stumble) {
 }
 
 async fn doze(_: Doze) {
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn gossip(_: Gossip) -> To<Gossip> {

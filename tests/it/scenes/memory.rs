@@ -8,9 +8,9 @@ use pumphouse::engine::{CONSOLE, Identity, Inlet, News};
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{Accepted, Huh, SystemThreadError};
-use pumphouse::wire::{Envelope, Facts, Outside, enclose};
+use pumphouse::wire::{Code, Envelope, Facts, Outside, enclose};
 use pumphouse::xml::{self, Profile, Splitter};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::play::{Line, Stage};
 
@@ -27,6 +27,8 @@ pub(super) struct MemoryLine {
     who: Identity,
     splitter: Splitter,
     heard: mpsc::Receiver<Heard>,
+    /// How many pushes have an answer.
+    answered: watch::Receiver<u64>,
     inlet: Arc<dyn Inlet>,
     pushes: u64,
     under_way: BTreeSet<u64>,
@@ -38,13 +40,16 @@ impl Stage for Memory {
 
     async fn open(&self, who: &str) -> MemoryLine {
         let name = if who == "stranger" { CONSOLE } else { who };
-        let (ears, heard) = mpsc::channel(1_024);
+        let (heard_by, heard) = mpsc::channel(1_024);
+        let (answers, answered) = watch::channel(0);
+        let ears = Ears { heard: heard_by, answers, name: name.into() };
         MemoryLine {
             pump: self.0.clone(),
             who: Identity { name: name.into(), operator: false },
             splitter: Splitter::new(XmlLimits::DOOR),
             heard,
-            inlet: Arc::new(Ears(ears, name.into())),
+            answered,
+            inlet: Arc::new(ears),
             pushes: 0,
             under_way: BTreeSet::new(),
             is_over: false,
@@ -55,16 +60,18 @@ impl Stage for Memory {
 impl Line for MemoryLine {
     async fn send(&mut self, bytes: &[u8]) {
         self.splitter.feed(bytes);
-        loop {
+        while !self.is_over {
             let frame = match self.splitter.next() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return,
                 Err(error) => return self.refuse(error.into()),
             };
             let limits = self.pump.limits();
-            let element = xml::read(&frame.bytes, Profile::Wire, &limits.door);
-            let envelope =
-                element.map_err(Fault::from).and_then(|element| Envelope::open(&element, limits));
+            let element = match xml::read(&frame.bytes, Profile::Wire, &limits.door) {
+                Ok(element) => element,
+                Err(error) => return self.refuse(error.into()),
+            };
+            let envelope = Envelope::open(&element, limits);
             self.pushes += 1;
             match envelope {
                 Ok(envelope) => {
@@ -73,6 +80,9 @@ impl Line for MemoryLine {
                 }
                 Err(fault) => self.inlet.hear(self.pushes, News::Refused(fault)),
             }
+            // A door answers in the order of the pushes, and so do we.
+            let pushes = self.pushes;
+            self.answered.wait_for(|it| *it >= pushes).await.unwrap();
         }
     }
 
@@ -92,7 +102,9 @@ impl Line for MemoryLine {
 
     async fn hang_up(&mut self) {
         if let Err(error) = self.splitter.finish() {
-            return self.refuse(error.into());
+            let mut fault: Fault = error.into();
+            fault.code = Code::HalfMessage;
+            return self.refuse(fault);
         }
         self.is_over = true;
     }
@@ -108,15 +120,22 @@ impl MemoryLine {
 }
 
 /// Writes what is heard as a door would.
-struct Ears(mpsc::Sender<Heard>, Arc<str>);
+struct Ears {
+    heard: mpsc::Sender<Heard>,
+    answers: watch::Sender<u64>,
+    name: Arc<str>,
+}
 
 impl Ears {
     fn tell(&self, it: Heard) {
-        self.0.try_send(it).unwrap_or_else(|_| panic!("a scene has fewer messages"));
+        // Whoever has left hears nothing more.
+        let full = matches!(self.heard.try_send(it), Err(mpsc::error::TrySendError::Full(_)));
+        assert!(!full, "a scene has fewer messages");
     }
 
     fn core<P: Payload>(&self, payload: &P, thread: Option<&str>) {
-        let outside = Outside { from: "core", to: Some(&self.1), thread, entry: None, meta: None };
+        let outside =
+            Outside { from: "core", to: Some(&self.name), thread, entry: None, meta: None };
         self.message(&outside, &payload.encode().unwrap());
     }
 
@@ -135,6 +154,7 @@ impl Inlet for Ears {
                 let thread = id.thread.to_string();
                 let id = Accepted { thread, seq: id.seq, id: client_id.map(|it| it.to_string()) };
                 self.core(&id, Some(&id.thread));
+                self.answers.send_replace(push);
             }
             News::Refused(fault) => {
                 match &fault.unknown_thread {
@@ -149,6 +169,7 @@ impl Inlet for Ears {
                     None => self.core(&Huh::from(&fault), None),
                 }
                 self.tell(Heard::Over(push));
+                self.answers.send_replace(push);
             }
             News::Reply(entry) => {
                 let facts = Facts { id: entry.id(), cause: entry.cause(), at_us: entry.at_us() };

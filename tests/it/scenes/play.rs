@@ -170,7 +170,7 @@ fn elements(text: &str) -> Result<Vec<Element>, String> {
 }
 
 /// The payload of a `<message>`.
-fn payload(message: &Element) -> Element {
+pub(super) fn payload(message: &Element) -> Element {
     assert!(message.is(ENVELOPE, "message"), "every element comes in a <message>: {message:?}");
     message.elements().last().unwrap().to_element()
 }

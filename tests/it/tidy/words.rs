@@ -12,7 +12,7 @@ const HOMES: [(&[&str], &[&str], &str); 6] = [
         "time is given, as microseconds",
     ),
     (
-        &["getrandom", "RandomState", "new_v4", "now_v7"],
+        &["getrandom", "RandomState", "Uuid::new_v4", "now_v7"],
         &["src/clock.rs"],
         "chance is given, so that a run can be repeated",
     ),

@@ -13,7 +13,7 @@ enum Color {
     Red,
 }
 
-/// 
+///
 #[derive(Payload)]
 struct Blank;
 

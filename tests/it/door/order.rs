@@ -1,0 +1,124 @@
+//! Answers in push order, replies after their answers, and what is pushed twice.
+
+use pumphouse::client::{Client, Incoming, Push};
+use pumphouse::listeners::echo::Echo;
+use pumphouse::prelude::*;
+use pumphouse::xml::Framing;
+
+use super::{ECHO, House, echo, message, rest, short};
+
+#[tokio::test]
+async fn answers_come_in_push_order_whatever_is_wrong() {
+    let house = House::new(|_| {}).await;
+    for framing in [Framing::Element, Framing::Length] {
+        let mut client = Client::connect_framed(house.address, framing).await.unwrap();
+        let unknown = message("<thread>sess-00000000</thread>", ECHO);
+        let forged = message("<from>x</from>", ECHO);
+        for round in 0..50 {
+            client.push(&echo(&round.to_string()).with_fresh_id());
+            for it in ["<a xmlns='urn:a'/>", &unknown, ECHO, &forged, "<huh/>"] {
+                client.push_raw(it.as_bytes());
+            }
+        }
+        client.finish().await.unwrap();
+        let all = rest(&mut client).await;
+        let is_answer = |it: &&Incoming| !matches!(it, Incoming::Message(_));
+        let answers: Vec<_> = all.iter().filter(is_answer).cloned().collect();
+        assert_eq!(short(&answers), ["+ P0011 ? + P0009 P0010"; 50].join(" "));
+        assert_eq!(all.len(), 50 * 8);
+        replies_follow_their_answers(&all);
+    }
+}
+
+/// Every message comes after the answer to the push that caused it.
+fn replies_follow_their_answers(all: &[Incoming]) {
+    let mut accepted = std::collections::HashSet::new();
+    for it in all {
+        match it {
+            Incoming::Accepted { accepted: it, .. } => {
+                assert!(accepted.insert(format!("{}/{}", it.thread, it.seq)));
+            }
+            Incoming::Message(it) => {
+                assert!(accepted.contains(&it.cause.as_ref().unwrap().to_string()), "{it:?}");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_tells_where_it_stands() {
+    let house = House::new(|_| {}).await;
+    let mut client = house.client().await;
+    let accepted = client.tell(&echo("a\nb").with_id("my <id>")).await.unwrap();
+    assert_eq!((accepted.seq, accepted.id.as_deref()), (1, Some("my <id>")));
+    let thread = ThreadId::new(&accepted.thread);
+    let Some(Incoming::Message(reply)) = client.recv().await.unwrap() else { panic!("no reply") };
+    assert_eq!(reply.from, "echo");
+    assert_eq!(reply.to.as_deref(), Some("console"));
+    assert_eq!(reply.thread.as_ref(), Some(&thread));
+    assert_eq!(reply.entry, Some(EntryId::new(&thread, 2)));
+    assert_eq!(reply.cause, Some(EntryId::new(&thread, 1)));
+    assert!(reply.time.as_ref().is_some_and(|it| it.ends_with('Z')), "{reply:?}");
+    assert_eq!(reply.decode::<Echo>().unwrap().text, "a\nb");
+    let again = client.ask(&echo("again").in_thread(&thread).to("echo")).await.unwrap();
+    assert_eq!(again.entry, Some(EntryId::new(&thread, 4)));
+}
+
+#[tokio::test]
+async fn every_message_has_a_line() {
+    let house = House::new(|_| {}).await;
+    let text = house.exchange(ECHO.replace("hello", "a\n\nb").as_bytes()).await;
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.lines().all(|it| it.starts_with("<message ") && it.ends_with("</message>")));
+    assert!(text.contains("<text>a&#xA;&#xA;b</text>"), "{text}");
+}
+
+#[tokio::test]
+async fn the_same_push_under_the_same_id_is_recorded_once() {
+    let house = House::new(|_| {}).await;
+    let push = echo("once").with_fresh_id();
+    let mut first = house.client().await;
+    let accepted = first.tell(&push).await.unwrap();
+    drop(first);
+    let mut second = house.client().await;
+    assert_eq!(second.tell(&push).await.unwrap(), accepted);
+    let id = push.id().unwrap().to_owned();
+    let thread = ThreadId::new(&accepted.thread);
+    let others = [
+        echo("other").with_id(&id),
+        echo("once").with_id(&id).to("echo"),
+        echo("once").with_id(&id).in_thread(&thread),
+    ];
+    for other in &others {
+        second.push(other);
+    }
+    for _ in 0..10 {
+        second.push(&push);
+    }
+    second.finish().await.unwrap();
+    let heard = rest(&mut second).await;
+    assert_eq!(short(&heard), format!("{} {}", ["P0013"; 3].join(" "), ["+"; 10].join(" ")));
+    let entries = house.pump.log().tail(0, 100).await.unwrap();
+    assert_eq!(entries.iter().filter(|it| it.client_id.is_some()).count(), 1);
+    assert_eq!(entries.len(), 2);
+}
+
+#[tokio::test]
+async fn pushes_are_pipelined_further_than_the_window() {
+    let house = House::new(|it| it.pushes_in_flight_max = 3).await;
+    let mut client = house.client().await;
+    let push = Push::of(&super::Add { a: 1, b: 2 }).unwrap();
+    let thread = client.tell(&push).await.unwrap().thread;
+    let push = push.in_thread(&ThreadId::new(&thread));
+    for _ in 0..2_000 {
+        client.push(&push);
+    }
+    client.finish().await.unwrap();
+    let heard = rest(&mut client).await;
+    let seqs = heard.iter().map(|it| match it {
+        Incoming::Accepted { accepted, .. } => accepted.seq,
+        other => panic!("{other:?}"),
+    });
+    assert!(seqs.eq(2..=2_001));
+}

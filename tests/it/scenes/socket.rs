@@ -1,0 +1,68 @@
+//! The stage with a socket: a pump with a TCP door, and a connection for each speaker.
+
+use std::net::SocketAddr;
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::prelude::*;
+use pumphouse::wire::core::Authenticated;
+use pumphouse::xml::{self, Profile, Splitter};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::play::{Line, Stage, payload};
+
+/// Who may speak; their tokens are their names backwards.
+pub(super) const SPEAKERS: [&str; 2] = ["alice", "bob"];
+
+pub(super) struct Socket(pub(super) SocketAddr);
+
+pub(super) struct SocketLine {
+    stream: TcpStream,
+    splitter: Splitter,
+}
+
+impl Stage for Socket {
+    type Line = SocketLine;
+
+    async fn open(&self, who: &str) -> SocketLine {
+        let stream = TcpStream::connect(self.0).await.unwrap();
+        let mut line = SocketLine { stream, splitter: Splitter::new(XmlLimits::INSIDE) };
+        if SPEAKERS.contains(&who) {
+            line.send(format!("<authenticate token=\"{}\"/>\n", token(who)).as_bytes()).await;
+            let message = line.next().await.unwrap();
+            let Authenticated { identity } = Authenticated::decode(&payload(&message)).unwrap();
+            assert_eq!(identity, who);
+        }
+        line
+    }
+}
+
+impl Line for SocketLine {
+    async fn send(&mut self, bytes: &[u8]) {
+        // Whoever was cut off may learn of it here or by reading.
+        let _ = self.stream.write_all(bytes).await;
+    }
+
+    async fn next(&mut self) -> Option<Element> {
+        loop {
+            if let Some(frame) = self.splitter.next().unwrap() {
+                return Some(xml::read(&frame.bytes, Profile::Wire, &XmlLimits::INSIDE).unwrap());
+            }
+            let mut bytes = [0; 4_096];
+            let count = self.stream.read(&mut bytes).await.unwrap();
+            if count == 0 {
+                self.splitter.finish().unwrap();
+                return None;
+            }
+            self.splitter.feed(&bytes[..count]);
+        }
+    }
+
+    async fn hang_up(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+}
+
+pub(super) fn token(who: &str) -> String {
+    who.chars().rev().collect()
+}

@@ -1,0 +1,24 @@
+//! A fold says what an entry changes.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+#[derive(Clone, Default)]
+struct Count(u64);
+
+async fn answer(_: Fold<Count>, _: Ask) -> Answer {
+    Answer
+}
+
+fn main() {
+    let _ = Listener::new("one").fold::<Count>().on(answer);
+}

@@ -1,0 +1,21 @@
+//! What goes live says so.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+async fn answer(out: Outbox<Answer>, _: Ask) {
+    out.live(&Answer);
+}
+
+fn main() {
+    let _ = Listener::new("one").on(answer);
+}

@@ -1,0 +1,32 @@
+//! A handler takes up to eight contexts.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+async fn answer(
+    _: Message,
+    _: Thread,
+    _: Sender,
+    _: History,
+    _: Peers,
+    _: Cancel,
+    _: Clock,
+    _: Random,
+    _: Attempt,
+    _: Ask,
+) -> Answer {
+    Answer
+}
+
+fn main() {
+    let _ = Listener::new("one").on(answer);
+}

@@ -1,0 +1,31 @@
+//! An argument of one kind is a payload or nothing.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+async fn nothing() -> Answer {
+    Answer
+}
+
+async fn context_only(_: Sender) -> Answer {
+    Answer
+}
+
+async fn borrowed(_: &Ask) -> Answer {
+    Answer
+}
+
+fn main() {
+    let _ = Listener::new("one").on(nothing);
+    let _ = Listener::new("two").on(context_only);
+    let _ = Listener::new("three").on(borrowed);
+}

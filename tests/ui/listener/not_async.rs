@@ -1,0 +1,21 @@
+//! A handler is an async function.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+fn answer(_: Ask) -> Answer {
+    Answer
+}
+
+fn main() {
+    let _ = Listener::new("one").on(answer);
+}

@@ -1,0 +1,24 @@
+//! A handler may wait on any thread, so what it holds while it waits may travel.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+async fn answer(_: Ask) -> Answer {
+    let held = std::rc::Rc::new(1);
+    std::future::ready(()).await;
+    drop(held);
+    Answer
+}
+
+fn main() {
+    let _ = Listener::new("one").on(answer);
+}

@@ -1,0 +1,21 @@
+//! An outbox holds what can be emitted.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+async fn answer(_: Outbox<String>, _: Ask) -> Answer {
+    Answer
+}
+
+fn main() {
+    let _ = Listener::new("one").on(answer);
+}

@@ -1,0 +1,21 @@
+//! Contexts come first, the payload last.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+async fn answer(_: Ask, _: Sender) -> Answer {
+    Answer
+}
+
+fn main() {
+    let _ = Listener::new("one").on(answer);
+}

@@ -1,0 +1,22 @@
+//! A pump is made of plugins.
+
+use pumphouse::prelude::*;
+
+/// A question.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Ask;
+
+/// An answer.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Answer;
+
+async fn answer(_: Ask) -> Answer {
+    Answer
+}
+
+fn main() {
+    let _ = pumphouse::builder().with("one");
+    let _ = pumphouse::builder().with(answer);
+}
