@@ -163,8 +163,8 @@ pub(crate) const FOR_NUMBERS: &str =
 pub(crate) const FOR_FLOATS: &str = "a fraction is for `f32` and `f64`, or a struct around one";
 pub(crate) const FOR_LENGTHS: &str =
     "a length is for a `String`, for `Bytes`, for a struct around one, or for a `list`";
-pub(crate) const FOR_LIST: &str = "a `list` has white space between its items, so they can have none: numbers, truths, words, \
-     times, durations, UUIDs";
+pub(crate) const FOR_LIST: &str = "a `list` has white space between its items, so they have none: \
+     numbers, truths, words, times, durations, UUIDs";
 pub(crate) const TWO_KEYS: &str =
     "the entries of a map have the attribute `key`, so what it holds can't: rename one";
 pub(crate) const FOR_EXAMPLE: &str = "`example` is for scalars; a part has an example of its own";

@@ -31,11 +31,11 @@ pub struct Error {
     /// What is wrong.
     pub message: String,
     /// What may stand there.
-    pub expected: String,
+    pub expected: Box<str>,
     /// The right name that is most like the wrong one.
-    pub nearest: Option<String>,
+    pub nearest: Option<Box<str>>,
     /// What would be right there, written out.
-    pub example: Option<String>,
+    pub example: Option<Box<str>>,
 }
 
 /// Which rule an element breaks.
@@ -80,7 +80,7 @@ impl Error {
             place: view.place(),
             path: tail(view.path()),
             message,
-            expected: String::new(),
+            expected: Box::default(),
             nearest: None,
             example: None,
         }
@@ -105,10 +105,10 @@ impl Error {
                     .to_owned()
             }
             (Rule::Twice, ..) => "Keep one of the two.".to_owned(),
-            (Rule::Text, ..) if expected == "elements" => {
+            (Rule::Text, ..) if &**expected == "elements" => {
                 "Put the text into one of the elements, or leave it out.".to_owned()
             }
-            (Rule::Text, ..) if expected == "text" => {
+            (Rule::Text, ..) if &**expected == "text" => {
                 "Write text only; for a `<` in it write `&lt;`.".to_owned()
             }
             (Rule::Depth, ..) => "Put fewer elements into one another.".to_owned(),
@@ -121,7 +121,8 @@ impl Error {
 
     /// Adds what would be right, unless it is longer than anyone reads.
     fn showing(mut self, example: impl Into<Option<String>>) -> Error {
-        self.example = example.into().filter(|it| it.len() <= EXAMPLE_MAX);
+        let short = example.into().filter(|it| it.len() <= EXAMPLE_MAX);
+        self.example = short.map(Box::from);
         self
     }
 
@@ -130,13 +131,13 @@ impl Error {
         self
     }
 
-    fn expecting(self, expected: impl Into<String>) -> Error {
+    fn expecting(self, expected: impl Into<Box<str>>) -> Error {
         Error { expected: expected.into(), ..self }
     }
 
     /// Adds the nearest name to the sentence, where there was a choice of names.
     fn or_nearest(mut self, wrong: &str, names: &[String]) -> Error {
-        self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned);
+        self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(Box::from);
         if let (Some(it), true) = (&self.nearest, names.len() > 1) {
             self.message = format!("{}; did you mean {it}?", self.message);
         }

@@ -147,7 +147,7 @@ pub fn uuid(text: &str) -> Option<Uuid> {
 #[must_use]
 pub fn base64(text: &str) -> Option<Bytes> {
     let mut letters: Vec<u8> = text.bytes().filter(|it| !b" \t\n\r".contains(it)).collect();
-    if letters.len() % 4 != 0 {
+    if !letters.len().is_multiple_of(4) {
         return None;
     }
     let padding = letters.iter().rev().take_while(|it| **it == b'=').count();

@@ -202,7 +202,7 @@ fn scalar(it: &Scalar) -> Object {
             let each: Vec<&str> = words.list.iter().map(|it| it.text.as_ref()).collect();
             json!({ "enum": each })
         }
-        Scalar::List(list) => return array(scalar(&list.item), list.length_min, list.length_max),
+        Scalar::List(list) => return array(&scalar(&list.item), list.length_min, list.length_max),
         base => {
             let (least, most) = base.bounds();
             let (least, most) = (least.map(bound), most.map(bound));
@@ -262,7 +262,7 @@ fn bytes(facets: &Facets) -> Object {
     value
 }
 
-fn array(items: Object, least: Option<usize>, most: Option<usize>) -> Object {
+fn array(items: &Object, least: Option<usize>, most: Option<usize>) -> Object {
     let mut value = object(json!({ "type": "array", "items": items }));
     let least = least.map(|it| ("minItems".to_owned(), it.into()));
     let most = most.map(|it| ("maxItems".to_owned(), it.into()));

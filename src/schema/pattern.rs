@@ -306,7 +306,7 @@ impl Reader {
                     }
                     break;
                 }
-                Some('\\') if !self.rest.last().is_some_and(|it| one(*it).is_some()) => {
+                Some('\\') if self.rest.last().is_none_or(|it| one(*it).is_none()) => {
                     self.escape()?;
                 }
                 Some(it) => self.range(it, filled)?,

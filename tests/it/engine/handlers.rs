@@ -64,6 +64,20 @@ async fn a_handler_that_never_yields_is_reported_and_harms_nobody() {
 }
 
 #[tokio::test]
+async fn what_breaks_its_own_facets_is_one_fault() {
+    /// Says a number.
+    #[derive(Debug, Payload)]
+    #[payload(ns = "urn:test")]
+    struct Narrow {
+        #[payload(max = 9)]
+        digit: u8,
+    }
+    let say = async |_: Question| Narrow { digit: 10 };
+    let pump = start(Listener::new("a").on(say));
+    assert_eq!(failed(pump.ask::<Narrow>(Question { n: 1 }).await.unwrap_err()), "P0017");
+}
+
+#[tokio::test]
 async fn what_is_no_xml_is_one_fault() {
     /// Says a text.
     #[derive(Debug, Payload)]

@@ -18,7 +18,7 @@ fn every_way_to_be_wrong_has_its_sentence() {
         if let Some((name, text)) = line.split_once(": ").filter(|_| !line.starts_with('#')) {
             let error = refused_by(name, &text.replace("\\n", "\n"));
             let Error { rule, path, expected, .. } = &error;
-            let end = if expected.is_empty() { "nothing" } else { expected };
+            let end: &str = if expected.is_empty() { "nothing" } else { expected };
             let advice = error.advice();
             writeln!(told, "  {rule:?} in {path}\n  {error}\n  right: {end}\n  advice: {advice}")
                 .expect("a String");
