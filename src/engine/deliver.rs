@@ -291,6 +291,17 @@ impl Thread {
         }
     }
 
+    /// Refuses every push that waits, and settles every one that was taken.
+    pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
+        for push in self.held.drain(..) {
+            let inlets = push.claim.into_iter().chain([push.inlet]);
+            let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
+            effects.extend(inlets.map(refused));
+        }
+        let origins = self.origins.drain().map(|(_, it)| it);
+        effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, News::Settled)));
+    }
+
     /// Tells the sender of a push when all that it caused is consumed, and that there is no
     /// answer where it waits for one.
     pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {

@@ -176,15 +176,7 @@ impl Tree {
 
     /// Lets go of every push that waits for something: nothing more will happen.
     pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
-        for thread in self.threads.values_mut() {
-            for push in thread.held.drain(..) {
-                let inlets = push.claim.into_iter().chain([push.inlet]);
-                let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
-                effects.extend(inlets.map(refused));
-            }
-            let origins = thread.origins.drain().map(|(_, it)| it);
-            effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, News::Settled)));
-        }
+        self.threads.values_mut().for_each(|it| it.abandon(fault, effects));
     }
 
     /// Takes one event.
