@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 #[path = "../tests/it/suites/shapes/make.rs"]
+#[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]
 mod make;
 
 use std::hint::black_box;
