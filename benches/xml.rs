@@ -31,7 +31,8 @@ struct Add {
 const ENVELOPE: &str = concat!(
     "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta><from>console</from>",
     "<to>calculator.add</to><thread>sess-k3v9x2ma</thread></meta>",
-    "<add xmlns=\"https://xml-pipeline.org/ns/calculator/v1\"><a>12345</a><b>2</b></add></message>\n"
+    "<add xmlns=\"https://xml-pipeline.org/ns/calculator/v1\"><a>12345</a><b>2</b></add>",
+    "</message>\n"
 );
 
 /// Many records.
