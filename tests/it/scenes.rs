@@ -47,7 +47,10 @@ fn every_page_tells_of_its_own_fault() {
             let at = format!("{}:{line}", path.display());
             let it = Code::ALL.iter().find(|it| it.to_string() == huh.code);
             let it = it.unwrap_or_else(|| panic!("{at}: no fault is called {}", huh.code));
-            assert_eq!(huh.advice, it.advice(), "{at}");
+            // What breaks a schema is told of its very place; the scene on the page holds that.
+            if *it != Code::Invalid {
+                assert_eq!(huh.advice, it.advice(), "{at}");
+            }
             assert_eq!(huh.retry, it.retry(), "{at}");
         }
         let shown = pages::huhs(&text).iter().any(|(_, huh)| huh.code == code);
