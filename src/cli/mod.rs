@@ -5,6 +5,7 @@ mod data;
 mod demo;
 mod folder;
 mod incoming;
+mod inspect;
 mod run;
 mod screen;
 mod send;
@@ -95,6 +96,7 @@ Examples:
   pumphouse show sess-k3v9x2ma       a thread, every message whole
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse verify                   whether the log is what was written
+  pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
 
 Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't be tried.";
 
@@ -108,6 +110,7 @@ enum Verb {
     Tail(tail::Tail),
     Why(why::Why),
     Verify(verify::Verify),
+    Inspect(inspect::Inspect),
     Bench(bench::Bench),
 }
 
@@ -126,6 +129,7 @@ impl Command {
                 Verb::Tail(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
+                Verb::Inspect(it) => it.run(screen),
                 Verb::Bench(it) => it.run(screen).await,
             }
         });

@@ -271,7 +271,7 @@ impl Thread {
         for Left { open, sent } in left {
             let entry = Entry::kept(&open.entry);
             let mut closed = open.consumed.len();
-            for (name, receiver) in left_to(&entry, world) {
+            for (name, receiver) in left_to(&entry, &open.started, world) {
                 if open.consumed.contains(&name) {
                     continue;
                 }
@@ -281,7 +281,11 @@ impl Thread {
                 match receiver {
                     Some(it) if attempt == 0 => self.wait(it, Waiting::new(it, entry.clone(), 0)),
                     Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
-                        let sent = sent.iter().filter(|it| it.from() == &*name).cloned().collect();
+                        let sent = sent
+                            .iter()
+                            .filter(|it| it.from() == &*name || it.from() == CORE_NAME)
+                            .cloned()
+                            .collect();
                         let again = Waiting::new(it, entry.clone(), 0);
                         self.wait(it, Waiting { attempt: attempt + 1, sent, ..again });
                     }
@@ -323,7 +327,11 @@ impl Thread {
 }
 
 /// The listeners that an entry was for, as far as they are there now.
-fn left_to(entry: &Entry, world: &World<'_>) -> Vec<(Arc<str>, Option<Receiver>)> {
+fn left_to(
+    entry: &Entry,
+    noted: &[(Arc<str>, u32)],
+    world: &World<'_>,
+) -> Vec<(Arc<str>, Option<Receiver>)> {
     let routes = world.routes;
     if let Some(to) = entry.to() {
         let found = routes.find(to).and_then(|it| match entry.reply_to() {
@@ -332,7 +340,6 @@ fn left_to(entry: &Entry, world: &World<'_>) -> Vec<(Arc<str>, Option<Receiver>)
         });
         return vec![(to.into(), found)];
     }
-    let owners = routes.push(None, entry.name()).unwrap_or_default();
-    let named = |it: Receiver| (routes.listeners[it.listener].name.clone(), Some(it));
-    owners.into_iter().map(named).collect()
+    let found = |name: &Arc<str>| routes.find(name).and_then(|it| routes.route(it, entry.name()));
+    noted.iter().map(|(name, _)| (name.clone(), found(name))).collect()
 }

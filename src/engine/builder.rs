@@ -367,6 +367,7 @@ impl Plan {
                 if AssertUnwindSafe(worker.run()).catch_unwind().await.is_err() {
                     tracing::error!(number, "a worker failed: nothing more is accepted");
                     shared.broken.store(true, Ordering::Relaxed);
+                    shared.refuse_all(number).await;
                 }
             });
         }

@@ -102,6 +102,16 @@ impl Thread {
         let entry = Entry::fresh(&draft, it.checked.element().clone());
         out.batch.entries.push(draft);
         self.remember(&entry, world.limits.entries_at_hand_max);
+        if entry.to().is_none() {
+            // Who shares the name may change; whom this was for may not.
+            for receiver in it.receivers {
+                out.batch.marks.push(Mark::Started {
+                    entry: entry.id().clone(),
+                    listener: world.routes.listeners[receiver.listener].name.clone(),
+                    attempt: 0,
+                });
+            }
+        }
         for receiver in it.receivers {
             self.wait(*receiver, Waiting::new(*receiver, entry.clone(), it.root));
         }
@@ -201,7 +211,7 @@ impl Thread {
     ) -> bool {
         let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
         running.emitted += ready.len();
-        let again = |it: &Ready| running.sent.pop_front().is_some_and(|sent| it.repeats(&sent));
+        let again = |it: &Ready| it.repeats(&running.entry, &mut running.sent);
         let repeated = ready.iter().map(again).collect::<Vec<_>>();
         let mut repeated = repeated.into_iter();
         let mut ready = ready;
@@ -279,6 +289,17 @@ impl Thread {
             let Some(push) = self.held.pop_front() else { return };
             self.accept(*push, world, out);
         }
+    }
+
+    /// Refuses every push that waits, and settles every one that was taken.
+    pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
+        for push in self.held.drain(..) {
+            let inlets = push.claim.into_iter().chain([push.inlet]);
+            let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
+            effects.extend(inlets.map(refused));
+        }
+        let origins = self.origins.drain().map(|(_, it)| it);
+        effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, News::Settled)));
     }
 
     /// Tells the sender of a push when all that it caused is consumed, and that there is no

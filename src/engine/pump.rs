@@ -285,7 +285,7 @@ impl Pump {
             // An error says that the other push is over, which is what is waited for.
             let _ = other.changed().await;
         }
-        let claim = Claim { shared: self.shared.clone(), key, done };
+        let claim = Claim { shared: self.shared.clone(), key, waiting, done };
         let taken = self.shared.log.client_id(&push.identity, id).await;
         let taken = taken.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
         let Some(entry) = taken else { return Ok(Some(claim)) };
@@ -415,12 +415,15 @@ fn is_same(push: &Push, thread: Option<&ThreadId>, entry: &log::Entry) -> bool {
 struct Claim {
     shared: Arc<Shared>,
     key: (Arc<str>, Arc<str>),
+    /// What others wait with, and what tells this claim from a later one on the same id.
+    waiting: watch::Receiver<()>,
     done: watch::Sender<()>,
 }
 
 impl Claim {
     fn let_go(&self) {
-        if self.shared.client_ids.remove(&self.key).is_some() {
+        let own = |_: &_, it: &watch::Receiver<()>| it.same_channel(&self.waiting);
+        if self.shared.client_ids.remove_if(&self.key, own).is_some() {
             self.done.send_replace(());
         }
     }

@@ -1,11 +1,12 @@
 //! What the workers, the handle and the arguments share: who is there, the log, the inboxes.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use dashmap::DashMap;
 use futures_util::task::AtomicWaker;
@@ -13,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
+use crate::engine::inlet::News;
 use crate::engine::route::Routes;
 use crate::engine::tree::{Event, Key, Left, Push, Ready};
 use crate::id::ThreadId;
@@ -138,6 +140,28 @@ impl Shared {
                 Some(Fault::new(Code::LogFailed, "the log can't be written any more"))
             }
         }
+    }
+
+    /// Stands in for a worker that failed: refuses what is pushed, and holds nobody up.
+    pub(crate) async fn refuse_all(&self, worker: usize) {
+        let (inbox, mut mail) = (&self.inboxes[worker], Vec::new());
+        poll_fn(|context| {
+            inbox.wake(context.waker());
+            inbox.take(&mut mail);
+            for it in mail.drain(..) {
+                match it {
+                    Mail::Push { push, .. } => {
+                        let fault = Fault::new(Code::Broken, "the pump failed inside");
+                        push.inlet.hear(push.number, News::Refused(fault));
+                    }
+                    Mail::Drain(done) => drop(done.send(())),
+                    Mail::Stop => return Poll::Ready(()),
+                    _ => {}
+                }
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Counts a refusal.

@@ -3,6 +3,7 @@
 //! It knows no clock, no task and no disk: the time is given, and an effect happens only after
 //! the log has the batch of its step.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener::{Entry, Target};
 use crate::log::{Batch, Flags, Open};
+use crate::wire::core::said;
 use crate::wire::{Checked, Code, Fault};
 
 /// The name that the pump speaks under.
@@ -69,11 +71,26 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Whether an earlier attempt sent the same bytes.
-    pub(crate) fn repeats(&self, sent: &Entry) -> bool {
-        self.what
-            .as_ref()
-            .is_ok_and(|it| it.name() == sent.name() && it.element().canonical() == *sent.body())
+    /// Whether an earlier attempt came to the same at this place, of what it came to in order:
+    /// then that is taken, and nothing is sent again.
+    pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
+        let said = match &self.what {
+            Ok(checked) => {
+                // What the pump told of a refusal stands behind what was refused.
+                while sent.front().is_some_and(|it| it.from() == CORE_NAME) {
+                    sent.pop_front();
+                }
+                Some(checked.clone())
+            }
+            Err(fault) => said(fault),
+        };
+        let (Some(said), Some(first)) = (said, sent.pop_front()) else { return false };
+        let to = match &self.target {
+            Target::Listener(name) => first.to() == Some(name),
+            Target::Oneself => first.to() == Some(first.from()),
+            it => first.reply_to() == it.answered(message),
+        };
+        to && said.name() == first.name() && said.element().canonical() == *first.body()
     }
 }
 
@@ -155,6 +172,11 @@ impl Tree {
     pub(crate) fn cancel(&self) {
         let running = self.threads.values().flat_map(|it| it.running.values());
         running.filter_map(|it| it.cancel.as_ref()).for_each(CancellationToken::cancel);
+    }
+
+    /// Lets go of every push that waits for something: nothing more will happen.
+    pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
+        self.threads.values_mut().for_each(|it| it.abandon(fault, effects));
     }
 
     /// Takes one event.

@@ -2,6 +2,7 @@
 //! to them.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::engine::inlet::News;
@@ -118,12 +119,13 @@ impl<P: Port> Worker<P> {
             Some(Folds::Awake { seq, states }) if *seq <= id.seq => {
                 let known = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
                 if *seq == id.seq || known {
-                    let folds = &self.shared.routes.listeners[listener].folds;
                     let next = thread.recent.iter();
-                    for entry in next.filter(|it| it.seq() > *seq && it.seq() <= id.seq) {
-                        for (state, (_, fold)) in states.iter_mut().zip(folds) {
-                            (fold.apply)(state, entry);
-                        }
+                    let mut next = next.filter(|it| it.seq() > *seq && it.seq() <= id.seq);
+                    let applied = next.try_for_each(|it| apply(&self.shared, listener, it, states));
+                    if let Err(fault) = applied {
+                        thread.folds.remove(&listener);
+                        self.fail(&start, fault);
+                        return None;
                     }
                     *seq = id.seq;
                     let states = states.clone();
@@ -170,14 +172,40 @@ impl<P: Port> Worker<P> {
             }
             Err(fault) => {
                 for start in waiting {
-                    let seq = start.entry.seq();
-                    let key = Key { thread: id.clone(), seq, listener };
-                    let ready = Ready { target: Target::Sender, what: Err(fault.clone()) };
-                    self.give(id, Event::Return(key, vec![ready]));
+                    self.fail(&start, fault.clone());
                 }
             }
         }
     }
+
+    /// A handler that can't even begin: its place is free again, and its sender is told.
+    fn fail(&mut self, start: &Start, fault: Fault) {
+        let (id, listener) = (start.entry.id(), start.receiver.listener);
+        let key = Key { thread: id.thread.clone(), seq: id.seq, listener };
+        let ready = Ready { target: Target::Sender, what: Err(fault) };
+        self.give(&id.thread.clone(), Event::Return(key, vec![ready]));
+        self.leave(listener);
+    }
+}
+
+/// Lets folds take in an entry. One that panics harms only its own listener.
+fn apply(
+    shared: &Shared,
+    listener: usize,
+    entry: &Entry,
+    states: &mut [Awake],
+) -> Result<(), Fault> {
+    let registered = &shared.routes.listeners[listener];
+    let applied = catch_unwind(AssertUnwindSafe(|| {
+        for (state, (_, fold)) in states.iter_mut().zip(&registered.folds) {
+            (fold.apply)(state, entry);
+        }
+    }));
+    applied.map_err(|_| {
+        let name = &registered.name;
+        tracing::error!(listener = %name, entry = %entry.id(), "a fold panicked");
+        Fault::new(Code::Panic, format!("a fold of {name} panicked at {}", entry.id()))
+    })
 }
 
 /// Brings folds from a number up to an entry.
@@ -196,10 +224,7 @@ async fn read_folds(
         }
         for entry in &page {
             let entry = Entry::kept(entry);
-            let folds = &shared.routes.listeners[listener].folds;
-            for (state, (_, fold)) in states.iter_mut().zip(folds) {
-                (fold.apply)(state, &entry);
-            }
+            apply(&shared, listener, &entry, &mut states)?;
             seq = entry.seq();
         }
     }

@@ -209,6 +209,12 @@ impl<P: Port> Worker<P> {
         if let Some(Slot::Waking(waiting)) = slot {
             waiting.into_iter().for_each(|it| self.read(it));
         }
+        if let Some(Slot::Awake(held)) = self.trees.get_mut(id)
+            && !held.is_ready
+        {
+            held.is_quiet = true;
+            self.quiet.push_back(id.clone());
+        }
     }
 
     /// Steps trees, each a few events, and sends what they come to to the log as one batch.
@@ -285,11 +291,23 @@ impl<P: Port> Worker<P> {
                     let fault = Fault::new(Code::LogFailed, text);
                     tracing::error!(%error, "the log failed; nothing more is accepted");
                     drop_effects(flight.effects, &fault);
+                    self.abandon(&fault);
                     self.dead = Some(fault);
                 }
             }
         }
         busy
+    }
+
+    /// Nothing of what waits will ever happen: tells everybody who waits for it.
+    fn abandon(&mut self, fault: &Fault) {
+        let mut effects = Vec::new();
+        let awake = |slot: &mut Slot| match slot {
+            Slot::Awake(held) => held.tree.abandon(fault, &mut effects),
+            Slot::Waking(_) => {}
+        };
+        self.trees.values_mut().for_each(awake);
+        drop_effects(effects, fault);
     }
 
     fn happen(&mut self, receipt: Option<log::Receipt>, effects: Vec<Effect>) {
@@ -322,6 +340,11 @@ impl<P: Port> Worker<P> {
         if let Some(ready) = ready.filter(|_| !task.late) {
             self.give(&task.tree, Event::Return(key, ready));
         }
+        self.leave(listener);
+    }
+
+    /// Gives back the place of a handler, and tells the workers that wait for one.
+    pub(crate) fn leave(&self, listener: usize) {
         if self.shared.routes.listeners[listener].traits.inline {
             return;
         }
@@ -426,6 +449,9 @@ impl<P: Port> Worker<P> {
             busy = true;
             self.woken(woken);
         }
+        if busy {
+            self.forget();
+        }
         busy
     }
 }
@@ -442,9 +468,11 @@ fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {
             Effect::Tell(inlet, push, News::Accepted { .. }) => {
-                inlet.hear(push, News::Refused(fault.clone()));
+                tell(&*inlet, push, News::Refused(fault.clone()));
             }
-            Effect::Tell(inlet, push, News::Settled) => inlet.hear(push, News::Settled),
+            Effect::Tell(inlet, push, it @ (News::Settled | News::Refused(_))) => {
+                tell(&*inlet, push, it);
+            }
             Effect::Kept(done) => drop(done.send(Err(fault.clone()))),
             Effect::Tell(..) | Effect::Start(_) => {}
         }

@@ -41,7 +41,8 @@ impl Catalog {
     #[must_use]
     pub fn is_reserved(&self, namespace: &str, local: &str) -> bool {
         let mut names = self.named(local).iter().filter(|it| it.namespace() == namespace);
-        namespace == ENVELOPE || names.any(|it| self.get(it).is_some_and(|it| it.reserved))
+        let known = names.find_map(|it| self.get(it)).map(|it| it.reserved);
+        namespace == ENVELOPE || known.unwrap_or(namespace == CORE)
     }
 
     /// Every schema, by name.
@@ -112,7 +113,21 @@ impl Checked {
 }
 
 /// The local names without a namespace that mean the core's own.
-const PROTOCOL: &[&str] = &["accepted", "authenticate", "authenticated", "done", "huh"];
+const PROTOCOL: &[&str] = &[
+    "accepted",
+    "action-result",
+    "authenticate",
+    "authenticated",
+    "context-cleared",
+    "context_feed",
+    "done",
+    "huh",
+    "system-thread-error",
+    "thread-result",
+    "thread-spawned",
+    "tick",
+    "timer-set",
+];
 
 /// The namespace that an element without one is meant to have.
 ///

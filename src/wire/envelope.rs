@@ -86,7 +86,7 @@ impl Envelope {
                 return Err(Fault::new(Code::Reserved, text).at(it.place()));
             }
             if it.namespace() != ENVELOPE {
-                foreign.extend_from_slice(&it.to_element().canonical());
+                foreign.extend_from_slice(&it.canonical_within(ENVELOPE));
                 continue;
             }
             let slot = match it.local() {
@@ -205,20 +205,15 @@ fn write_facts(facts: Facts<'_>, out: &mut String) {
     out.push_str("></entry>");
 }
 
-/// Canonical bytes say nothing of a default namespace that they don't use, so within `<message>`
-/// a payload with a prefix has to undo the envelope's first: its children may have no namespace.
+/// A payload whose root has no prefix declares its namespace itself, so its canonical bytes stand
+/// within `<message>` as they are; any other is written for the place.
 fn write_payload(payload: &Element, out: &mut String) {
-    let bytes = payload.canonical();
-    let text = String::from_utf8_lossy(&bytes);
-    let name = 1 + payload.prefix().len() + 1 + payload.local().len();
-    match text.split_at_checked(name).filter(|_| !payload.prefix().is_empty()) {
-        Some((name, rest)) => {
-            out.push_str(name);
-            out.push_str(" xmlns=\"\"");
-            out.push_str(rest);
-        }
-        None => out.push_str(&text),
-    }
+    let bytes = if payload.prefix().is_empty() && !payload.namespace().is_empty() {
+        payload.canonical()
+    } else {
+        payload.view().canonical_within(ENVELOPE)
+    };
+    out.push_str(&String::from_utf8_lossy(&bytes));
 }
 
 /// `2026-11-21T22:15:36.123456Z`, from microseconds since the epoch.
@@ -226,4 +221,32 @@ fn write_payload(payload: &Element, out: &mut String) {
 pub fn iso_time(at_us: u64) -> String {
     let at = i64::try_from(at_us).ok().and_then(|it| jiff::Timestamp::from_microsecond(it).ok());
     at.unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::XmlLimits;
+    use crate::xml::{Profile, read};
+
+    /// What is enclosed is the same element to whoever opens it.
+    #[test]
+    fn a_payload_is_the_same_inside_its_envelope() {
+        let xsi = "http://www.w3.org/2001/XMLSchema-instance";
+        for text in [
+            "<a xmlns='u'><b/></a>".to_owned(),
+            "<p:a xmlns:p='u'><b/></p:a>".to_owned(),
+            "<p:a xmlns:p='u'><p:b/></p:a>".to_owned(),
+            format!("<w:d xmlns:w='urn:w' xmlns='urn:d' xmlns:xsi='{xsi}' xsi:type='t'/>"),
+            format!("<w:d xmlns:w='urn:w' xmlns:xsi='{xsi}' xsi:type='t'><e/></w:d>"),
+        ] {
+            let element = read(&text, Profile::Wire, &XmlLimits::DOOR).unwrap();
+            let outside = Outside { from: "a", to: None, thread: None, entry: None, meta: None };
+            let mut message = String::new();
+            enclose(&outside, &element, &mut message);
+            let message = read(&message, Profile::Wire, &XmlLimits::DOOR).unwrap();
+            let envelope = Envelope::open(&message, &Limits::default()).unwrap();
+            assert_eq!(envelope.payload.canonical(), element.canonical(), "{text}");
+        }
+    }
 }

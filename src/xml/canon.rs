@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use super::tree::{AttributeNode, Document, EMPTY, RESERVED};
+use super::tree::{AttributeNode, BARE, Document, EMPTY, RESERVED};
 use super::write::{escape_attribute, escape_text};
 
 /// Takes a canonical walk, in document order.
@@ -20,10 +20,26 @@ pub(super) trait Sink {
 
 /// An element's canonical bytes.
 pub(super) fn write(document: &Document, number: u32) -> Bytes {
-    let mut bytes = Writing { document, out: String::with_capacity(document.text.len()) };
-    walk(document, number, "", &mut bytes);
+    write_within(document, number, "")
+}
+
+/// An element's bytes where a default namespace is declared around it already.
+pub(super) fn write_within(document: &Document, number: u32, outer: &str) -> Bytes {
+    let mut bytes = Writing { document, out: String::with_capacity(document.text.main.len()) };
+    walk(document, number, outer, &mut bytes);
     Bytes::from(bytes.out)
 }
+
+/// An element's canonical bytes, piece by piece, so that they need no memory as a whole.
+pub(super) fn pieces(document: &Document, number: u32, take: impl FnMut(&[u8])) {
+    let out = String::with_capacity(2 * PIECE);
+    let mut pieces = Pieces { writing: Writing { document, out }, take };
+    walk(document, number, "", &mut pieces);
+    pieces.pass(0);
+}
+
+/// What is passed on at once, at least; a tag may be longer.
+const PIECE: usize = 32 * 1024;
 
 /// Walks an element, `outer` being the default namespace that is declared around it already.
 pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut impl Sink) {
@@ -76,24 +92,23 @@ impl Walk<'_> {
     /// Finds the declarations and the order of the attributes of one element.
     fn prepare(&mut self, number: u32) {
         let document = self.document;
-        let node = &document.nodes[number as usize];
         self.declarations.clear();
         self.attributes.clear();
-        self.need(node.prefix, node.namespace);
+        self.need(document.nodes[number as usize].name);
         let range = document.attributes_of(number);
         if range.is_empty() {
             return;
         }
         self.attributes.extend_from_slice(&document.attributes[range.clone()]);
-        for &AttributeNode { prefix, namespace, .. } in &document.attributes[range.clone()] {
-            if prefix > RESERVED {
-                self.need(prefix, namespace);
+        for it in &document.attributes[range.clone()] {
+            if it.name != BARE {
+                self.need(it.name);
             }
         }
         let first = document.uses.partition_point(|it| (it.attribute as usize) < range.start);
         for it in document.uses[first..].iter().take_while(|it| (it.attribute as usize) < range.end)
         {
-            self.need(it.prefix, it.namespace);
+            self.need(it.name);
         }
         if self.declarations.len() > 1 {
             let prefix = |&(prefix, _): &(u32, u32)| document.prefix(prefix);
@@ -103,7 +118,8 @@ impl Walk<'_> {
     }
 
     /// Declares a prefix unless it is declared so already.
-    fn need(&mut self, prefix: u32, namespace: u32) {
+    fn need(&mut self, name: u32) {
+        let (prefix, namespace) = self.document.pair(name);
         if prefix == RESERVED || self.declared[prefix as usize] == namespace {
             return;
         }
@@ -124,12 +140,12 @@ impl Walk<'_> {
         if self.attributes.len() < 2 {
             return;
         }
-        if self.ranks.is_empty() && self.attributes.iter().any(|it| it.namespace != EMPTY) {
+        if self.ranks.is_empty() && self.attributes.iter().any(|it| it.name != BARE) {
             self.ranks = ranks(self.document);
         }
         let (document, ranks) = (self.document, &self.ranks);
-        let rank = |number: u32| ranks.get(number as usize).copied().unwrap_or(EMPTY);
-        self.attributes.sort_unstable_by(|a, b| match rank(a.namespace).cmp(&rank(b.namespace)) {
+        let rank = |name: u32| ranks.get(document.pair(name).1 as usize).copied().unwrap_or(EMPTY);
+        self.attributes.sort_unstable_by(|a, b| match rank(a.name).cmp(&rank(b.name)) {
             Ordering::Equal => document.get(a.local).cmp(document.get(b.local)),
             unequal => unequal,
         });
@@ -158,8 +174,8 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn name(&mut self, prefix: u32, local: &str) {
-        let prefix = self.document.prefix(prefix);
+    fn name(&mut self, name: u32, local: &str) {
+        let prefix = self.document.prefix(self.document.pair(name).0);
         if !prefix.is_empty() {
             self.out.push_str(prefix);
             self.out.push(':');
@@ -173,7 +189,7 @@ impl Sink for Writing<'_> {
         let document = self.document;
         let node = &document.nodes[number as usize];
         self.out.push('<');
-        self.name(node.prefix, document.get(node.text));
+        self.name(node.name, document.get(node.text));
         for &(prefix, namespace) in declarations {
             self.out.push_str(if prefix == EMPTY { " xmlns" } else { " xmlns:" });
             self.out.push_str(document.prefix(prefix));
@@ -183,7 +199,7 @@ impl Sink for Writing<'_> {
         }
         for attribute in attributes {
             self.out.push(' ');
-            self.name(attribute.prefix, document.get(attribute.local));
+            self.name(attribute.name, document.get(attribute.local));
             self.out.push_str("=\"");
             escape_attribute(document.get(attribute.value), &mut self.out);
             self.out.push('"');
@@ -198,7 +214,44 @@ impl Sink for Writing<'_> {
     fn end(&mut self, number: u32) {
         let node = &self.document.nodes[number as usize];
         self.out.push_str("</");
-        self.name(node.prefix, self.document.get(node.text));
+        self.name(node.name, self.document.get(node.text));
         self.out.push('>');
+    }
+}
+
+/// Makes bytes of a walk and passes them on as soon as there are enough.
+struct Pieces<'a, F> {
+    writing: Writing<'a>,
+    take: F,
+}
+
+impl<F: FnMut(&[u8])> Pieces<'_, F> {
+    fn pass(&mut self, length_min: usize) {
+        if self.writing.out.len() >= length_min {
+            (self.take)(self.writing.out.as_bytes());
+            self.writing.out.clear();
+        }
+    }
+}
+
+impl<F: FnMut(&[u8])> Sink for Pieces<'_, F> {
+    fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]) {
+        self.writing.start(number, declarations, attributes);
+        self.pass(PIECE);
+    }
+
+    fn text(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
+            self.writing.text(piece);
+            self.pass(PIECE);
+            rest = after;
+        }
+    }
+
+    fn end(&mut self, number: u32) {
+        self.writing.end(number);
+        self.pass(PIECE);
     }
 }

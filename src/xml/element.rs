@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::canon;
 use super::error::{Error, Kind, Place, place_of};
 use super::read::{Profile, read};
-use super::tree::{AttributeNode, Document, Node};
+use super::tree::{AttributeNode, Binding, Document, Node};
 use crate::limits::XmlLimits;
 use crate::name::Name;
 
@@ -201,13 +201,23 @@ impl<'a> View<'a> {
         if self.node != 0 {
             return canon::write(self.document, self.node);
         }
-        let make = || match self.document.canonical_length {
-            Some(length) => {
-                Bytes::copy_from_slice(&self.document.text.as_bytes()[..length as usize])
-            }
-            None => canon::write(self.document, 0),
+        let make = || match self.document.is_canonical {
+            true => Bytes::copy_from_slice(self.document.text.main.as_bytes()),
+            false => canon::write(self.document, 0),
         };
         self.document.canonical.get_or_init(make).clone()
+    }
+
+    /// The bytes that say the same where a default namespace is declared around the element: what
+    /// has no namespace undeclares it.
+    #[must_use]
+    pub fn canonical_within(self, namespace: &str) -> Bytes {
+        canon::write_within(self.document, self.node, namespace)
+    }
+
+    /// The same bytes, piece by piece: for a digest of what is too large to be there twice.
+    pub fn canonical_pieces(self, take: impl FnMut(&[u8])) {
+        canon::pieces(self.document, self.node, take);
     }
 
     /// Namespace and local name, owned.
@@ -219,7 +229,7 @@ impl<'a> View<'a> {
     /// Empty where there is none.
     #[must_use]
     pub fn namespace(self) -> &'a str {
-        self.document.namespace(self.here().namespace)
+        self.document.namespace(self.document.pair(self.here().name).1)
     }
 
     /// The name without its prefix.
@@ -231,7 +241,7 @@ impl<'a> View<'a> {
     /// Empty where there is none.
     #[must_use]
     pub fn prefix(self) -> &'a str {
-        self.document.prefix(self.here().prefix)
+        self.document.prefix(self.document.pair(self.here().name).0)
     }
 
     /// Whether this is `{namespace}local`.
@@ -243,7 +253,8 @@ impl<'a> View<'a> {
     /// Whether both have the same namespace; two of one document are told apart by its number.
     pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
         if Arc::ptr_eq(self.document, other.document) {
-            return self.here().namespace == other.here().namespace;
+            let namespace = |it: View<'_>| it.document.pair(it.here().name).1;
+            return namespace(self) == namespace(other);
         }
         self.namespace() == other.namespace()
     }
@@ -259,11 +270,14 @@ impl<'a> View<'a> {
     pub fn attributes(self) -> impl Iterator<Item = Attribute<'a>> {
         let document: &'a Document = self.document;
         let attributes = &document.attributes[document.attributes_of(self.node)];
-        attributes.iter().map(|&AttributeNode { local, value, prefix, namespace }| Attribute {
-            namespace: document.namespace(namespace),
-            local: document.get(local),
-            prefix: document.prefix(prefix),
-            value: document.get(value),
+        attributes.iter().map(|&AttributeNode { local, value, name }| {
+            let (prefix, namespace) = document.pair(name);
+            Attribute {
+                namespace: document.namespace(namespace),
+                local: document.get(local),
+                prefix: document.prefix(prefix),
+                value: document.get(value),
+            }
         })
     }
 
@@ -309,21 +323,18 @@ impl<'a> View<'a> {
 
     /// What a prefix, or none, is bound to within this element.
     ///
-    /// Looks at every declaration in force, of which there are `bindings_max` at the most.
+    /// Looks at every declaration before it, so ask only for names in values.
     #[must_use]
     pub fn binding(self, prefix: &str) -> Option<&'a str> {
         if prefix == "xml" {
             return Some(super::XML);
         }
-        let mut next = self.here().scope;
-        while let Some(binding) = self.document.bindings.get(next as usize) {
-            if self.document.prefix(binding.prefix) == prefix {
-                let namespace = self.document.namespace(binding.namespace);
-                return Some(namespace).filter(|namespace| !namespace.is_empty());
-            }
-            next = binding.outer;
-        }
-        None
+        let document: &'a Document = self.document;
+        let before = document.bindings.partition_point(|it| it.owner <= self.node);
+        let in_force = |it: &&Binding| document.nodes[it.owner as usize].end > self.node;
+        let named = |it: &&Binding| document.prefix(it.prefix) == prefix;
+        let found = document.bindings[..before].iter().rev().filter(in_force).find(named)?;
+        Some(document.namespace(found.namespace)).filter(|namespace| !namespace.is_empty())
     }
 
     /// Where it starts in the document it was read from.
@@ -331,19 +342,26 @@ impl<'a> View<'a> {
     /// Counts the lines before it, so ask only for what a person will read.
     #[must_use]
     pub fn place(self) -> Place {
-        place_of(self.document.text.as_bytes(), self.here().offset as usize)
+        place_of(self.document.text.main.as_bytes(), self.document.offset(self.here()))
     }
 
     /// Local names from the document's root to here: `/message/add/a`.
     #[must_use]
     pub fn path(self) -> String {
-        let mut names = Vec::new();
-        let mut next = self.node;
-        while let Some(node) = self.document.nodes.get(next as usize) {
-            names.push(self.document.get(node.text));
-            next = node.parent;
+        let (nodes, mut path) = (&self.document.nodes, String::new());
+        let mut at = 0;
+        loop {
+            let node = &nodes[at as usize];
+            path.push('/');
+            path.push_str(self.document.get(node.text));
+            if at == self.node {
+                return path;
+            }
+            at += 1;
+            while nodes[at as usize].end <= self.node {
+                at = nodes[at as usize].end;
+            }
         }
-        names.iter().rev().flat_map(|name| ["/", name]).collect()
     }
 
     pub(super) fn document(self) -> &'a Document {

@@ -151,7 +151,8 @@ impl Parse<'_> {
             let message = format!("{} closes nothing", clip(&self.source[start..end]));
             return Err(Refusal::syntax(start, message));
         };
-        let name = &self.source[open.offset as usize + 1..open.text.end()];
+        let (from, to) = self.tree.written_name(open);
+        let name = &self.source[from..to];
         let bytes = self.source.as_bytes();
         let after = start + 2 + name.len();
         if bytes[start + 2..].starts_with(name.as_bytes()) && space_end(bytes, after) == end - 1 {
@@ -256,9 +257,9 @@ impl Parse<'_> {
 
     fn finish(&self) -> Result<(), Refusal> {
         if let Some(open) = self.tree.open_element() {
-            let at = open.offset as usize;
-            let name = clip(&self.source[at + 1..open.text.end()]);
-            return Err(Refusal::syntax(at, format!("<{name}> is never closed")));
+            let (from, to) = self.tree.written_name(open);
+            let name = clip(&self.source[from..to]);
+            return Err(Refusal::syntax(from - 1, format!("<{name}> is never closed")));
         }
         if self.tree.nodes.is_empty() {
             return Err(Refusal::syntax(self.source.len(), "there is no element"));

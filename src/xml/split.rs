@@ -5,7 +5,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::chars::is_space;
+use super::chars::{find_illegal, is_space};
 use super::error::{BYTE_ORDER_MARK, Error, Kind, Refusal};
 use crate::limits::XmlLimits;
 
@@ -53,6 +53,8 @@ pub struct Splitter {
     state: State,
     /// Elements open at `seen`.
     depth: usize,
+    /// Where the last comment starts.
+    comment: usize,
     refusal: Option<Error>,
 }
 
@@ -106,6 +108,7 @@ impl Splitter {
             seen: 0,
             state: State::Outside,
             depth: 0,
+            comment: 0,
             refusal: None,
         }
     }
@@ -291,7 +294,10 @@ impl Splitter {
             }
             (State::Markup, _) => State::Tag(false),
             (State::Bang, b'-') => State::Dash,
-            (State::Dash, b'-') => State::Comment(0),
+            (State::Dash, b'-') => {
+                self.comment = at - 3;
+                State::Comment(0)
+            }
             (State::Bang, b'[') if self.depth > 0 => State::Opening(3),
             (State::Bang, b'D') => {
                 let message = "a document type declaration is refused";
@@ -336,10 +342,11 @@ impl Splitter {
         Ok(Step::Wait)
     }
 
-    /// Comments between messages belong to none, and are dropped.
+    /// Comments between messages belong to none, and are dropped. One that is wrong is left for
+    /// `read` to refuse, with the message that follows it.
     fn after_comment(&mut self) -> Step {
         self.state = self.between_markup();
-        if self.depth == 0 && self.waiting.starts_with(b"<!--") {
+        if self.depth == 0 && self.comment == 0 && is_comment(&self.waiting[..self.seen]) {
             self.waiting.advance(self.seen);
             self.seen = 0;
         }
@@ -362,6 +369,14 @@ impl Splitter {
     fn between_markup(&self) -> State {
         if self.depth == 0 { State::Outside } else { State::Text }
     }
+}
+
+/// Whether `<!--…-->` is a comment: characters that XML allows, and no `--` before its end.
+fn is_comment(bytes: &[u8]) -> bool {
+    let inside = &bytes["<!--".len()..bytes.len() - "->".len()];
+    let text = std::str::from_utf8(inside);
+    memchr::memmem::find(inside, b"--").is_none()
+        && text.is_ok_and(|text| find_illegal(text).is_none())
 }
 
 fn framing_of(first: u8) -> Option<Framing> {

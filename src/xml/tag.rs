@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::chars::{is_character, is_space, name_end, space_end};
 use super::error::{Refusal, clip};
-use super::tree::{AttributeNode, Builder, EMPTY, Span};
+use super::tree::{AttributeNode, BARE, Builder, EMPTY, Span};
 use super::{XML, XMLNS};
 
 /// What to write instead of a bare `&`.
@@ -17,8 +17,9 @@ pub(super) struct RawAttribute {
     local: Span,
     value: Span,
     offset: usize,
-    /// Its prefix and namespace, by number, once they are looked up.
-    name: (u32, u32),
+    /// Its name and its namespace, by number, once they are looked up.
+    name: u32,
+    namespace: u32,
 }
 
 /// Opens the element whose tag starts at `start` and whose `>` or `/>` stands at `stop`.
@@ -87,16 +88,17 @@ fn resolve_attributes(attributes: &mut [RawAttribute], tree: &mut Builder) -> Re
         let Some(raw) = rest.first_mut() else { break };
         let prefix = tree.text.get(raw.prefix);
         raw.name = match prefix {
-            "" => (EMPTY, EMPTY),
+            "" => BARE,
             _ => tree.resolve(prefix).ok_or_else(|| unbound(prefix, raw.offset))?,
         };
+        raw.namespace = tree.namespace_of(raw.name);
         let local = tree.text.get(raw.local);
         let is_new = if hashed {
-            seen.insert((raw.name.1, local))
+            seen.insert((raw.namespace, local))
         } else {
-            earlier
-                .iter()
-                .all(|other| other.name.1 != raw.name.1 || tree.text.get(other.local) != local)
+            earlier.iter().all(|other| {
+                other.namespace != raw.namespace || tree.text.get(other.local) != local
+            })
         };
         if !is_new {
             let name = &tree.text.main[raw.offset..raw.local.end()];
@@ -106,8 +108,8 @@ fn resolve_attributes(attributes: &mut [RawAttribute], tree: &mut Builder) -> Re
         }
     }
     for raw in attributes {
-        let RawAttribute { local, value, offset, name: (prefix, namespace), .. } = *raw;
-        tree.attribute(AttributeNode { local, value, prefix, namespace }, offset)?;
+        let RawAttribute { local, value, offset, name, .. } = *raw;
+        tree.attribute(AttributeNode { local, value, name }, offset)?;
     }
     Ok(())
 }
@@ -179,7 +181,8 @@ fn attribute(
         push_value(source, open + 1, end, &mut tree.text.extra)?;
         tree.text.extra_since(extra)
     };
-    let raw = RawAttribute { prefix, local, value, offset: start, name: (EMPTY, EMPTY) };
+    let (name, namespace) = (BARE, EMPTY);
+    let raw = RawAttribute { prefix, local, value, offset: start, name, namespace };
     Ok(Parsed { raw, value: (open, end + 1) })
 }
 

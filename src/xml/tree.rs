@@ -1,8 +1,9 @@
 //! The arena: one text, flat lists of nodes, attributes and bindings, and what builds them.
 //!
-//! Nodes stand in document order, so a subtree is a range and nothing recurses. Prefixes and
-//! namespaces are numbers, so that comparing and restoring them costs the same however long they
-//! are.
+//! Nodes stand in document order, so a subtree is a range and nothing recurses. They are what a
+//! document of many small elements costs in memory, so they hold no more than every walk needs.
+//! Prefixes and namespaces are numbers, so that comparing and restoring them costs the same
+//! however long they are.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -19,8 +20,14 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) const EMPTY: u32 = 0;
 /// The number of the prefix `xml` and of its namespace.
 pub(super) const RESERVED: u32 = 1;
-/// In place of a prefix: the node is a text.
+/// In place of a name: the node is a text.
 const TEXT: u32 = u32::MAX;
+/// The number of a name without a prefix where no default namespace is in force.
+pub(super) const BARE: u32 = 0;
+/// The number of a name with the prefix `xml`.
+const XML_NAME: u32 = 1;
+/// The number of a name whose prefix the first binding binds.
+const FIRST: u32 = 2;
 /// Set in a span's ends: it lies in [`Text::extra`].
 const EXTRA: u32 = 1 << 31;
 /// How many bytes a document may have, decoded values not counted: their spans need the top bit.
@@ -58,13 +65,6 @@ impl Span {
     pub(super) const fn is_extra(self) -> bool {
         self.start & EXTRA != 0
     }
-
-    fn join(&mut self, by: u32) {
-        if self.is_extra() {
-            self.start = (self.start & !EXTRA) + by;
-            self.end = (self.end & !EXTRA) + by;
-        }
-    }
 }
 
 /// The source, and beside it what had to be decoded.
@@ -93,21 +93,17 @@ impl Text {
 pub(super) struct Node {
     /// The local name, or the text.
     pub(super) text: Span,
-    pub(super) prefix: u32,
-    pub(super) namespace: u32,
-    pub(super) parent: u32,
+    /// Which binding its prefix, or none, has: what it is called is looked up there.
+    pub(super) name: u32,
     /// One after the last node of the subtree.
     pub(super) end: u32,
     /// The first attribute; the next node's first is one after the last.
     pub(super) attributes: u32,
-    /// The newest binding in force within.
-    pub(super) scope: u32,
-    pub(super) offset: u32,
 }
 
 impl Node {
     pub(super) const fn is_text(&self) -> bool {
-        self.prefix == TEXT
+        self.name == TEXT
     }
 }
 
@@ -116,8 +112,8 @@ impl Node {
 pub(super) struct AttributeNode {
     pub(super) local: Span,
     pub(super) value: Span,
-    pub(super) prefix: u32,
-    pub(super) namespace: u32,
+    /// As a node's; without a prefix it has no namespace, whatever is in force.
+    pub(super) name: u32,
 }
 
 /// A namespace declaration.
@@ -125,33 +121,44 @@ pub(super) struct AttributeNode {
 pub(super) struct Binding {
     pub(super) prefix: u32,
     pub(super) namespace: u32,
-    /// The next older binding in force.
-    pub(super) outer: u32,
+    /// The element that declares it.
+    pub(super) owner: u32,
     /// The binding of the same prefix that this one hides.
     hidden: u32,
+}
+
+/// The prefix and the namespace, by number, of a name.
+#[inline]
+fn pair(bindings: &[Binding], name: u32) -> (u32, u32) {
+    match name {
+        BARE => (EMPTY, EMPTY),
+        XML_NAME => (RESERVED, RESERVED),
+        _ => {
+            let binding = &bindings[(name - FIRST) as usize];
+            (binding.prefix, binding.namespace)
+        }
+    }
 }
 
 /// The prefix in an `xsi:type`, which canonical form counts as used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub(super) attribute: u32,
-    pub(super) prefix: u32,
-    pub(super) namespace: u32,
+    pub(super) name: u32,
 }
 
 /// A whole document, never changed once it is built.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// The source, then what had to be decoded.
-    pub(super) text: String,
+    pub(super) text: Text,
     pub(super) nodes: Vec<Node>,
     pub(super) attributes: Vec<AttributeNode>,
     pub(super) bindings: Vec<Binding>,
     pub(super) uses: Vec<Use>,
     prefixes: Vec<Span>,
     namespaces: Vec<Span>,
-    /// How much of `text` is the root in canonical form already, if it is.
-    pub(super) canonical_length: Option<u32>,
+    /// Whether the source is the root in canonical form already.
+    pub(super) is_canonical: bool,
     /// The root in canonical form, once someone asked.
     pub(super) canonical: OnceLock<Bytes>,
 }
@@ -159,7 +166,19 @@ pub(super) struct Document {
 impl Document {
     #[inline]
     pub(super) fn get(&self, span: Span) -> &str {
-        &self.text[span.start()..span.end()]
+        self.text.get(span)
+    }
+
+    /// The prefix and the namespace, by number, of a node or an attribute.
+    #[inline]
+    pub(super) fn pair(&self, name: u32) -> (u32, u32) {
+        pair(&self.bindings, name)
+    }
+
+    /// Where an element's start tag begins: its name always stands in the source.
+    pub(super) fn offset(&self, node: &Node) -> usize {
+        let prefix = self.prefix(self.pair(node.name).0).len();
+        node.text.start() - prefix - usize::from(prefix > 0) - 1
     }
 
     #[inline]
@@ -282,11 +301,10 @@ pub(super) struct Builder {
     namespaces: Interner,
     /// What each prefix is bound to just now.
     current: Vec<u32>,
-    /// The innermost open element.
-    open: u32,
-    depth: usize,
-    scope: u32,
-    bindings_in_force: usize,
+    /// The open elements, outermost first.
+    open: Vec<u32>,
+    /// The bindings in force, oldest first.
+    in_force: Vec<u32>,
     /// The first binding of the element that is about to open.
     first_binding: usize,
     swell: usize,
@@ -305,10 +323,8 @@ impl Builder {
             prefixes: Interner::new("xml"),
             namespaces: Interner { spans: Vec::with_capacity(2), ..Interner::new(XML) },
             current: Vec::with_capacity(2),
-            open: NONE,
-            depth: 0,
-            scope: NONE,
-            bindings_in_force: 0,
+            open: Vec::with_capacity(8),
+            in_force: Vec::with_capacity(2),
             first_binding: 0,
             swell: 0,
         }
@@ -317,12 +333,23 @@ impl Builder {
     /// The innermost open element.
     #[inline]
     pub(super) fn open_element(&self) -> Option<&Node> {
-        self.nodes.get(self.open as usize)
+        self.nodes.get(*self.open.last()? as usize)
+    }
+
+    /// The qualified name of an element, as it stands in the source.
+    #[inline]
+    pub(super) fn written_name(&self, node: &Node) -> (usize, usize) {
+        let (prefix, _) = pair(&self.bindings, node.name);
+        let before = match prefix {
+            EMPTY => 0,
+            _ => self.prefixes.get(&self.text, prefix).len() + 1,
+        };
+        (node.text.start() - before, node.text.end())
     }
 
     #[inline]
     pub(super) fn is_inside(&self) -> bool {
-        self.open != NONE
+        !self.open.is_empty()
     }
 
     pub(super) fn namespace_text(&self, number: u32) -> &str {
@@ -341,7 +368,7 @@ impl Builder {
             let what = "too many namespace declarations in one element";
             return Err(Refusal::limit(offset, what, "declarations_max", limits.declarations_max));
         }
-        if self.bindings_in_force >= limits.bindings_max {
+        if self.in_force.len() >= limits.bindings_max {
             let what = "too many namespace declarations in force";
             return Err(Refusal::limit(offset, what, "bindings_max", limits.bindings_max));
         }
@@ -358,57 +385,46 @@ impl Builder {
             };
             return Err(Refusal::namespace(offset, message));
         }
-        self.current[prefix as usize] = number(self.bindings.len());
-        let outer = self.scope;
-        self.scope = number(self.bindings.len());
-        self.bindings.push(Binding { prefix, namespace, outer, hidden });
-        self.bindings_in_force += 1;
+        let binding = number(self.bindings.len());
+        self.current[prefix as usize] = binding;
+        self.in_force.push(binding);
+        let owner = number(self.nodes.len());
+        self.bindings.push(Binding { prefix, namespace, owner, hidden });
         Ok(())
     }
 
-    /// The numbers of a prefix and of what it is bound to.
+    /// The number of a name with this prefix, or without one.
     #[inline]
-    pub(super) fn resolve(&self, prefix: &str) -> Option<(u32, u32)> {
+    pub(super) fn resolve(&self, prefix: &str) -> Option<u32> {
         let prefix =
             if prefix.is_empty() { EMPTY } else { self.prefixes.find(&self.text, prefix)? };
         if prefix == RESERVED {
-            return Some((RESERVED, RESERVED));
+            return Some(XML_NAME);
         }
         match self.current.get(prefix as usize) {
-            Some(&binding) if binding != NONE => {
-                Some((prefix, self.bindings[binding as usize].namespace))
-            }
-            _ if prefix == EMPTY => Some((EMPTY, EMPTY)),
+            Some(&binding) if binding != NONE => Some(binding + FIRST),
+            _ if prefix == EMPTY => Some(BARE),
             _ => None,
         }
     }
 
+    /// The namespace of a name, by number.
+    #[inline]
+    pub(super) fn namespace_of(&self, name: u32) -> u32 {
+        pair(&self.bindings, name).1
+    }
+
     /// Opens an element; what it declares is declared before.
-    pub(super) fn open(
-        &mut self,
-        local: Span,
-        (prefix, namespace): (u32, u32),
-        offset: usize,
-    ) -> Result<(), Refusal> {
-        if self.depth >= self.limits.depth_max {
+    pub(super) fn open(&mut self, local: Span, name: u32, offset: usize) -> Result<(), Refusal> {
+        if self.open.len() >= self.limits.depth_max {
             let what = "elements too deep within elements";
             return Err(Refusal::limit(offset, what, "depth_max", self.limits.depth_max));
         }
-        self.swell(namespace, offset)?;
-        let node = Node {
-            text: local,
-            prefix,
-            namespace,
-            parent: self.open,
-            end: NONE,
-            attributes: number(self.attributes.len()),
-            scope: self.scope,
-            offset: number(offset),
-        };
-        self.open = number(self.nodes.len());
-        self.depth += 1;
+        self.swell(self.namespace_of(name), offset)?;
+        let attributes = number(self.attributes.len());
+        self.open.push(number(self.nodes.len()));
         self.first_binding = self.bindings.len();
-        self.push(node)
+        self.push(Node { text: local, name, end: NONE, attributes }, offset)
     }
 
     /// Adds an attribute to the element just opened.
@@ -417,12 +433,16 @@ impl Builder {
         attribute: AttributeNode,
         offset: usize,
     ) -> Result<(), Refusal> {
-        if attribute.prefix > RESERVED {
-            self.swell(attribute.namespace, offset)?;
+        if attribute.name > XML_NAME {
+            let namespace = self.namespace_of(attribute.name);
+            self.swell(namespace, offset)?;
             let is_type = self.text.get(attribute.local) == "type";
-            if is_type && self.namespace_text(attribute.namespace) == XSI {
+            if is_type && self.namespace_text(namespace) == XSI {
                 self.count_as_used(attribute.value, offset)?;
             }
+        }
+        if self.attributes.len() == self.attributes.capacity() {
+            self.make_room_for_attributes(offset);
         }
         self.attributes.push(attribute);
         self.count(offset)
@@ -431,55 +451,34 @@ impl Builder {
     /// Adds a text to the open element.
     pub(super) fn push_text(&mut self, text: Span, offset: usize) -> Result<(), Refusal> {
         let end = number(self.nodes.len() + 1);
-        self.push(Node {
-            text,
-            prefix: TEXT,
-            namespace: EMPTY,
-            parent: self.open,
-            end,
-            attributes: number(self.attributes.len()),
-            scope: NONE,
-            offset: number(offset),
-        })
+        let attributes = number(self.attributes.len());
+        self.push(Node { text, name: TEXT, end, attributes }, offset)
     }
 
     /// Closes the innermost element.
     pub(super) fn close(&mut self) {
         let end = number(self.nodes.len());
-        let Some(node) = self.nodes.get_mut(self.open as usize) else { return };
-        node.end = end;
-        self.open = node.parent;
-        self.depth -= 1;
-        let outer = self.open_element().map_or(NONE, |parent| parent.scope);
-        while self.scope != outer {
-            let binding = self.bindings[self.scope as usize];
-            self.current[binding.prefix as usize] = binding.hidden;
-            self.scope = binding.outer;
-            self.bindings_in_force -= 1;
+        let Some(open) = self.open.pop() else { return };
+        self.nodes[open as usize].end = end;
+        while let Some(&newest) = self.in_force.last()
+            && let Binding { prefix, owner, hidden, .. } = self.bindings[newest as usize]
+            && owner == open
+        {
+            self.current[prefix as usize] = hidden;
+            self.in_force.pop();
         }
     }
 
-    pub(super) fn finish(mut self, canonical: bool) -> Document {
-        let main = number(self.text.main.len());
-        if !self.text.extra.is_empty() {
-            self.text.main.push_str(&self.text.extra);
-            self.nodes.iter_mut().for_each(|node| node.text.join(main));
-            self.prefixes.spans.iter_mut().for_each(|span| span.join(main));
-            self.namespaces.spans.iter_mut().for_each(|span| span.join(main));
-            for attribute in &mut self.attributes {
-                attribute.local.join(main);
-                attribute.value.join(main);
-            }
-        }
+    pub(super) fn finish(self, is_canonical: bool) -> Document {
         Document {
-            text: self.text.main,
+            text: self.text,
             nodes: self.nodes,
             attributes: self.attributes,
             bindings: self.bindings,
             uses: self.uses,
             prefixes: self.prefixes.spans,
             namespaces: self.namespaces.spans,
-            canonical_length: canonical.then_some(main),
+            is_canonical,
             canonical: OnceLock::new(),
         }
     }
@@ -488,12 +487,12 @@ impl Builder {
     fn count_as_used(&mut self, value: Span, offset: usize) -> Result<(), Refusal> {
         let name = self.text.get(value).trim_matches([' ', '\t', '\n', '\r']);
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
-        if let Some((prefix, namespace)) = self.resolve(prefix)
-            && prefix != RESERVED
+        if let Some(name) = self.resolve(prefix)
+            && name != XML_NAME
         {
-            self.swell(namespace, offset)?;
+            self.swell(self.namespace_of(name), offset)?;
             let attribute = number(self.attributes.len());
-            self.uses.push(Use { attribute, prefix, namespace });
+            self.uses.push(Use { attribute, name });
         }
         Ok(())
     }
@@ -512,9 +511,38 @@ impl Builder {
         Ok(())
     }
 
-    fn push(&mut self, node: Node) -> Result<(), Refusal> {
+    #[inline]
+    fn push(&mut self, node: Node, offset: usize) -> Result<(), Refusal> {
+        if self.nodes.len() == self.nodes.capacity() {
+            self.make_room(offset);
+        }
         self.nodes.push(node);
-        self.count(node.offset as usize)
+        self.count(offset)
+    }
+
+    #[cold]
+    fn make_room(&mut self, offset: usize) {
+        // An element brings one node, and one more with the text before it.
+        let more = self.more(self.nodes.len(), offset, b'<', 2);
+        self.nodes.reserve_exact(more);
+    }
+
+    #[cold]
+    fn make_room_for_attributes(&mut self, offset: usize) {
+        let more = self.more(self.attributes.len(), offset, b'=', 1);
+        self.attributes.reserve_exact(more);
+    }
+
+    /// How many more there may be after the `length` that there are at `offset`: if it goes on
+    /// like this, but no more than `each` for every `mark`. So lists are neither moved often nor
+    /// left half empty. What is being written has nothing after it: its lists double.
+    fn more(&self, length: usize, offset: usize, mark: u8, each: usize) -> usize {
+        let rest = self.text.main.as_bytes().get(offset..).unwrap_or_default();
+        let most = each * memchr::memchr_iter(mark, rest).count() + 1;
+        let likely = length as u64 * rest.len() as u64 / offset.max(1) as u64;
+        let likely = usize::try_from(likely + likely / 16).unwrap_or(usize::MAX);
+        let more = if most > each + 1 { likely.max(length / 4).min(most) } else { length };
+        more.min(self.limits.nodes_max).max(16)
     }
 
     fn count(&self, offset: usize) -> Result<(), Refusal> {

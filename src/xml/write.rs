@@ -8,7 +8,7 @@ use super::chars::{
 };
 use super::element::{Element, View};
 use super::error::{Error, Kind, Refusal, clip};
-use super::tree::{AttributeNode, BYTES_MAX, Builder, Document, EMPTY, Span};
+use super::tree::{AttributeNode, BARE, BYTES_MAX, Builder, Document, Span};
 use super::{XML, XMLNS};
 use crate::limits::XmlLimits;
 
@@ -135,13 +135,13 @@ impl Writer {
         let offset = self.at();
         self.tree.text.main.push('<');
         let local = self.put_name("", local);
-        let mut number = self.default_namespace();
-        if namespace != self.tree.namespace_text(number) {
+        let mut name = self.bare_name();
+        if namespace != self.tree.namespace_text(self.tree.namespace_of(name)) {
             self.check_namespace(namespace)?;
             self.put_declaration("", namespace, offset)?;
-            number = self.default_namespace();
+            name = self.bare_name();
         }
-        self.tree.open(local, (EMPTY, number), offset)?;
+        self.tree.open(local, name, offset)?;
         self.in_tag = true;
         Ok(())
     }
@@ -224,7 +224,7 @@ impl Writer {
     fn try_element(&mut self, it: View<'_>) -> Result<(), Refusal> {
         self.check_root()?;
         self.text = None;
-        let outer = self.tree.namespace_text(self.default_namespace()).to_owned();
+        let outer = self.tree.namespace_text(self.tree.namespace_of(self.bare_name())).to_owned();
         let mut copy = Copying { writer: self, document: it.document(), refusal: None };
         canon::walk(it.document(), it.number(), &outer, &mut copy);
         copy.refusal.map_or(Ok(()), Err)
@@ -234,7 +234,7 @@ impl Writer {
         let Some(node) = self.tree.open_element() else {
             return Err(self.refuse("an end without a start"));
         };
-        let (start, end) = (node.offset as usize + 1, node.text.end());
+        let (start, end) = self.tree.written_name(node);
         let out = &mut self.tree.text.main;
         out.push_str("</");
         out.extend_from_within(start..end);
@@ -263,7 +263,7 @@ impl Writer {
             }
         }
         for (local, value) in attributes.drain(..) {
-            self.put_attribute("", &local, &value, (EMPTY, EMPTY))?;
+            self.put_attribute("", &local, &value, BARE)?;
         }
         self.attributes = attributes;
         Ok(())
@@ -290,15 +290,14 @@ impl Writer {
         prefix: &str,
         local: &str,
         value: &str,
-        (prefix_number, namespace): (u32, u32),
+        name: u32,
     ) -> Result<(), Refusal> {
         self.check_size(value.len())?;
         self.tree.text.main.push(' ');
         let offset = self.at();
         let local = self.put_name(prefix, local);
         let value = self.put_value(value)?;
-        let node = AttributeNode { local, value, prefix: prefix_number, namespace };
-        self.tree.attribute(node, offset)
+        self.tree.attribute(AttributeNode { local, value, name }, offset)
     }
 
     /// Writes a name and gives the span of its local part.
@@ -329,8 +328,9 @@ impl Writer {
         Ok(span)
     }
 
-    fn default_namespace(&self) -> u32 {
-        self.tree.resolve("").map_or(EMPTY, |(_, number)| number)
+    /// The name of an element without a prefix.
+    fn bare_name(&self) -> u32 {
+        self.tree.resolve("").unwrap_or(BARE)
     }
 
     fn check_root(&self) -> Result<(), Refusal> {
@@ -406,16 +406,17 @@ impl Copying<'_, '_> {
         let offset = writer.at();
         writer.text = None;
         writer.tree.text.main.push('<');
-        let local = writer.put_name(document.prefix(node.prefix), document.get(node.text));
+        let prefix = document.prefix(document.pair(node.name).0);
+        let local = writer.put_name(prefix, document.get(node.text));
         for &(prefix, namespace) in declarations {
             let (prefix, namespace) = (document.prefix(prefix), document.namespace(namespace));
             writer.put_declaration(prefix, namespace, offset)?;
         }
-        let name = self.resolve(document.prefix(node.prefix))?;
+        let name = self.resolve(prefix)?;
         self.writer.tree.open(local, name, offset)?;
         for attribute in attributes {
-            let prefix = document.prefix(attribute.prefix);
-            let name = if prefix.is_empty() { (EMPTY, EMPTY) } else { self.resolve(prefix)? };
+            let prefix = document.prefix(document.pair(attribute.name).0);
+            let name = if prefix.is_empty() { BARE } else { self.resolve(prefix)? };
             let (local, value) = (document.get(attribute.local), document.get(attribute.value));
             self.writer.put_attribute(prefix, local, value, name)?;
         }
@@ -423,7 +424,7 @@ impl Copying<'_, '_> {
         self.writer.check_size(0)
     }
 
-    fn resolve(&self, prefix: &str) -> Result<(u32, u32), Refusal> {
+    fn resolve(&self, prefix: &str) -> Result<u32, Refusal> {
         self.writer.tree.resolve(prefix).ok_or_else(|| {
             self.writer.refuse(format!("the prefix {} is bound to nothing", clip(prefix)))
         })

@@ -18,5 +18,6 @@ mod public;
 mod scenes;
 mod schemas;
 mod shapes;
+mod suites;
 mod tidy;
 mod ui;

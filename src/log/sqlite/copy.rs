@@ -59,9 +59,9 @@ fn run(db: &Connection, wishes: &Receiver<()>, shared: &Shared) {
     }
 }
 
-/// Copies what no reader keeps from being copied.
-pub(super) fn copy(db: &Connection) -> rusqlite::Result<()> {
-    db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |_| Ok(()))
+/// Copies what no reader keeps from being copied; whether another copy was in the way.
+pub(super) fn copy(db: &Connection) -> rusqlite::Result<bool> {
+    db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
 }
 
 /// How many pages of the write-ahead log there are.

@@ -34,6 +34,8 @@ const NAMES_MAX: usize = 16_384;
 const WAL_PAGES_COPIED: i64 = 16_384;
 /// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
 const WAL_PAGES_MAX: i64 = 65_536;
+/// How soon a copy that another was in the way of is tried again.
+const COPY_WAIT: Duration = Duration::from_millis(2);
 /// How soon a full disk is tried again.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
@@ -252,6 +254,14 @@ impl Writer {
         Ok(outcomes)
     }
 
+    /// Copies the write-ahead log now, after the copy that is being made.
+    fn copy(&self) -> rusqlite::Result<()> {
+        while copy::copy(&self.db)? {
+            std::thread::park_timeout(COPY_WAIT);
+        }
+        Ok(())
+    }
+
     /// Between commits: memory within its bounds, the write-ahead log within its.
     fn tidy(&mut self) {
         if self.known.threads.len() > THREADS_MAX {
@@ -263,7 +273,7 @@ impl Writer {
         let outcome = match copy::pages(&self.db) {
             Ok(waiting) if waiting < WAL_PAGES_COPIED => return,
             Ok(waiting) if waiting < WAL_PAGES_MAX => return self.copier.want(),
-            Ok(_) => copy::copy(&self.db),
+            Ok(_) => self.copy(),
             Err(error) => Err(error),
         };
         if let Err(error) = outcome

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::scraps;
 use crate::limits::XmlLimits;
-use crate::xml::{Error, Framing, Kind, Splitter, frame};
+use crate::xml::{Error, Framing, Kind, Profile, Splitter, frame, read};
 
 /// What comes out of a stream that comes in these chunks.
 fn split<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, Result<(), Error>) {
@@ -248,5 +248,17 @@ proptest! {
             let again = read(&frames[0], Profile::Wire, &XmlLimits::DOOR);
             prop_assert_eq!(again, Ok(element));
         }
+    }
+}
+
+#[test]
+fn a_wrong_comment_between_messages_is_left_for_the_reader() {
+    for comment in ["<!-- a -- b -->", "<!-- \u{1} -->", "<!----->"] {
+        let mut splitter = Splitter::new(XmlLimits::DOOR);
+        splitter.feed(format!("<!-- right -->{comment}<!-- right --><a/><b/>").as_bytes());
+        let frame = splitter.next().unwrap().unwrap();
+        assert_eq!(frame.bytes, format!("{comment}<!-- right --><a/>"));
+        assert!(read(&frame.bytes, Profile::Wire, &XmlLimits::DOOR).is_err());
+        assert_eq!(splitter.next().unwrap().unwrap().bytes, "<b/>");
     }
 }

@@ -137,3 +137,26 @@ fn a_listener_that_is_gone_is_reported() {
     });
     assert_eq!(told, ["console > a: question", "core > console: huh"]);
 }
+
+#[test]
+fn whom_a_shared_message_was_for_stays_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pumphouse.db");
+    let hang = async |_: Question| std::future::pending::<()>().await;
+    let both = || (Listener::new("a").on(hang).shared(), Listener::new("b").on(hang).shared());
+    let thread =
+        crash(&file, both(), async |pump| pump.tell(Question { n: 1 }).await.unwrap().thread);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let told = runtime.block_on(async {
+        let answer = async |Question { n }: Question| Answer { n };
+        let a = Listener::new("a").on(answer).shared();
+        let pump = again(&file, (a, Listener::new("c").on(answer).shared())).await;
+        let mut follow = pump.follow(&thread, 0);
+        for _ in 0..3 {
+            tokio::time::timeout(Duration::from_secs(5), follow.next()).await.unwrap().unwrap();
+        }
+        story(pump.log(), &thread).await
+    });
+    let told = told.iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(told, ["console > *: question", "core > console: huh", "core > console: huh"]);
+}

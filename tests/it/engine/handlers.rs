@@ -210,3 +210,28 @@ async fn a_stop_lets_handlers_finish() {
     let fault = pump.tell(Question { n: 1 }).await.unwrap_err();
     assert_eq!(fault.code, pumphouse::wire::Code::Stopping);
 }
+
+/// Panics at the first question it sees.
+#[derive(Clone, Default)]
+struct Fragile;
+
+impl Apply for Fragile {
+    fn apply(&mut self, entry: &Entry) {
+        assert!(!entry.is::<Question>(), "a question");
+    }
+}
+
+#[tokio::test]
+async fn a_fold_that_panics_harms_its_own_listener_only() {
+    let mut limits = Limits::default();
+    limits.handlers_max = 2;
+    let fragile = Listener::new("a").on(async |_: Fold<Fragile>, _: Question| {}).fold::<Fragile>();
+    let other = Listener::new("b").on(async |Down { n }: Down| Answer { n });
+    let plan = pumphouse::builder().with((fragile, other)).limits(limits).workers(1).build();
+    let pump = plan.unwrap().start();
+    for _ in 0..5 {
+        assert_eq!(failed(pump.ask::<Done>(Question { n: 1 }).await.unwrap_err()), "P0015");
+    }
+    assert_eq!(pump.ask::<Answer>(Down { n: 5 }).await.unwrap(), Answer { n: 5 });
+    pump.shutdown().await.unwrap();
+}

@@ -152,3 +152,32 @@ async fn a_client_id_is_one_message_for_ever() {
     let heard = push(&pump, "bob", &[envelope("<id>one</id>", other)]).await;
     assert_eq!(refused(&heard), None, "ids are per identity");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_client_id_that_many_fight_for_is_one_message_for_ever() {
+    let pump = pump();
+    for round in 0..50 {
+        let id = format!("<id>x{round}</id>");
+        let refused = envelope(&format!("<thread>sess-00000000</thread>{id}"), QUESTION);
+        let taken = envelope(&id, QUESTION);
+        let mut fights = Vec::new();
+        for number in 0..8 {
+            let envelope = if number < 3 { refused.clone() } else { taken.clone() };
+            let pump = pump.clone();
+            fights.push(tokio::spawn(async move { push(&pump, "alice", &[envelope]).await }));
+        }
+        let mut ids = std::collections::BTreeSet::new();
+        for fight in fights {
+            for (_, news) in fight.await.unwrap() {
+                match news {
+                    News::Accepted { id, .. } => drop(ids.insert(id)),
+                    News::Refused(it) => {
+                        assert!(matches!(it.code, Code::UnknownThread | Code::ClientId), "{it}");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!(ids.len(), 1, "{ids:?}");
+    }
+}

@@ -1,0 +1,13 @@
+//! What must hold for any bytes: one function a target, each fails by panicking.
+
+mod check;
+mod envelope;
+mod read;
+mod split;
+mod write;
+
+pub use check::check;
+pub use envelope::envelope;
+pub use read::read;
+pub use split::split;
+pub use write::canonical_write;

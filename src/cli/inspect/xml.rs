@@ -1,0 +1,104 @@
+//! `inspect xml`: the strict reader's verdict on files, one line each.
+
+use std::fs;
+use std::io::{self, BufRead as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::limits::XmlLimits;
+use crate::wire::Fault;
+use crate::xml::{self, Profile};
+
+/// How much smaller than what its limits are made for a file may be: namespaces that canonical
+/// form repeats may make it larger by as much.
+const ROOM: usize = 8;
+/// What a small file gets as well.
+const BYTES_MIN: usize = 1 << 20;
+
+/// Reads XML files as strictly as a door does, and prints one JSON object a line for each:
+/// whether it is accepted, else why not and where, and the BLAKE3 digest of its canonical form.
+///
+/// Files are trusted with their size: no limit of a door's holds, but that of nesting (4,096).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse inspect xml message.xml
+  pumphouse inspect xml --profile wire *.xml
+  find . -name '*.xml' | pumphouse inspect xml - | jq -r 'select(.verdict == \"reject\") | .file'
+
+A file that can't be read is rejected with the code \"unreadable\" and without a place.
+Exits with 0 once each file has its verdict, whichever it is.")]
+pub(crate) struct Xml {
+    /// Whether processing instructions are skipped, as in files, or refused, as in messages.
+    #[arg(long, value_enum, default_value_t = Mode::Document)]
+    profile: Mode,
+    /// What to read; - is a list of files on the standard input, one a line.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+}
+
+/// What may stand in a file.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Mode {
+    /// Processing instructions are skipped.
+    Document,
+    /// Processing instructions are refused.
+    Wire,
+}
+
+impl Xml {
+    pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let profile = match self.profile {
+            Mode::Document => Profile::Document,
+            Mode::Wire => Profile::Wire,
+        };
+        for file in &self.files {
+            if file != "-" {
+                to.object(&verdict(file, profile))?;
+                continue;
+            }
+            for line in io::stdin().lock().lines() {
+                let line = line.map_err(|it| Failure::Untried(format!("the input: {it}")))?;
+                if !line.is_empty() {
+                    to.object(&verdict(&line, profile))?;
+                }
+            }
+        }
+        Ok(Ending::Well)
+    }
+}
+
+fn verdict(file: &str, profile: Profile) -> Value {
+    let (digest, error) = match inspect(Path::new(file), profile) {
+        Ok(digest) => (Some(digest), None),
+        Err(error) => (None, Some(error)),
+    };
+    let verdict = if digest.is_some() { "accept" } else { "reject" };
+    json!({ "file": file, "verdict": verdict, "error": error, "canonical_blake3": digest })
+}
+
+/// The digest of the canonical form, in hex.
+fn inspect(path: &Path, profile: Profile) -> Result<String, Value> {
+    let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
+    let message_bytes_max = bytes.len().saturating_mul(ROOM).max(BYTES_MIN);
+    let limits = XmlLimits { message_bytes_max, ..XmlLimits::FILE };
+    let element = xml::read(&bytes, profile, &limits).map_err(refused)?;
+    drop(bytes);
+    let mut digest = blake3::Hasher::new();
+    element.view().canonical_pieces(|piece| {
+        digest.update(piece);
+    });
+    Ok(digest.finalize().to_hex().to_string())
+}
+
+fn refused(error: xml::Error) -> Value {
+    let Fault { code, message, line, column, .. } = Fault::from(error);
+    json!({ "code": code.to_string(), "line": line, "column": column, "message": message })
+}
+
+fn unreadable(error: &io::Error) -> Value {
+    let message = format!("the file can't be read: {error}");
+    json!({ "code": "unreadable", "line": null, "column": null, "message": message })
+}
