@@ -1,9 +1,11 @@
 //! How fast XML is read: the envelope beside one pass of the tokenizer, documents of a megabyte,
 //! and what twice the size costs of every shape that hurts parsers. `just xml`.
 #![expect(clippy::expect_used, reason = "a benchmark may fail where it stands")]
+#![expect(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
+#[expect(dead_code, reason = "verdicts are for tests")]
 #[path = "../tests/it/suites/shapes/make.rs"]
 mod make;
 
@@ -30,7 +32,8 @@ struct Add {
 const ENVELOPE: &str = concat!(
     "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta><from>console</from>",
     "<to>calculator.add</to><thread>sess-k3v9x2ma</thread></meta>",
-    "<add xmlns=\"https://xml-pipeline.org/ns/calculator/v1\"><a>12345</a><b>2</b></add></message>\n"
+    "<add xmlns=\"https://xml-pipeline.org/ns/calculator/v1\"><a>12345</a><b>2</b></add></message>",
+    "\n"
 );
 
 /// Many records.

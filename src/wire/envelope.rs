@@ -19,7 +19,7 @@ pub struct Envelope {
     pub thread: Option<String>,
     /// Its own id for the message.
     pub id: Option<String>,
-    /// What else stood in `<meta>`, canonical, one element after another.
+    /// What else stood in `<meta>`, one element after another, each meaning the same anywhere.
     pub meta: Option<Bytes>,
     /// The payload.
     pub payload: Element,
@@ -79,14 +79,14 @@ impl Envelope {
     }
 
     fn read_meta(&mut self, meta: View<'_>, limits: &Limits) -> Result<(), Fault> {
-        let mut foreign = Vec::new();
+        let mut foreign = String::new();
         for it in elements(meta)? {
             if it.namespace() == CORE {
                 let text = format!("<{}> in <meta> is the pump's own", it.local());
                 return Err(Fault::new(Code::Reserved, text).at(it.place()));
             }
             if it.namespace() != ENVELOPE {
-                foreign.extend_from_slice(&it.to_element().canonical());
+                push_apart(it, &mut foreign);
                 continue;
             }
             let slot = match it.local() {
@@ -184,7 +184,7 @@ fn open_message<const N: usize>(told: [(&str, Option<&str>); N], out: &mut Strin
 fn close_message(meta: Option<&[u8]>, payload: &Element, out: &mut String) {
     out.push_str(&String::from_utf8_lossy(meta.unwrap_or_default()));
     out.push_str("</meta>");
-    write_payload(payload, out);
+    push_apart(payload.view(), out);
     out.push_str("</message>");
 }
 
@@ -205,20 +205,21 @@ fn write_facts(facts: Facts<'_>, out: &mut String) {
     out.push_str("></entry>");
 }
 
-/// Canonical bytes say nothing of a default namespace that they don't use, so within `<message>`
-/// a payload with a prefix has to undo the envelope's first: its children may have no namespace.
-fn write_payload(payload: &Element, out: &mut String) {
-    let bytes = payload.canonical();
+/// Writes an element so that it means within `<message>` what it means alone.
+///
+/// Canonical bytes say nothing of a default namespace that their root doesn't use. One without a
+/// namespace, or with a prefix and such children, would take on the envelope's: it is undone.
+fn push_apart(element: View<'_>, out: &mut String) {
+    let bytes = element.canonical();
     let text = String::from_utf8_lossy(&bytes);
-    let name = 1 + payload.prefix().len() + 1 + payload.local().len();
-    match text.split_at_checked(name).filter(|_| !payload.prefix().is_empty()) {
-        Some((name, rest)) => {
-            out.push_str(name);
-            out.push_str(" xmlns=\"\"");
-            out.push_str(rest);
-        }
-        None => out.push_str(&text),
+    let prefix = element.prefix().len();
+    let name = "<".len() + prefix + usize::from(prefix > 0) + element.local().len();
+    let (name, rest) = text.split_at(name);
+    out.push_str(name);
+    if !rest.starts_with(" xmlns=\"") {
+        out.push_str(" xmlns=\"\"");
     }
+    out.push_str(rest);
 }
 
 /// `2026-11-21T22:15:36.123456Z`, from microseconds since the epoch.
@@ -226,4 +227,40 @@ fn write_payload(payload: &Element, out: &mut String) {
 pub fn iso_time(at_us: u64) -> String {
     let at = i64::try_from(at_us).ok().and_then(|it| jiff::Timestamp::from_microsecond(it).ok());
     at.unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::XmlLimits;
+    use crate::xml::{Profile, read};
+
+    fn open(text: &str) -> Envelope {
+        let document = read(text, Profile::Wire, &XmlLimits::DOOR).unwrap();
+        Envelope::open(&document, &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn what_is_enclosed_means_what_it_meant_alone() {
+        let payloads = [
+            "<a xmlns='u'>t</a>",
+            "<a xmlns=''><b/></a>",
+            "<p:a xmlns:p='u' xmlns=''><b/></p:a>",
+            "<p:a xmlns:p='u' xmlns='d' xmlns:i='http://www.w3.org/2001/XMLSchema-instance' \
+             i:type='t'><b xmlns=''/></p:a>",
+        ];
+        for payload in payloads {
+            let text = format!(
+                "<message xmlns='{ENVELOPE}'><meta><to>x</to>{payload}</meta>{payload}</message>"
+            );
+            let opened = open(&text);
+            let mut written = String::new();
+            opened.write(&mut written);
+            let again = open(&written);
+            assert_eq!(again.payload, opened.payload, "{written}");
+            assert_eq!(again.meta, opened.meta, "{written}");
+            let alone = read(payload, Profile::Wire, &XmlLimits::DOOR).unwrap();
+            assert_eq!(again.payload.canonical(), alone.canonical(), "{written}");
+        }
+    }
 }
