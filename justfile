@@ -54,3 +54,24 @@ counts *args:
 # Kills a loaded pump so many times, and looks for what it acknowledged.
 crash rounds="20":
     PUMPHOUSE_CRASHES={{ rounds }} cargo test --test it crash::what_was -- --nocapture
+
+# How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
+xml *args:
+    cargo bench --bench xml {{ args }}
+
+suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
+
+# Fuzzes split, read, envelope, check or canonical_write; what it finds new stays in fuzz/work.
+fuzz target seconds="60":
+    command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+    mkdir -p fuzz/work/{{ target }}
+    RUSTC_BOOTSTRAP=1 cargo fuzz run -s none -O {{ target }} fuzz/work/{{ target }} \
+        fuzz/corpus/{{ target }} $(ls -d {{ suites }}/xmlconf/xmlconf {{ suites }}/xml-attacks/files) \
+        -- -max_total_time={{ seconds }} -max_len=1024 -dict=fuzz/xml.dict
+
+# Keeps of fuzz/work what reaches most with least, small enough to commit.
+fuzz-keep target:
+    mkdir -p fuzz/work/kept
+    RUSTC_BOOTSTRAP=1 cargo fuzz run -s none -O {{ target }} fuzz/work/kept fuzz/work/{{ target }} \
+        fuzz/corpus/{{ target }} -- -merge=1 -max_len=128
+    rm -r fuzz/corpus/{{ target }} && mv fuzz/work/kept fuzz/corpus/{{ target }}

@@ -6,6 +6,7 @@
 //! however long they are.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -224,7 +225,8 @@ impl Document {
 struct Interner {
     reserved: &'static str,
     spans: Vec<Span>,
-    index: HashMap<Box<str>, u32>,
+    /// By their hash, so that no text is kept twice.
+    index: HashMap<u64, u32>,
 }
 
 impl Interner {
@@ -258,10 +260,23 @@ impl Interner {
             return Some(RESERVED);
         }
         if self.spans.len() > Interner::LOOKED_AT_MAX {
-            return self.index.get(wanted).copied();
+            let found = *self.index.get(&self.hash(wanted))?;
+            // Hashes are keyed: two texts share one by chance, if ever.
+            return match self.get(text, found) == wanted {
+                true => Some(found),
+                false => self.look(text, wanted),
+            };
         }
+        self.look(text, wanted)
+    }
+
+    fn look(&self, text: &Text, wanted: &str) -> Option<u32> {
         let found = self.spans.iter().position(|&span| text.get(span) == wanted)?;
         Some(number(found + 2))
+    }
+
+    fn hash(&self, text: &str) -> u64 {
+        self.index.hasher().hash_one(text)
     }
 
     /// The number of what stands at `span`, which is new if it was not there.
@@ -273,10 +288,10 @@ impl Interner {
         self.spans.push(span);
         if self.spans.len() == Interner::LOOKED_AT_MAX + 1 {
             for (at, &span) in self.spans.iter().enumerate() {
-                self.index.insert(text.get(span).into(), number(at + 2));
+                self.index.entry(self.hash(text.get(span))).or_insert(number(at + 2));
             }
         } else if self.spans.len() > Interner::LOOKED_AT_MAX {
-            self.index.insert(text.get(span).into(), new);
+            self.index.entry(self.hash(text.get(span))).or_insert(new);
         }
         new
     }

@@ -368,3 +368,25 @@ fn help_has_examples_and_version_a_number() {
     scene.run(&["--help"]).code(0).says(&["Exit codes: 0 done; 1 "]);
     scene.run(&["--version"]).code(0).says(&[env!("CARGO_PKG_VERSION")]);
 }
+
+#[test]
+fn inspect_xml_gives_each_file_a_verdict() {
+    let scene = Scene::new();
+    scene.write("right.xml", "<?pi?><a b='1'/>");
+    scene.write("wrong.xml", "<a>\n  <b></a>");
+    let list = "right.xml\nwrong.xml\nnowhere.xml\n";
+    let told = scene.pipe(&["inspect", "xml", "-"], list).code(0).objects();
+    let digest = blake3::hash(b"<a b=\"1\"></a>").to_hex().to_string();
+    let right = json!({
+        "file": "right.xml", "verdict": "accept", "error": null, "canonical_blake3": digest,
+    });
+    assert_eq!(told[0], right);
+    let error = json!({
+        "code": "P0001", "line": 2, "column": 6, "message": "</a> stands where </b> must",
+    });
+    assert_eq!((&told[1]["verdict"], &told[1]["error"]), (&json!("reject"), &error));
+    assert_eq!(told[2]["error"]["code"], "unreadable");
+    let wire = ["inspect", "xml", "--profile", "wire", "right.xml"];
+    assert_eq!(scene.run(&wire).code(0).objects()[0]["error"]["code"], "P0004");
+    scene.run(&["inspect", "xml"]).code(2);
+}

@@ -13,6 +13,11 @@ use make::{SHAPES, Shape};
 const SIZES: [usize; 3] = [64 << 10, 128 << 10, 256 << 10];
 /// What may be needed whatever the size.
 const SLACK: u64 = 16 << 10;
+/// Beside the bytes themselves, what one byte of an accepted document may cost while it is read.
+const TIMES_MAX: f64 = 3.5;
+/// Where a few bytes are a whole element, or declare a namespace of their own.
+const DENSE: [(&str, f64); 2] =
+    [("prefixes bound anew side by side", 5.5), ("closing tags that never come", 6.5)];
 
 /// Nothing is too large, so that what keeps it linear is not a limit.
 fn open(bytes: usize) -> XmlLimits {
@@ -64,6 +69,21 @@ fn no_shape_needs_more_than_its_size_explains() {
             assert!(whole.bytes_total <= most, "{}: {half:?}, {whole:?}", shape.name);
             let most = half.count_total * 5 / 2 + 64;
             assert!(whole.count_total <= most, "{}: {half:?}, {whole:?}", shape.name);
+        }
+    }
+}
+
+#[test]
+fn a_door_needs_little_more_memory_than_what_it_reads() {
+    for shape in SHAPES {
+        for size in SIZES {
+            let bytes = (shape.make)(size);
+            let (_, cost) = measure(shape, &bytes, &XmlLimits::DOOR);
+            let times = cost.bytes_max.saturating_sub(SLACK) as f64 / bytes.len() as f64;
+            println!("{:42} {:8} door x{times:.2}", shape.name, bytes.len());
+            let known = DENSE.iter().find(|(name, _)| *name == shape.name);
+            let most = known.map_or(TIMES_MAX, |(_, most)| *most);
+            assert!(times <= most, "{}, {size} bytes: {times}", shape.name);
         }
     }
 }
