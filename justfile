@@ -69,9 +69,9 @@ fuzz target seconds="60":
         fuzz/corpus/{{ target }} $(ls -d {{ suites }}/xmlconf/xmlconf {{ suites }}/xml-attacks/files) \
         -- -max_total_time={{ seconds }} -max_len=1024 -dict=fuzz/xml.dict
 
-# Keeps of fuzz/work what reaches most with least, small enough to commit.
+# Keeps in fuzz/corpus the fewest inputs that reach what fuzz/work reaches.
 fuzz-keep target:
     mkdir -p fuzz/work/kept
-    RUSTC_BOOTSTRAP=1 cargo fuzz run -s none -O {{ target }} fuzz/work/kept fuzz/work/{{ target }} \
-        fuzz/corpus/{{ target }} -- -merge=1 -max_len=128
+    RUSTC_BOOTSTRAP=1 cargo fuzz run -s none -O {{ target }} fuzz/work/kept fuzz/corpus/{{ target }} \
+        fuzz/work/{{ target }} -- -set_cover_merge=1 -use_counters=0 -max_len=256
     rm -r fuzz/corpus/{{ target }} && mv fuzz/work/kept fuzz/corpus/{{ target }}
