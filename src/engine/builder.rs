@@ -21,7 +21,7 @@ use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
 use crate::engine::worker::Worker;
 use crate::limits::Limits;
-use crate::listener::{Boxed, EmitCore, Grant, Listener, Need, Spec, Way};
+use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::Schema;
@@ -121,12 +121,14 @@ impl Builder {
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
         let default_us = u64::try_from(self.limits.handler_time_max.as_micros());
         let default_us = default_us.unwrap_or(u64::MAX);
+        let described = self.specs.iter().map(Described::of).collect();
+        let capabilities = Capabilities::new(described, catalog);
         let registered = self.specs.into_iter().map(|spec| {
             let own = spec.timeout.map(|it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX));
             Registered::new(spec, own.unwrap_or(default_us))
         });
         Ok(Plan {
-            routes: Routes::new(registered.collect(), catalog),
+            routes: Routes::new(registered.collect(), capabilities),
             log: self.logs.into_iter().next().unwrap_or_else(|| Arc::new(MemoryLog::new())),
             doors: self.doors,
             limits: self.limits,
@@ -293,37 +295,29 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// A listener of a plan, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Described {
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub text: Option<String>,
-    /// The names it owns.
-    pub takes: Vec<Name>,
-    /// What it was granted.
-    pub grants: Vec<String>,
-}
-
 impl Plan {
     /// Every listener: what it takes and what it was granted.
     #[must_use]
-    pub fn listeners(&self) -> Vec<Described> {
-        let described = self.routes.listeners.iter().map(|it| Described {
-            name: it.name.to_string(),
-            text: it.text.clone(),
-            takes: it.routes().into_iter().cloned().collect(),
-            grants: it.grants.iter().cloned().collect(),
-        });
-        described.collect()
+    pub fn listeners(&self) -> &[Described] {
+        self.capabilities().listeners()
     }
 
     /// Every schema it knows, by name.
     #[must_use]
     pub fn schemas(&self) -> Vec<&Schema> {
-        self.routes.catalog.all()
+        self.capabilities().schemas()
+    }
+
+    /// What it will be able to do.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.routes.capabilities
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Starts it on the tokio runtime of the caller.

@@ -18,7 +18,7 @@ mod tree;
 mod wake;
 mod worker;
 
-pub use builder::{Builder, Complaints, Described, Door, Plan, Plugin};
+pub use builder::{Builder, Complaints, Door, Plan, Plugin};
 pub use follow::{Follow, Followed};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};

@@ -12,7 +12,7 @@ use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::Entry;
+use crate::listener::{Capabilities, Entry};
 use crate::log::{self, Flags, Log};
 use crate::wire::checked::{adopt, meant};
 use crate::wire::core::{Done, Huh};
@@ -314,6 +314,12 @@ impl Pump {
     #[must_use]
     pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
+    }
+
+    /// What the organism can do: its listeners and their payloads.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.shared.routes.capabilities
     }
 
     /// The log.

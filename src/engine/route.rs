@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::listener::{FoldId, FoldOf, Need, Run, Spec, Traits, Way};
+use crate::listener::{Capabilities, FoldId, FoldOf, Need, Run, Spec, Traits, Way};
 use crate::name::Name;
 use crate::wire::{Catalog, Fault};
 
 /// A listener as the engine holds it.
 pub(crate) struct Registered {
     pub(crate) name: Arc<str>,
-    pub(crate) text: Option<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout_us: u64,
     pub(crate) peers: Option<Arc<[String]>>,
@@ -40,7 +39,6 @@ impl Registered {
         }
         Registered {
             name: spec.name.into(),
-            text: spec.text,
             traits: spec.traits,
             timeout_us,
             peers: spec.peers,
@@ -73,12 +71,13 @@ pub(crate) struct Receiver {
 pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
+    pub(crate) capabilities: Capabilities,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
 }
 
 impl Routes {
-    pub(crate) fn new(listeners: Vec<Registered>, catalog: Catalog) -> Routes {
+    pub(crate) fn new(listeners: Vec<Registered>, capabilities: Capabilities) -> Routes {
         let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
         for (listener, it) in listeners.iter().enumerate() {
             for name in it.routes() {
@@ -87,7 +86,8 @@ impl Routes {
             }
         }
         let by_name = listeners.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
-        Routes { listeners, catalog, by_name, owners }
+        let catalog = capabilities.catalog().clone();
+        Routes { listeners, catalog, capabilities, by_name, owners }
     }
 
     pub(crate) fn find(&self, listener: &str) -> Option<usize> {

@@ -15,7 +15,7 @@ use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
-use crate::listener::{self, Awake, Boxed, Call, Emit, Entry, Run, Target};
+use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target};
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
@@ -192,6 +192,10 @@ impl listener::Road for Road {
             let sent = sent_for(&self.0, &call.message).await?;
             Ok(sent.into_iter().filter(of).collect())
         })
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.0.routes.capabilities
     }
 }
 

@@ -1,6 +1,7 @@
 //! Listeners: how async functions become handlers. Knows no tasks, sockets or queues: what an
 //! argument needs of the engine it asks for through a [`Road`].
 
+mod capabilities;
 mod context;
 mod emit;
 mod entry;
@@ -11,6 +12,7 @@ mod need;
 mod road;
 mod spec;
 
+pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
     Attempt, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers, Queue,
     Random, Sender, State, Thread,
