@@ -263,8 +263,10 @@ impl Options {
             (true, _, _) => errors.push(path, error::OPTION_TWICE),
             (_, true, Some(value)) if name == "ns" => self.namespace = Some(value),
             (_, true, Some(value)) => self.rename = Some(value),
-            (_, true, None) => errors.push(meta, error::NO_VALUE),
-            (_, false, _) if !matches!(meta, Meta::Path(_)) => errors.push(meta, error::FLAG),
+            (_, true, None) => errors.named(meta, &name, error::NO_VALUE),
+            (_, false, _) if !matches!(meta, Meta::Path(_)) => {
+                errors.named(meta, &name, error::FLAG);
+            }
             (_, false, _) => *self.flag(&name) = Some(path.clone()),
         }
     }
