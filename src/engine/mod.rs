@@ -18,9 +18,10 @@ mod tree;
 mod wake;
 mod worker;
 
+pub use crate::listener::CONSOLE;
 pub use builder::{Builder, Complaints, Door, Plan, Plugin};
 pub use follow::{Follow, Followed};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
-pub use pump::{AskError, CONSOLE, Identity, Pump};
+pub use pump::{AskError, Identity, Pump};
 pub use shared::Stage;

@@ -12,7 +12,7 @@ use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::{Capabilities, Entry};
+use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log::{self, Flags, Log};
 use crate::wire::checked::{adopt, meant};
 use crate::wire::core::{Done, Huh};
@@ -29,8 +29,12 @@ pub struct Identity {
     pub operator: bool,
 }
 
-/// The identity of embedding programs and of whoever comes without a token.
-pub const CONSOLE: &str = "console";
+impl Identity {
+    /// What the log says of a message that is sent so.
+    fn marked(&self, flags: Flags) -> Flags {
+        if self.operator { flags.with(Flags::FROM_OPERATOR) } else { flags }
+    }
+}
 
 /// How much longer than they may take doors are waited for.
 const GRACE_US: u64 = 1_000_000;
@@ -131,6 +135,7 @@ impl Pump {
     fn send<P: Payload>(&self, payload: &P, flags: Flags, inlet: Arc<dyn Inlet>) {
         let checked = self.checked_name().and_then(|()| payload.encode());
         let checked = checked.map(|element| Checked::typed(P::NAME, element));
+        let flags = self.identity.marked(flags);
         let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
@@ -189,7 +194,7 @@ impl Pump {
         {
             flags = if given { flags.with(flag) } else { flags };
         }
-        let push = self.route(checked, envelope.to.map(Into::into), flags)?;
+        let push = self.route(checked, envelope.to.map(Into::into), who.marked(flags))?;
         let mut push = Push {
             identity: who.name.clone(),
             operator: who.operator,

@@ -14,8 +14,8 @@ mod spec;
 
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
-    Attempt, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers, Queue,
-    Random, Sender, State, Thread,
+    Attempt, CONSOLE, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers,
+    Queue, Random, Role, Sender, State, Thread,
 };
 pub use emit::{Again, Emission, Emit, IntoEmit, Target, To};
 pub use entry::Entry;

@@ -447,7 +447,8 @@ fn cut(text: &str) -> Cow<'_, str> {
 }
 
 /// The name most like the wrong one, if any is like it at all.
-pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();
     let wrong = plain(&cut(wrong));
     let close = |it: &&str| {

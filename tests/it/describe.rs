@@ -3,6 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use pumphouse::engine::{CONSOLE, Followed, Identity};
+use pumphouse::listeners;
+use pumphouse::listeners::describe::{
+    self, Allow, CapabilityList, ListCapabilities, PayloadExample, PayloadPrompt, PayloadSchema,
+    RequestExample, RequestPrompt, RequestSchema, Untold, Who,
+};
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
 use serde_json::{Value, json};
@@ -203,4 +209,94 @@ fn inspect_payload_says_what_is_wrong_and_what_would_be_right() {
     assert_eq!(near[0]["error"]["advice"], advice);
     scene.run(&["inspect", "payload"]).code(2);
     scene.run(&["inspect", "payload", "--help"]).code(0).says(&["Examples:"]);
+}
+
+/// Makes its handler ask what there is.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Curious;
+
+/// What a listener was told: the listeners, and whether it knows of `calculate`.
+#[derive(Payload, Debug, PartialEq)]
+#[payload(ns = "urn:test")]
+struct Told {
+    listeners: Vec<String>,
+    knows: bool,
+}
+
+/// Its peers are what a listener sees, and nothing says that there is more.
+#[tokio::test]
+async fn a_listener_is_told_of_its_peers_only() {
+    let ask = async |_: Curious| {
+        let list = ListCapabilities { listener: None };
+        (To("describe", list), To("describe", RequestExample { payload: "calculate".into() }))
+    };
+    let tell = async |history: History, out: Outbox<Told>, it: CapabilityList| {
+        let first = &history.read(0, 1).await?[0];
+        let listeners = it.capability.into_iter().map(|it| it.listener).collect();
+        out.reply_to(first, Told { listeners, knows: true }).await
+    };
+    let unknown = async |history: History, out: Outbox<Told>, it: Untold| {
+        let first = &history.read(0, 1).await?[0];
+        let knows = !matches!(&it, Untold::Unknown { word, nearest: None, choice, .. }
+            if word == "calculate" && choice.is_empty());
+        out.reply_to(first, Told { listeners: Vec::new(), knows }).await
+    };
+    let curious = Listener::new("curious").peers(["describe", "echo"]).on(ask);
+    let curious = curious.on_reply(tell).on_reply(unknown).serial();
+    let plan = pumphouse::builder().with((listeners::standard(), curious)).build().unwrap();
+    let pump = plan.start();
+    let id = pump.tell(Curious).await.unwrap();
+    let mut follow = pump.follow(&id.thread, 0);
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        if let Followed::Entry(entry) = follow.next().await.unwrap()
+            && entry.is::<Told>()
+        {
+            told.push(entry.decode::<Told>().unwrap());
+        }
+    }
+    let listeners = ["echo", "describe", "curious"].map(str::to_owned).to_vec();
+    assert!(told.contains(&Told { listeners, knows: true }), "{told:?}");
+    assert!(told.contains(&Told { listeners: Vec::new(), knows: false }), "{told:?}");
+    pump.shutdown().await.unwrap();
+}
+
+/// Who may ask: whoever comes in, who is known, operators, nobody.
+#[tokio::test]
+async fn each_request_is_for_those_it_is_allowed_for() {
+    let identity = |name: &str, operator| Identity { name: name.into(), operator };
+    let senders = [identity(CONSOLE, false), identity("ada", false), identity("root", true)];
+    for (word, may) in [
+        ("anyone", [true, true, true]),
+        ("authenticated", [false, true, true]),
+        ("admin", [false, false, true]),
+        ("none", [false, false, false]),
+    ] {
+        let who: Who = word.parse().unwrap();
+        let allow = Allow { list: who, schema: who, example: who, prompt: who };
+        let plan = pumphouse::builder().with(describe::describe(allow)).build().unwrap();
+        let pump = plan.start();
+        for (sender, may) in senders.iter().zip(may) {
+            let pump = pump.speaking_as(sender.clone());
+            let name = || "describe.list-capabilities".to_owned();
+            let list = pump.ask::<CapabilityList>(ListCapabilities { listener: None }).await;
+            let schema = RequestSchema { payload: name(), format: None };
+            let schema = pump.ask::<PayloadSchema>(schema).await;
+            let example = pump.ask::<PayloadExample>(RequestExample { payload: name() }).await;
+            let prompt = pump.ask::<PayloadPrompt>(RequestPrompt { payload: name() }).await;
+            let told = [list.err(), schema.err(), example.err(), prompt.err()];
+            for it in told {
+                let refused = it.map(|it| match it {
+                    AskError::Other(it) => Untold::decode(&it).unwrap(),
+                    other => panic!("{other}"),
+                });
+                let expected = (!may).then_some(Untold::NotAllowed { needs: who });
+                assert_eq!(refused, expected, "{word} to {sender:?}");
+            }
+        }
+        pump.shutdown().await.unwrap();
+    }
+    let wrong = "everybody".parse::<Who>().unwrap_err().to_string();
+    assert_eq!(wrong, "\"everybody\" is nobody: say anyone, authenticated, admin or none");
 }

@@ -58,11 +58,7 @@ fn two_schemas_of_one_name_are_a_complaint() {
     let one = Listener::new("a").on(async |_: Question| {});
     let other = Listener::new("b").on_reply(async |_: Other| {});
     let complaints = pumphouse::builder().with((one, other)).build().unwrap_err();
-    assert_eq!(
-        complaints.all(),
-        [
-            "b: its {urn:test}question isn't that of a: there <question> has no field <_m>; it has <n>; \
-         share the type, or rename one"
-        ]
-    );
+    let said = "b: its {urn:test}question isn't that of a: there <question> has no field <_m>; it \
+                has <n>; share the type, or rename one";
+    assert_eq!(complaints.all(), [said]);
 }
