@@ -1,11 +1,8 @@
 //! What the organism can do, for whoever asks over the wire: its listeners and their payloads, and
 //! of each payload the schema, an example, and what a model is told of it.
 //!
-//! `<request-example payload="calculate"/>` is answered with `<payload-example>`, which holds
-//!
-//! ```xml
-//! <calculate xmlns="https://xml-pipeline.org/ns/calculate/v1"><expression>6*7</expression></calculate>
-//! ```
+//! `<request-example payload="echo"/>` is answered with a `<payload-example>`, which holds
+//! `<echo xmlns="https://xml-pipeline.org/ns/echo/v1"><text>Hello</text></echo>`.
 //!
 //! A listener with peers sees these, itself, and the pump's own payloads; of anything else it
 //! learns no more than of what doesn't exist. [`Allow`] says who may ask for what.
