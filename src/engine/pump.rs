@@ -14,7 +14,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log::{self, Flags, Log};
-use crate::wire::checked::{adopt, meant};
+use crate::wire::checked::meant;
 use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Envelope, Fault, Payload};
 use crate::xml::{Element, Writer};
@@ -233,7 +233,7 @@ impl Pump {
         let namespace = meant(&element, &names)?;
         own(&namespace)?;
         let writer = Writer::new(self.shared.limits.door);
-        routes.catalog.check(adopt(&element, &namespace, writer)?)
+        routes.catalog.check_as(&element, &namespace, writer)
     }
 
     fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {

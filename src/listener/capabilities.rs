@@ -122,8 +122,9 @@ impl Capabilities {
                 found = meaning(self, word);
             }
         }
-        if let ([one], Some(schema)) = (&found[..], found.first().and_then(|it| self.schema(it))) {
-            debug_assert_eq!(&schema.name, *one, "a schema is kept under its name");
+        if let [one] = found[..]
+            && let Some(schema) = self.schema(one)
+        {
             return Ok(schema);
         }
         let choices: Vec<String> = found.into_iter().map(|it| self.word(it)).collect();

@@ -199,6 +199,9 @@ fn inspect_payload_says_what_is_wrong_and_what_would_be_right() {
     assert_eq!(error(7, "code"), "P0001");
     assert_eq!(error(8, "code"), "P0008");
     assert_eq!(error(9, "code"), "unreadable");
+    scene.write("short.xml", "<calculate><expresion>6*7</expresion></calculate>");
+    let short = scene.run(&["inspect", "payload", "short.xml"]).code(0).objects();
+    assert_eq!(short[0]["error"]["column"], 12, "where it was written");
     scene.write(
         "near.xml",
         whole.replace("calculate>", "calcluate>").replace("<calculate", "<calcluate"),

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::listener::{Capabilities, Described};
 use crate::name::Name;
 use crate::schema;
-use crate::wire::checked::{adopt, meant};
+use crate::wire::checked::{adopt, meant, place_in};
 use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Element, Profile, Writer};
 
@@ -74,22 +74,28 @@ fn inspect(path: &Path, all: &Capabilities, limits: &Limits) -> Result<Element, 
     let document = xml::read(&bytes, Profile::Wire, &limits.door);
     let document = document.map_err(|error| refused(&Fault::from(error)))?;
     let envelope = Envelope::open(&document, limits).map_err(|it| refused(&it))?;
-    let payload = named(envelope.payload, all, limits)?;
+    let sent = envelope.payload;
+    let payload = named(&sent, all, limits)?;
     let name = Name::new(payload.namespace(), payload.local());
     let schema = all.schema(&name).ok_or_else(|| unknown(&payload, all))?;
-    schema.check(payload.view()).map_err(wrong)?;
-    Ok(payload)
+    match schema.check(payload.view()) {
+        Ok(()) => Ok(payload),
+        Err(mut error) => {
+            error.place = place_in(&sent, &payload, error.place.line, error.place.column);
+            Err(wrong(error))
+        }
+    }
 }
 
 /// A payload without a namespace gets the one it means, as at a door.
-fn named(payload: Element, all: &Capabilities, limits: &Limits) -> Result<Element, Value> {
+fn named(payload: &Element, all: &Capabilities, limits: &Limits) -> Result<Element, Value> {
     if !payload.namespace().is_empty() {
-        return Ok(payload);
+        return Ok(payload.clone());
     }
     let is_taken = |it: &&Name| all.takers(it).next().is_some();
     let names: Vec<&Name> = all.named(payload.local()).iter().filter(is_taken).collect();
-    let namespace = meant(&payload, &names).map_err(|_| unknown(&payload, all))?;
-    let adopted = adopt(&payload, &namespace, Writer::new(limits.door));
+    let namespace = meant(payload, &names).map_err(|_| unknown(payload, all))?;
+    let adopted = adopt(payload, &namespace, Writer::new(limits.door));
     adopted.map_err(|it| refused(&it))
 }
 
