@@ -163,7 +163,7 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
             if let Some(name) = catalog.add(schema.clone()) {
                 let who = first.get(&name).map_or("the pump", |it| it);
                 let how = catalog.get(&name).and_then(|it| difference(it, schema));
-                let how = how.map(|it| format!(": there {it}")).unwrap_or_default();
+                let how = how.unwrap_or_default();
                 let text = format!("its {name} isn't that of {who}{how}");
                 complaints.push(format!("{}: {text}; share the type, or rename one", spec.name));
             } else {
@@ -174,11 +174,15 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
     (catalog, complaints)
 }
 
-/// What one schema has to say of the other's example, if anything: the first difference that an
-/// author sees.
+/// What either schema has to say of the other's example: the first difference that an author sees,
+/// if an example shows one.
 fn difference(there: &Schema, here: &Schema) -> Option<String> {
-    let example = xml::read(schema::example(here), Profile::Wire, &XmlLimits::INSIDE).ok()?;
-    there.check(example.view()).err().map(|it| it.message)
+    let said = |place: &str, by: &Schema, of: &Schema| {
+        let example = xml::read(schema::example(of), Profile::Wire, &XmlLimits::INSIDE).ok()?;
+        let error = by.check(example.view()).err()?;
+        Some(format!(": {place} {}", error.message))
+    };
+    said("there", there, here).or_else(|| said("here", here, there))
 }
 
 /// Names that are missing, taken or unfit.

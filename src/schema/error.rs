@@ -15,6 +15,8 @@ const ECHO_MAX: usize = 40;
 const PATH_MAX: usize = 400;
 /// Bytes of an example that an error shows; who needs more reads the schema's own.
 const EXAMPLE_MAX: usize = 200;
+/// Bytes of the beginning of a name that stand for it.
+const SHORT_MIN: usize = 3;
 /// Names that an error lists; who has more fields than that reads the schema.
 const LIST_MAX: usize = 16;
 
@@ -454,7 +456,8 @@ pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<
     let close = |it: &&str| {
         let right = plain(it);
         let (steps, most) = (distance(&wrong, &right), wrong.len().max(right.len()));
-        (steps, steps < most && steps <= 1.max(most / 3))
+        let begins = wrong.len() >= SHORT_MIN && right.starts_with(&wrong);
+        (steps, steps < most && (steps <= 1.max(most / 3) || begins))
     };
     let close = names.take(1_024).map(|it| (close(&it), it)).filter(|((_, is_close), _)| *is_close);
     close.min_by_key(|((steps, _), _)| *steps).map(|(_, it)| it)

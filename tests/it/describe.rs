@@ -192,7 +192,7 @@ fn inspect_payload_says_what_is_wrong_and_what_would_be_right() {
     let error = |at: usize, key: &str| told[at]["error"][key].clone();
     let name = format!("{{{CALCULATE}}}calculate");
     assert_eq!(error(4, "code"), "P0011");
-    assert_eq!(error(4, "nearest"), json!(null), "calc is too far from calculate");
+    assert_eq!(error(4, "nearest"), name, "calc is its beginning");
     assert_eq!(error(5, "message"), "the organism has no payload {urn:x}nothing");
     assert_eq!(error(5, "advice"), "Choose one that `pumphouse describe` lists.");
     assert_eq!((error(6, "line"), error(6, "code")), (json!(2), json!("P0011")));

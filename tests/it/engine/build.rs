@@ -61,4 +61,22 @@ fn two_schemas_of_one_name_are_a_complaint() {
     let said = "b: its {urn:test}question isn't that of a: there <question> has no field <_m>; it \
                 has <n>; share the type, or rename one";
     assert_eq!(complaints.all(), [said]);
+
+    /// A question with nothing in it.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test", rename = "question")]
+    struct Less {
+        _n: Option<u64>,
+    }
+    /// A question that may be about several.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test", rename = "question")]
+    struct More {
+        _n: Vec<u64>,
+    }
+    let one = Listener::new("a").on(async |_: Less| {});
+    let other = Listener::new("b").on_reply(async |_: More| {});
+    let complaints = pumphouse::builder().with((one, other)).build().unwrap_err();
+    let said = "b: its {urn:test}question isn't that of a; share the type, or rename one";
+    assert_eq!(complaints.all(), [said], "no example tells these two apart");
 }
