@@ -2,13 +2,23 @@
 
 pub mod describe;
 pub mod echo;
+pub mod thread;
 pub mod tool;
 
 use pumphouse::prelude::Listener;
 
-/// What the server starts with when nothing else is said: `echo`, `calculate` and `describe`.
+/// What every organism needs to live: `thread`.
+#[must_use]
+pub fn core() -> Vec<Listener> {
+    vec![thread::thread()]
+}
+
+/// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
+/// `describe`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
+    let mut all = core();
     let describe = describe::describe(describe::Allow::default());
-    vec![echo::echo(), tool::calculate::calculate(), describe]
+    all.extend([echo::echo(), tool::calculate::calculate(), describe]);
+    all
 }

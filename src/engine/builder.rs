@@ -25,7 +25,10 @@ use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener,
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::{self, Schema};
-use crate::wire::core::{Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError};
+use crate::wire::core::{
+    Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError, ThreadCancelled,
+    ThreadResult, ThreadSpawned,
+};
 use crate::wire::{Catalog, Code, Payload};
 use crate::xml::{self, Profile};
 
@@ -148,6 +151,9 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
         Done::schema(),
         Huh::schema(),
         SystemThreadError::schema(),
+        ThreadCancelled::schema(),
+        ThreadResult::schema(),
+        ThreadSpawned::schema(),
     ];
     for schema in own {
         catalog.add(Cow::Borrowed(schema));

@@ -14,10 +14,10 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log::{self, Flags, Log};
-use crate::wire::checked::meant;
+use crate::wire::checked::in_what_was_sent;
 use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Envelope, Fault, Payload};
-use crate::xml::{Element, Writer};
+use crate::xml::Element;
 
 /// Who is sending, as a door found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Pump {
             let text = format!("<from> says {from}, but this connection sends as {}", who.name);
             return Err(Fault::new(Code::ForgedSender, text));
         }
-        let checked = self.check(envelope.payload)?;
+        let checked = self.check(&envelope.payload)?;
         let thread = envelope.thread.as_deref().map(ThreadId::new);
         let mut flags = Flags::NONE;
         for (given, flag) in
@@ -213,27 +213,12 @@ impl Pump {
         Ok(())
     }
 
-    /// Holds a payload against its schema; one without a namespace gets the one it means. The
-    /// pump's own words are refused whatever they hold.
-    fn check(&self, element: Element) -> Result<Checked, Fault> {
+    /// Holds a payload against its schema; one without a namespace gets the one it means.
+    fn check(&self, element: &Element) -> Result<Checked, Fault> {
         let routes = &self.shared.routes;
-        let own = |namespace: &str| {
-            if !routes.catalog.is_reserved(namespace, element.local()) {
-                return Ok(());
-            }
-            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
-            Err(Fault::new(Code::Reserved, text).at(element.place()))
-        };
-        if !element.namespace().is_empty() {
-            own(element.namespace())?;
-            return routes.catalog.check(element);
-        }
-        let owned = |it: &&crate::name::Name| routes.push(None, it).is_ok();
-        let names: Vec<_> = routes.catalog.named(element.local()).iter().filter(owned).collect();
-        let namespace = meant(&element, &names)?;
-        own(&namespace)?;
-        let writer = Writer::new(self.shared.limits.door);
-        routes.catalog.check_as(&element, &namespace, writer)
+        let named = routes.name(element.clone(), self.shared.limits.door)?;
+        let checked = routes.catalog.check(named.clone());
+        checked.map_err(|fault| in_what_was_sent(fault, element, &named))
     }
 
     fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {

@@ -95,7 +95,8 @@ fn named(payload: &Element, all: &Capabilities, limits: &Limits) -> Result<Eleme
     let is_taken = |it: &&Name| all.takers(it).next().is_some();
     let names: Vec<&Name> = all.named(payload.local()).iter().filter(is_taken).collect();
     let namespace = meant(payload, &names).map_err(|_| unknown(payload, all))?;
-    let adopted = adopt(payload, &namespace, Writer::new(limits.door));
+    let schema = all.schema(&Name::new(namespace.as_str(), payload.local()));
+    let adopted = adopt(payload, &namespace, schema, Writer::new(limits.door));
     adopted.map_err(|it| refused(&it))
 }
 
