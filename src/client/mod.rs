@@ -22,11 +22,13 @@
 //! # Ok(()) }
 //! ```
 
+mod address;
 mod error;
 mod message;
 mod push;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -39,7 +41,9 @@ use crate::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
 use crate::xml::{self, Framing, Profile, Splitter};
+use address::Stream;
 
+pub use address::{Address, NoAddress};
 pub use error::Error;
 pub use message::{Incoming, Message};
 pub use push::Push;
@@ -52,9 +56,8 @@ const READ_BYTES: usize = 64 * 1024;
 /// Pushes are pipelined: [`push`](Client::push) only puts one among those to be sent, and
 /// whatever is awaited next sends them. While a client writes it also reads, so that neither
 /// side can wait for the other.
-#[derive(Debug)]
 pub struct Client {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     framing: Framing,
     splitter: Splitter,
     buffer: Box<[u8]>,
@@ -86,7 +89,19 @@ impl Client {
     ) -> Result<Client, Error> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Client {
+        Ok(Client::over(Box::new(stream), framing))
+    }
+
+    /// Connects to whatever kind of door is there, with one element after another on the wire.
+    ///
+    /// # Errors
+    /// Where nobody listens there.
+    pub async fn connect_to(address: &Address) -> Result<Client, Error> {
+        Ok(Client::over(address.connect().await?, Framing::Element))
+    }
+
+    fn over(stream: Box<dyn Stream>, framing: Framing) -> Client {
+        Client {
             stream,
             framing,
             splitter: Splitter::new(XmlLimits::FILE),
@@ -97,7 +112,7 @@ impl Client {
             pushed: 0,
             answered: 0,
             is_over: false,
-        })
+        }
     }
 
     /// Says who is sending, by a token, and waits until the pump knows. It comes before all else.
@@ -274,6 +289,13 @@ impl Client {
             }
         }
         if busy { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unanswered = self.unanswered();
+        f.debug_struct("Client").field("unanswered", &unanswered).finish_non_exhaustive()
     }
 }
 

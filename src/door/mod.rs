@@ -7,9 +7,12 @@ mod connection;
 mod egress;
 mod error;
 mod inbox;
+mod reception;
 mod session;
 mod tcp;
 mod tokens;
+#[cfg(unix)]
+mod unix;
 
 #[cfg(test)]
 mod tests;
@@ -17,3 +20,5 @@ mod tests;
 pub use error::Error;
 pub use tcp::{Options, Tcp};
 pub use tokens::{Tokens, Wrong};
+#[cfg(unix)]
+pub use unix::Unix;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::door::Tokens;
 use crate::door::egress::{Egress, put_number, put_text};
-use crate::engine::{CONSOLE, Identity, News};
+use crate::engine::{Identity, News};
 use crate::id::EntryId;
 use crate::limits::Limits;
 use crate::listener::Entry;
@@ -27,8 +27,6 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Setting {
     pub(super) limits: Limits,
     pub(super) tokens: Tokens,
-    /// Whether nobody but this machine can come in: then whoever has no token is `console`.
-    pub(super) local: bool,
 }
 
 /// What a session wants of the pump.
@@ -101,8 +99,8 @@ enum Answer {
 }
 
 impl Session {
-    pub(super) fn new(setting: Arc<Setting>, now_us: u64) -> Session {
-        let console = || Identity { name: CONSOLE.into(), operator: false };
+    /// A session of whom the door knows already, or of who has yet to say.
+    pub(super) fn new(setting: Arc<Setting>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
             head: String::new(),
@@ -123,15 +121,13 @@ impl Session {
             ends_us: None,
             setting,
         };
-        let who = session.setting.local.then(console);
         session.is(who);
         session
     }
 
     /// A session that says one thing only: why there can be none.
     pub(super) fn refused(setting: Arc<Setting>, fault: &Fault, now_us: u64) -> Session {
-        let mut session = Session::new(setting, now_us);
-        session.is(None);
+        let mut session = Session::new(setting, None, now_us);
         session.input = Input::Done;
         session.say(fault);
         session.end_by(now_us);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::door::Tokens;
 use crate::door::session::{Session, Setting, Step};
-use crate::engine::News;
+use crate::engine::{CONSOLE, Identity, News};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::wire::core::Accepted;
@@ -14,7 +14,8 @@ use crate::wire::{Code, Fault, Outside, Payload, enclose};
 const A: &str = "<a xmlns=\"urn:a\"></a>";
 
 fn session(limits: Limits) -> Session {
-    Session::new(Arc::new(Setting { limits, tokens: Tokens::default(), local: true }), 0)
+    let who = Identity { name: CONSOLE.into(), operator: false };
+    Session::new(Arc::new(Setting { limits, tokens: Tokens::default() }), Some(who), 0)
 }
 
 /// The numbers of all pushes that can be taken now.

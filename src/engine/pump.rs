@@ -141,7 +141,7 @@ impl Pump {
     }
 
     /// An identity has a name of its own, or nobody could tell who a message is from.
-    fn checked_name(&self) -> Result<(), Fault> {
+    pub(crate) fn checked_name(&self) -> Result<(), Fault> {
         let name = &*self.identity.name;
         if name == CORE_NAME || self.has_listener(name) {
             let text = format!("{name} is no identity: a listener or the pump has this name");

@@ -5,6 +5,7 @@ mod life;
 mod limits;
 mod order;
 mod tokens;
+mod unix;
 
 use std::net::SocketAddr;
 use std::time::Duration;
