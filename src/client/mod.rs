@@ -24,6 +24,7 @@
 
 mod address;
 mod error;
+mod follow;
 mod message;
 mod push;
 
@@ -37,6 +38,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
+use crate::id::ThreadId;
 use crate::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
@@ -45,7 +47,8 @@ use address::Stream;
 
 pub use address::{Address, NoAddress};
 pub use error::Error;
-pub use message::{Incoming, Message};
+pub use follow::Follow;
+pub use message::{Incoming, Message, Shown};
 pub use push::Push;
 
 /// What is read at once.
@@ -155,14 +158,7 @@ impl Client {
         loop {
             match self.fetch().await?.ok_or(Error::Closed)? {
                 Incoming::Accepted { push, accepted } if push == number => return Ok(accepted),
-                Incoming::Refused { push: Some(push), huh } if push == number => {
-                    return Err(Error::Refused(huh));
-                }
-                Incoming::UnknownThread { push, error } if push == number => {
-                    return Err(Error::UnknownThread(error));
-                }
-                Incoming::Refused { push: None, huh } => return Err(Error::Refused(huh)),
-                other => self.waiting.push_back(other),
+                other => self.keep(other, number)?,
             }
         }
     }
@@ -185,6 +181,56 @@ impl Client {
             match self.fetch().await?.ok_or(Error::Closed)? {
                 Incoming::Message(message) if is_it(&message) => return Ok(message),
                 other => self.waiting.push_back(other),
+            }
+        }
+    }
+
+    /// Follows a thread from the entry after a number on, and waits until the pump does.
+    ///
+    /// # Errors
+    /// Where there is no such thread, or it is another's.
+    pub async fn follow(&mut self, thread: &ThreadId, after: u64) -> Result<Follow<'_>, Error> {
+        let number = self.push(&follow::asked(thread, after, None)?);
+        self.begin(number, thread).await
+    }
+
+    /// The same, which sees live payloads as well.
+    ///
+    /// # Errors
+    /// Where there is no such thread, or it is another's.
+    pub async fn follow_live(
+        &mut self,
+        thread: &ThreadId,
+        after: u64,
+    ) -> Result<Follow<'_>, Error> {
+        let number = self.push(&follow::asked(thread, after, Some(true))?);
+        self.begin(number, thread).await
+    }
+
+    async fn begin(&mut self, number: u64, thread: &ThreadId) -> Result<Follow<'_>, Error> {
+        loop {
+            match self.fetch().await?.ok_or(Error::Closed)? {
+                Incoming::Following { push, following } if push == number => {
+                    return Ok(Follow::new(self, thread.clone(), &following));
+                }
+                other => self.keep(other, number)?,
+            }
+        }
+    }
+
+    /// Keeps what comes while something else is waited for, unless it says that that won't come.
+    fn keep(&mut self, it: Incoming, number: u64) -> Result<(), Error> {
+        match it {
+            Incoming::Refused { push: Some(push), huh } if push == number => {
+                Err(Error::Refused(huh))
+            }
+            Incoming::UnknownThread { push, error } if push == number => {
+                Err(Error::UnknownThread(error))
+            }
+            Incoming::Refused { push: None, huh } => Err(Error::Refused(huh)),
+            other => {
+                self.waiting.push_back(other);
+                Ok(())
             }
         }
     }
@@ -250,6 +296,8 @@ impl Client {
                 return Ok(Incoming::Refused { push: None, huh });
             }
             Incoming::Accepted { .. }
+            | Incoming::Following { .. }
+            | Incoming::Unfollowed { .. }
             | Incoming::UnknownThread { .. }
             | Incoming::Refused { push: Some(_), .. } => self.answered += 1,
             _ => {}

@@ -6,6 +6,7 @@
 mod connection;
 mod egress;
 mod error;
+mod follow;
 mod inbox;
 mod reception;
 mod session;

@@ -11,6 +11,7 @@ use tracing::Instrument;
 
 use crate::door::Tokens;
 use crate::door::connection::Connection;
+use crate::door::follow::Follows;
 use crate::door::inbox::Inbox;
 use crate::door::session::{Session, Setting};
 use crate::engine::{Identity, Port, Pump, Stage, Tokio};
@@ -196,7 +197,8 @@ impl<S: Source> Guest<S> {
             (None, Some(Ok(who))) => Session::new(setting, Some(who), now_us),
             (None, None) => Session::new(setting, None, now_us),
         };
-        Connection { stream, session, inbox, pump, port }.serve().await;
+        let follows = Follows::new(pump.clone());
+        Connection { stream, session, inbox, pump, port, follows }.serve().await;
     }
 }
 

@@ -22,7 +22,7 @@ fn session(limits: Limits) -> Session {
 fn pushes(session: &mut Session) -> Vec<u64> {
     let steps = std::iter::from_fn(|| session.next());
     let number = |it| match it {
-        Step::Push(number, _) => number,
+        Step::Push(number, _) | Step::Follow(number, _) | Step::Unfollow(number, _) => number,
         Step::Refused(number, fault) => panic!("{number}: {fault}"),
     };
     steps.map(number).collect()
@@ -67,7 +67,7 @@ fn an_acceptance_is_written_as_its_type_would_be() {
         let id = client_id.map(str::to_owned);
         let it = Accepted { thread: "sess-a".into(), seq: 12, id }.encode().unwrap();
         let (to, thread) = (Some("console"), Some("sess-a"));
-        let outside = Outside { from: "core", to, thread, entry: None, meta: None };
+        let outside = Outside { from: "core", to, thread, entry: None, shown: None, meta: None };
         let mut expected = String::new();
         enclose(&outside, &it, &mut expected);
         assert_eq!(said(&mut session), expected + "\n");

@@ -26,6 +26,7 @@ use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::Schema;
 use crate::wire::core::{Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError};
+use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
 
 /// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
@@ -145,6 +146,10 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
         Done::schema(),
         Huh::schema(),
         SystemThreadError::schema(),
+        Follow::schema(),
+        Following::schema(),
+        Unfollow::schema(),
+        Unfollowed::schema(),
     ];
     for schema in own {
         catalog.add(Cow::Borrowed(schema));

@@ -1,6 +1,7 @@
 //! Doors and clients over real sockets.
 
 mod bad;
+mod follow;
 mod life;
 mod limits;
 mod order;

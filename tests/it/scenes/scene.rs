@@ -100,9 +100,11 @@ fn bytes(text: &str) -> Vec<u8> {
 
 #[test]
 fn a_scene_is_read_as_it_is_written() {
-    let text = "# A scene.\nonly over a socket\nalice sends:\n  <a>\n    b</a>\n\nbob sends bytes:\n  \
-                \\x00\\n\n  \\\\é\nbob hangs up\nalice is cut off\nbob receives:\n  <c/>\n";
-    let scene = Scene::read("a.scene", 10, text);
+    let text = "# A scene.\nonly over a socket\nalice sends:\n  <a>\n    b</a>\n\n";
+    let text = text.to_owned()
+        + "bob sends bytes:\n  \\x00\\n\n  \\\\é\nbob hangs up\nalice is cut off\n"
+        + "bob receives:\n  <c/>\n";
+    let scene = Scene::read("a.scene", 10, &text);
     assert!(scene.only_over_sockets);
     let steps: Vec<_> = scene.steps.into_iter().map(|it| (it.line, it.who, it.act)).collect();
     let expected = [
