@@ -158,8 +158,17 @@ impl Message {
 
     /// Whether it came, to who sent that, of what was accepted so.
     pub(super) fn is_caused_by(&self, accepted: &Accepted) -> bool {
+        self.is_sent() && self.comes_of(accepted)
+    }
+
+    /// Whether it came of what was accepted so, to whomever.
+    pub(super) fn comes_of(&self, accepted: &Accepted) -> bool {
         let is_it = |it: &EntryId| it.thread.as_str() == accepted.thread && it.seq == accepted.seq;
-        self.shown == Shown::Sent && self.cause.as_ref().is_some_and(is_it)
+        self.cause.as_ref().is_some_and(is_it)
+    }
+
+    pub(super) fn is_sent(&self) -> bool {
+        self.shown == Shown::Sent
     }
 
     /// Tells what it is; an answer is that of push `next`.

@@ -27,6 +27,7 @@ mod error;
 mod follow;
 mod message;
 mod push;
+mod resume;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,7 +39,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
-use crate::id::ThreadId;
+use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
@@ -50,7 +51,10 @@ pub use error::Error;
 pub use follow::Follow;
 pub use message::{Incoming, Message, Shown};
 pub use push::Push;
+pub use resume::Resuming;
 
+/// Answers found by following that may still come by themselves.
+const FOUND_MAX: usize = 64;
 /// What is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -70,6 +74,10 @@ pub struct Client {
     waiting: VecDeque<Incoming>,
     pushed: u64,
     answered: u64,
+    /// What the pump calls us.
+    identity: Option<String>,
+    /// Answers that were found by following: they may still come by themselves.
+    found: VecDeque<EntryId>,
     is_over: bool,
 }
 
@@ -114,6 +122,8 @@ impl Client {
             waiting: VecDeque::new(),
             pushed: 0,
             answered: 0,
+            identity: None,
+            found: VecDeque::new(),
             is_over: false,
         }
     }
@@ -163,12 +173,16 @@ impl Client {
         }
     }
 
-    /// Pushes, and waits for the first message that comes of it.
+    /// Pushes, and waits for the first message that comes of it. Under an [id](Push::with_id) it
+    /// may be asked again: the answer is then looked for in the thread.
     ///
     /// # Errors
     /// As [`tell`](Client::tell), or that the connection ended before an answer came.
     pub async fn ask(&mut self, push: &Push) -> Result<Message, Error> {
         let accepted = self.tell(push).await?;
+        if push.id().is_some() {
+            return self.find(&accepted).await;
+        }
         let is_it = |it: &Message| it.is_caused_by(&accepted);
         let found = self.waiting.iter().position(|it| match it {
             Incoming::Message(message) => is_it(message),
@@ -181,6 +195,30 @@ impl Client {
             match self.fetch().await?.ok_or(Error::Closed)? {
                 Incoming::Message(message) if is_it(&message) => return Ok(message),
                 other => self.waiting.push_back(other),
+            }
+        }
+    }
+
+    /// Looks in a thread for the first answer to what was accepted so: it was told already, if
+    /// this is not the first time that it is pushed.
+    async fn find(&mut self, accepted: &Accepted) -> Result<Message, Error> {
+        let identity = self.identity.clone();
+        let mut follow = self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
+        loop {
+            let message = follow.next().await?.ok_or(Error::Closed)?;
+            if message.to == identity && message.comes_of(accepted) {
+                follow.end().await?;
+                let it = Message { shown: Shown::Sent, ..message };
+                self.found.extend(it.entry.clone());
+                if self.found.len() > FOUND_MAX {
+                    self.found.pop_front();
+                }
+                let is_it = |other: &Incoming| match other {
+                    Incoming::Message(other) => other.is_sent() && other.entry == it.entry,
+                    _ => false,
+                };
+                self.waiting.retain(|it| !is_it(it));
+                return Ok(it);
             }
         }
     }
@@ -276,9 +314,12 @@ impl Client {
 
     async fn fetch(&mut self) -> Result<Option<Incoming>, Error> {
         loop {
-            if let Some(frame) = self.splitter.next()? {
+            while let Some(frame) = self.splitter.next()? {
                 let element = xml::read(frame.bytes, Profile::Wire, &XmlLimits::FILE)?;
-                return self.number(Message::open(&element)?).map(Some);
+                let message = Message::open(&element)?;
+                if !self.is_known(&message) {
+                    return self.number(message).map(Some);
+                }
             }
             if self.is_over {
                 return self.splitter.finish().map(|()| None).map_err(Error::from);
@@ -287,8 +328,18 @@ impl Client {
         }
     }
 
+    /// Whether it was given already, found by following.
+    fn is_known(&mut self, message: &Message) -> bool {
+        let is_it = |it: &EntryId| message.is_sent() && message.entry.as_ref() == Some(it);
+        let at = self.found.iter().position(is_it);
+        at.and_then(|at| self.found.remove(at)).is_some()
+    }
+
     /// Tells answers, which come in the order of the pushes, from all else.
     fn number(&mut self, message: Message) -> Result<Incoming, Error> {
+        if message.entry.is_none() && message.is_sent() {
+            self.identity = message.to.clone().or(self.identity.take());
+        }
         let incoming = message.sort(self.answered)?;
         match &incoming {
             Incoming::Refused { push: Some(_), .. } if self.unanswered() == 0 => {

@@ -5,6 +5,7 @@ mod follow;
 mod life;
 mod limits;
 mod order;
+mod resume;
 mod tokens;
 mod unix;
 
