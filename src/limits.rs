@@ -77,6 +77,8 @@ pub struct Limits {
     pub outbound_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
     pub write_time_max: Duration,
+    /// Threads that one connection follows at once.
+    pub follows_max: usize,
     /// How long a door reads on, and throws away, after a fault that closes.
     pub linger_time_max: Duration,
     /// How many bytes it throws away at the most then.
@@ -122,6 +124,7 @@ impl Default for Limits {
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),
+            follows_max: 64,
             linger_time_max: Duration::from_secs(1),
             linger_bytes_max: MIB,
             unconsumed_max: 1_024,
@@ -134,7 +137,7 @@ impl Default for Limits {
             batches_in_flight_max: 4,
             trees_awake_max: 4_096,
             entries_at_hand_max: 1_024,
-            live_lag_max: 1_024,
+            live_lag_max: 256,
             drain_time_max: Duration::from_secs(30),
             client_id_bytes_max: 128,
         }

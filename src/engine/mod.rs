@@ -21,7 +21,7 @@ mod wake;
 mod worker;
 
 pub use builder::{Builder, Complaints, Described, Door, Plan, Plugin};
-pub use follow::{Follow, Followed};
+pub use follow::{Follow, Followed, Showing};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
 pub use pump::{AskError, CONSOLE, Identity, Pump};

@@ -140,7 +140,7 @@ impl Pump {
     }
 
     /// An identity has a name of its own, or nobody could tell who a message is from.
-    fn checked_name(&self) -> Result<(), Fault> {
+    pub(crate) fn checked_name(&self) -> Result<(), Fault> {
         let name = &*self.identity.name;
         if name == CORE_NAME || self.has_listener(name) {
             let text = format!("{name} is no identity: a listener or the pump has this name");
@@ -292,9 +292,36 @@ impl Pump {
         self.shared.refusals()
     }
 
-    /// Follows a thread, from the entry after a number on.
+    /// Whether an identity may follow a thread: its own, and an operator any. The number of its
+    /// last entry.
+    ///
+    /// # Errors
+    /// `P0012` where there is no such thread, or it is another's; `P0019` where the log can't be
+    /// read.
+    pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
+        let log = &self.shared.log;
+        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
+        let unknown = || Fault::unknown_thread(thread.as_str());
+        let record = log.thread(thread).await.map_err(failed)?.ok_or_else(unknown)?;
+        let last = record.last_seq;
+        let mut root = record;
+        // A thread within a tree is its session's.
+        while let Some(parent) = &root.parent {
+            root = log.thread(parent).await.map_err(failed)?.ok_or_else(unknown)?;
+        }
+        let is_own = root.first.is_some_and(|it| it.from == who.name);
+        if who.operator || is_own { Ok(last) } else { Err(unknown()) }
+    }
+
+    /// Follows a thread, from the entry after a number on: its entries, and what is live in it.
     #[must_use]
     pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
+        self.follow_log(thread, after).and_live()
+    }
+
+    /// Follows what a thread has in the log, from the entry after a number on.
+    #[must_use]
+    pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
     }
 

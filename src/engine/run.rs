@@ -11,6 +11,7 @@ use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::follow::Showing;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
@@ -178,7 +179,8 @@ impl listener::Road for Road {
 
     fn live(&self, call: &Call, element: Element) {
         if self.0.followers.are_there() {
-            self.0.followers.live(call.message.thread(), element);
+            let (from, cause) = (call.listener.clone(), call.message.id().clone());
+            self.0.followers.live(Showing { from, cause, payload: element });
         }
     }
 
