@@ -1,5 +1,6 @@
 //! The house staff: ordinary listeners that use only what anyone can use.
 
+pub mod describe;
 pub mod echo;
 pub mod thread;
 pub mod tool;
@@ -12,10 +13,12 @@ pub fn core() -> Vec<Listener> {
     vec![thread::thread()]
 }
 
-/// What the server starts with when nothing else is said: [`core`], `echo` and `calculate`.
+/// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
+/// `describe`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
     let mut all = core();
     all.extend([echo::echo(), tool::calculate::calculate()]);
+    all.push(describe::describe(describe::Allow::default()));
     all
 }

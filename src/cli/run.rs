@@ -13,7 +13,8 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::client::Address;
 use crate::door::{self, Options, Tcp, Tokens};
-use crate::engine::{Builder, Described, Plan, Pump};
+use crate::engine::{Builder, Plan, Pump};
+use crate::listener::Described;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
@@ -82,8 +83,12 @@ impl Run {
         }
         let (builder, place) = log(builder, data, self.durability)?;
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
-        let greeting =
-            Greeting { listeners: plan.listeners(), addresses, place, durability: self.durability };
+        let greeting = Greeting {
+            listeners: plan.listeners().to_vec(),
+            addresses,
+            place,
+            durability: self.durability,
+        };
         serve(plan, &greeting, &mut signals, to).await
     }
 }
