@@ -12,6 +12,7 @@ mod door;
 mod engine;
 mod examples;
 mod golden;
+mod manual;
 mod operators;
 mod paper;
 mod program;
