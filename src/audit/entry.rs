@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::audit::payload::{MARGIN, compact, pretty};
 use crate::audit::text::{Paint, Style, cells, cut, line};
 use crate::id::{EntryId, ThreadId};
-use crate::log::{Entry, Flags, ThreadRecord, ThreadSummary};
+use crate::log::{Entry, Flags, State, ThreadRecord, ThreadSummary};
 use crate::wire::iso_time;
 
 /// Bytes of a digest that people compare.
@@ -149,18 +149,21 @@ pub fn thread(record: &ThreadRecord, style: Style) -> String {
 
 /// A thread in a list, with the entry it begins with.
 #[must_use]
-pub fn summary(it: &ThreadSummary, first: Option<&Entry>, style: Style) -> String {
+pub fn summary(it: &ThreadSummary, record: &ThreadRecord, style: Style) -> String {
     let id = line(it.id.as_str()).into_owned();
     let pad = " ".repeat(ID_CELLS.saturating_sub(cells(&id)));
     let last = it.last_us.map_or_else(String::new, |it| time(it, SECONDS));
     let size = format!("{pad}  {:>7}  {last:<20}  ", it.entries);
     let mut rest = String::new();
+    if record.state != State::Open {
+        add(&mut rest, record.state.as_str());
+    }
     if let Some(fork) = &it.fork {
         add(&mut rest, &format!("forked after {}", line(&fork.to_string())));
     } else if let Some(parent) = &it.parent {
         add(&mut rest, &format!("child of {}", line(parent.as_str())));
     }
-    if let Some(first) = first {
+    if let Some(first) = &record.first {
         let ends = format!("{} → {}", line(&first.from), to(first));
         add(&mut rest, &format!("{ends}  {}", said(first)));
     }
@@ -178,11 +181,12 @@ pub fn summaries(style: Style) -> String {
 
 /// A thread in a list, as an object.
 #[must_use]
-pub fn summary_json(it: &ThreadSummary) -> Value {
+pub fn summary_json(it: &ThreadSummary, record: &ThreadRecord) -> Value {
     json!({
         "thread": it.id.as_str(),
         "parent": it.parent.as_ref().map(ThreadId::as_str),
         "fork": it.fork.as_ref().map(ToString::to_string),
+        "state": record.state.as_str(),
         "entries": it.entries,
         "first": it.first_us.map(iso_time),
         "last": it.last_us.map(iso_time),

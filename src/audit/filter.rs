@@ -6,7 +6,7 @@ use std::str::FromStr;
 use memchr::memmem::Finder;
 
 use crate::audit::state::States;
-use crate::log::{Entry, Error, Flags, Log, State, ThreadSummary};
+use crate::log::{Entry, Error, Flags, Log, State, ThreadRecord};
 use crate::name::Name;
 use crate::xml::{self, escape_text};
 
@@ -36,27 +36,27 @@ pub struct Filter {
 impl Filter {
     /// Whether everything is wanted.
     #[must_use]
-    pub fn takes_all(&self) -> bool {
+    pub fn wants_all(&self) -> bool {
         let Filter { listeners, identities, payloads, texts, states, since_us, before_us } = self;
         let names = listeners.is_empty() && identities.is_empty() && payloads.is_empty();
-        let rest = texts.is_empty() && states.is_empty();
-        names && rest && since_us.is_none() && before_us.is_none()
+        let times = since_us.is_none() && before_us.is_none();
+        names && times && texts.is_empty() && states.is_empty()
     }
 
-    /// Whether it must be known in what state threads are.
+    /// Whether an entry is wanted; entries are asked about in their order.
+    pub fn wants(&self, entry: &Entry, states: &mut States) -> bool {
+        let fits = !self.asks_for_states() || self.states.contains(&states.with(entry));
+        fits && self.wants_aside(entry)
+    }
+
+    /// Whether the states of threads matter, so that entries must be read from the first.
     #[must_use]
     pub fn asks_for_states(&self) -> bool {
         !self.states.is_empty()
     }
 
-    /// Whether an entry is wanted, its thread being in a state with it.
-    #[must_use]
-    pub fn takes(&self, entry: &Entry, state: State) -> bool {
-        any(&self.states, |it| *it == state) && self.takes_entry(entry)
-    }
-
     /// Whether an entry is wanted, leaving states aside.
-    fn takes_entry(&self, entry: &Entry) -> bool {
+    fn wants_aside(&self, entry: &Entry) -> bool {
         let is_end = |name: &str, outside: bool| {
             let from = entry.flags.contains(Flags::FROM_IDENTITY) == outside;
             let to = entry.flags.contains(Flags::TO_IDENTITY) == outside;
@@ -70,44 +70,23 @@ impl Filter {
             && any(&self.texts, |it| it.are_in(entry))
     }
 
-    /// Whether an entry is wanted; the states of threads are looked up if they must be.
-    ///
-    /// # Errors
-    /// Where the log can't be read.
-    pub async fn wants(
-        &self,
-        log: &dyn Log,
-        entry: &Entry,
-        states: &mut States,
-    ) -> Result<bool, Error> {
-        let state = match self.asks_for_states() {
-            true => states.with(log, entry).await?,
-            false => State::Open,
-        };
-        Ok(self.takes(entry, state))
-    }
-
     /// Whether a thread is wanted: it is in one of the states now, and some entry of it is wanted.
     ///
     /// # Errors
     /// Where the log can't be read.
-    pub async fn wants_thread(&self, log: &dyn Log, it: &ThreadSummary) -> Result<bool, Error> {
-        if self.asks_for_states() {
-            let state = log.thread(&it.id).await?.map(|it| it.state).unwrap_or_default();
-            if !self.states.contains(&state) {
-                return Ok(false);
-            }
+    pub async fn wants_thread(&self, log: &dyn Log, it: &ThreadRecord) -> Result<bool, Error> {
+        if !any(&self.states, |state| *state == it.state) {
+            return Ok(false);
         }
-        let entries = Filter { states: Vec::new(), ..self.clone() };
-        if entries.takes_all() {
+        if (Filter { states: Vec::new(), ..self.clone() }).wants_all() {
             return Ok(true);
         }
         let mut seq = 0;
         loop {
-            let page = log.read(&it.id, seq, u64::MAX, PAGE).await?;
+            let page = log.read(&it.id, seq, it.last_seq, PAGE).await?;
             let Some(last) = page.last() else { return Ok(false) };
             seq = last.id.seq;
-            if page.iter().any(|it| entries.takes_entry(it)) {
+            if page.iter().any(|it| self.wants_aside(it)) {
                 return Ok(true);
             }
         }
@@ -236,11 +215,12 @@ mod tests {
         let all: Vec<Arc<Entry>> = log.tail(0, 10).await.unwrap();
         let (mut states, mut entries, mut threads) = (States::default(), Vec::new(), Vec::new());
         for entry in all {
-            if filter.wants(&log, &entry, &mut states).await.unwrap() {
+            if filter.wants(&entry, &mut states) {
                 entries.push(entry.id.to_string());
             }
         }
         for thread in log.threads(None, 10).await.unwrap() {
+            let thread = log.thread(&thread.id).await.unwrap().unwrap();
             if filter.wants_thread(&log, &thread).await.unwrap() {
                 threads.push(thread.id.to_string());
             }
@@ -318,7 +298,7 @@ mod tests {
 
     #[tokio::test]
     async fn everything_is_taken_where_nothing_is_asked() {
-        assert!(Filter::default().takes_all() && !words(&["a"]).takes_all());
+        assert!(Filter::default().wants_all() && !words(&["a"]).wants_all());
         assert_eq!(taken(&Filter::default()).await.0.len(), 4);
     }
 }

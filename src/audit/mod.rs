@@ -22,7 +22,7 @@ pub use filter::{Called, Filter, NotCalled, Words};
 pub use find::{entry, last_position, nearest, threads};
 pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};
-pub use state::{NoState, Said, States, after};
+pub use state::{NoState, Said, States};
 pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};
 pub use tree::{Branches, Placed, branch, branch_json, paint, placed};
 pub use when::{NoWhen, When};

@@ -5,57 +5,27 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::id::ThreadId;
-use crate::log::{Entry, Error, Log, State};
+use crate::log::{Entry, State};
 
-/// Entries that are read at a time.
-const PAGE: usize = 256;
-/// Threads whose state is remembered; of one that was forgotten the entries are read again.
-const REMEMBERED_MAX: usize = 16_384;
-
-/// The state of a thread after one more entry of it.
-#[must_use]
-pub fn after(state: State, entry: &Entry) -> State {
-    entry.flags.state().unwrap_or(state)
-}
-
-/// The states of many threads, each as of the entry that was asked for last.
+/// The states of threads whose entries are read in their order. It grows with the threads that
+/// aren't open, and with nothing else.
 #[derive(Debug, Default)]
-pub struct States(HashMap<ThreadId, (u64, State)>);
+pub struct States(HashMap<ThreadId, State>);
 
 impl States {
-    /// The state of a thread with an entry, which is its state once that entry was in it.
-    ///
-    /// # Errors
-    /// Where the log can't be read.
-    pub async fn with(&mut self, log: &dyn Log, entry: &Entry) -> Result<State, Error> {
-        let (thread, upto) = (&entry.id.thread, entry.id.seq);
-        let known = self.0.get(thread).copied().filter(|(seq, _)| *seq <= upto);
-        let (seq, state) = known.unwrap_or_default();
-        let state = match upto - seq {
-            0 => state,
-            1 => after(state, entry),
-            _ => fold(log, thread, (seq, state), upto).await?,
-        };
-        if self.0.len() >= REMEMBERED_MAX && !self.0.contains_key(thread) {
-            self.0.clear();
+    /// The state that the entry's thread is in, once the entry is in it.
+    pub fn with(&mut self, entry: &Entry) -> State {
+        match entry.flags.state() {
+            None => self.0.get(&entry.id.thread).copied().unwrap_or_default(),
+            Some(State::Open) => {
+                self.0.remove(&entry.id.thread);
+                State::Open
+            }
+            Some(state) => {
+                self.0.insert(entry.id.thread.clone(), state);
+                state
+            }
         }
-        self.0.insert(thread.clone(), (upto, state));
-        Ok(state)
-    }
-}
-
-/// Goes on from a state to a later entry.
-async fn fold(
-    log: &dyn Log,
-    thread: &ThreadId,
-    (mut seq, mut state): (u64, State),
-    upto: u64,
-) -> Result<State, Error> {
-    loop {
-        let page = log.read(thread, seq, upto, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(state) };
-        seq = last.id.seq;
-        state = page.iter().fold(state, |state, entry| after(state, entry));
     }
 }
 
@@ -102,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::id::EntryId;
-    use crate::log::{Batch, Draft, Flags, MemoryLog, NewThread};
+    use crate::log::{Batch, Draft, Flags, Log as _, MemoryLog, NewThread};
     use crate::name::Name;
 
     /// A thread of entries with these flags.
@@ -125,14 +95,9 @@ mod tests {
         let none = Flags::NONE;
         let (log, id) = log(&[none, Flags::PAUSES, none, Flags::RESUMES, Flags::CLOSES]).await;
         let entries = log.read(&id, 0, u64::MAX, 10).await.unwrap();
-        let expected = ["open", "paused", "paused", "open", "closed"];
-        for order in [&[0, 1, 2, 3, 4][..], &[2, 4], &[4, 1], &[3, 3]] {
-            let mut states = States::default();
-            for at in order {
-                let state = states.with(&log, &entries[*at]).await.unwrap();
-                assert_eq!(state.as_str(), expected[*at], "{at} of {order:?}");
-            }
-        }
+        let mut states = States::default();
+        let told: Vec<&str> = entries.iter().map(|it| states.with(it).as_str()).collect();
+        assert_eq!(told, ["open", "paused", "paused", "open", "closed"]);
     }
 
     #[test]

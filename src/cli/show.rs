@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::audit::{self, Filter};
+use crate::audit::{self, Filter, States};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, follow};
 use crate::id::{EntryId, ThreadId};
-use crate::log::{Log, State, ThreadRecord};
+use crate::log::{Log, ThreadRecord};
 
 /// Entries that are read at a time.
 const PAGE: usize = 256;
@@ -91,13 +91,12 @@ async fn read(
         to.line(&audit::thread(record, to.style))?;
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
-    let (mut seq, mut state) = (0, State::Open);
+    let (mut seq, mut states) = (0, States::default());
     loop {
         let page = log.read(&record.id, seq, last_seq, PAGE).await?;
         for entry in &page {
             seq = entry.id.seq;
-            state = audit::after(state, entry);
-            if !filter.takes(entry, state) {
+            if !filter.wants(entry, &mut states) {
                 continue;
             }
             if to.json {

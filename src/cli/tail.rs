@@ -53,7 +53,7 @@ impl Tail {
             let page = log.tail(after, usize::try_from(PAGE).unwrap_or(usize::MAX)).await?;
             for entry in &page {
                 after = entry.position;
-                if !filter.wants(log, entry, &mut states).await? {
+                if !filter.wants(entry, &mut states) {
                     continue;
                 }
                 if skip > 0 {
@@ -90,7 +90,7 @@ struct Start {
 }
 
 async fn start(log: &dyn Log, filter: &Filter, last: u64, lines: u64) -> Result<Start, Failure> {
-    if filter.takes_all() || lines == 0 {
+    if filter.wants_all() || lines == 0 {
         return Ok(Start { after: last.saturating_sub(lines), skip: 0 });
     }
     // States are known by reading forwards only; everything else is looked for from the end.
@@ -102,7 +102,7 @@ async fn start(log: &dyn Log, filter: &Filter, last: u64, lines: u64) -> Result<
         let upto = if forwards { last.min(from + PAGE) } else { after };
         let size = usize::try_from(upto - from).unwrap_or(usize::MAX);
         for entry in log.tail(from, size).await? {
-            found += u64::from(filter.wants(log, &entry, &mut states).await?);
+            found += u64::from(filter.wants(&entry, &mut states));
         }
         after -= upto - from;
     }

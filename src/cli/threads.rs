@@ -8,12 +8,13 @@ use crate::audit::{self, Filter};
 use crate::cli::data;
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::log::{Error, Log, ThreadSummary};
+use crate::log::{Error, Log, ThreadRecord, ThreadSummary};
 
 /// Threads that are looked into at once: the log has two readers, and each is to have work.
 const AT_ONCE: usize = 4;
 
-/// Lists the threads of the log, the oldest first: how long each is, when, and how it begins.
+/// Lists the threads of the log, the oldest first: how long each is, its state unless it is open,
+/// and how it begins.
 ///
 /// With filters, those that are in a wanted state now and hold a message that is wanted.
 #[derive(Debug, clap::Args)]
@@ -39,19 +40,15 @@ impl Threads {
             let Some(last) = page.last() else { break };
             after = Some(last.id.clone());
             let wanted = wanted(&log, &filter, page).await?;
-            if to.json {
-                wanted.iter().try_for_each(|it| to.object(&audit::summary_json(it)))?;
-                continue;
-            }
-            if !shown && !wanted.is_empty() {
+            if !to.json && !shown && !wanted.is_empty() {
                 to.line(&audit::summaries(to.style))?;
                 shown = true;
             }
-            let firsts = stream::iter(&wanted).map(|it| log.read(&it.id, 0, 1, 1));
-            let firsts: Vec<_> = firsts.buffered(AT_ONCE).try_collect().await?;
-            for (one, first) in wanted.iter().zip(firsts) {
-                let first = first.first().map(AsRef::as_ref);
-                to.line(&audit::summary(one, first, to.style))?;
+            for (it, record) in &wanted {
+                match to.json {
+                    true => to.object(&audit::summary_json(it, record))?,
+                    false => to.line(&audit::summary(it, record, to.style))?,
+                }
             }
         }
         if !shown && !to.json {
@@ -64,18 +61,16 @@ impl Threads {
     }
 }
 
-/// Those of a page that are wanted.
+/// Those of a page that are wanted, with what else is known of them.
 async fn wanted(
     log: &dyn Log,
     filter: &Filter,
     page: Vec<ThreadSummary>,
-) -> Result<Vec<ThreadSummary>, Error> {
-    if filter.takes_all() {
-        return Ok(page);
-    }
+) -> Result<Vec<(ThreadSummary, ThreadRecord)>, Error> {
     let looked = stream::iter(page).map(async |it| {
-        let is_wanted = filter.wants_thread(log, &it).await?;
-        Ok(is_wanted.then_some(it))
+        let Some(record) = log.thread(&it.id).await? else { return Ok(None) };
+        let is_wanted = filter.wants_thread(log, &record).await?;
+        Ok(is_wanted.then_some((it, record)))
     });
     looked.buffered(AT_ONCE).try_filter_map(async |it| Ok(it)).try_collect().await
 }

@@ -97,6 +97,7 @@ async fn filters_hold_for_threads_show_and_tail() {
     let seconds = ["--since", "2026-11-21T22:37", "--until", "2026-11-21T22:38:00Z"];
     check(&seconds, &[left, b, right], &[right_2, left_2, b_2]);
     check(&["--text", "nowhere"], &[], &[]);
+    scene.run(&["threads"]).code(0).says(&["  closed  child of sess-a  plan → work  <job>dig"]);
     scene.run(&["threads", "--text", "nowhere"]).code(0).says(&["no thread is wanted"]);
     scene.run(&["tail", "--text", "nowhere"]).code(0).says(&["no message is wanted"]);
     // The last two of those that are wanted, from the end or, for states, from the beginning.
