@@ -13,6 +13,8 @@ mod door;
 mod engine;
 mod examples;
 mod golden;
+mod manual;
+mod operators;
 mod paper;
 mod program;
 mod public;
