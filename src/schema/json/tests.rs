@@ -1,0 +1,1 @@
+//! Payloads to JSON and back.
