@@ -8,7 +8,7 @@ use pumphouse::xml::{self, Profile};
 /// One of every scalar.
 #[derive(Debug, Payload)]
 #[payload(ns = "urn:f")]
-struct Scalars {
+pub(crate) struct Scalars {
     #[payload(attribute)]
     id: u8,
     #[payload(attribute)]
@@ -34,7 +34,7 @@ enum Word {
 /// Parts in parts, and things to choose from.
 #[derive(Debug, Payload)]
 #[payload(ns = "urn:f")]
-struct Tree {
+pub(crate) struct Tree {
     #[payload(attribute)]
     name: Option<String>,
     point: Vec<Point>,
@@ -71,7 +71,7 @@ enum Choice {
 /// A choice at the root.
 #[derive(Debug, Payload)]
 #[payload(ns = "urn:f")]
-enum Root {
+pub(crate) enum Root {
     Stop,
     Go(Point),
 }

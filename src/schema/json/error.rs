@@ -57,6 +57,8 @@ pub enum Rule {
     Choice,
     /// A value has its form.
     Value,
+    /// What isn't there is left out.
+    Null,
     /// Text has only characters that XML has.
     Character,
     /// XML in a string is one element that may stand there.
@@ -99,7 +101,7 @@ impl Error {
         let Error { rule, expected, nearest, example, .. } = self;
         match (rule, nearest, example) {
             (Rule::Property | Rule::Value, Some(it), _) => format!("Write {it} instead."),
-            (Rule::Property, ..) => "Leave it out.".to_owned(),
+            (Rule::Property | Rule::Null, ..) => "Leave it out.".to_owned(),
             (Rule::Missing, _, Some(it)) => format!("Add {it}."),
             (Rule::Missing, ..) => format!("Add {expected}."),
             (Rule::Choice, _, Some(it)) => format!("Keep or add one, as in {it}."),
@@ -123,9 +125,14 @@ impl Error {
         self
     }
 
-    fn or_nearest(mut self, wrong: &str, names: &[String]) -> Error {
-        self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(Box::from);
-        if let (Some(it), true) = (&self.nearest, names.len() > 1) {
+    /// Adds the nearest of these to the sentence, where there was a choice.
+    fn or_nearest<'n>(
+        mut self,
+        wrong: &str,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Error {
+        self.nearest = nearest(wrong, names.clone()).map(|it| quoted(it).into());
+        if let (Some(it), true) = (&self.nearest, names.count() > 1) {
             self.message = format!("{}; did you mean {it}?", self.message);
         }
         self
@@ -146,7 +153,9 @@ pub(super) fn unknown(path: &[Step<'_>], name: &str, properties: &[&Property<'_>
         [] => format!("has no property {}; it is empty", quoted(name)),
         _ => format!("has no property {}; it has {list}", quoted(name)),
     };
-    Error::new(Rule::Property, path, message).expecting(list).or_nearest(&quoted(name), &names)
+    Error::new(Rule::Property, path, message)
+        .expecting(list)
+        .or_nearest(name, properties.iter().map(|it| &*it.name))
 }
 
 pub(super) fn missing(path: &[Step<'_>], property: &Property<'_>) -> Error {
@@ -174,8 +183,17 @@ pub(super) fn several(path: &[Step<'_>], there: &[&str], variants: &[Property<'_
 /// Another kind of value than `expected`, such as `an object`.
 pub(super) fn kind(path: &[Step<'_>], value: &Value, expected: &str, field: &Field) -> Error {
     let message = format!("takes {expected}, not {}", shown(value));
-    let example = example_of(field).map(|it| it.to_string());
+    let example = match (example_of(field), path.last()) {
+        (Some(Value::Array(mut items)), Some(Step::Item(_))) => items.pop(),
+        (example, _) => example,
+    };
+    let example = example.map(|it| it.to_string());
     Error::new(Rule::Value, path, message).expecting(expected).showing(example)
+}
+
+pub(super) fn null(path: &[Step<'_>]) -> Error {
+    let message = "takes no null, but may be left out".to_owned();
+    Error::new(Rule::Null, path, message).expecting("nothing")
 }
 
 /// An object that isn't one, where no field says what it is.
@@ -187,13 +205,12 @@ pub(super) fn no_object(path: &[Step<'_>], value: &Value) -> Error {
 pub(super) fn value(path: &[Step<'_>], value: &Value, scalar: &Scalar) -> Error {
     let expected = described(scalar);
     let message = format!("takes {expected}, not {}", shown(value));
-    let names: Vec<_> = match scalar.base() {
-        Scalar::Words(words) => words.list.iter().map(|it| quoted(&it.text)).collect(),
-        _ => {
-            let few = scalar.narrowest().one_of;
-            few.iter().map(|it| scalar::constant(scalar, it).to_string()).collect()
-        }
+    let words: Vec<&str> = match scalar.base() {
+        Scalar::Words(words) => words.list.iter().map(|it| &*it.text).collect(),
+        _ => Vec::new(),
     };
+    let few = scalar.narrowest().one_of;
+    let names = words.into_iter().chain(few.iter().map(|it| &**it));
     // What XML would take says in which form JSON does.
     let meant =
         value.as_str().filter(|it| scalar.accepts(it)).map(|it| scalar::to_json(scalar, it));
@@ -203,7 +220,7 @@ pub(super) fn value(path: &[Step<'_>], value: &Value, scalar: &Scalar) -> Error 
     Error::new(Rule::Value, path, message)
         .expecting(expected)
         .showing(Some(example.to_string()))
-        .or_nearest(&value.to_string(), &names)
+        .or_nearest(value.as_str().unwrap_or_default(), names)
 }
 
 pub(super) fn item(path: &[Step<'_>], text: &str) -> Error {
@@ -287,7 +304,8 @@ fn listed(names: &[String], word: &str) -> String {
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
-        Value::Array(_) => "an array".to_owned(),
+        Value::Array(items) if items.is_empty() => "an empty array".to_owned(),
+        Value::Array(items) => format!("an array of {}", items.len()),
         Value::String(text) => quoted(text),
         other => other.to_string(),
     }

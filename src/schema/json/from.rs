@@ -115,6 +115,9 @@ impl<'a> Converter<'a> {
                     let is_attribute = number < shape.attributes.len();
                     match object.get_key_value(&*it.name) {
                         Some((name, value)) => self.within(Step::Name(name), |to| match () {
+                            () if value.is_null() && it.field.occurs == Occurs::Optional => {
+                                to.wrong(error::null);
+                            }
                             () if is_attribute => to.attribute(it.field, value),
                             () if matches!(shape.content, Content::Text(_)) => {
                                 to.text(it.field, value);
