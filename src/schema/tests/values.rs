@@ -127,7 +127,7 @@ fn wide(it: &Scalar, chance: &mut Chance) -> String {
     match it {
         Scalar::String => chance.of(TEXTS).to_owned(),
         Scalar::Character => chance.of(&["a", " ", "\n", "\"", "é", "👍", "0"]).to_owned(),
-        Scalar::Boolean => (bits % 2 == 0).to_string(),
+        Scalar::Boolean => bits.is_multiple_of(2).to_string(),
         Scalar::I8 => i8::from_be_bytes([bits.to_be_bytes()[0]]).to_string(),
         Scalar::I16 => (i16::from_be_bytes([bits.to_be_bytes()[0], 7])).to_string(),
         Scalar::I32 => chance.of(&[i32::MIN, -1, 0, 1, i32::MAX]).to_string(),

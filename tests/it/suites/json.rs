@@ -65,7 +65,7 @@ pub(super) async fn texts(suites: &Path) -> (Score, Score) {
 #[derive(Payload)]
 #[payload(ns = "urn:suites")]
 struct Act {
-    number: usize,
+    number: u32,
     parameters: String,
 }
 
@@ -94,7 +94,10 @@ pub(super) async fn parameters(suites: &Path) -> Score {
     let pump = start(&file, &targets).await;
     let mut sent = Vec::new();
     for (number, target) in targets.iter().enumerate() {
-        let told = pump.tell(Act { number, parameters: target.text.clone() }).await.unwrap();
+        let told = pump
+            .tell(Act { number: u32::try_from(number).unwrap(), parameters: target.text.clone() })
+            .await
+            .unwrap();
         sent.push((told.thread, target));
     }
     pump.shutdown().await.unwrap();
@@ -114,9 +117,7 @@ pub(super) async fn parameters(suites: &Path) -> Score {
 fn is_kept(target: &Target, said: Option<Element>) -> Result<(), String> {
     let Target { schema, value, .. } = target;
     let said = said.ok_or("nothing came of it")?;
-    if value.to_string().chars().all(|it| is_character(it))
-        && !value.to_string().contains("\\u0000")
-    {
+    if is_xml(value) {
         let made = schema::from_json(schema, value).map_err(|it| it.to_string())?;
         if said.canonical() != made.canonical() {
             return Err(format!("{said:?} is not {made:?}"));
@@ -128,6 +129,16 @@ fn is_kept(target: &Target, said: Option<Element>) -> Result<(), String> {
     if why.contains("which is no XML character") { Ok(()) } else { Err(why) }
 }
 
+/// Whether XML has all the characters of its strings.
+fn is_xml(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.chars().all(is_character),
+        Value::Array(items) => items.iter().all(is_xml),
+        Value::Object(all) => all.values().all(is_xml),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
 async fn start(file: &Path, targets: &Arc<Vec<Target>>) -> Pump {
     let log = SqliteLog::open(file, Durability::Normal).unwrap();
     let own = Arc::clone(targets);
@@ -136,7 +147,7 @@ async fn start(file: &Path, targets: &Arc<Vec<Target>>) -> Pump {
         let made = said.and_then(|said| {
             let said =
                 if parameters.trim().starts_with('{') { said } else { json!({ "value": said }) };
-            schema::from_json(&own[number].schema, &said).map_err(|it| it.to_string())
+            schema::from_json(&own[number as usize].schema, &said).map_err(|it| it.to_string())
         });
         async move { made.map(|it| To("keeper", it)).map_err(|why| Wrong { why }) }
     });
@@ -152,14 +163,16 @@ async fn start(file: &Path, targets: &Arc<Vec<Target>>) -> Pump {
 /// A schema that a text's value is a form of, if there is one: JSON of any other sort, such as
 /// null or arrays of arrays, is no payload's form.
 fn target(case: &Case) -> Option<Target> {
-    let text = String::from_utf8(case.bytes()).ok()?;
+    let text = String::from_utf8(case.bytes()).ok().filter(|it| it.chars().all(is_character))?;
     let value = json::read(&text).ok()?;
     let value = if value.is_object() { value } else { json!({ "value": value }) };
     let Kind::Shape(link) = kind(&value)? else { return None };
     let stem = Path::new(case.file()).file_stem()?.to_str()?;
     let local: String =
         stem.chars().map(|it| if it.is_alphanumeric() { it } else { '_' }).collect();
-    let schema = Schema::new(Name::new("urn:suites", local), link.shape().clone());
+    let mut shape = link.shape().clone();
+    shape.doc = "What a text says.".into();
+    let schema = Schema::new(Name::new("urn:suites", local), shape);
     Some(Target { schema, text, value })
 }
 
