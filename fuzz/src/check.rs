@@ -26,7 +26,7 @@ pub(crate) struct Scalars {
 
 /// One of a few words.
 #[derive(Clone, Copy, Debug, Payload)]
-enum Word {
+pub(crate) enum Word {
     One,
     TwoWords,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Tree {
 
 /// A text with attributes.
 #[derive(Debug, Payload)]
-struct Point {
+pub(crate) struct Point {
     #[payload(attribute)]
     x: i32,
     #[payload(text)]
@@ -54,14 +54,14 @@ struct Point {
 
 /// A part that holds itself.
 #[derive(Debug, Payload)]
-struct Branch {
+pub(crate) struct Branch {
     below: Vec<Branch>,
     n: Option<u16>,
 }
 
 /// Exactly one of these.
 #[derive(Debug, Payload)]
-enum Choice {
+pub(crate) enum Choice {
     Nothing,
     Number(u32),
     Pair { a: String, b: bool },
