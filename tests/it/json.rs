@@ -124,6 +124,18 @@ const WRONG: &[&str] = &[
 ];
 
 #[test]
+fn a_fault_has_every_mistake() {
+    let errors = schema::from_json(Order::schema(), &json!({ "id": -1, "tint": 1 })).unwrap_err();
+    let fault = Fault::from(errors);
+    let message = "$.id takes a whole number of 64 bits from 0 up, not -1; \
+                   $ needs one of \"nobody\", \"person\", \"office\"; \
+                   $.tint takes one of red, dark-blue, not 1";
+    assert_eq!(fault.message, message);
+    assert_eq!((fault.code.to_string().as_str(), fault.path.as_deref()), ("P0007", Some("$.id")));
+    assert_eq!(fault.advice.as_deref(), Some("Write it as in 1."));
+}
+
+#[test]
 fn every_shape_has_an_example_in_json() {
     for (name, schema) in shapes::all() {
         let value = json::example(schema);
