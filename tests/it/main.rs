@@ -13,6 +13,7 @@ mod door;
 mod engine;
 mod examples;
 mod golden;
+mod json;
 mod manual;
 mod operators;
 mod paper;
