@@ -86,7 +86,8 @@ impl Element {
     /// Lends the element as a `roxmltree` document, made of its canonical bytes.
     ///
     /// # Errors
-    /// If that library refuses what ours has read, as it does elements with the prefix `xml`.
+    /// If that library refuses what ours has read, as it does elements with the prefix `xml`; if it
+    /// would read it otherwise, as it does with attributes named `xmlns` with a prefix.
     pub fn with_tree<T>(
         &self,
         then: impl FnOnce(&roxmltree::Document<'_>) -> T,
@@ -96,6 +97,11 @@ impl Element {
             let place = place_of(&bytes, 0);
             Error { kind: Kind::Syntax, place, message }
         };
+        if self.view().has_attribute_anywhere("xmlns") {
+            return Err(refuse(
+                "an attribute xmlns with a prefix has no roxmltree view".to_owned(),
+            ));
+        }
         let text = std::str::from_utf8(&bytes).map_err(|error| refuse(error.to_string()))?;
         let tree = roxmltree::Document::parse(text).map_err(|error| refuse(error.to_string()))?;
         Ok(then(&tree))
@@ -363,6 +369,20 @@ impl<'a> View<'a> {
                 at = nodes.end(at);
             }
         }
+    }
+
+    /// Whether it, or an element within, has an attribute of this name in whatever namespace.
+    fn has_attribute_anywhere(self, local: &str) -> bool {
+        let nodes = &self.document.nodes;
+        let (mut at, end) = (self.node, nodes.end(self.node));
+        while at < end {
+            let is_it = |it: AttributeNode| self.document.get(it.local) == local;
+            if !nodes.is_text(at) && nodes.attributes(at).any(is_it) {
+                return true;
+            }
+            at = nodes.after(at);
+        }
+        false
     }
 
     pub(super) fn document(self) -> &'a Document {
