@@ -192,6 +192,7 @@ impl Nodes {
     }
 
     /// Adds a text.
+    #[inline]
     pub(super) fn push_text(&mut self, text: Span) {
         self.places.push(Place { start: text.bits(), rest: TEXT | text.length() });
         self.count += 1;
@@ -205,6 +206,7 @@ impl Nodes {
     }
 
     /// Opens an element.
+    #[inline]
     pub(super) fn open(&mut self, local: Span, name: u32) {
         let (start, length) = (local.bits(), local.length());
         if length <= LENGTH.max && name <= NAME.max {
@@ -217,6 +219,7 @@ impl Nodes {
     }
 
     /// Gives `element`, which was just opened, an attribute.
+    #[inline]
     pub(super) fn push_attribute(&mut self, element: u32, attribute: AttributeNode) {
         let AttributeNode { local, value, name } = attribute;
         let first = self.attribute_places(element).start as usize;
@@ -253,6 +256,7 @@ impl Nodes {
     }
 
     /// Closes an element: all that is within it is there.
+    #[inline]
     pub(super) fn close(&mut self, element: u32) {
         let end = self.next();
         match end - element {
