@@ -89,6 +89,8 @@ pub struct Limits {
     pub handler_time_max: Duration,
     /// What one handler may emit while it handles one message.
     pub emissions_max: usize,
+    /// Threads above one another below a session.
+    pub thread_depth_max: usize,
     /// Steps that one tree takes before its neighbours.
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
@@ -126,6 +128,7 @@ impl Default for Limits {
             handlers_max: 20,
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
+            thread_depth_max: 10,
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,

@@ -25,7 +25,10 @@ use crate::listener::{Boxed, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::Schema;
-use crate::wire::core::{Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError};
+use crate::wire::core::{
+    Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError, ThreadCancelled,
+    ThreadResult, ThreadSpawned,
+};
 use crate::wire::{Catalog, Code, Payload};
 
 /// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
@@ -145,6 +148,9 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
         Done::schema(),
         Huh::schema(),
         SystemThreadError::schema(),
+        ThreadCancelled::schema(),
+        ThreadResult::schema(),
+        ThreadSpawned::schema(),
     ];
     for schema in own {
         catalog.add(Cow::Borrowed(schema));

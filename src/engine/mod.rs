@@ -4,9 +4,11 @@
 mod answer;
 mod builder;
 mod deliver;
+mod family;
 mod follow;
 mod gate;
 mod inlet;
+mod later;
 mod port;
 mod pump;
 mod recover;

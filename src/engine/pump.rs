@@ -14,10 +14,9 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
 use crate::log::{self, Flags, Log};
-use crate::wire::checked::{adopt, meant};
 use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Envelope, Fault, Payload};
-use crate::xml::{Element, Writer};
+use crate::xml::Element;
 
 /// Who is sending, as a door found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,27 +207,10 @@ impl Pump {
         Ok(())
     }
 
-    /// Holds a payload against its schema; one without a namespace gets the one it means. The
-    /// pump's own words are refused whatever they hold.
+    /// Holds a payload against its schema; one without a namespace gets the one it means.
     fn check(&self, element: Element) -> Result<Checked, Fault> {
         let routes = &self.shared.routes;
-        let own = |namespace: &str| {
-            if !routes.catalog.is_reserved(namespace, element.local()) {
-                return Ok(());
-            }
-            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
-            Err(Fault::new(Code::Reserved, text).at(element.place()))
-        };
-        if !element.namespace().is_empty() {
-            own(element.namespace())?;
-            return routes.catalog.check(element);
-        }
-        let owned = |it: &&crate::name::Name| routes.push(None, it).is_ok();
-        let names: Vec<_> = routes.catalog.named(element.local()).iter().filter(owned).collect();
-        let namespace = meant(&element, &names)?;
-        own(&namespace)?;
-        let writer = Writer::new(self.shared.limits.door);
-        routes.catalog.check(adopt(&element, &namespace, writer)?)
+        routes.catalog.check(routes.name(element, self.shared.limits.door)?)
     }
 
     fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {
