@@ -1,5 +1,6 @@
 //! `inspect`: what the pump makes of a file, without a pump.
 
+mod reply;
 mod xml;
 
 use crate::cli::screen::{Ending, Failure, Screen};
@@ -13,12 +14,14 @@ pub(crate) struct Inspect {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    Reply(reply::Reply),
     Xml(xml::Xml),
 }
 
 impl Inspect {
     pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         match self.what {
+            What::Reply(it) => it.run(to),
             What::Xml(it) => it.run(to),
         }
     }
