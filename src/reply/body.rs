@@ -150,10 +150,8 @@ impl Body {
                 self.fresh = false;
                 if self.form == Form::Unknown {
                     self.form = Form::Json;
-                    self.over = !matches!(
-                        byte,
-                        b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'
-                    );
+                    // What isn't quoted or in brackets can't have a tag in it.
+                    self.over = !matches!(byte, b'{' | b'[' | b'"');
                 }
                 match byte {
                     b'"' => {
@@ -175,7 +173,10 @@ impl Body {
     fn string_step(&mut self, escape: bool, byte: u8) -> Seen {
         self.at = match byte {
             b'\n' => return Seen::Torn,
-            b'"' if !escape => At::Content,
+            b'"' if !escape => {
+                self.over |= self.depth == 0;
+                At::Content
+            }
             _ => At::String { escape: byte == b'\\' && !escape },
         };
         Seen::More

@@ -9,7 +9,7 @@ use crate::reply::names::Markup;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code {
     mode: Mode,
-    /// Nothing but white space and `>` since the line began, or a tag ended.
+    /// Nothing but white space and the marks of quotes and lists since the line began, or a tag ended.
     fresh: bool,
     run: Option<Run>,
     /// Whether JSON may begin here as well.
@@ -146,7 +146,8 @@ impl Code {
         match byte {
             b'\n' => self.line(),
             b' ' | b'\t' | b'\r' => {}
-            b'>' if self.fresh => {}
+            // Quotes and lists may begin before a fence.
+            b'>' | b'-' | b'*' | b'+' | b'.' | b')' | b'0'..=b'9' if self.fresh => {}
             b'`' => self.run = Some(Run { mark: byte, count: 1, fresh: self.fresh }),
             b'~' if self.fresh => self.run = Some(Run { mark: byte, count: 1, fresh: true }),
             b'<' => {

@@ -224,14 +224,15 @@ impl Parser {
     }
 
     /// JSON in a text is whole: calls, or text.
-    pub(super) fn tried(&mut self, held: &str, sink: Sink<'_>) {
-        let calls = json::calls(held, &self.shape);
+    pub(super) fn tried(&mut self, held: &str, sure: bool, sink: Sink<'_>) {
+        let sound = json::check(held).is_ok();
+        let calls = if sound { json::calls(held, &self.shape) } else { Vec::new() };
+        if calls.is_empty() && sure && !sound {
+            return self.not_json(held, sink);
+        }
         if calls.is_empty() {
             self.code.plain();
             return self.say(held, sink);
-        }
-        if json::check(held).is_err() {
-            return self.not_json(held, sink);
         }
         self.code.reset();
         self.bare = 0;

@@ -110,7 +110,11 @@ fn is(raw: &str, kind: &str) -> bool {
 fn wrong(text: &str, error: &serde_json::Error) -> Wrong {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    let reason = message.strip_suffix(&place).unwrap_or(&message).to_owned();
+    let reason = match message.strip_suffix(&place).unwrap_or(&message) {
+        "expected ident" => "expected a value; outside quotes there are true, false and null",
+        reason => reason,
+    };
+    let reason = reason.to_owned();
     let mut at = offset(text, error.line(), error.column());
     // serde_json counts the byte it stumbles over as read; at the end there is none.
     if error.classify() == Category::Eof {

@@ -132,7 +132,7 @@ impl<'a> Mender<'a> {
             if open == name {
                 break;
             }
-            self.said.push(format!("<{open}> is closed with <{name}>"));
+            self.said.push(format!("<{open}> is closed with </{name}>"));
         }
         Some(())
     }

@@ -375,7 +375,7 @@ impl Parser {
                 self.too_large(self.tool_use_name().unwrap_or(0), &held, sink);
                 trial.fate = Fate::Discarded;
             }
-            (Fate::Held, Some((Verdict::Whole, _))) => self.tried(&held, sink),
+            (Fate::Held, Some((Verdict::Whole, _))) => self.tried(&held, trial.sure, sink),
             (Fate::Held, Some(_)) if trial.sure => self.not_json(&held, sink),
             (Fate::Discarded, _) => self.discard(self.tool_use_name().unwrap_or(0), &held, sink),
             (Fate::Held | Fate::Text, _) => {

@@ -15,6 +15,7 @@ mod golden;
 mod paper;
 mod program;
 mod public;
+mod reply;
 mod scenes;
 mod schemas;
 mod shapes;
