@@ -59,9 +59,14 @@ crash rounds="20":
 xml *args:
     cargo bench --bench xml {{ args }}
 
+# How fast a model's reply is understood.
+reply:
+    cargo bench --bench reply
+
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 
-# Fuzzes split, read, envelope, check or canonical_write; what it finds new stays in fuzz/work.
+# Fuzzes split, read, envelope, check, canonical_write or reply (whose words are in reply.dict and
+# are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":
     command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
     mkdir -p fuzz/work/{{ target }}

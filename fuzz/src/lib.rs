@@ -3,11 +3,13 @@
 mod check;
 mod envelope;
 mod read;
+mod reply;
 mod split;
 mod write;
 
 pub use check::check;
 pub use envelope::envelope;
 pub use read::read;
+pub use reply::reply;
 pub use split::split;
 pub use write::canonical_write;

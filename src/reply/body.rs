@@ -218,12 +218,15 @@ impl Body {
     /// A tag of ours within JSON that is over: who forgot a close tag loses one element, not all.
     fn is_next(&self, place: usize, closes: bool, around: &Around<'_>) -> bool {
         let name = around.markup.at(place);
+        let is_ours = name.kind.is_text() || name.kind.is_call();
+        // Where nothing stands yet, another call or text is no child.
+        let over = self.over || (self.form == Form::Unknown && is_ours);
         let known = if closes {
             name.kind.is_text() && around.open[name.group] > 0
         } else {
             self.fresh_tag && name.kind != Kind::Output
         };
-        known && self.over && !around.discarding
+        known && over && !around.discarding
     }
 
     /// A body that begins with a tag that means nothing here has elements, or is neither.

@@ -2,7 +2,8 @@
 //!
 //! Code is what `CommonMark` calls so, as far as it can be known while it arrives: a span lasts
 //! until as many backticks, until its paragraph ends, or until a line begins with a tag of ours,
-//! which ends a paragraph as HTML's blocks do; a fence lasts until its like, however far in.
+//! which ends a paragraph as HTML's blocks do; a fence lasts until its like, however far in. The
+//! close tag that is awaited counts in a span that doesn't end on the same line (`doubt.rs`).
 
 use crate::reply::names::Markup;
 
@@ -80,7 +81,21 @@ impl Code {
     }
 
     pub(super) fn in_span(&self) -> bool {
-        matches!(self.mode, Mode::Span(_))
+        self.span().is_some()
+    }
+
+    /// How many backticks end the span, if this is one.
+    pub(super) fn span(&self) -> Option<usize> {
+        match self.mode {
+            Mode::Span(count) => Some(count),
+            _ => None,
+        }
+    }
+
+    /// The span ended.
+    pub(super) fn end_span(&mut self) {
+        self.mode = Mode::Prose;
+        self.fresh = false;
     }
 
     /// Reads on to the next byte at which markup may begin.
@@ -114,7 +129,7 @@ impl Code {
                 bytes.iter().position(|it| matches!(it, b'<' | b'`' | b'\n' | b'{' | b'['))
             }
             Mode::Prose => memchr::memchr3(b'<', b'`', b'\n', bytes),
-            Mode::Span(_) => memchr::memchr2(b'`', b'\n', bytes),
+            Mode::Span(_) => memchr::memchr3(b'`', b'\n', b'<', bytes),
             Mode::Opening(_) => memchr::memchr2(b'`', b'\n', bytes),
             Mode::Fenced(_) => memchr::memchr(b'\n', bytes),
             Mode::Comment(0) => memchr::memchr(b'-', bytes),
@@ -155,7 +170,7 @@ impl Code {
                     self.mode = Mode::Prose;
                     self.fresh = true;
                 }
-                let may = self.mode == Mode::Prose || (self.in_span() && self.fresh);
+                let may = self.mode == Mode::Prose || self.in_span();
                 self.fresh &= may;
                 return may;
             }

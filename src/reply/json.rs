@@ -129,7 +129,8 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
         let Some(next) = memchr::memchr(b'\n', &text.as_bytes()[from..]) else { break };
         from += next + 1;
     }
-    from + column.saturating_sub(1)
+    // A line end counts as column 0 of the line that it begins.
+    (from + column).saturating_sub(1)
 }
 
 /// Any value whose every part can be decoded.

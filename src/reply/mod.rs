@@ -32,6 +32,7 @@
 mod body;
 mod code;
 mod config;
+mod doubt;
 mod element;
 mod event;
 mod json;

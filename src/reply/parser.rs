@@ -3,6 +3,7 @@
 use crate::reply::body::{Around, Seen};
 use crate::reply::code::Code;
 use crate::reply::config::{Config, Dialect, Shape};
+use crate::reply::doubt::Doubt;
 use crate::reply::element::Capture;
 use crate::reply::event::{Body, Cut, Element, Event, Fault, What};
 use crate::reply::names::Kind;
@@ -49,6 +50,8 @@ pub(super) enum State {
     Text,
     /// What may become a tag; whether it begins a line.
     Tag(Tag, bool),
+    /// A close tag in a code span that may not be one.
+    Doubt(Doubt),
     /// An element that is kept until it closes.
     Capture(Box<Capture>),
     /// What may become a call in JSON.
@@ -85,6 +88,7 @@ impl Parser {
             rest = match &self.state {
                 State::Text => self.read_text(rest, sink),
                 State::Tag(tag, fresh) => self.read_tag(*tag, *fresh, rest, sink),
+                State::Doubt(doubt) => self.read_doubt(*doubt, rest, sink),
                 State::Capture(_) => self.read_body(rest, sink),
                 State::Trial(trial) => self.read_trial(*trial, rest, sink),
             };
@@ -93,10 +97,13 @@ impl Parser {
 
     /// Ends the reply: what is open is closed if it is text, and discarded if it would run.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
+        while let State::Doubt(doubt) = self.state {
+            self.decide(doubt, sink);
+        }
         let mut held = std::mem::take(&mut self.held);
         let mut cut = None;
         match std::mem::replace(&mut self.state, State::Text) {
-            State::Text => {}
+            State::Text | State::Doubt(_) => {}
             State::Tag(tag, _) if tag.is_named() && !tag.closes => {
                 cut = Some((tag.name(), self.at));
             }
@@ -199,10 +206,11 @@ impl Parser {
                     return &rest[at + 1..];
                 }
                 Step::Comment | Step::Section => {
-                    if step == Step::Comment {
-                        self.code.comment();
-                    } else {
-                        self.code.section();
+                    // In a span they are as much code as the rest, but at the start of a line.
+                    match step {
+                        _ if self.code.in_span() && !fresh => {}
+                        Step::Comment => self.code.comment(),
+                        _ => self.code.section(),
                     }
                     return self.not_a_tag(rest, at + 1, sink);
                 }
@@ -254,6 +262,11 @@ impl Parser {
     fn whole_tag(&mut self, tag: Tag, fresh: bool, empty: bool, sink: Sink<'_>) {
         let mut held = std::mem::take(&mut self.held);
         let kind = self.config.markup.at(tag.name()).kind;
+        if let (true, false, Some(count)) = (tag.closes, fresh, self.code.span()) {
+            self.state = State::Doubt(Doubt::new(tag.name(), held.len(), count));
+            self.held = held;
+            return;
+        }
         if tag.closes {
             self.close_tag(tag.name(), &held, sink);
         } else if kind.is_text() {

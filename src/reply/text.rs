@@ -28,9 +28,9 @@ impl Parser {
         if closes && name.kind == Kind::Output {
             return false;
         }
-        if closes && self.code.in_span() {
+        if self.code.in_span() && (closes || !fresh) {
             let group = |it: &Frame| self.config.markup.at(it.name).group;
-            return top.is_some_and(|it| group(it) == name.group);
+            return closes && top.is_some_and(|it| group(it) == name.group);
         }
         match top.map(|it| it.kind) {
             Some(Kind::Response) => {

@@ -18,6 +18,10 @@ fn a_close_tag_in_a_string_is_text() {
         &action("<![CDATA[{\"a\": \"</action>\"}]]>"),
         &["action id=a type=tool mode=sync {\"a\": \"</action>\"}"],
     );
+    check(
+        &action("{\"a\": \"` ``` <!-- ~~~\"}"),
+        &["action id=a type=tool mode=sync {\"a\": \"` ``` <!-- ~~~\"}"],
+    );
     check(&action("<!-- </action> -->{}"), &["action id=a type=tool mode=sync {}"]);
 }
 
@@ -156,7 +160,7 @@ fn quoted_tags_never_run() {
         "```<action>{}</action>```",
         "<!-- <action>{}</action> -->",
         "<![CDATA[<action>{}</action>]]>",
-        "<tool_result id=\"1\"><action>{}</action> ` </tool_result >",
+        "<tool_result id=\"1\"><action>{}</action> </tool_result >",
     ] {
         let ran = "action type=tool mode=sync id=__auto_1 {}";
         check(&format!("{quoted}<action>{{}}</action>"), &[&format!("text: {quoted}"), ran]);
@@ -177,11 +181,33 @@ fn a_lone_backtick_costs_little() {
         "<thought>the key (`).</thought>\n<action>{}</action>",
         &[
             "<thought",
-            "thought: the key (`).</thought>\n",
-            "action type=tool mode=sync id=__auto_1 {}",
-            "repaired: <thought> is closed where the reply ends",
+            "thought: the key (`).",
             "thought>",
+            "text: \n",
+            "action type=tool mode=sync id=__auto_1 {}",
         ],
+    );
+    check(
+        "<response>``` or ` not </response> <thought>`</thought><action>{}</action>",
+        &[
+            "<response",
+            "response: ``` or ` not ",
+            "response>",
+            "text:  ",
+            "<thought",
+            "thought: `",
+            "thought>",
+            "action type=tool mode=sync id=__auto_1 {}",
+        ],
+    );
+    check(
+        "<response>` </response> a ``` b ` c</response>",
+        &["<response", "response: ` </response> a ``` b ` c", "response>"],
+    );
+    let long = "x".repeat(256);
+    check(
+        &format!("<response>` </response>{long}`"),
+        &["<response", "response: ` ", "response>", &format!("text: {long}`")],
     );
     check(
         "a ` b\n\nc <action>{}</action>",
@@ -265,7 +291,7 @@ fn missing_and_stray_tags_are_repaired() {
     );
     check(
         "<calculate><a:b>1</a:b></calculate>",
-        &["broken calculate 1:12 prefix a is not declared"],
+        &["broken calculate 1:13 the prefix a is bound to nothing"],
     );
 }
 
@@ -288,7 +314,8 @@ fn what_is_mentioned_in_prose_is_text_as_far_as_it_can_be() {
         "<thought>the <action> tag</thought>\n<action>{}</action>",
         &[
             "<thought",
-            "broken action 1:18 expected ident",
+            "thought: the ",
+            "broken action 1:24 expected a value; outside quotes there are true, false and null",
             "thought>",
             "text: \n",
             "action type=tool mode=sync id=__auto_1 {}",
@@ -304,7 +331,7 @@ fn a_reply_cut_anywhere_loses_nothing() {
     for (cut, _) in text.char_indices() {
         let told = whole(&config(), &text[..cut]);
         let ran = told.iter().filter(|it| it.starts_with("action ")).count();
-        assert_eq!(ran, usize::from(cut >= 60), "{cut}: {told:?}");
+        assert_eq!(ran, usize::from(cut >= 59), "{cut}: {told:?}");
     }
 }
 
@@ -327,7 +354,7 @@ fn defaults_are_filled_in() {
         "<action>{}</action><action mode=\"async\"/><action name=\"x\"/><metadata>{}</metadata>",
         &[
             "action type=tool mode=sync id=__auto_1 {}",
-            "broken action 1:41 the body is empty; it must be JSON or elements",
+            "broken action 1:42 the body is empty; it must be JSON or elements",
             "action name=x type=tool mode=sync id=__auto_2 ",
             "metadata {}",
         ],

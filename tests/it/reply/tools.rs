@@ -126,7 +126,7 @@ fn test_malformed_tool_handling() {
     );
     check(
         "{\"type\":\"tool_use\",\"name\":\"a\nb",
-        &["broken tool_use 1:28 EOF while parsing a string", "text: \nb"],
+        &["broken tool_use 1:29 EOF while parsing a string", "text: \nb"],
     );
 }
 
