@@ -1,5 +1,5 @@
-//! How fast a model's reply is understood: plain text in large chunks, the protocol's own example in
-//! chunks of a token's size. `just reply`.
+//! How fast a model's reply is understood: plain text in large chunks, the protocol's own example
+//! in chunks of a token's size. `just reply`.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -13,7 +13,7 @@ use pumphouse::reply::{Config, Dialect, Parser};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Five actions, a thought and a response.
-const MIXED: &str = include_str!("../tests/it/reply/protocol/execution-20.txt");
+const MIXED: &str = include_str!("../tests/it/reply/protocol/execution-21.txt");
 
 const MEGABYTE: usize = 1_000_000;
 

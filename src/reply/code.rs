@@ -10,7 +10,8 @@ use crate::reply::names::Markup;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code {
     mode: Mode,
-    /// Nothing but white space and the marks of quotes and lists since the line began, or a tag ended.
+    /// Nothing but white space and the marks of quotes and lists stands before this, on its line or
+    /// behind the last tag.
     fresh: bool,
     run: Option<Run>,
     /// Whether JSON may begin here as well.

@@ -75,7 +75,7 @@ impl Parser {
                 let text = blanked.as_deref().unwrap_or(inner);
                 match json::check(text) {
                     Ok(()) => {
-                        self.closed(capture, Body::Json(text.trim_ascii()), &[], source, sink)
+                        self.closed(capture, Body::Json(text.trim_ascii()), &[], source, sink);
                     }
                     Err(Wrong { at, reason }) => {
                         self.broken(capture.name, Fault::Json, &reason, source, tag + at, sink);
@@ -178,7 +178,7 @@ impl Parser {
         match capture.torn(&self.held, &self.config.markup) {
             Some(end) => {
                 let mut held = std::mem::take(&mut self.held);
-                self.torn(*capture, &held, end, sink);
+                self.torn(&capture, &held, end, sink);
                 held.clear();
                 self.held = held;
             }
@@ -190,7 +190,7 @@ impl Parser {
     }
 
     /// The element ends at `end`; what stands behind it, on the line of the torn string, is text.
-    pub(super) fn torn(&mut self, capture: Capture, held: &str, end: usize, sink: Sink<'_>) {
+    pub(super) fn torn(&mut self, capture: &Capture, held: &str, end: usize, sink: Sink<'_>) {
         let (source, rest) = held.split_at(end);
         let body_end = source.rfind("</").unwrap_or(end);
         let body = &source[capture.tag_bytes..body_end];

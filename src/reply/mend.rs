@@ -69,13 +69,18 @@ impl<'a> Mender<'a> {
         self.rest = later;
     }
 
+    /// Says each thing once, however often it is right there.
+    fn say(&mut self, note: String) {
+        if self.said.last() != Some(&note) {
+            self.said.push(note);
+        }
+    }
+
     fn ampersand(&mut self) {
-        let known =
-            self.rest.find(';').is_some_and(|end| tag::entity(&self.rest[1..end]).is_some());
-        if known {
+        if tag::entity_at(self.rest).is_some() {
             return self.copy(1);
         }
-        self.said.push("`&` that begins no entity is taken as `&amp;`".to_owned());
+        self.say("`&` that begins no entity is taken as `&amp;`".to_owned());
         self.out.push_str("&amp;");
         self.rest = &self.rest[1..];
     }
@@ -83,7 +88,7 @@ impl<'a> Mender<'a> {
     fn open(&mut self) -> Option<()> {
         let begins = self.rest[1..].starts_with(|it: char| it.is_alphabetic() || it == '_');
         if !begins {
-            self.said.push("`<` that begins no tag is taken as `&lt;`".to_owned());
+            self.say("`<` that begins no tag is taken as `&lt;`".to_owned());
             self.out.push_str("&lt;");
             self.rest = &self.rest[1..];
             return Some(());
@@ -114,17 +119,20 @@ impl<'a> Mender<'a> {
             }
             self.out.push('"');
         }
-        self.said.extend(inside.repairs);
+        for note in inside.repairs {
+            self.say(note);
+        }
         self.out.push_str(if empty { "/>" } else { ">" });
         if !empty {
             self.open.push(name);
         }
-        Some(())
+        // Deeper than it may be, it is refused anyway.
+        (self.open.len() <= XmlLimits::INSIDE.depth_max).then_some(())
     }
 
     fn close(&mut self, name: &'a str) -> Option<()> {
         if !self.open.contains(&name) {
-            self.said.push(format!("</{name}> closes nothing; it is dropped"));
+            self.say(format!("</{name}> closes nothing; it is dropped"));
             return Some(());
         }
         while let Some(open) = self.open.pop() {
@@ -132,7 +140,7 @@ impl<'a> Mender<'a> {
             if open == name {
                 break;
             }
-            self.said.push(format!("<{open}> is closed with </{name}>"));
+            self.say(format!("<{open}> is closed with </{name}>"));
         }
         Some(())
     }

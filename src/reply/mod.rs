@@ -5,7 +5,8 @@
 //!
 //! let mut parser = Parser::new(Config::default());
 //! let mut seen = Vec::new();
-//! for chunk in ["<thought>Look it u", "p.<action id=\"a\">{\"name\": \"cl", "ock\"}</action></thought>"] {
+//! let chunks = ["<thought>Look it u", "p.<action>{\"name\": \"cl", "ock\"}</action></thought>"];
+//! for chunk in chunks {
 //!     parser.feed(chunk, &mut |event| match event.what {
 //!         What::Text { .. } => seen.push(event.source.to_owned()),
 //!         What::Closed(element) => seen.push(match element.body {

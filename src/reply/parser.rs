@@ -38,6 +38,8 @@ pub struct Parser {
     pub(super) text: String,
     /// Bytes of the text between elements.
     pub(super) bare: usize,
+    /// Bytes of the tags of what is open.
+    pub(super) tags: usize,
     /// Open tags that were too deep to be opened.
     pub(super) too_deep: usize,
     /// Ids made up so far.
@@ -76,6 +78,7 @@ impl Parser {
             open,
             text: String::new(),
             bare: 0,
+            tags: 0,
             too_deep: 0,
             ids: 0,
         }
@@ -121,7 +124,7 @@ impl Parser {
                 let at = capture.at;
                 match torn {
                     Some(end) => {
-                        self.torn(*capture, &held, end, sink);
+                        self.torn(&capture, &held, end, sink);
                         held.clear();
                     }
                     None => cut = Some((name, at)),
@@ -332,7 +335,7 @@ impl Parser {
             None if later.is_empty() => self.state = State::Capture(capture),
             None => self.overflows(capture, sink),
             Some((Seen::Whole, _)) if capture.discarding => self.code.reset(),
-            Some((Seen::Next, _)) => self.next_begins(*capture, sink),
+            Some((Seen::Next, _)) => self.next_begins(&capture, sink),
             Some((Seen::Torn, _)) => self.string_torn(capture, sink),
             Some(_) => {
                 let mut held = std::mem::take(&mut self.held);
@@ -345,14 +348,14 @@ impl Parser {
     }
 
     /// Another element begins before this one is closed: this one is broken, and the other counts.
-    fn next_begins(&mut self, capture: Capture, sink: Sink<'_>) {
+    fn next_begins(&mut self, capture: &Capture, sink: Sink<'_>) {
         let mut held = std::mem::take(&mut self.held);
         let (source, next) = held.split_at(capture.body.tag);
         let mut tag = Tag::new(&self.config.markup);
         for byte in next.bytes().skip(1) {
             tag.step(byte, &self.config.markup);
         }
-        self.unclosed(&capture, source, next, sink);
+        self.unclosed(capture, source, next, sink);
         let begun = capture.body.tag;
         held.drain(..begun);
         self.held = held;

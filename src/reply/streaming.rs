@@ -195,7 +195,7 @@ impl Streaming {
                 tags.tag_open == format!("<{name}>") && tags.tag_close == format!("</{name}>");
             if !pair || !crate::xml::is_name(name) {
                 return Err(error(format!(
-                    "tag_open {} and tag_close {} are no pair; a pair is <tool_use> and </tool_use>",
+                    "tag_open {} and tag_close {} are no pair such as <tool_use> and </tool_use>",
                     tags.tag_open, tags.tag_close
                 )));
             }

@@ -234,8 +234,7 @@ pub(super) fn entities(text: &str, repairs: &mut Vec<String>) -> String {
     while let Some(at) = rest.find('&') {
         decoded.push_str(&rest[..at]);
         rest = &rest[at..];
-        let known = rest.find(';').and_then(|end| Some((entity(&rest[1..end])?, end)));
-        match known {
+        match entity_at(rest) {
             Some((character, end)) => {
                 decoded.push(character);
                 rest = &rest[end + 1..];
@@ -251,8 +250,15 @@ pub(super) fn entities(text: &str, repairs: &mut Vec<String>) -> String {
     decoded
 }
 
+/// The entity that `text` begins with: its character, and where its `;` stands.
+pub(super) fn entity_at(text: &str) -> Option<(char, usize)> {
+    // `&#x0010FFFF;` is longer than any that is needed.
+    let end = text.bytes().take(12).position(|it| it == b';')?;
+    Some((entity(text.get(1..end)?)?, end))
+}
+
 /// The character that an entity stands for.
-pub(super) fn entity(name: &str) -> Option<char> {
+fn entity(name: &str) -> Option<char> {
     match name {
         "amp" => Some('&'),
         "lt" => Some('<'),

@@ -16,6 +16,8 @@ pub(super) struct Frame {
     at: Place,
     /// Where its text begins.
     text: usize,
+    /// Bytes of its open tag.
+    tag: usize,
     /// Elements of its name that are text within it.
     nested: usize,
 }
@@ -108,10 +110,8 @@ impl Parser {
             }
         }
         self.code.reset();
-        let max = self.config.limits.depth_max;
-        if self.frames.len() >= max {
+        if let Some(reason) = self.too_deep(source) {
             self.too_deep += usize::from(!empty);
-            let reason = format!("too deep: depth_max is {max}");
             return self.broken(name, Fault::Limit, &reason, source, 0, sink);
         }
         let inside = tag::inside(source);
@@ -128,8 +128,10 @@ impl Parser {
             attributes: inside.attributes,
             at: self.at,
             text: self.text.len(),
+            tag: source.len(),
             nested: 0,
         };
+        self.tags += source.len();
         let opened = What::Opened(self.element(&frame, Body::Empty));
         sink(Event { what: opened, source, place: self.at });
         self.at = place::behind(self.at, source);
@@ -139,6 +141,17 @@ impl Parser {
         if empty {
             self.close_top("", sink);
         }
+    }
+
+    /// Why one more can't be opened.
+    fn too_deep(&self, source: &str) -> Option<String> {
+        let limits = &self.config.limits;
+        if self.frames.len() >= limits.depth_max {
+            return Some(format!("too deep: depth_max is {}", limits.depth_max));
+        }
+        let max = limits.text_bytes_max;
+        let tags = self.tags + source.len();
+        (tags > max).then(|| format!("too long tags around it: text_bytes_max is {max}"))
     }
 
     pub(super) fn close_tag(&mut self, name: usize, source: &str, sink: Sink<'_>) {
@@ -180,6 +193,7 @@ impl Parser {
     pub(super) fn close_top(&mut self, source: &str, sink: Sink<'_>) {
         let Some(frame) = self.frames.pop() else { return };
         self.open[self.config.markup.at(frame.name).group] -= 1;
+        self.tags -= frame.tag;
         let text = &self.text[frame.text..];
         let body = if text.trim_ascii().is_empty() { Body::Empty } else { Body::Text(text) };
         let closed = What::Closed(self.element(&frame, body));

@@ -156,19 +156,19 @@ impl Lines<'_, '_> {
             return;
         }
         if let Some((name, text, Place { line, column, .. })) = self.waiting.take() {
-            self.print(json!({ "event": name, "text": text, "line": line, "column": column }));
+            self.print(&json!({ "event": name, "text": text, "line": line, "column": column }));
         }
         match piece {
             Some(piece) => {
                 self.waiting = Some((piece, event.source.to_owned(), event.place));
             }
-            None => self.print(object(&event)),
+            None => self.print(&object(&event)),
         }
     }
 
-    fn print(&mut self, object: Value) {
+    fn print(&mut self, object: &Value) {
         if self.ended.is_ok() {
-            self.ended = self.to.object(&object).map_err(Failure::from);
+            self.ended = self.to.object(object).map_err(Failure::from);
         }
     }
 }

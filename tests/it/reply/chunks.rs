@@ -94,7 +94,11 @@ fn configs() -> [Config; 4] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_chunking_tells_the_same(text in text(), seed in any::<u64>()) {

@@ -107,7 +107,7 @@ fn attributes(all: &[pumphouse::reply::Attribute]) -> String {
 }
 
 /// Numbers that look like chance, the same on every machine.
-pub(super) fn cuts<'a>(text: &'a str, seed: u64) -> Vec<&'a str> {
+pub(super) fn cuts(text: &str, seed: u64) -> Vec<&str> {
     let (mut chunks, mut rest, mut state) = (Vec::new(), text, seed);
     while !rest.is_empty() {
         state =

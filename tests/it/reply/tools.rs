@@ -111,7 +111,8 @@ fn test_mixed_text_and_tools() {
 #[test]
 fn test_malformed_tool_handling() {
     check(
-        "<tool_use name=\"a\">{\"x\": }</tool_use>{\"type\":\"tool_use\",\"name\":1,\"input\":{}} ok",
+        "<tool_use name=\"a\">{\"x\": }</tool_use>\
+         {\"type\":\"tool_use\",\"name\":1,\"input\":{}} ok",
         &[
             "broken tool_use 1:26 expected value",
             "broken tool_use 1:38 \"name\" must be of the type string",
@@ -142,7 +143,7 @@ fn test_buffer_overflow_protection() {
         let text = format!("{begin}{long}{end}<action id=\"b\">{{}}</action>");
         let told = tell::tell(&config, tell::cuts(&text, 7));
         let broken = "broken tool_use 1:1 too large: action_bytes_max is 1048576";
-        assert_eq!(told.len(), 3, "{:.200?}", told);
+        assert_eq!(told.len(), 3, "{told:.200?}");
         assert_eq!((&*told[0], &*told[2]), (broken, "action id=b type=tool mode=sync {}"));
         assert!(told[1].ends_with(end), "what is left is given away");
         assert_eq!(told, tell::tell(&config, [&*text]));
