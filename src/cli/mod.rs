@@ -97,6 +97,7 @@ Examples:
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse verify                   whether the log is what was written
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
+  pumphouse inspect reply reply.txt  what an agent makes of what a model wrote
 
 Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't be tried.";
 

@@ -5,6 +5,20 @@ use pumphouse::reply::{Parser, What};
 use super::tell::{action, check, check_with, config, tell, whole};
 
 #[test]
+fn text_is_said_as_it_comes() {
+    let text = "<thought>a `b` c\n\n```\nd < e\n```\n* f < g & <h> <thou</thought>i <!-- j -->";
+    let mut parser = Parser::new(config());
+    let mut said = 0;
+    for (at, character) in text.char_indices() {
+        let end = at + character.len_utf8();
+        parser.feed(&text[at..end], &mut |event| said += event.source.len());
+        let held = &text[said..end];
+        let tags = ["<thought>", "</thought>", "<!--"];
+        assert!(tags.iter().any(|it| it.starts_with(held)), "{held:?} is held back");
+    }
+}
+
+#[test]
 fn a_close_tag_in_a_string_is_text() {
     check(
         &action("{\"a\": \"</action>\"}"),

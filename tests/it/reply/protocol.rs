@@ -9,6 +9,7 @@ use pumphouse::reply::{Config, Streaming, What};
 use super::tell::{self, is_action};
 use crate::golden::Goldens;
 use crate::program::Scene;
+use serde_json::json;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/reply/protocol")
@@ -71,6 +72,23 @@ fn the_lines_are_the_reply() {
         };
         let told: String = lines.iter().map(piece).collect();
         assert_eq!(told, fs::read_to_string(&path).unwrap(), "{}", path.display());
+    }
+}
+
+#[test]
+fn inspect_reply_takes_any_input_and_says_how_it_is_used() {
+    let scene = Scene::new();
+    scene.write("dirty", b"a\xFF\xED\xA0\x80\0<response>b");
+    let lines = scene.run(&["inspect", "reply", "dirty"]).code(0).objects();
+    assert_eq!(lines[0]["text"], "a\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\0");
+    let piped = scene.pipe(&["inspect", "reply", "-", "--peer", "b"], "<b/>").code(0).objects();
+    assert_eq!((&piped[0]["event"], &piped[0]["body"]), (&json!("closed"), &json!("<b/>")));
+    let told = scene.pipe(&["inspect", "reply", "-", "--root", "b"], "<b>a</b>").code(0).objects();
+    assert_eq!((&told[1]["event"], &told[1]["text"]), (&json!("text"), &json!("a")));
+    scene.run(&["inspect", "reply", "missing"]).code(2);
+    for chunks in ["0", "1.5", "some", "random:x", "whole:1"] {
+        let ran = scene.run(&["inspect", "reply", "--chunks", chunks, "dirty"]).code(2);
+        assert!(ran.err.contains("--chunks"), "{}", ran.err);
     }
 }
 
