@@ -3,6 +3,7 @@
 mod bench;
 mod data;
 mod demo;
+mod describe;
 mod folder;
 mod incoming;
 mod inspect;
@@ -96,6 +97,7 @@ Examples:
   pumphouse show sess-k3v9x2ma       a thread, every message whole
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse verify                   whether the log is what was written
+  pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
   pumphouse inspect reply reply.txt  what an agent makes of what a model wrote
 
@@ -111,6 +113,7 @@ enum Verb {
     Tail(tail::Tail),
     Why(why::Why),
     Verify(verify::Verify),
+    Describe(describe::Describe),
     Inspect(inspect::Inspect),
     Bench(bench::Bench),
 }
@@ -130,7 +133,8 @@ impl Command {
                 Verb::Tail(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
-                Verb::Inspect(it) => it.run(screen),
+                Verb::Describe(it) => it.run(builder, screen),
+                Verb::Inspect(it) => it.run(builder, screen),
                 Verb::Bench(it) => it.run(screen).await,
             }
         });

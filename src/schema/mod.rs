@@ -20,14 +20,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub use self::error::{Error, Rule};
+pub use self::error::{Error, Rule, nearest};
 pub use self::example::{example, example_text};
 pub use self::facet::{Bound, Facets, List, Narrow};
 pub use self::forms::{
     base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
 };
 pub use self::json_schema::{TEXT, XML, json_schema, property};
-pub use self::prompt::prompt;
+pub use self::prompt::{outline, prompt};
 pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};
 pub use self::xsd::xsd;
 use crate::name::Name;

@@ -87,6 +87,8 @@ fn a_wrong_name_has_a_nearest_one_only_if_it_is_like_it() {
         ("bgein", Some("<begin>")),
         ("end-at", Some("<end_at>")),
         ("endAt", Some("<end_at>")),
+        ("beg", Some("<begin>")),
+        ("be", None),
         ("begun-then", None),
         ("x", None),
     ] {

@@ -8,6 +8,7 @@
 
 mod cli;
 mod crash;
+mod describe;
 mod door;
 mod engine;
 mod examples;
