@@ -1,10 +1,7 @@
 //! `inspect`: what the pump makes of files, without a pump: a verdict each.
 
-<<<<<<< HEAD
-mod reply;
-=======
 mod payload;
->>>>>>> main
+mod reply;
 mod xml;
 
 use std::io::{self, BufRead as _};
