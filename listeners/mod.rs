@@ -18,7 +18,7 @@ pub fn core() -> Vec<Listener> {
 #[must_use]
 pub fn standard() -> Vec<Listener> {
     let mut all = core();
-    let describe = describe::describe(describe::Allow::default());
-    all.extend([echo::echo(), tool::calculate::calculate(), describe]);
+    all.extend([echo::echo(), tool::calculate::calculate()]);
+    all.push(describe::describe(describe::Allow::default()));
     all
 }

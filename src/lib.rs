@@ -46,6 +46,7 @@ pub mod clock;
 pub mod xml;
 pub mod schema;
 pub mod wire;
+pub mod reply;
 pub mod log;
 pub mod listener;
 pub mod engine;
@@ -87,7 +88,9 @@ pub mod prelude {
     pub use crate::xml::Element;
 }
 
-/// The README's programs, compiled and run.
+/// The manual's programs, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+#[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/tutorial.md")]
+pub struct Manual;

@@ -53,6 +53,31 @@ impl XmlLimits {
     };
 }
 
+/// What one reply of a model may be. Crossing one is said, and the reply goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyLimits {
+    /// Bytes of one action or other element that is kept until it closes.
+    pub action_bytes_max: usize,
+    /// Bytes of one text: of a thought, of a response, or between elements.
+    pub text_bytes_max: usize,
+    /// Bytes of one tag: it is held back until it ends.
+    pub tag_bytes_max: usize,
+    /// Thoughts within thoughts. More than any mind needs, and little enough to keep.
+    pub depth_max: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> ReplyLimits {
+        ReplyLimits {
+            action_bytes_max: MIB,
+            text_bytes_max: 10 * MIB,
+            tag_bytes_max: 64 * KIB,
+            depth_max: 16 * KIB,
+        }
+    }
+}
+
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -77,6 +102,8 @@ pub struct Limits {
     pub outbound_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
     pub write_time_max: Duration,
+    /// Threads that one connection follows at once.
+    pub follows_max: usize,
     /// How long a door reads on, and throws away, after a fault that closes.
     pub linger_time_max: Duration,
     /// How many bytes it throws away at the most then.
@@ -122,6 +149,7 @@ impl Default for Limits {
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),
+            follows_max: 64,
             linger_time_max: Duration::from_secs(1),
             linger_bytes_max: MIB,
             unconsumed_max: 1_024,
@@ -134,7 +162,7 @@ impl Default for Limits {
             batches_in_flight_max: 4,
             trees_awake_max: 4_096,
             entries_at_hand_max: 1_024,
-            live_lag_max: 1_024,
+            live_lag_max: 256,
             drain_time_max: Duration::from_secs(30),
             client_id_bytes_max: 128,
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::audit::{self, Paint, Style};
-use crate::client::{Incoming, Message};
+use crate::client::{Incoming, Message, Shown};
 use crate::wire::core::{Huh, SystemThreadError};
 
 /// What came, its payload whole. Ends in a line end.
@@ -18,7 +18,7 @@ pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
         Incoming::UnknownThread { error, .. } => {
             let id = audit::line(&error.unknown_id).into_owned();
             let refused = style.paint(Paint::Wrong, "refused");
-            format!("{refused}: thread {id}\n{}", audit::margin(&audit::text(&error.message)))
+            format!("{refused}: thread {id}\n{}", audit::quoted(&error.message))
         }
         Incoming::Message(message) => {
             let to = message.to.as_deref().unwrap_or("nobody");
@@ -29,10 +29,17 @@ pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
                 out = format!("{}  {out}", style.paint(Paint::Strong, &audit::line(&entry)));
             }
             let payload = audit::pretty(&message.payload.canonical(), style);
-            format!("{out}\n{}", audit::margin(&payload))
+            format!("{out}\n{payload}")
         }
         Incoming::Authenticated(it) => {
             format!("authenticated as {}\n", audit::line(&it.identity))
+        }
+        Incoming::Following { following: it, .. } => {
+            format!("follows {} after {}\n", audit::line(&it.thread), it.after)
+        }
+        Incoming::Unfollowed { unfollowed: it, .. } => {
+            let thread = it.thread.as_deref().unwrap_or("any thread");
+            format!("follows {} no more\n", audit::line(thread))
         }
     }
 }
@@ -42,13 +49,13 @@ fn refusal(huh: &Huh, style: Style) -> String {
     if let (Some(line), Some(column)) = (huh.line, huh.column) {
         what = format!("line {line}, column {column}: ");
     }
-    what.push_str(&audit::text(&huh.message));
+    what.push_str(&audit::line(&huh.message));
     if let Some(path) = &huh.path {
         what = format!("{what} (at {})", audit::line(path));
     }
     let refused = format!("refused {}", audit::line(&huh.code));
     let refused = style.paint(Paint::Wrong, &refused);
-    let advice = audit::margin(&audit::text(&huh.advice));
+    let advice = audit::quoted(&huh.advice);
     format!("{refused}: {what}\n{}", style.paint(Paint::Faint, advice.trim_end()) + "\n")
 }
 
@@ -82,6 +89,16 @@ pub(crate) fn object(incoming: &Incoming) -> Value {
             "message": error.message,
         }),
         Incoming::Message(it) => message(it),
+        Incoming::Following { push, following: it } => json!({
+            "event": "following",
+            "push": push + 1,
+            "thread": it.thread,
+            "after": it.after,
+            "last": it.last,
+        }),
+        Incoming::Unfollowed { push, unfollowed: it } => {
+            json!({ "event": "unfollowed", "push": push + 1, "thread": it.thread })
+        }
         Incoming::Authenticated(it) => {
             json!({ "event": "authenticated", "identity": it.identity })
         }
@@ -97,6 +114,8 @@ fn message(it: &Message) -> Value {
         "entry": it.entry.as_ref().map(ToString::to_string),
         "cause": it.cause.as_ref().map(ToString::to_string),
         "time": it.time,
+        "followed": it.shown != Shown::Sent,
+        "live": it.shown == Shown::Live,
         "namespace": it.payload.namespace(),
         "name": it.payload.local(),
         "payload": String::from_utf8_lossy(&it.payload.canonical()),
@@ -115,7 +134,10 @@ pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
 /// The push that it answers for, counted from 0.
 pub(crate) fn push(incoming: &Incoming) -> Option<u64> {
     match incoming {
-        Incoming::Accepted { push, .. } | Incoming::UnknownThread { push, .. } => Some(*push),
+        Incoming::Accepted { push, .. }
+        | Incoming::Following { push, .. }
+        | Incoming::Unfollowed { push, .. }
+        | Incoming::UnknownThread { push, .. } => Some(*push),
         Incoming::Refused { push, .. } => *push,
         _ => None,
     }

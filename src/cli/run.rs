@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
+use crate::client::Address;
 use crate::door::{self, Options, Tcp, Tokens};
 use crate::engine::{Builder, Plan, Pump};
 use crate::listener::Described;
@@ -26,6 +27,7 @@ use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 Examples:
   pumphouse run
   pumphouse run --data /srv/pump --durability normal
+  pumphouse run --unix /run/pump.sock                       # beside 127.0.0.1:8765
   pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt   # lines NAME:TOKEN
 
 Then push, from any language, with netcat if need be:
@@ -35,6 +37,10 @@ pub(crate) struct Run {
     /// Where to listen; may be given more than once. Port 0 takes a free one.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
     listen: Vec<String>,
+    /// A Unix socket to listen at as well, for this user's programs: whoever may open it is an
+    /// operator. May be given more than once.
+    #[arg(long, value_name = "PATH")]
+    unix: Vec<PathBuf>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory
     /// nothing.
     #[arg(
@@ -68,8 +74,12 @@ impl Run {
             let options = Options::default().tokens(tokens.clone());
             let bound = Tcp::bind(address.as_str(), options).await;
             let door = bound.map_err(|error| unbound(address, &error, data))?;
-            addresses.push(door.local_addr());
+            addresses.push(Address::Tcp(door.local_addr().to_string()));
             builder = builder.with(door);
+        }
+        for path in &self.unix {
+            builder = builder.with(unix(path, &tokens).await?);
+            addresses.push(Address::Unix(path.clone()));
         }
         let (builder, place) = log(builder, data, self.durability)?;
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
@@ -139,6 +149,18 @@ fn log(
     Ok((builder.with(log), path.display().to_string()))
 }
 
+#[cfg(unix)]
+async fn unix(path: &Path, tokens: &Tokens) -> Result<door::Unix, Failure> {
+    let bound = door::Unix::at(path, Options::default().tokens(tokens.clone())).await;
+    bound.map_err(|error| Failure::Untried(format!("{error}; give another with --unix PATH")))
+}
+
+#[cfg(not(unix))]
+async fn unix(path: &Path, _: &Tokens) -> Result<Option<Tcp>, Failure> {
+    let path = path.display();
+    Err(Failure::Untried(format!("{path}: this system has no Unix sockets; leave --unix out")))
+}
+
 fn unopened(data: &Path, error: Error) -> Failure {
     let Error::Locked { process, .. } = error else { return error.into() };
     let data = data.display();
@@ -170,7 +192,7 @@ fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
 /// What is said when the doors are open.
 struct Greeting {
     listeners: Vec<Described>,
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Address>,
     place: String,
     durability: Durability,
 }
@@ -203,10 +225,11 @@ impl Greeting {
     /// A push that this very pump answers.
     fn example(&self) -> String {
         let Some(first) = self.addresses.first() else { return "pumphouse demo".to_owned() };
-        if !first.ip().is_loopback() {
+        let at = first.to_string().parse::<SocketAddr>();
+        let Some(at) = at.ok().filter(|it| it.ip().is_loopback()) else {
             return format!("PUMPHOUSE_TOKEN=… pumphouse send --connect {first} message.xml");
-        }
-        let (host, port) = (first.ip(), first.port());
+        };
+        let (host, port) = (at.ip(), at.port());
         let namespace = "https://xml-pipeline.org/ns/calculate/v1";
         let takes = |it: &Described| it.takes.iter().any(|it| it.is(namespace, "calculate"));
         if !self.listeners.iter().any(takes) {

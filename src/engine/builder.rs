@@ -29,6 +29,7 @@ use crate::wire::core::{
     Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError, ThreadCancelled,
     ThreadResult, ThreadSpawned,
 };
+use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
 use crate::xml::{self, Profile};
 
@@ -154,6 +155,10 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
         ThreadCancelled::schema(),
         ThreadResult::schema(),
         ThreadSpawned::schema(),
+        Follow::schema(),
+        Following::schema(),
+        Unfollow::schema(),
+        Unfollowed::schema(),
     ];
     for schema in own {
         catalog.add(Cow::Borrowed(schema));

@@ -22,7 +22,7 @@ mod worker;
 
 pub use crate::listener::CONSOLE;
 pub use builder::{Builder, Complaints, Door, Plan, Plugin};
-pub use follow::{Follow, Followed};
+pub use follow::{Follow, Followed, Showing};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
 pub use pump::{AskError, Identity, Pump};

@@ -14,7 +14,6 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log::{self, Flags, Log};
-use crate::wire::checked::in_what_was_sent;
 use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Envelope, Fault, Payload};
 use crate::xml::Element;
@@ -146,7 +145,7 @@ impl Pump {
     }
 
     /// An identity has a name of its own, or nobody could tell who a message is from.
-    fn checked_name(&self) -> Result<(), Fault> {
+    pub(crate) fn checked_name(&self) -> Result<(), Fault> {
         let name = &*self.identity.name;
         if name == CORE_NAME || self.has_listener(name) {
             let text = format!("{name} is no identity: a listener or the pump has this name");
@@ -186,7 +185,7 @@ impl Pump {
             let text = format!("<from> says {from}, but this connection sends as {}", who.name);
             return Err(Fault::new(Code::ForgedSender, text));
         }
-        let checked = self.check(&envelope.payload)?;
+        let checked = self.check(envelope.payload)?;
         let thread = envelope.thread.as_deref().map(ThreadId::new);
         let mut flags = Flags::NONE;
         for (given, flag) in
@@ -214,11 +213,8 @@ impl Pump {
     }
 
     /// Holds a payload against its schema; one without a namespace gets the one it means.
-    fn check(&self, element: &Element) -> Result<Checked, Fault> {
-        let routes = &self.shared.routes;
-        let named = routes.name(element.clone(), self.shared.limits.door)?;
-        let checked = routes.catalog.check(named.clone());
-        checked.map_err(|fault| in_what_was_sent(fault, element, &named))
+    fn check(&self, element: Element) -> Result<Checked, Fault> {
+        self.shared.routes.check(element, self.shared.limits.door)
     }
 
     fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {
@@ -300,9 +296,36 @@ impl Pump {
         self.shared.refusals()
     }
 
-    /// Follows a thread, from the entry after a number on.
+    /// Whether an identity may follow a thread: its own, and an operator any. The number of its
+    /// last entry.
+    ///
+    /// # Errors
+    /// `P0012` where there is no such thread, or it is another's; `P0019` where the log can't be
+    /// read.
+    pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
+        let log = &self.shared.log;
+        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
+        let unknown = || Fault::unknown_thread(thread.as_str());
+        let record = log.thread(thread).await.map_err(failed)?.ok_or_else(unknown)?;
+        let last = record.last_seq;
+        let mut root = record;
+        // A thread within a tree is its session's.
+        while let Some(parent) = &root.parent {
+            root = log.thread(parent).await.map_err(failed)?.ok_or_else(unknown)?;
+        }
+        let is_own = root.first.is_some_and(|it| it.from == who.name);
+        if who.operator || is_own { Ok(last) } else { Err(unknown()) }
+    }
+
+    /// Follows a thread, from the entry after a number on: its entries, and what is live in it.
     #[must_use]
     pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
+        self.follow_log(thread, after).and_live()
+    }
+
+    /// Follows what a thread has in the log, from the entry after a number on.
+    #[must_use]
+    pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
     }
 

@@ -10,8 +10,8 @@ use crate::listener::{
     Capabilities, FoldId, FoldOf, Grant, Need, Run, Spec, Threads, Traits, Wakes, Way,
 };
 use crate::name::Name;
-use crate::wire::checked::{adopt, meant};
-use crate::wire::{Catalog, Code, Fault};
+use crate::wire::checked::meant;
+use crate::wire::{Catalog, Checked, Code, Fault};
 use crate::xml::{Element, Writer};
 
 /// A listener as the engine holds it.
@@ -103,9 +103,9 @@ impl Routes {
         Routes { listeners, catalog, capabilities, by_name, owners }
     }
 
-    /// A payload without a namespace in the one it means; any other as it is. The pump's own
-    /// words are refused whatever they hold.
-    pub(crate) fn name(&self, element: Element, limits: XmlLimits) -> Result<Element, Fault> {
+    /// Holds a payload of somebody else's against its schema; one without a namespace gets the
+    /// one it means. The pump's own words are refused whatever they hold.
+    pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
         let own = |namespace: &str| {
             if !self.catalog.is_reserved(namespace, element.local()) {
                 return Ok(());
@@ -115,14 +115,13 @@ impl Routes {
         };
         if !element.namespace().is_empty() {
             own(element.namespace())?;
-            return Ok(element);
+            return self.catalog.check(element);
         }
         let owned = |it: &&Name| self.push(None, it).is_ok();
         let names: Vec<_> = self.catalog.named(element.local()).iter().filter(owned).collect();
         let namespace = meant(&element, &names)?;
         own(&namespace)?;
-        let name = Name::new(namespace.clone(), element.local().to_owned());
-        adopt(&element, &namespace, self.catalog.get(&name), Writer::new(limits))
+        self.catalog.check_as(&element, &namespace, Writer::new(limits))
     }
 
     pub(crate) fn find(&self, listener: &str) -> Option<usize> {

@@ -11,6 +11,7 @@ use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::follow::Showing;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
@@ -149,8 +150,7 @@ fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
             Some(name) => Ok(Checked::typed(name, what.element)),
             // What is passed on for somebody else may lack its namespace, as at a door.
             None if matches!(it.target, Target::Child { for_sender: true, .. }) => {
-                let named = shared.routes.name(what.element, shared.limits.inside)?;
-                shared.routes.catalog.check(named)
+                shared.routes.check(what.element, shared.limits.inside)
             }
             None => shared.routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");
@@ -178,7 +178,8 @@ impl listener::Road for Road {
 
     fn live(&self, call: &Call, element: Element) {
         if self.0.followers.are_there() {
-            self.0.followers.live(call.message.thread(), element);
+            let (from, cause) = (call.listener.clone(), call.message.id().clone());
+            self.0.followers.live(Showing { from, cause, payload: element });
         }
     }
 

@@ -77,6 +77,24 @@ impl Catalog {
         }
         Ok(Checked { name, element })
     }
+
+    /// Holds an element without a namespace against the schema of what it means in this one.
+    ///
+    /// # Errors
+    /// As [`check`](Catalog::check), with the place in what was sent.
+    pub fn check_as(
+        &self,
+        element: &Element,
+        namespace: &str,
+        to: Writer,
+    ) -> Result<Checked, Fault> {
+        let name = Name::new(namespace.to_owned(), element.local().to_owned());
+        let adopted = adopt(element, namespace, self.get(&name), to)?;
+        self.check(adopted.clone()).map_err(|fault| match (fault.line, fault.column) {
+            (Some(line), Some(column)) => fault.at(place_in(element, &adopted, line, column)),
+            _ => fault,
+        })
+    }
 }
 
 /// A payload that is what its schema says.
@@ -140,16 +158,6 @@ pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     match names {
         [one] => Ok(one.namespace().to_owned()),
         _ => Err(Fault::undeliverable()),
-    }
-}
-
-/// A fault found in the adopted form of an element, with the place in the element itself.
-pub(crate) fn in_what_was_sent(fault: Fault, sent: &Element, adopted: &Element) -> Fault {
-    match (fault.line, fault.column) {
-        (Some(line), Some(column)) if sent.namespace().is_empty() => {
-            fault.at(place_in(sent, adopted, line, column))
-        }
-        _ => fault,
     }
 }
 

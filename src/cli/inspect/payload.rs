@@ -95,8 +95,8 @@ fn named(payload: &Element, all: &Capabilities, limits: &Limits) -> Result<Eleme
     let is_taken = |it: &&Name| all.takers(it).next().is_some();
     let names: Vec<&Name> = all.named(payload.local()).iter().filter(is_taken).collect();
     let namespace = meant(payload, &names).map_err(|_| unknown(payload, all))?;
-    let schema = all.schema(&Name::new(namespace.as_str(), payload.local()));
-    let adopted = adopt(payload, &namespace, schema, Writer::new(limits.door));
+    let name = Name::new(namespace.clone(), payload.local().to_owned());
+    let adopted = adopt(payload, &namespace, all.schema(&name), Writer::new(limits.door));
     adopted.map_err(|it| refused(&it))
 }
 
