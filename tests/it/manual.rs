@@ -94,8 +94,7 @@ fn commands_do_what_the_pages_say() {
         let stage = Stage::new();
         if !text.contains(" run\n") {
             // It reads a log that is there.
-            let one = "<echo xmlns='https://xml-pipeline.org/ns/echo/v1'><text>one</text></echo>";
-            let began = stage.play(&format!("pumphouse run; echo \"{one}\" | pumphouse send"));
+            let began = stage.play("pumphouse run; pumphouse send message.xml");
             assert!(matches!(began, Ok(Played::Said(_))));
         }
         let mut said: Option<String> = None;
