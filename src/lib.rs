@@ -93,4 +93,6 @@ pub mod prelude {
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/listeners.md")]
 #[doc = include_str!("../docs/tutorial.md")]
+#[doc = include_str!("../docs/doors.md")]
+#[doc = include_str!("../docs/schema.md")]
 pub struct Manual;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use pumphouse::log::{Batch, Draft, Durability, Flags, Log, SqliteLog};
 use pumphouse::prelude::*;
+use pumphouse::reply::Streaming;
 use rusqlite::{Connection, OpenFlags};
 
 use page::{Block, blocks};
@@ -16,8 +17,8 @@ use stage::{Played, Stage, plain};
 
 /// What blocks may be, and so who checks them: all of them here, but for programs in Rust, which
 /// `src/lib.rs` takes up, scenes (`scenes.rs`), and the log's vectors (`src/log/chain.rs`).
-const KINDS: [&str; 10] =
-    ["sh", "text", "sql", "xml", "json", "python", "js", "rust", "scene", "vectors"];
+const KINDS: [&str; 11] =
+    ["sh", "text", "sql", "xml", "json", "yaml", "python", "js", "rust", "scene", "vectors"];
 
 #[test]
 fn every_block_says_what_it_is() {
@@ -33,7 +34,7 @@ fn every_block_says_what_it_is() {
 }
 
 #[test]
-fn xml_and_json_are_well_formed() {
+fn documents_are_well_formed() {
     for (path, text) in pages() {
         for Block { line, kind, text } in blocks(&text) {
             let wrong = match kind.as_str() {
@@ -45,6 +46,13 @@ fn xml_and_json_are_well_formed() {
                     let values = serde_json::Deserializer::from_str(&text).into_iter();
                     let all: Result<Vec<serde_json::Value>, _> = values.collect();
                     all.err().map(|it| it.to_string())
+                }
+                "yaml" if text.contains("streaming_config:") => {
+                    Streaming::from_yaml(&text).err().map(|it| it.to_string())
+                }
+                "yaml" => {
+                    let value = serde_yaml::from_str::<serde_yaml::Value>(&text);
+                    value.err().map(|it| it.to_string())
                 }
                 _ => None,
             };
@@ -94,8 +102,7 @@ fn commands_do_what_the_pages_say() {
         let stage = Stage::new();
         if !text.contains(" run\n") {
             // It reads a log that is there.
-            let one = "<echo xmlns='https://xml-pipeline.org/ns/echo/v1'><text>one</text></echo>";
-            let began = stage.play(&format!("pumphouse run; echo \"{one}\" | pumphouse send"));
+            let began = stage.play("pumphouse run; pumphouse send message.xml");
             assert!(matches!(began, Ok(Played::Said(_))));
         }
         let mut said: Option<String> = None;
