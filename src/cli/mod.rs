@@ -6,6 +6,7 @@ mod demo;
 mod folder;
 mod incoming;
 mod inspect;
+mod reload;
 mod run;
 mod screen;
 mod send;
