@@ -1,12 +1,24 @@
 //! The house staff: ordinary listeners that use only what anyone can use.
 
+pub mod describe;
 pub mod echo;
+pub mod thread;
 pub mod tool;
 
 use pumphouse::prelude::Listener;
 
-/// What the server starts with when nothing else is said: `echo` and `calculate`.
+/// What every organism needs to live: `thread`.
+#[must_use]
+pub fn core() -> Vec<Listener> {
+    vec![thread::thread()]
+}
+
+/// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
+/// `describe`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
-    vec![echo::echo(), tool::calculate::calculate()]
+    let mut all = core();
+    all.extend([echo::echo(), tool::calculate::calculate()]);
+    all.push(describe::describe(describe::Allow::default()));
+    all
 }

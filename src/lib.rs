@@ -46,6 +46,7 @@ pub mod clock;
 pub mod xml;
 pub mod schema;
 pub mod wire;
+pub mod reply;
 pub mod log;
 pub mod listener;
 pub mod engine;
@@ -77,8 +78,9 @@ pub mod prelude {
     pub use crate::id::{EntryId, ThreadId};
     pub use crate::limits::Limits;
     pub use crate::listener::{
-        Again, Apply, Attempt, Cancel, Clock, EmitCore, Entry, Fold, History, Listener, Message,
-        Outbox, Peers, Queue, Random, Sender, State, Thread, To,
+        Again, Apply, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry, Final, Fold, History,
+        Later, Listener, Message, Outbox, Peers, Queue, Random, Role, Sender, Spawn, State, Steer,
+        Thread, Threads, Timers, To,
     };
     pub use crate::name::Name;
     pub use crate::wire::core::{Done, Huh};
@@ -86,7 +88,9 @@ pub mod prelude {
     pub use crate::xml::Element;
 }
 
-/// The README's programs, compiled and run.
+/// The manual's programs, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+#[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/tutorial.md")]
+pub struct Manual;

@@ -53,6 +53,31 @@ impl XmlLimits {
     };
 }
 
+/// What one reply of a model may be. Crossing one is said, and the reply goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyLimits {
+    /// Bytes of one action or other element that is kept until it closes.
+    pub action_bytes_max: usize,
+    /// Bytes of one text: of a thought, of a response, or between elements.
+    pub text_bytes_max: usize,
+    /// Bytes of one tag: it is held back until it ends.
+    pub tag_bytes_max: usize,
+    /// Thoughts within thoughts. More than any mind needs, and little enough to keep.
+    pub depth_max: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> ReplyLimits {
+        ReplyLimits {
+            action_bytes_max: MIB,
+            text_bytes_max: 10 * MIB,
+            tag_bytes_max: 64 * KIB,
+            depth_max: 16 * KIB,
+        }
+    }
+}
+
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -91,6 +116,8 @@ pub struct Limits {
     pub handler_time_max: Duration,
     /// What one handler may emit while it handles one message.
     pub emissions_max: usize,
+    /// Threads above one another below a session.
+    pub thread_depth_max: usize,
     /// Steps that one tree takes before its neighbours.
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
@@ -129,6 +156,7 @@ impl Default for Limits {
             handlers_max: 20,
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
+            thread_depth_max: 10,
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,

@@ -15,7 +15,8 @@ use crate::cli::signals::Signals;
 use crate::client::Address;
 use crate::clock;
 use crate::door::{self, Options, Tcp, Tls, Tokens};
-use crate::engine::{Builder, Described, Plan, Pump};
+use crate::engine::{Builder, Plan, Pump};
+use crate::listener::Described;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 
 /// Signals that come within so long are one.
@@ -32,7 +33,7 @@ Examples:
   pumphouse run
   pumphouse run --data /srv/pump --durability normal
   pumphouse run --unix /run/pump.sock                       # beside 127.0.0.1:8765
-  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt \
+  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt \\
     --tls-cert fullchain.pem --tls-key privkey.pem          # lines NAME:TOKEN
 
 Then push, from any language, with netcat if need be:
@@ -102,8 +103,12 @@ impl Run {
         }
         let (builder, place) = log(builder, data, self.durability)?;
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
-        let greeting =
-            Greeting { listeners: plan.listeners(), addresses, place, durability: self.durability };
+        let greeting = Greeting {
+            listeners: plan.listeners().to_vec(),
+            addresses,
+            place,
+            durability: self.durability,
+        };
         serve(plan, &greeting, &mut reload, &mut signals, to).await
     }
 

@@ -4,9 +4,11 @@
 mod answer;
 mod builder;
 mod deliver;
+mod family;
 mod follow;
 mod gate;
 mod inlet;
+mod later;
 mod port;
 mod pump;
 mod recover;
@@ -18,9 +20,10 @@ mod tree;
 mod wake;
 mod worker;
 
-pub use builder::{Builder, Complaints, Described, Door, Plan, Plugin};
+pub use crate::listener::CONSOLE;
+pub use builder::{Builder, Complaints, Door, Plan, Plugin};
 pub use follow::{Follow, Followed, Showing};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
-pub use pump::{AskError, CONSOLE, Identity, Pump};
+pub use pump::{AskError, Identity, Pump};
 pub use shared::Stage;

@@ -5,20 +5,29 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::listener::{FoldId, FoldOf, Need, Run, Spec, Traits, Way};
+use crate::limits::XmlLimits;
+use crate::listener::{
+    Capabilities, FoldId, FoldOf, Grant, Need, Run, Spec, Threads, Traits, Wakes, Way,
+};
 use crate::name::Name;
-use crate::wire::{Catalog, Fault};
+use crate::wire::checked::meant;
+use crate::wire::{Catalog, Checked, Code, Fault};
+use crate::xml::{Element, Writer};
 
 /// A listener as the engine holds it.
 pub(crate) struct Registered {
     pub(crate) name: Arc<str>,
-    pub(crate) text: Option<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout_us: u64,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
     pub(crate) takes_queue: bool,
+    /// Whether it says itself when a thread ends.
+    pub(crate) ends_itself: bool,
+    /// Whether it may end, pause and resume threads; then it is heard in those that pause.
+    pub(crate) steers: bool,
+    pub(crate) wakes: Option<Wakes>,
     pub(crate) handlers: Vec<Run>,
     routes: FxHashMap<Name, usize>,
     replies: FxHashMap<Name, usize>,
@@ -40,10 +49,12 @@ impl Registered {
         }
         Registered {
             name: spec.name.into(),
-            text: spec.text,
             traits: spec.traits,
             timeout_us,
             peers: spec.peers,
+            steers: spec.grants.contains(Threads::GRANT),
+            wakes: spec.wakes,
+            ends_itself: spec.needs.iter().any(|it| matches!(it, Need::Final)),
             grants: Arc::new(spec.grants),
             folds: spec.folds.into_iter().collect(),
             takes_queue: spec.needs.iter().any(|it| matches!(it, Need::Queue)),
@@ -73,12 +84,13 @@ pub(crate) struct Receiver {
 pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
+    pub(crate) capabilities: Capabilities,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
 }
 
 impl Routes {
-    pub(crate) fn new(listeners: Vec<Registered>, catalog: Catalog) -> Routes {
+    pub(crate) fn new(listeners: Vec<Registered>, capabilities: Capabilities) -> Routes {
         let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
         for (listener, it) in listeners.iter().enumerate() {
             for name in it.routes() {
@@ -87,7 +99,29 @@ impl Routes {
             }
         }
         let by_name = listeners.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
-        Routes { listeners, catalog, by_name, owners }
+        let catalog = capabilities.catalog().clone();
+        Routes { listeners, catalog, capabilities, by_name, owners }
+    }
+
+    /// Holds a payload of somebody else's against its schema; one without a namespace gets the
+    /// one it means. The pump's own words are refused whatever they hold.
+    pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
+        let own = |namespace: &str| {
+            if !self.catalog.is_reserved(namespace, element.local()) {
+                return Ok(());
+            }
+            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
+            Err(Fault::new(Code::Reserved, text).at(element.place()))
+        };
+        if !element.namespace().is_empty() {
+            own(element.namespace())?;
+            return self.catalog.check(element);
+        }
+        let owned = |it: &&Name| self.push(None, it).is_ok();
+        let names: Vec<_> = self.catalog.named(element.local()).iter().filter(owned).collect();
+        let namespace = meant(&element, &names)?;
+        own(&namespace)?;
+        self.catalog.check_as(&element, &namespace, Writer::new(limits))
     }
 
     pub(crate) fn find(&self, listener: &str) -> Option<usize> {

@@ -16,7 +16,7 @@ use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
-use crate::listener::{self, Awake, Boxed, Call, Emit, Entry, Run, Target};
+use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target};
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
@@ -66,7 +66,7 @@ impl<P: Port> Worker<P> {
             }
             Err(future) => {
                 let cancel = CancellationToken::new();
-                if let Some(Slot::Awake(held)) = self.trees.get_mut(&key.thread)
+                if let Some(Slot::Awake(held)) = self.trees.get_mut(key.thread.tree_str())
                     && let Some(thread) = held.tree.thread(&key.thread)
                 {
                     thread.cancel_by(&key, cancel.clone());
@@ -85,7 +85,7 @@ impl<P: Port> Worker<P> {
     ) {
         let limit_us = self.shared.routes.listeners[key.listener].timeout_us;
         let deadline_us = self.port.now_us().saturating_add(limit_us);
-        let task = Task { tree: key.thread.clone(), deadline_us, late: false };
+        let task = Task { deadline_us, late: false };
         self.tasks.insert(key.clone(), task);
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
@@ -148,6 +148,10 @@ fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
     let look = |it: listener::Emission| {
         let what = it.what.and_then(|what| match what.typed {
             Some(name) => Ok(Checked::typed(name, what.element)),
+            // What is passed on for somebody else may lack its namespace, as at a door.
+            None if matches!(it.target, Target::Child { for_sender: true, .. }) => {
+                shared.routes.check(what.element, shared.limits.inside)
+            }
             None => shared.routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");
                 Fault::new(Code::InvalidReturn, text)
@@ -194,6 +198,10 @@ impl listener::Road for Road {
             let sent = sent_for(&self.0, &call.message).await?;
             Ok(sent.into_iter().filter(of).collect())
         })
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.0.routes.capabilities
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::listener::{
-    Apply, Arguments, Boxed, Call, Context, Emit, FoldId, FoldOf, Function, Grant, Handler,
+    Apply, Arguments, Boxed, Call, Context, Emit, Entry, FoldId, FoldOf, Function, Grant, Handler,
     IntoEmit, Need,
 };
 use crate::name::Name;
@@ -56,8 +56,14 @@ pub(crate) struct Spec {
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
+    /// What may be emitted while a name that it owns is handled, for those who describe it.
+    pub(crate) emits: BTreeMap<Name, Vec<Name>>,
     pub(crate) handlers: Vec<(Way, Run)>,
+    pub(crate) wakes: Option<Wakes>,
 }
+
+/// Whether what waits starts because of what came.
+pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
 /// How a listener wants to be run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +71,7 @@ pub(crate) struct Traits {
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
+    pub(crate) own_thread: bool,
     pub(crate) pure: bool,
     pub(crate) serial: bool,
     pub(crate) shared: bool,
@@ -203,6 +210,23 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
+    /// Has each call of another listener in a thread of its own, below the caller's: the caller
+    /// hears `thread-result` when it ends.
+    #[must_use]
+    pub fn own_thread(mut self) -> Listener<S> {
+        self.spec.traits.own_thread = true;
+        self
+    }
+
+    /// Gets what it sent itself for [`Later`](crate::listener::Later) earlier, when `wakes` says
+    /// so of that and of an entry that came anywhere in the tree. It must depend on nothing else,
+    /// and be quick: it is asked about every entry while something waits.
+    #[must_use]
+    pub fn wakes(mut self, wakes: fn(waiting: &Entry, came: &Entry) -> bool) -> Listener<S> {
+        self.spec.wakes = Some(wakes);
+        self
+    }
+
     fn typed<F: Handler<A>, A: Arguments<S, Last: Payload>>(mut self, way: Way, f: F) -> Self {
         self.spec.needs.push(Need::Accept(Cow::Borrowed(A::Last::schema())));
         self.bind(way, f, |call| Ok(A::Last::read(call.message.element()?.view())?))
@@ -210,8 +234,15 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
 
     fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
         let state = self.state.clone();
-        self.spec.needs.extend(A::needs());
-        self.spec.needs.extend(<F as Function<A>>::Output::emits());
+        let needs = [A::needs(), <F as Function<A>>::Output::emits()].concat();
+        if let Way::Route(name) = &way {
+            let emits = needs.iter().filter_map(|it| match it {
+                Need::Emit(it) => Some(it.name.clone()),
+                _ => None,
+            });
+            self.spec.emits.insert(name.clone(), emits.collect());
+        }
+        self.spec.needs.extend(needs);
         let run: Run = Arc::new(move |call: Arc<Call>| {
             let last = last(&call);
             let context = Context { state: state.clone(), call };

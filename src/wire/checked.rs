@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 
 use crate::name::{CORE, ENVELOPE, Name};
-use crate::schema::Schema;
+use crate::schema::{Kind, Schema, Shape};
 use crate::wire::{Code, Fault};
-use crate::xml::{Child, Element, View, Writer};
+use crate::xml::{Child, Element, Place, View, Writer};
 
 /// Every schema that an organism knows, by name.
 ///
@@ -77,6 +77,24 @@ impl Catalog {
         }
         Ok(Checked { name, element })
     }
+
+    /// Holds an element without a namespace against the schema of what it means in this one.
+    ///
+    /// # Errors
+    /// As [`check`](Catalog::check), with the place in what was sent.
+    pub fn check_as(
+        &self,
+        element: &Element,
+        namespace: &str,
+        to: Writer,
+    ) -> Result<Checked, Fault> {
+        let name = Name::new(namespace.to_owned(), element.local().to_owned());
+        let adopted = adopt(element, namespace, self.get(&name), to)?;
+        self.check(adopted.clone()).map_err(|fault| match (fault.line, fault.column) {
+            (Some(line), Some(column)) => fault.at(place_in(element, &adopted, line, column)),
+            _ => fault,
+        })
+    }
 }
 
 /// A payload that is what its schema says.
@@ -143,21 +161,52 @@ pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     }
 }
 
-/// The same element with every name that has no namespace put into this one.
+/// Where in an element stands what its adopted form has at a line and a column: both hold the
+/// same elements in the same order.
+#[must_use]
+pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) -> Place {
+    let is_before = |it: &View<'_>| {
+        let place = it.place();
+        (place.line, place.column) < (line, column)
+    };
+    let at = all(adopted).partition_point(is_before);
+    all(element).get(at).map_or_else(|| element.place(), |it| it.place())
+}
+
+/// An element and all within it, in the order of their tags.
+fn all(element: &Element) -> Vec<View<'_>> {
+    let (mut all, mut next) = (Vec::new(), vec![element.view()]);
+    while let Some(it) = next.pop() {
+        all.push(it);
+        let within = next.len();
+        next.extend(it.elements());
+        next[within..].reverse();
+    }
+    all
+}
+
+/// The same element with every name that has no namespace put into this one; what its schema
+/// leaves open stays as it is.
 ///
 /// # Errors
 /// Where the result would cross a limit.
-pub fn adopt(element: &Element, namespace: &str, mut to: Writer) -> Result<Element, Fault> {
+pub fn adopt(
+    element: &Element,
+    namespace: &str,
+    schema: Option<&Schema>,
+    mut to: Writer,
+) -> Result<Element, Fault> {
     enum Next<'a> {
-        Open(View<'a>),
+        Open(View<'a>, Option<&'a Shape>),
+        Own(View<'a>),
         Text(&'a str),
         Close,
     }
-    let mut next = vec![Next::Open(element.view())];
+    let mut next = vec![Next::Open(element.view(), schema.map(|it| &it.shape))];
     while let Some(it) = next.pop() {
         match it {
-            Next::Open(it) if !it.namespace().is_empty() => to.element(it),
-            Next::Open(it) => {
+            Next::Open(it, _) if !it.namespace().is_empty() => to.element(it),
+            Next::Open(it, shape) => {
                 to.start(namespace, it.local());
                 for attribute in it.attributes() {
                     if !attribute.namespace.is_empty() {
@@ -168,14 +217,39 @@ pub fn adopt(element: &Element, namespace: &str, mut to: Writer) -> Result<Eleme
                 }
                 next.push(Next::Close);
                 let children: Vec<_> = it.children().collect();
-                next.extend(children.into_iter().rev().map(|it| match it {
-                    Child::Element(it) => Next::Open(it),
-                    Child::Text(it) => Next::Text(it),
-                }));
+                for child in children.into_iter().rev() {
+                    next.push(match child {
+                        Child::Text(it) => Next::Text(it),
+                        Child::Element(it) => match below(shape, it.local()) {
+                            Below::Open => Next::Own(it),
+                            Below::Shape(shape) => Next::Open(it, shape),
+                        },
+                    });
+                }
             }
+            Next::Own(it) => to.element(it),
             Next::Text(it) => to.text(it),
             Next::Close => to.end(),
         }
     }
     Ok(to.finish()?)
+}
+
+/// What a shape says about a child.
+enum Below<'a> {
+    /// It may be any element.
+    Open,
+    /// It has a shape, where one is known.
+    Shape(Option<&'a Shape>),
+}
+
+fn below<'a>(shape: Option<&'a Shape>, local: &str) -> Below<'a> {
+    let Some(shape) = shape else { return Below::Shape(None) };
+    let named = shape.fields().find(|it| it.name == local && !matches!(it.kind, Kind::Element));
+    match named.map(|it| &it.kind) {
+        Some(Kind::Shape(link)) => Below::Shape(Some(link.shape())),
+        Some(_) => Below::Shape(None),
+        None if shape.fields().any(|it| matches!(it.kind, Kind::Element)) => Below::Open,
+        None => Below::Shape(None),
+    }
 }

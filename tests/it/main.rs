@@ -8,14 +8,19 @@
 
 mod cli;
 mod crash;
+mod describe;
 mod door;
 mod engine;
 mod examples;
 mod golden;
 mod idle;
+mod json;
+mod manual;
+mod operators;
 mod paper;
 mod program;
 mod public;
+mod reply;
 mod scenes;
 mod schemas;
 mod shapes;
