@@ -3,10 +3,17 @@
 pub mod echo;
 pub mod tool;
 
-use pumphouse::prelude::Listener;
+use pumphouse::prelude::{Builder, Factory, Listener};
 
 /// What the server starts with when nothing else is said: `echo` and `calculate`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
     vec![echo::echo(), tool::calculate::calculate()]
+}
+
+/// What `use:` in a manifest may name of the house staff. [`cli::main`](pumphouse::cli::main)
+/// registers it.
+pub fn factories(builder: &mut Builder) {
+    builder.factory(Factory::plain("echo", echo::echo));
+    builder.factory(Factory::plain("calculate", tool::calculate::calculate));
 }

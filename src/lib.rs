@@ -52,6 +52,7 @@ pub mod engine;
 pub mod door;
 pub mod client;
 pub mod audit;
+pub mod manifest;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
 pub mod cli;
@@ -73,7 +74,7 @@ pub fn builder() -> Builder {
 /// What a listener's author needs.
 pub mod prelude {
     pub use crate::Payload;
-    pub use crate::engine::{AskError, Builder, Plugin, Pump};
+    pub use crate::engine::{AskError, Builder, Factory, Plugin, Pump};
     pub use crate::id::{EntryId, ThreadId};
     pub use crate::limits::Limits;
     pub use crate::listener::{

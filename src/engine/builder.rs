@@ -11,7 +11,6 @@ use dashmap::DashMap;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 
-use crate::engine::Pump;
 use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
 use crate::engine::port::{Port, Tokio};
@@ -20,6 +19,7 @@ use crate::engine::route::{Registered, Routes};
 use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
 use crate::engine::worker::Worker;
+use crate::engine::{Factory, Pump};
 use crate::limits::Limits;
 use crate::listener::{Boxed, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
@@ -55,6 +55,7 @@ pub struct Builder {
     specs: Vec<Spec>,
     logs: Vec<Arc<dyn Log>>,
     doors: Vec<Box<dyn Door>>,
+    factories: Vec<Factory>,
     limits: Limits,
     workers: Option<usize>,
 }
@@ -97,6 +98,23 @@ impl Builder {
     /// Opens this door when the pump starts.
     pub fn door(&mut self, door: impl Door + 'static) {
         self.doors.push(Box::new(door));
+    }
+
+    /// Lets a manifest name this; of two with one name the later counts.
+    pub fn factory(&mut self, factory: Factory) {
+        self.factories.retain(|it| it.name() != factory.name());
+        self.factories.push(factory);
+    }
+
+    /// What a manifest may name.
+    #[must_use]
+    pub fn factories(&self) -> &[Factory] {
+        &self.factories
+    }
+
+    /// The names of the listeners that it has so far.
+    pub fn listeners(&self) -> impl Iterator<Item = &str> {
+        self.specs.iter().map(|it| it.name.as_str())
     }
 
     /// Judges. It runs nothing.

@@ -4,6 +4,7 @@
 mod answer;
 mod builder;
 mod deliver;
+mod factory;
 mod follow;
 mod gate;
 mod inlet;
@@ -19,6 +20,7 @@ mod wake;
 mod worker;
 
 pub use builder::{Builder, Complaints, Described, Door, Plan, Plugin};
+pub use factory::{Factory, Makes, Unmade};
 pub use follow::{Follow, Followed};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};

@@ -422,7 +422,7 @@ fn cut(text: &str) -> Cow<'_, str> {
 }
 
 /// The name most like the wrong one, if any is like it at all.
-fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();
     let wrong = plain(&cut(wrong));
     let close = |it: &&str| {

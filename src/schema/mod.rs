@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use self::error::nearest;
 pub use self::error::{Error, Rule};
 pub use self::example::{example, example_text};
 pub use self::facet::{Bound, Facets, List, Narrow};

@@ -12,6 +12,7 @@ mod door;
 mod engine;
 mod examples;
 mod golden;
+mod manifest;
 mod paper;
 mod program;
 mod public;

@@ -1,0 +1,84 @@
+//! A pump as a file: builder calls, written in YAML.
+//!
+//! ```yaml
+//! name: sums
+//! data: data
+//! tokens: {file: tokens.txt}
+//! doors:
+//!   - tcp: ${HOST:-127.0.0.1}:8765
+//! listeners:
+//!   - use: calculate
+//!   - use: echo
+//!     name: parrot
+//!     peers: []
+//! limits:
+//!   handlers_max: 40
+//! ```
+//!
+//! It can't do anything that a caller in Rust couldn't. `docs/manifest.md` has every key.
+
+mod amount;
+mod check;
+mod expand;
+mod mistake;
+mod read;
+mod schema;
+mod settings;
+mod shape;
+mod yaml;
+
+use std::path::PathBuf;
+
+use crate::door::Tokens;
+use crate::engine::{Builder, Plugin};
+use crate::limits::Limits;
+use crate::listener::Listener;
+use crate::log::Durability;
+
+pub use mistake::{Mistake, Mistakes, Place};
+pub use schema::json_schema;
+
+/// The name that is looked for where none is given.
+pub const FILE: &str = "organism.yaml";
+
+/// What a manifest says, found sound.
+#[non_exhaustive]
+pub struct Manifest {
+    /// The file.
+    pub file: PathBuf,
+    /// What the pump is called.
+    pub name: Option<String>,
+    /// The folder of the log.
+    pub data: Option<PathBuf>,
+    /// What an acknowledged message survives.
+    pub durability: Option<Durability>,
+    /// Who may come in.
+    pub tokens: Option<Tokens>,
+    /// Where to listen; none where the manifest says nothing of it.
+    pub doors: Option<Vec<Door>>,
+    /// Its listeners; none where the manifest says nothing of them.
+    pub listeners: Option<Vec<Listener>>,
+    /// The bounds.
+    pub limits: Limits,
+    /// How many workers there are.
+    pub workers: Option<usize>,
+}
+
+/// A door as a manifest has it. Whoever opens it does IO.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Door {
+    /// HOST:PORT.
+    Tcp(String),
+}
+
+/// Its listeners, its limits and its workers; doors and the log are opened by whoever serves.
+impl Plugin for Manifest {
+    fn install(self, builder: &mut Builder) {
+        let mut all = std::mem::take(builder).limits(self.limits);
+        if let Some(workers) = self.workers {
+            all = all.workers(workers);
+        }
+        *builder = all.with(self.listeners.unwrap_or_default());
+    }
+}
