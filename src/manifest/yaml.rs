@@ -89,8 +89,13 @@ impl Node {
 /// Reads a manifest; a text without a value is one without keys.
 pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
     let text = text_of(bytes)?;
-    let mut reader =
-        Reader { parser: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0, depth: 0 };
+    let mut reader = Reader {
+        text,
+        parser: Parser::new_from_str(text),
+        anchors: BTreeMap::new(),
+        nodes: 0,
+        depth: 0,
+    };
     let Some(mut node) = reader.document()? else { return Ok(Node::empty()) };
     let known: Doc = serde_yaml::from_str(text).map_err(|it| disliked(&it))?;
     agree(&mut node, known)?;
