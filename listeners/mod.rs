@@ -11,7 +11,7 @@ pub fn standard() -> Vec<Listener> {
     vec![echo::echo(), tool::calculate::calculate()]
 }
 
-/// What `use:` in a manifest may name of the house staff. [`cli::main`](pumphouse::cli::main)
+/// What `use:` in a manifest may name of the house staff. [`cli`](pumphouse::cli::main)
 /// registers it.
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));

@@ -57,6 +57,7 @@ pub mod manifest;
 pub mod listeners;
 pub mod cli;
 
+pub use cli::main as cli;
 pub use engine::{AskError, Builder, Pump};
 pub use id::{EntryId, ThreadId};
 pub use limits::Limits;

@@ -1,11 +1,13 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
 mod bench;
+mod check;
 mod data;
 mod demo;
 mod folder;
 mod incoming;
 mod inspect;
+mod organism;
 mod run;
 mod screen;
 mod send;
@@ -17,7 +19,7 @@ mod verify;
 mod why;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -28,15 +30,19 @@ use crate::audit::{Paint, Style};
 use crate::engine::Builder;
 use screen::{Ending, Failure, Screen};
 
-/// Gives a program every verb: `run` starts what the builder holds, the others read its log.
+/// Gives a program every verb: `run` serves what the builder and the manifest hold, the others
+/// read its log.
 ///
 /// ```no_run
 /// use pumphouse::prelude::*;
 ///
 /// fn main() -> std::process::ExitCode {
-///     pumphouse::cli::main(pumphouse::builder().with(pumphouse::listeners::standard()))
+///     pumphouse::cli(pumphouse::builder())
 /// }
 /// ```
+///
+/// A manifest may name the factories of the builder and those of the house. Where neither the
+/// builder nor a manifest has listeners, the house's standard ones are there.
 #[must_use]
 pub fn main(builder: Builder) -> ExitCode {
     let command = match Command::try_parse() {
@@ -74,9 +80,10 @@ const UNTRIED: u8 = 2;
     after_help = EXAMPLES
 )]
 struct Command {
-    /// The folder of the log, pumphouse.db; a reader takes the file itself, too.
-    #[arg(long, global = true, value_name = "DIR", default_value = "data")]
-    data: PathBuf,
+    /// The folder of the log, pumphouse.db; a reader takes the file itself, too. [default: what
+    /// organism.yaml here says, else data]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Prints one JSON object a line.
     #[arg(long, global = true)]
     json: bool,
@@ -91,6 +98,7 @@ const EXAMPLES: &str = "\
 Examples:
   pumphouse demo                     the whole trip, on a folder that is gone afterwards
   pumphouse run                      serve on 127.0.0.1:8765, log to data/pumphouse.db
+  pumphouse check                    whether organism.yaml is sound, and what comes of it
   pumphouse send message.xml         push what a file holds, print what comes back
   pumphouse threads                  what there is in the log
   pumphouse show sess-k3v9x2ma       a thread, every message whole
@@ -103,6 +111,7 @@ Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't b
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(run::Run),
+    Check(check::Check),
     Demo(demo::Demo),
     Send(send::Send),
     Threads(threads::Threads),
@@ -118,10 +127,12 @@ impl Command {
     fn run(self, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|it| Failure::Untried(format!("no runtime: {it}")))?;
-        let data = &self.data;
+        let given = self.data.as_deref();
+        let data = &given.map_or_else(organism::data, Path::to_owned);
         let ended = runtime.block_on(async {
             match self.verb {
-                Verb::Run(it) => it.run(builder, data, screen).await,
+                Verb::Run(it) => it.run(builder, given, screen).await,
+                Verb::Check(it) => it.run(builder, given, screen),
                 Verb::Demo(it) => it.run(screen).await,
                 Verb::Send(it) => it.run(screen).await,
                 Verb::Threads(it) => it.run(data, screen).await,

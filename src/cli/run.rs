@@ -1,6 +1,5 @@
-//! `run`: serves what the builder holds, until it is told to stop.
+//! `run`: serves what the builder and the manifest hold, until it is told to stop.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,11 +8,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
 use crate::cli::data;
+use crate::cli::organism::Organism;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::door::{self, Options, Tcp, Tokens};
 use crate::engine::{Builder, Described, Plan, Pump};
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
+use crate::manifest::Door;
 
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
 ///
@@ -23,7 +24,8 @@ use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  pumphouse run
+  pumphouse run                           # organism.yaml, if there is one here
+  pumphouse run conf/organism.yaml
   pumphouse run --data /srv/pump --durability normal
   pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt   # lines NAME:TOKEN
 
@@ -31,19 +33,22 @@ Then push, from any language, with netcat if need be:
   printf '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' \\
     | nc -N 127.0.0.1 8765")]
 pub(crate) struct Run {
+    /// The manifest; organism.yaml, if there is one here. What is given below overrides it.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Where to listen; may be given more than once. Port 0 takes a free one.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
+    /// [default: 127.0.0.1:8765]
+    #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory
-    /// nothing.
+    /// nothing. [default: full]
     #[arg(
         long,
         value_name = "HOW",
-        default_value = "full",
         value_parser = PossibleValuesParser::new(["full", "normal", "memory"])
             .try_map(|it| it.parse::<Durability>()),
     )]
-    durability: Durability,
+    durability: Option<Durability>,
     /// Who may come in: a file of lines NAME:TOKEN, or NAME:TOKEN:operator. Needed to listen
     /// where other machines can reach it.
     #[arg(long, value_name = "FILE")]
@@ -54,27 +59,44 @@ impl Run {
     pub(crate) async fn run(
         self,
         builder: Builder,
-        data: &Path,
+        data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
-        let tokens = match &self.tokens {
-            None => Tokens::default(),
-            Some(path) => Tokens::read(path).map_err(|it| Failure::Untried(it.to_string()))?,
-        };
-        let (mut builder, mut addresses) = (builder, Vec::new());
-        for address in &self.listen {
+        let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
+        let Organism { mut builder, data, durability, tokens, doors, name, .. } = organism;
+        let mut addresses = Vec::new();
+        for Door::Tcp(address) in &doors {
             let options = Options::default().tokens(tokens.clone());
             let bound = Tcp::bind(address.as_str(), options).await;
-            let door = bound.map_err(|error| unbound(address, &error, data))?;
+            let door = bound.map_err(|error| unbound(address, &error, &data))?;
             addresses.push(door.local_addr());
             builder = builder.with(door);
         }
-        let (builder, place) = log(builder, data, self.durability)?;
+        let (builder, place) = log(builder, &data, durability)?;
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
-        let greeting =
-            Greeting { listeners: plan.listeners(), addresses, place, durability: self.durability };
+        let listeners = plan.listeners();
+        let greeting = Greeting { name, listeners, addresses, place, durability };
         serve(plan, &greeting, &mut signals, to).await
+    }
+
+    /// What flags say counts more than what the manifest says.
+    fn over(&self, organism: Organism, data: Option<&Path>) -> Result<Organism, Failure> {
+        let mut organism = organism;
+        if let Some(data) = data {
+            data.clone_into(&mut organism.data);
+        }
+        if let Some(durability) = self.durability {
+            organism.durability = durability;
+        }
+        if let Some(path) = &self.tokens {
+            let read = Tokens::read(path);
+            organism.tokens = read.map_err(|it| Failure::Untried(it.to_string()))?;
+        }
+        if !self.listen.is_empty() {
+            organism.doors = self.listen.iter().cloned().map(Door::Tcp).collect();
+        }
+        Ok(organism)
     }
 }
 
@@ -124,7 +146,7 @@ fn log(
     if durability == Durability::Memory {
         return Ok((builder.with(MemoryLog::new()), "memory".to_owned()));
     }
-    let made = fs::create_dir_all(data);
+    let made = data::make(data);
     made.map_err(|error| {
         let text = "can't be made; name another with --data DIR";
         Failure::Untried(format!("the folder {} {text}: {error}", data.display()))
@@ -164,6 +186,7 @@ fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
 
 /// What is said when the doors are open.
 struct Greeting {
+    name: Option<String>,
     listeners: Vec<Described>,
     addresses: Vec<SocketAddr>,
     place: String,
@@ -176,6 +199,7 @@ impl Greeting {
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
         let object = json!({
             "event": "accepting",
+            "name": self.name,
             "listen": addresses,
             "log": self.place,
             "durability": self.durability.as_str(),
@@ -187,9 +211,12 @@ impl Greeting {
             how => format!("logs to {} ({how})", self.place),
         };
         let line = format!(
-            "pumphouse {} accepts XML on {}, {place}, for {}",
-            env!("CARGO_PKG_VERSION"),
-            addresses.join(" and "),
+            "{} accepts XML on {}, {place}, for {}",
+            match &self.name {
+                Some(name) => format!("{name} (pumphouse {})", env!("CARGO_PKG_VERSION")),
+                None => format!("pumphouse {}", env!("CARGO_PKG_VERSION")),
+            },
+            if addresses.is_empty() { "no door".to_owned() } else { addresses.join(" and ") },
             if names.is_empty() { "no listener yet".to_owned() } else { names.join(", ") },
         );
         said(to, &object, &format!("{line}\ntry: {}", self.example()))

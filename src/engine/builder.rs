@@ -100,10 +100,11 @@ impl Builder {
         self.doors.push(Box::new(door));
     }
 
-    /// Lets a manifest name this; of two with one name the later counts.
+    /// Lets a manifest name this; of two with one name the first counts.
     pub fn factory(&mut self, factory: Factory) {
-        self.factories.retain(|it| it.name() != factory.name());
-        self.factories.push(factory);
+        if self.factories.iter().all(|it| it.name() != factory.name()) {
+            self.factories.push(factory);
+        }
     }
 
     /// What a manifest may name.
@@ -321,6 +322,8 @@ pub struct Described {
     pub text: Option<String>,
     /// The names it owns.
     pub takes: Vec<Name>,
+    /// The listeners it may address by name; none where it may address every one.
+    pub peers: Option<Vec<String>>,
     /// What it was granted.
     pub grants: Vec<String>,
 }
@@ -333,6 +336,7 @@ impl Plan {
             name: it.name.to_string(),
             text: it.text.clone(),
             takes: it.routes().into_iter().cloned().collect(),
+            peers: it.peers.as_ref().map(|it| it.to_vec()),
             grants: it.grants.iter().cloned().collect(),
         });
         described.collect()
