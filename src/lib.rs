@@ -52,6 +52,7 @@ pub mod engine;
 pub mod door;
 pub mod client;
 pub mod audit;
+pub mod scene;
 pub mod manifest;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;

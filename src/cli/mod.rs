@@ -6,6 +6,7 @@ mod data;
 mod demo;
 mod folder;
 mod incoming;
+mod init;
 mod inspect;
 mod organism;
 mod run;
@@ -14,6 +15,7 @@ mod send;
 mod show;
 mod signals;
 mod tail;
+mod test;
 mod threads;
 mod verify;
 mod why;
@@ -22,7 +24,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -45,7 +47,7 @@ use screen::{Ending, Failure, Screen};
 /// builder nor a manifest has listeners, the house's standard ones are there.
 #[must_use]
 pub fn main(builder: Builder) -> ExitCode {
-    let command = match Command::try_parse() {
+    let mut command = match Command::try_parse() {
         Ok(command) => command,
         Err(error) => {
             // Whoever closed the pipe has read enough.
@@ -53,12 +55,21 @@ pub fn main(builder: Builder) -> ExitCode {
             return if error.use_stderr() { ExitCode::from(UNTRIED) } else { ExitCode::SUCCESS };
         }
     };
+    let verb = match command.verb.take() {
+        Some(verb) => verb,
+        None if organism::here().is_some() => Verb::Run(run::Run::default()),
+        None => {
+            let help = Command::command().render_help();
+            let _ = write!(io::stderr(), "{help}");
+            return ExitCode::from(UNTRIED);
+        }
+    };
     command.trace();
     let out = io::stdout();
     let style = style(&out);
     let mut out = BufWriter::new(out.lock());
     let mut screen = Screen { out: &mut out, style, json: command.json };
-    let ended = command.run(builder, &mut screen);
+    let ended = command.run(verb, builder, &mut screen);
     let ended = ended.and_then(|ending| {
         screen.out.flush()?;
         Ok(ending)
@@ -75,8 +86,6 @@ const UNTRIED: u8 = 2;
     name = "pumphouse",
     version,
     propagate_version = true,
-    subcommand_required = true,
-    arg_required_else_help = true,
     after_help = EXAMPLES
 )]
 struct Command {
@@ -90,14 +99,16 @@ struct Command {
     /// Traces in JSON; RUST_LOG says what is traced, such as RUST_LOG=debug.
     #[arg(long, global = true)]
     log_json: bool,
+    /// Without one, `run`, where there is an organism.yaml.
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   pumphouse demo                     the whole trip, on a folder that is gone afterwards
   pumphouse run                      serve on 127.0.0.1:8765, log to data/pumphouse.db
+  pumphouse init trial               a project with a listener of your own
   pumphouse check                    whether organism.yaml is sound, and what comes of it
   pumphouse send message.xml         push what a file holds, print what comes back
   pumphouse threads                  what there is in the log
@@ -112,6 +123,8 @@ Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't b
 enum Verb {
     Run(run::Run),
     Check(check::Check),
+    Test(test::Test),
+    Init(init::Init),
     Demo(demo::Demo),
     Send(send::Send),
     Threads(threads::Threads),
@@ -124,15 +137,17 @@ enum Verb {
 }
 
 impl Command {
-    fn run(self, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
+    fn run(self, verb: Verb, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|it| Failure::Untried(format!("no runtime: {it}")))?;
         let given = self.data.as_deref();
         let data = &given.map_or_else(organism::data, Path::to_owned);
         let ended = runtime.block_on(async {
-            match self.verb {
+            match verb {
                 Verb::Run(it) => it.run(builder, given, screen).await,
                 Verb::Check(it) => it.run(builder, given, screen),
+                Verb::Test(it) => it.run(builder, screen).await,
+                Verb::Init(it) => it.run(screen),
                 Verb::Demo(it) => it.run(screen).await,
                 Verb::Send(it) => it.run(screen).await,
                 Verb::Threads(it) => it.run(data, screen).await,

@@ -89,7 +89,7 @@ pub(crate) fn data() -> PathBuf {
 }
 
 /// The manifest that stands here.
-fn here() -> Option<&'static Path> {
+pub(crate) fn here() -> Option<&'static Path> {
     let path = Path::new(manifest::FILE);
     path.exists().then_some(path)
 }

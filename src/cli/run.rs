@@ -21,7 +21,7 @@ use crate::manifest::Door;
 /// One `run` a data folder. Ctrl-C or SIGTERM stops it: it takes nothing more, lets what is under
 /// way come to its end for up to 30 s, and takes up the rest at its next start. A second Ctrl-C
 /// ends it at once; nothing that was acknowledged is lost then either.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
   pumphouse run                           # organism.yaml, if there is one here
