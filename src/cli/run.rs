@@ -15,6 +15,7 @@ use crate::door::{self, Options, Tcp, Tokens};
 use crate::engine::{Builder, Described, Plan, Pump};
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 use crate::manifest::Door;
+use crate::schema;
 
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
 ///
@@ -75,8 +76,8 @@ impl Run {
         }
         let (builder, place) = log(builder, &data, durability)?;
         let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
-        let listeners = plan.listeners();
-        let greeting = Greeting { name, listeners, addresses, place, durability };
+        let (listeners, push) = (plan.listeners(), push(&plan));
+        let greeting = Greeting { name, listeners, push, addresses, place, durability };
         serve(plan, &greeting, &mut signals, to).await
     }
 
@@ -188,6 +189,7 @@ fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
 struct Greeting {
     name: Option<String>,
     listeners: Vec<Described>,
+    push: Option<String>,
     addresses: Vec<SocketAddr>,
     place: String,
     durability: Durability,
@@ -229,16 +231,20 @@ impl Greeting {
             return format!("PUMPHOUSE_TOKEN=… pumphouse send --connect {first} message.xml");
         }
         let (host, port) = (first.ip(), first.port());
-        let namespace = "https://xml-pipeline.org/ns/calculate/v1";
-        let takes = |it: &Described| it.takes.iter().any(|it| it.is(namespace, "calculate"));
-        if !self.listeners.iter().any(takes) {
-            return format!("nc -N {host} {port} < message.xml");
+        match &self.push {
+            Some(push) => format!("printf '{push}' | nc -N {host} {port}"),
+            None => format!("nc -N {host} {port} < message.xml"),
         }
-        format!(
-            "printf '<calculate xmlns=\"{namespace}\"><expression>6*7</expression></calculate>' \
-             | nc -N {host} {port}"
-        )
     }
+}
+
+/// What the first listener takes, where it can stand in a line of a shell.
+fn push(plan: &Plan) -> Option<String> {
+    let name = plan.listeners().first()?.takes.iter().min()?.clone();
+    let schema = plan.schemas().into_iter().find(|it| it.name == name)?;
+    let example = schema::example(schema);
+    let is_plain = !example.contains(['\'', '\\', '%', '\n']) && example.len() <= 200;
+    is_plain.then_some(example)
 }
 
 /// Says something now.

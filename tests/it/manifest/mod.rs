@@ -2,6 +2,7 @@
 
 mod hostile;
 mod mistakes;
+mod program;
 mod right;
 
 use std::path::Path;
