@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cli::organism::{Organism, Unread, told};
+use crate::cli::organism::{Organism, Unread, complained, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
 use crate::engine::Described;
@@ -37,27 +37,14 @@ impl Check {
     ) -> Result<Ending, Failure> {
         let organism = match Organism::read(self.file.as_deref(), builder) {
             Ok(it) => it,
-            Err(Unread::Failure(it)) => return Err(it),
-            Err(Unread::Mistakes(all)) => {
-                mistakes(&all, to)?;
-                return Ok(Ending::Wrong);
-            }
+            Err(unread) => return told_of(unread, to),
         };
-        let Organism { builder, file, name, tokens, doors, durability, .. } = organism;
+        let Organism { builder, file, name, tokens, doors, durability, places, .. } = organism;
         let data = data.map_or(organism.data, Path::to_owned);
         let file = file.map(|it| it.display().to_string());
         let plan = match builder.build() {
             Ok(plan) => plan,
-            Err(all) => {
-                let file = file.as_deref().unwrap_or("the program");
-                for one in all.all() {
-                    match to.json {
-                        true => to.object(&json!({ "file": file, "message": one }))?,
-                        false => to.line(&format!("{file}: {one}"))?,
-                    }
-                }
-                return Ok(Ending::Wrong);
-            }
+            Err(all) => return told_of(complained(&all, places.as_ref()), to),
         };
         let listeners = plan.listeners();
         let report = Report { file, name, data, durability, tokens, doors, listeners };
@@ -67,6 +54,17 @@ impl Check {
             report.say(to)?
         }
         Ok(Ending::Well)
+    }
+}
+
+/// Tells the mistakes; what isn't one ends the verb.
+fn told_of(unread: Unread, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    match unread {
+        Unread::Failure(it) => Err(it),
+        Unread::Mistakes(all) => {
+            mistakes(&all, to)?;
+            Ok(Ending::Wrong)
+        }
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::screen::Failure;
 use crate::door::Tokens;
-use crate::engine::Builder;
+use crate::engine::{Builder, Complaints};
 use crate::limits::MANIFEST_BYTES_MAX;
 use crate::listeners;
 use crate::log::Durability;
-use crate::manifest::{self, Door, Manifest, Mistakes};
+use crate::manifest::{self, Door, Manifest, Mistakes, Places};
 
 /// Where the log is if nothing says otherwise.
 const DATA: &str = "data";
@@ -27,6 +27,8 @@ pub(crate) struct Organism {
     pub(crate) durability: Durability,
     pub(crate) tokens: Tokens,
     pub(crate) doors: Vec<Door>,
+    /// Where the listeners of the manifest stand, if there is one.
+    pub(crate) places: Option<Places>,
 }
 
 /// Why there is no organism.
@@ -43,6 +45,14 @@ impl From<Unread> for Failure {
             Unread::Mistakes(all) => Failure::Untried(told(&all)),
             Unread::Failure(it) => it,
         }
+    }
+}
+
+/// What a builder complains of, with its places if there are some.
+pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
+    match places {
+        Some(places) => Unread::Mistakes(places.find(all)),
+        None => Unread::Failure(Failure::Untried(all.to_string())),
     }
 }
 
@@ -74,6 +84,7 @@ impl Organism {
             durability: says.and_then(|it| it.durability).unwrap_or_default(),
             tokens: says.and_then(|it| it.tokens.clone()).unwrap_or_default(),
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
+            places: says.map(|it| it.places.clone()),
             builder: builder.with((manifest.take(), staff.then(listeners::standard))),
         })
     }

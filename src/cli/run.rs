@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
 use crate::cli::data;
-use crate::cli::organism::Organism;
+use crate::cli::organism::{Organism, complained};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::door::{self, Options, Tcp, Tokens};
@@ -65,7 +65,7 @@ impl Run {
     ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
         let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
-        let Organism { mut builder, data, durability, tokens, doors, name, .. } = organism;
+        let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
         let mut addresses = Vec::new();
         for Door::Tcp(address) in &doors {
             let options = Options::default().tokens(tokens.clone());
@@ -75,7 +75,7 @@ impl Run {
             builder = builder.with(door);
         }
         let (builder, place) = log(builder, &data, durability)?;
-        let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
+        let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         let (listeners, push) = (plan.listeners(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, place, durability };
         serve(plan, &greeting, &mut signals, to).await
@@ -158,8 +158,12 @@ fn log(
 }
 
 fn unopened(data: &Path, error: Error) -> Failure {
-    let Error::Locked { process, .. } = error else { return error.into() };
     let data = data.display();
+    if error == Error::Full {
+        let way = "make room, or serve another folder with --data DIR";
+        return Failure::Untried(format!("the disk that holds {data} is full; {way}"));
+    }
+    let Error::Locked { process, .. } = error else { return error.into() };
     let who = process.map_or_else(|| "another process".to_owned(), |it| format!("process {it}"));
     let way = "stop it first, or serve another folder with --data DIR";
     let text = format!("{who} serves the folder {data} already, and a folder has one `run`; {way}");

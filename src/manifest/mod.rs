@@ -27,10 +27,11 @@ mod settings;
 mod shape;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::door::Tokens;
-use crate::engine::{Builder, Plugin};
+use crate::engine::{Builder, Complaints, Plugin};
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::log::Durability;
@@ -62,6 +63,28 @@ pub struct Manifest {
     pub limits: Limits,
     /// How many workers there are.
     pub workers: Option<usize>,
+    /// Where its listeners stand.
+    pub places: Places,
+}
+
+/// Where the listeners of a manifest stand, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    file: String,
+    listeners: BTreeMap<String, Place>,
+}
+
+impl Places {
+    /// Gives what a builder complains of its place in the manifest.
+    #[must_use]
+    pub fn find(&self, complaints: &Complaints) -> Mistakes {
+        let place = |it: Option<&str>| self.listeners.get(it?).copied();
+        let all = complaints.by_listener().map(|(listener, text)| {
+            let place = place(listener).unwrap_or(Place { line: 1, column: 1 });
+            Mistake::new(place, text)
+        });
+        Mistakes::new(&self.file, all.collect())
+    }
 }
 
 /// A door as a manifest has it. Whoever opens it does IO.

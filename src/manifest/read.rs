@@ -16,7 +16,7 @@ use crate::manifest::mistake::{Mistake, Mistakes, cut};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::ORGANISM;
 use crate::manifest::yaml::{self, Node, Value};
-use crate::manifest::{Door, Manifest, amount};
+use crate::manifest::{Door, Manifest, Places, amount};
 use crate::schema::nearest;
 
 impl Manifest {
@@ -132,7 +132,14 @@ impl Reader<'_> {
             listeners,
             limits: limits(root),
             workers: text("workers").and_then(amount::count),
+            places: self.places(root),
         }
+    }
+
+    fn places(&self, root: &Node) -> Places {
+        let items = root.key("listeners").map(Node::items).unwrap_or_default();
+        let named = items.iter().filter_map(|it| Some((self.meant(it)?.to_owned(), it.place)));
+        Places { file: self.file.display().to_string(), listeners: named.collect() }
     }
 
     fn tokens(&self, node: &Node) -> Option<Tokens> {
