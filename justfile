@@ -55,6 +55,10 @@ counts *args:
 crash rounds="20":
     PUMPHOUSE_CRASHES={{ rounds }} cargo test --test it crash::what_was -- --nocapture
 
+# Cuts a client's connections so many times, and looks for what was lost or doubled.
+disconnects times="10000":
+    PUMPHOUSE_DISCONNECTS={{ times }} cargo test --test it door::resume -- --nocapture
+
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}

@@ -8,6 +8,12 @@ use std::sync::Arc;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// How many of them a session's id has: 40 bits.
 const SESSION_CHARACTERS: usize = 8;
+/// What stands between a thread's id and what a child of it appends.
+const CHILD: char = '.';
+/// The characters of a child's label that are kept.
+const LABEL_CHARACTERS: usize = 40;
+/// What a child is called whose opener had nothing to suggest.
+const LABEL: &str = "sub";
 
 /// A thread's id. Opaque: a parent is a link in the log, never parsed out of the id.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,9 +43,51 @@ impl ThreadId {
         ThreadId(id.into())
     }
 
+    /// The id of a child that was to be called `label`: what fits of it, and a number where a
+    /// child of that name is there.
+    ///
+    /// ```
+    /// use pumphouse::ThreadId;
+    /// let parent = ThreadId::new("sess-k3v9x2ma");
+    /// assert_eq!(parent.child("image analysis", 0).as_str(), "sess-k3v9x2ma.image-analysis");
+    /// assert_eq!(parent.child("research", 2).as_str(), "sess-k3v9x2ma.research-2");
+    /// ```
+    #[must_use]
+    pub fn child(&self, label: &str, taken: u32) -> ThreadId {
+        let fits = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
+        let label: String = label.chars().take(LABEL_CHARACTERS).map(fits).collect();
+        let label = label.trim_matches('-');
+        let label = if label.is_empty() { LABEL } else { label };
+        match taken {
+            0 => ThreadId(format!("{self}{CHILD}{label}").into()),
+            _ => ThreadId(format!("{self}{CHILD}{label}-{taken}").into()),
+        }
+    }
+
+    /// The id of the session that heads its tree: children append to their parents' ids. Which
+    /// thread the parent is only the log says.
+    #[must_use]
+    pub fn tree(&self) -> ThreadId {
+        match self.0.split_once(CHILD) {
+            Some((tree, _)) => ThreadId(tree.into()),
+            None => self.clone(),
+        }
+    }
+
+    /// The id of its tree, as text.
+    pub(crate) fn tree_str(&self) -> &str {
+        self.0.split_once(CHILD).map_or(&self.0, |(tree, _)| tree)
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for ThreadId {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }
@@ -122,6 +170,26 @@ mod tests {
         for text in ["", "/", "sess", "sess/", "/1", "sess/0", "sess/x", "sess/-1"] {
             assert_eq!(text.parse::<EntryId>(), Err(NoEntryId), "{text}");
         }
+    }
+
+    #[test]
+    fn a_child_is_called_after_its_parent_with_what_fits_of_its_label() {
+        let parent = ThreadId::new("sess-00000001");
+        let cases = [
+            ("research", 0, "sess-00000001.research"),
+            ("research", 1, "sess-00000001.research-1"),
+            ("a.b/c d", 0, "sess-00000001.a-b-c-d"),
+            ("--", 0, "sess-00000001.sub"),
+            ("", 3, "sess-00000001.sub-3"),
+            ("käse", 0, "sess-00000001.k-se"),
+        ];
+        for (label, taken, id) in cases {
+            assert_eq!(parent.child(label, taken).as_str(), id);
+        }
+        let long = parent.child(&"x".repeat(1_000), 0);
+        assert_eq!(long.as_str().len(), parent.as_str().len() + 1 + LABEL_CHARACTERS);
+        assert_eq!(parent.child("a", 0).child("b", 0).tree(), parent);
+        assert_eq!(parent.tree(), parent);
     }
 
     #[test]

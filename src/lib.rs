@@ -80,8 +80,9 @@ pub mod prelude {
     pub use crate::id::{EntryId, ThreadId};
     pub use crate::limits::Limits;
     pub use crate::listener::{
-        Again, Apply, Attempt, Cancel, Clock, EmitCore, Entry, Fold, History, Listener, Message,
-        Outbox, Peers, Queue, Random, Sender, State, Thread, To,
+        Again, Apply, Attempt, Cancel, Clock, EmitCore, Entry, Final, Fold, History, Later,
+        Listener, Message, Outbox, Peers, Queue, Random, Sender, Spawn, State, Steer, Thread,
+        Threads, Timers, To,
     };
     pub use crate::name::Name;
     pub use crate::wire::core::{Done, Huh};

@@ -150,6 +150,8 @@ pub struct Limits {
     pub outbound_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
     pub write_time_max: Duration,
+    /// Threads that one connection follows at once.
+    pub follows_max: usize,
     /// How long a door reads on, and throws away, after a fault that closes.
     pub linger_time_max: Duration,
     /// How many bytes it throws away at the most then.
@@ -162,6 +164,8 @@ pub struct Limits {
     pub handler_time_max: Duration,
     /// What one handler may emit while it handles one message.
     pub emissions_max: usize,
+    /// Threads above one another below a session.
+    pub thread_depth_max: usize,
     /// Steps that one tree takes before its neighbours.
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
@@ -194,18 +198,20 @@ impl Default for Limits {
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),
+            follows_max: 64,
             linger_time_max: Duration::from_secs(1),
             linger_bytes_max: MIB,
             unconsumed_max: 1_024,
             handlers_max: 20,
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
+            thread_depth_max: 10,
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,
             trees_awake_max: 4_096,
             entries_at_hand_max: 1_024,
-            live_lag_max: 1_024,
+            live_lag_max: 256,
             drain_time_max: Duration::from_secs(30),
             client_id_bytes_max: 128,
         }

@@ -116,6 +116,7 @@ impl Report {
         });
         let doors = self.doors.iter().map(|it| match it {
             Door::Tcp(address) => json!({ "tcp": address }),
+            Door::Unix(path) => json!({ "unix": path }),
         });
         json!({
             "sound": true,
@@ -140,6 +141,7 @@ impl Report {
         for door in &self.doors {
             match door {
                 Door::Tcp(address) => to.line(&format!("door      tcp {address}"))?,
+                Door::Unix(path) => to.line(&format!("door      unix {}", path.display()))?,
             }
         }
         if self.doors.is_empty() {

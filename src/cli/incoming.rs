@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::audit::{self, Paint, Style};
-use crate::client::{Incoming, Message};
+use crate::client::{Incoming, Message, Shown};
 use crate::wire::core::{Huh, SystemThreadError};
 
 /// What came, its payload whole. Ends in a line end.
@@ -33,6 +33,13 @@ pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
         }
         Incoming::Authenticated(it) => {
             format!("authenticated as {}\n", audit::line(&it.identity))
+        }
+        Incoming::Following { following: it, .. } => {
+            format!("follows {} after {}\n", audit::line(&it.thread), it.after)
+        }
+        Incoming::Unfollowed { unfollowed: it, .. } => {
+            let thread = it.thread.as_deref().unwrap_or("any thread");
+            format!("follows {} no more\n", audit::line(thread))
         }
     }
 }
@@ -82,6 +89,16 @@ pub(crate) fn object(incoming: &Incoming) -> Value {
             "message": error.message,
         }),
         Incoming::Message(it) => message(it),
+        Incoming::Following { push, following: it } => json!({
+            "event": "following",
+            "push": push + 1,
+            "thread": it.thread,
+            "after": it.after,
+            "last": it.last,
+        }),
+        Incoming::Unfollowed { push, unfollowed: it } => {
+            json!({ "event": "unfollowed", "push": push + 1, "thread": it.thread })
+        }
         Incoming::Authenticated(it) => {
             json!({ "event": "authenticated", "identity": it.identity })
         }
@@ -97,6 +114,8 @@ fn message(it: &Message) -> Value {
         "entry": it.entry.as_ref().map(ToString::to_string),
         "cause": it.cause.as_ref().map(ToString::to_string),
         "time": it.time,
+        "followed": it.shown != Shown::Sent,
+        "live": it.shown == Shown::Live,
         "namespace": it.payload.namespace(),
         "name": it.payload.local(),
         "payload": String::from_utf8_lossy(&it.payload.canonical()),
@@ -115,7 +134,10 @@ pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
 /// The push that it answers for, counted from 0.
 pub(crate) fn push(incoming: &Incoming) -> Option<u64> {
     match incoming {
-        Incoming::Accepted { push, .. } | Incoming::UnknownThread { push, .. } => Some(*push),
+        Incoming::Accepted { push, .. }
+        | Incoming::Following { push, .. }
+        | Incoming::Unfollowed { push, .. }
+        | Incoming::UnknownThread { push, .. } => Some(*push),
         Incoming::Refused { push, .. } => *push,
         _ => None,
     }

@@ -66,7 +66,10 @@ pub(crate) fn told(all: &Mistakes) -> String {
 impl Organism {
     /// Reads the named manifest, or the one that stands here, if one does.
     pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
-        let builder = builder.with(listeners::factories);
+        let nobody = builder.listeners().next().is_none();
+        let mut core = listeners::core();
+        core.retain(|one| builder.listeners().all(|it| it != one.name()));
+        let builder = builder.with((listeners::factories, core));
         let file = file.or_else(|| here()).map(Path::to_owned);
         let read = |file: &PathBuf| {
             let bytes = bytes_of(file).map_err(Unread::Failure)?;
@@ -74,7 +77,6 @@ impl Organism {
         };
         let mut manifest = file.as_ref().map(read).transpose()?;
         let says = manifest.as_ref();
-        let nobody = builder.listeners().next().is_none();
         let staff = nobody && says.is_none_or(|it| it.listeners.is_none());
         let usual = || vec![Door::Tcp(LISTEN.to_owned())];
         Ok(Organism {
@@ -85,7 +87,7 @@ impl Organism {
             tokens: says.and_then(|it| it.tokens.clone()).unwrap_or_default(),
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
             places: says.map(|it| it.places.clone()),
-            builder: builder.with((manifest.take(), staff.then(listeners::standard))),
+            builder: builder.with((manifest.take(), staff.then(listeners::usual))),
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::cli::data;
 use crate::cli::organism::{Organism, complained};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
+use crate::client::Address;
 use crate::door::{self, Options, Tcp, Tokens};
 use crate::engine::{Builder, Described, Plan, Pump};
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
@@ -28,6 +29,7 @@ Examples:
   pumphouse run                           # organism.yaml, if there is one here
   pumphouse run conf/organism.yaml
   pumphouse run --data /srv/pump --durability normal
+  pumphouse run --unix /run/pump.sock                       # beside 127.0.0.1:8765
   pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt   # lines NAME:TOKEN
 
 Then push, from any language, with netcat if need be:
@@ -41,6 +43,10 @@ pub(crate) struct Run {
     /// [default: 127.0.0.1:8765]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
+    /// A Unix socket to listen at as well, for this user's programs: whoever may open it is an
+    /// operator. May be given more than once.
+    #[arg(long, value_name = "PATH")]
+    unix: Vec<PathBuf>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory
     /// nothing. [default: full]
     #[arg(
@@ -67,12 +73,20 @@ impl Run {
         let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
         let mut addresses = Vec::new();
-        for Door::Tcp(address) in &doors {
-            let options = Options::default().tokens(tokens.clone());
-            let bound = Tcp::bind(address.as_str(), options).await;
-            let door = bound.map_err(|error| unbound(address, &error, &data))?;
-            addresses.push(door.local_addr());
-            builder = builder.with(door);
+        for door in &doors {
+            match door {
+                Door::Tcp(address) => {
+                    let options = Options::default().tokens(tokens.clone());
+                    let bound = Tcp::bind(address.as_str(), options).await;
+                    let door = bound.map_err(|error| unbound(address, &error, &data))?;
+                    addresses.push(Address::Tcp(door.local_addr().to_string()));
+                    builder = builder.with(door);
+                }
+                Door::Unix(path) => {
+                    builder = builder.with(unix(path, &tokens).await?);
+                    addresses.push(Address::Unix(path.clone()));
+                }
+            }
         }
         let (builder, place) = log(builder, &data, durability)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
@@ -97,6 +111,7 @@ impl Run {
         if !self.listen.is_empty() {
             organism.doors = self.listen.iter().cloned().map(Door::Tcp).collect();
         }
+        organism.doors.extend(self.unix.iter().cloned().map(Door::Unix));
         Ok(organism)
     }
 }
@@ -157,6 +172,18 @@ fn log(
     Ok((builder.with(log), path.display().to_string()))
 }
 
+#[cfg(unix)]
+async fn unix(path: &Path, tokens: &Tokens) -> Result<door::Unix, Failure> {
+    let bound = door::Unix::at(path, Options::default().tokens(tokens.clone())).await;
+    bound.map_err(|error| Failure::Untried(format!("{error}; give another path")))
+}
+
+#[cfg(not(unix))]
+async fn unix(path: &Path, _: &Tokens) -> Result<Option<Tcp>, Failure> {
+    let path = path.display();
+    Err(Failure::Untried(format!("{path}: this system has no Unix sockets; leave --unix out")))
+}
+
 fn unopened(data: &Path, error: Error) -> Failure {
     let data = data.display();
     if error == Error::Full {
@@ -194,7 +221,7 @@ struct Greeting {
     name: Option<String>,
     listeners: Vec<Described>,
     push: Option<String>,
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Address>,
     place: String,
     durability: Durability,
 }
@@ -231,10 +258,11 @@ impl Greeting {
     /// A push that this very pump answers.
     fn example(&self) -> String {
         let Some(first) = self.addresses.first() else { return "pumphouse demo".to_owned() };
-        if !first.ip().is_loopback() {
+        let at = first.to_string().parse::<SocketAddr>();
+        let Some(at) = at.ok().filter(|it| it.ip().is_loopback()) else {
             return format!("PUMPHOUSE_TOKEN=… pumphouse send --connect {first} message.xml");
-        }
-        let (host, port) = (first.ip(), first.port());
+        };
+        let (host, port) = (at.ip(), at.port());
         match &self.push {
             Some(push) => format!("printf '{push}' | nc -N {host} {port}"),
             None => format!("nc -N {host} {port} < message.xml"),

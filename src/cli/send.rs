@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::cli::incoming;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::client::{self, Client, Push};
+use crate::client::{self, Address, Client, Push};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
 use crate::id::ThreadId;
@@ -30,13 +30,14 @@ Examples:
   pumphouse send message.xml
   echo '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' | pumphouse send
   pumphouse send --thread sess-k3v9x2ma more.xml
+  pumphouse send --connect unix:/run/pump.sock message.xml
   PUMPHOUSE_TOKEN=s3cret pumphouse send --connect pump.example:8765 message.xml
 
 Exits with 1 where anything was refused or failed, or the time was up.")]
 pub(crate) struct Send {
-    /// Where the pump listens.
+    /// Where the pump listens: HOST:PORT, or unix:PATH.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
-    connect: String,
+    connect: Address,
     /// The listener it is for; without it, whoever owns the payload's name.
     #[arg(long, value_name = "LISTENER")]
     to: Option<String>,
@@ -138,7 +139,7 @@ impl Send {
         out: &mut Out,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
-        let client = Client::connect(self.connect.as_str()).await;
+        let client = Client::connect_to(&self.connect).await;
         let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
         if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
             client.authenticate(token).await.map_err(|it| broken(&it))?;
@@ -219,8 +220,8 @@ fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
     Ok(elements)
 }
 
-fn unconnected(address: &str, error: &client::Error) -> Failure {
-    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT";
+fn unconnected(address: &Address, error: &client::Error) -> Failure {
+    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT or unix:PATH";
     Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
 }
 

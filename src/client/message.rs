@@ -4,6 +4,7 @@ use crate::client::{Error, is_of_the_connection};
 use crate::id::{EntryId, ThreadId};
 use crate::name::{CORE, ENVELOPE};
 use crate::wire::core::{Accepted, Authenticated, Huh, SystemThreadError};
+use crate::wire::meta::{Following, Unfollowed};
 use crate::wire::{Fault, Payload};
 use crate::xml::{Element, View};
 
@@ -34,6 +35,20 @@ pub enum Incoming {
     },
     /// The pump knows who is sending.
     Authenticated(Authenticated),
+    /// A thread is followed from here on.
+    Following {
+        /// The number of the push that asked for it.
+        push: u64,
+        /// From where.
+        following: Following,
+    },
+    /// A thread is followed no more.
+    Unfollowed {
+        /// The number of the push that asked for it.
+        push: u64,
+        /// Which.
+        unfollowed: Unfollowed,
+    },
     /// A message of a thread.
     Message(Message),
 }
@@ -54,8 +69,23 @@ pub struct Message {
     pub cause: Option<EntryId>,
     /// When the pump took it, in ISO 8601.
     pub time: Option<String>,
+    /// Why it came.
+    pub shown: Shown,
     /// The payload.
     pub payload: Element,
+}
+
+/// Why a message came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shown {
+    /// It is for whom it came to.
+    #[default]
+    Sent,
+    /// Its thread is followed.
+    Followed,
+    /// Its thread is followed, and it is live: it is in no log.
+    Live,
 }
 
 impl Message {
@@ -79,6 +109,7 @@ impl Message {
             entry: None,
             cause: None,
             time: None,
+            shown: Shown::Sent,
             payload: payload.to_element(),
         };
         for it in meta.elements() {
@@ -92,6 +123,13 @@ impl Message {
             let id = |name: &str| it.attribute(name).and_then(|text| text.parse().ok());
             (self.entry, self.cause) = (id("id"), id("cause"));
             self.time = it.attribute("time").map(str::to_owned);
+        }
+        if it.is(CORE, "followed") {
+            self.shown = Shown::Followed;
+            if it.attribute("live") == Some("true") {
+                self.shown = Shown::Live;
+                self.cause = it.attribute("cause").and_then(|text| text.parse().ok());
+            }
         }
         if it.namespace() != ENVELOPE {
             return;
@@ -118,15 +156,24 @@ impl Message {
         P::decode(&self.payload)
     }
 
-    /// Whether it came of what was accepted so.
+    /// Whether it came, to who sent that, of what was accepted so.
     pub(super) fn is_caused_by(&self, accepted: &Accepted) -> bool {
+        self.is_sent() && self.comes_of(accepted)
+    }
+
+    /// Whether it came of what was accepted so, to whomever.
+    pub(super) fn comes_of(&self, accepted: &Accepted) -> bool {
         let is_it = |it: &EntryId| it.thread.as_str() == accepted.thread && it.seq == accepted.seq;
         self.cause.as_ref().is_some_and(is_it)
     }
 
+    pub(super) fn is_sent(&self) -> bool {
+        self.shown == Shown::Sent
+    }
+
     /// Tells what it is; an answer is that of push `next`.
     pub(super) fn sort(self, next: u64) -> Result<Incoming, Error> {
-        if self.entry.is_some() {
+        if self.entry.is_some() || self.shown != Shown::Sent {
             return Ok(Incoming::Message(self));
         }
         if self.is::<Accepted>() {
@@ -134,6 +181,12 @@ impl Message {
         }
         if self.is::<SystemThreadError>() {
             return Ok(Incoming::UnknownThread { push: next, error: self.decode()? });
+        }
+        if self.is::<Following>() {
+            return Ok(Incoming::Following { push: next, following: self.decode()? });
+        }
+        if self.is::<Unfollowed>() {
+            return Ok(Incoming::Unfollowed { push: next, unfollowed: self.decode()? });
         }
         if self.is::<Authenticated>() {
             return Ok(Incoming::Authenticated(self.decode()?));

@@ -22,11 +22,15 @@
 //! # Ok(()) }
 //! ```
 
+mod address;
 mod error;
+mod follow;
 mod message;
 mod push;
+mod resume;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -35,15 +39,22 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
+use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
 use crate::wire::Payload;
 use crate::wire::core::{Accepted, Authenticate, Huh};
 use crate::xml::{self, Framing, Profile, Splitter};
+use address::Stream;
 
+pub use address::{Address, NoAddress};
 pub use error::Error;
-pub use message::{Incoming, Message};
+pub use follow::Follow;
+pub use message::{Incoming, Message, Shown};
 pub use push::Push;
+pub use resume::Resuming;
 
+/// Answers found by following that may still come by themselves.
+const FOUND_MAX: usize = 64;
 /// What is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -52,9 +63,8 @@ const READ_BYTES: usize = 64 * 1024;
 /// Pushes are pipelined: [`push`](Client::push) only puts one among those to be sent, and
 /// whatever is awaited next sends them. While a client writes it also reads, so that neither
 /// side can wait for the other.
-#[derive(Debug)]
 pub struct Client {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     framing: Framing,
     splitter: Splitter,
     buffer: Box<[u8]>,
@@ -64,6 +74,10 @@ pub struct Client {
     waiting: VecDeque<Incoming>,
     pushed: u64,
     answered: u64,
+    /// What the pump calls us.
+    identity: Option<String>,
+    /// Answers that were found by following: they may still come by themselves.
+    found: VecDeque<EntryId>,
     is_over: bool,
 }
 
@@ -86,7 +100,19 @@ impl Client {
     ) -> Result<Client, Error> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Client {
+        Ok(Client::over(Box::new(stream), framing))
+    }
+
+    /// Connects to whatever kind of door is there, with one element after another on the wire.
+    ///
+    /// # Errors
+    /// Where nobody listens there.
+    pub async fn connect_to(address: &Address) -> Result<Client, Error> {
+        Ok(Client::over(address.connect().await?, Framing::Element))
+    }
+
+    fn over(stream: Box<dyn Stream>, framing: Framing) -> Client {
+        Client {
             stream,
             framing,
             splitter: Splitter::new(XmlLimits::FILE),
@@ -96,8 +122,10 @@ impl Client {
             waiting: VecDeque::new(),
             pushed: 0,
             answered: 0,
+            identity: None,
+            found: VecDeque::new(),
             is_over: false,
-        })
+        }
     }
 
     /// Says who is sending, by a token, and waits until the pump knows. It comes before all else.
@@ -140,24 +168,21 @@ impl Client {
         loop {
             match self.fetch().await?.ok_or(Error::Closed)? {
                 Incoming::Accepted { push, accepted } if push == number => return Ok(accepted),
-                Incoming::Refused { push: Some(push), huh } if push == number => {
-                    return Err(Error::Refused(huh));
-                }
-                Incoming::UnknownThread { push, error } if push == number => {
-                    return Err(Error::UnknownThread(error));
-                }
-                Incoming::Refused { push: None, huh } => return Err(Error::Refused(huh)),
-                other => self.waiting.push_back(other),
+                other => self.keep(other, number)?,
             }
         }
     }
 
-    /// Pushes, and waits for the first message that comes of it.
+    /// Pushes, and waits for the first message that comes of it. Under an [id](Push::with_id) it
+    /// may be asked again: the answer is then looked for in the thread.
     ///
     /// # Errors
     /// As [`tell`](Client::tell), or that the connection ended before an answer came.
     pub async fn ask(&mut self, push: &Push) -> Result<Message, Error> {
         let accepted = self.tell(push).await?;
+        if push.id().is_some() {
+            return self.find(&accepted).await;
+        }
         let is_it = |it: &Message| it.is_caused_by(&accepted);
         let found = self.waiting.iter().position(|it| match it {
             Incoming::Message(message) => is_it(message),
@@ -170,6 +195,80 @@ impl Client {
             match self.fetch().await?.ok_or(Error::Closed)? {
                 Incoming::Message(message) if is_it(&message) => return Ok(message),
                 other => self.waiting.push_back(other),
+            }
+        }
+    }
+
+    /// Looks in a thread for the first answer to what was accepted so: it was told already, if
+    /// this is not the first time that it is pushed.
+    async fn find(&mut self, accepted: &Accepted) -> Result<Message, Error> {
+        let identity = self.identity.clone();
+        let mut follow = self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
+        loop {
+            let message = follow.next().await?.ok_or(Error::Closed)?;
+            if message.to == identity && message.comes_of(accepted) {
+                follow.end().await?;
+                let it = Message { shown: Shown::Sent, ..message };
+                self.found.extend(it.entry.clone());
+                if self.found.len() > FOUND_MAX {
+                    self.found.pop_front();
+                }
+                let is_it = |other: &Incoming| match other {
+                    Incoming::Message(other) => other.is_sent() && other.entry == it.entry,
+                    _ => false,
+                };
+                self.waiting.retain(|it| !is_it(it));
+                return Ok(it);
+            }
+        }
+    }
+
+    /// Follows a thread from the entry after a number on, and waits until the pump does.
+    ///
+    /// # Errors
+    /// Where there is no such thread, or it is another's.
+    pub async fn follow(&mut self, thread: &ThreadId, after: u64) -> Result<Follow<'_>, Error> {
+        let number = self.push(&follow::asked(thread, after, None)?);
+        self.begin(number, thread).await
+    }
+
+    /// The same, which sees live payloads as well.
+    ///
+    /// # Errors
+    /// Where there is no such thread, or it is another's.
+    pub async fn follow_live(
+        &mut self,
+        thread: &ThreadId,
+        after: u64,
+    ) -> Result<Follow<'_>, Error> {
+        let number = self.push(&follow::asked(thread, after, Some(true))?);
+        self.begin(number, thread).await
+    }
+
+    async fn begin(&mut self, number: u64, thread: &ThreadId) -> Result<Follow<'_>, Error> {
+        loop {
+            match self.fetch().await?.ok_or(Error::Closed)? {
+                Incoming::Following { push, following } if push == number => {
+                    return Ok(Follow::new(self, thread.clone(), &following));
+                }
+                other => self.keep(other, number)?,
+            }
+        }
+    }
+
+    /// Keeps what comes while something else is waited for, unless it says that that won't come.
+    fn keep(&mut self, it: Incoming, number: u64) -> Result<(), Error> {
+        match it {
+            Incoming::Refused { push: Some(push), huh } if push == number => {
+                Err(Error::Refused(huh))
+            }
+            Incoming::UnknownThread { push, error } if push == number => {
+                Err(Error::UnknownThread(error))
+            }
+            Incoming::Refused { push: None, huh } => Err(Error::Refused(huh)),
+            other => {
+                self.waiting.push_back(other);
+                Ok(())
             }
         }
     }
@@ -215,9 +314,12 @@ impl Client {
 
     async fn fetch(&mut self) -> Result<Option<Incoming>, Error> {
         loop {
-            if let Some(frame) = self.splitter.next()? {
+            while let Some(frame) = self.splitter.next()? {
                 let element = xml::read(frame.bytes, Profile::Wire, &XmlLimits::FILE)?;
-                return self.number(Message::open(&element)?).map(Some);
+                let message = Message::open(&element)?;
+                if !self.is_known(&message) {
+                    return self.number(message).map(Some);
+                }
             }
             if self.is_over {
                 return self.splitter.finish().map(|()| None).map_err(Error::from);
@@ -226,8 +328,18 @@ impl Client {
         }
     }
 
+    /// Whether it was given already, found by following.
+    fn is_known(&mut self, message: &Message) -> bool {
+        let is_it = |it: &EntryId| message.is_sent() && message.entry.as_ref() == Some(it);
+        let at = self.found.iter().position(is_it);
+        at.and_then(|at| self.found.remove(at)).is_some()
+    }
+
     /// Tells answers, which come in the order of the pushes, from all else.
     fn number(&mut self, message: Message) -> Result<Incoming, Error> {
+        if message.entry.is_none() && message.is_sent() {
+            self.identity = message.to.clone().or(self.identity.take());
+        }
         let incoming = message.sort(self.answered)?;
         match &incoming {
             Incoming::Refused { push: Some(_), .. } if self.unanswered() == 0 => {
@@ -235,6 +347,8 @@ impl Client {
                 return Ok(Incoming::Refused { push: None, huh });
             }
             Incoming::Accepted { .. }
+            | Incoming::Following { .. }
+            | Incoming::Unfollowed { .. }
             | Incoming::UnknownThread { .. }
             | Incoming::Refused { push: Some(_), .. } => self.answered += 1,
             _ => {}
@@ -274,6 +388,13 @@ impl Client {
             }
         }
         if busy { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unanswered = self.unanswered();
+        f.debug_struct("Client").field("unanswered", &unanswered).finish_non_exhaustive()
     }
 }
 

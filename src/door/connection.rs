@@ -9,9 +9,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::door::follow::Follows;
 use crate::door::inbox::Inbox;
 use crate::door::session::{Session, Step};
 use crate::engine::{Inlet, News, Port, Pump, Tokio};
+use crate::id::ThreadId;
+use crate::wire::Fault;
 
 /// What is read at once. It is a thread's, not a connection's, so that an idle one costs nothing.
 const READ_BYTES: usize = 64 * 1024;
@@ -27,6 +30,7 @@ pub(super) struct Connection<S> {
     pub(super) inbox: Arc<Inbox>,
     pub(super) pump: Pump,
     pub(super) port: Tokio,
+    pub(super) follows: Follows,
 }
 
 type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
@@ -57,11 +61,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if let Some(fault) = self.session.tick(now_us) {
                 tracing::debug!(%fault, "the connection is refused");
                 self.pump.refused(&fault);
+                self.follows.end(None);
             }
             if self.session.is_overdue(now_us) {
                 return Ok(());
             }
-            if self.session.is_over() {
+            if self.session.is_settled() {
+                self.follows.come_to_an_end();
+            }
+            if self.session.is_over() && self.follows.is_empty() {
                 return self.leave(now_us).await;
             }
             poll_fn(|context| self.poll(context, &mut timer)).await?;
@@ -77,12 +85,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 (Step::Push(number, envelope), Some(who)) => {
                     self.pump.push(who, envelope, inlet, number).await;
                 }
-                (Step::Push(..), None) => {}
-                (Step::Refused(number, fault), _) => {
-                    tracing::debug!(%fault, number, "refused");
-                    self.pump.refused(&fault);
-                    self.session.hear(number, News::Refused(fault));
+                (Step::Follow(number, it), Some(who)) => {
+                    if let Err(fault) = self.follows.begin(number, &it, who) {
+                        self.refuse(number, fault);
+                    }
                 }
+                (Step::Unfollow(number, it), _) => {
+                    let thread = it.thread.as_deref().map(ThreadId::new);
+                    self.follows.end(thread.as_ref());
+                    self.session.unfollow(number, it);
+                }
+                (Step::Refused(number, fault), _) => self.refuse(number, fault),
+                (Step::Push(..) | Step::Follow(..), None) => {}
             }
         }
         if pushed {
@@ -91,9 +105,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
+    fn refuse(&mut self, number: u64, fault: Fault) {
+        tracing::debug!(%fault, number, "refused");
+        self.pump.refused(&fault);
+        self.session.hear(number, News::Refused(fault));
+    }
+
     /// Writes, reads, or waits until there is a reason to look again.
     fn poll(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<io::Result<()>> {
         let mut busy = self.inbox.poll(context.waker());
+        busy |= self.follows.poll(context, &mut self.session);
         while !self.session.pending().is_empty() {
             let stream = Pin::new(&mut self.stream);
             match stream.poll_write(context, self.session.pending()) {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crate::door::tokens;
 
@@ -14,6 +15,13 @@ pub enum Error {
     Address(io::Error),
     /// Other machines could reach it, and nobody would have to say who they are.
     Exposed(SocketAddr),
+    /// A socket can't be made there.
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The tokens can't be used.
     Tokens(tokens::Wrong),
 }
@@ -27,6 +35,9 @@ impl fmt::Display for Error {
                 "{address} is within reach of other machines, and there are no tokens: listen on \
                  127.0.0.1, or give a file with a line NAME:TOKEN for each who may come in"
             ),
+            Error::Socket { path, error } => {
+                write!(f, "{} can't be listened on: {error}", path.display())
+            }
             Error::Tokens(wrong) => write!(f, "{wrong}"),
         }
     }
@@ -35,7 +46,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Address(error) => Some(error),
+            Error::Address(error) | Error::Socket { error, .. } => Some(error),
             Error::Tokens(wrong) => Some(wrong),
             Error::Exposed(_) => None,
         }

@@ -6,10 +6,14 @@
 mod connection;
 mod egress;
 mod error;
+mod follow;
 mod inbox;
+mod reception;
 mod session;
 mod tcp;
 mod tokens;
+#[cfg(unix)]
+mod unix;
 
 #[cfg(test)]
 mod tests;
@@ -17,3 +21,5 @@ mod tests;
 pub use error::Error;
 pub use tcp::{Options, Tcp};
 pub use tokens::{Tokens, Wrong};
+#[cfg(unix)]
+pub use unix::Unix;

@@ -1,19 +1,24 @@
 //! A connection without its socket: bytes in, pushes out; news in, bytes out. Time is given.
 
+mod said;
+mod say;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::door::Tokens;
-use crate::door::egress::{Egress, put_number, put_text};
-use crate::engine::{CONSOLE, Identity, News};
+use crate::door::egress::Egress;
+use crate::engine::{Identity, News};
 use crate::id::EntryId;
 use crate::limits::Limits;
 use crate::listener::Entry;
 use crate::name::{CORE, ENVELOPE};
-use crate::wire::core::{Authenticate, Authenticated, said};
-use crate::wire::{Code, Envelope, Facts, Fault, Outside, Payload, enclose};
-use crate::xml::{self, Element, Frame, Framing, Profile, Splitter, escape_attribute, escape_text};
+use crate::wire::core::Authenticate;
+use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
+use crate::wire::{Code, Envelope, Fault, Payload};
+use crate::xml::{self, Element, Frame, Framing, Profile, Splitter, escape_text};
+use said::Said;
 
 /// The name that the pump speaks under.
 const CORE_NAME: &str = "core";
@@ -27,8 +32,6 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Setting {
     pub(super) limits: Limits,
     pub(super) tokens: Tokens,
-    /// Whether nobody but this machine can come in: then whoever has no token is `console`.
-    pub(super) local: bool,
 }
 
 /// What a session wants of the pump.
@@ -36,6 +39,10 @@ pub(super) struct Setting {
 pub(super) enum Step {
     /// Push this under this number.
     Push(u64, Envelope),
+    /// Follow a thread.
+    Follow(u64, Follow),
+    /// End that.
+    Unfollow(u64, Unfollow),
     /// Count a refusal, and let the session hear it under this number.
     Refused(u64, Fault),
 }
@@ -97,12 +104,14 @@ struct Slot {
 enum Answer {
     Accepted(EntryId, Option<Arc<str>>),
     Authenticated,
+    Following(Following),
+    Unfollowed(Unfollowed),
     Refused(Box<Fault>),
 }
 
 impl Session {
-    pub(super) fn new(setting: Arc<Setting>, now_us: u64) -> Session {
-        let console = || Identity { name: CONSOLE.into(), operator: false };
+    /// A session of whom the door knows already, or of who has yet to say.
+    pub(super) fn new(setting: Arc<Setting>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
             head: String::new(),
@@ -123,15 +132,13 @@ impl Session {
             ends_us: None,
             setting,
         };
-        let who = session.setting.local.then(console);
         session.is(who);
         session
     }
 
     /// A session that says one thing only: why there can be none.
     pub(super) fn refused(setting: Arc<Setting>, fault: &Fault, now_us: u64) -> Session {
-        let mut session = Session::new(setting, now_us);
-        session.is(None);
+        let mut session = Session::new(setting, None, now_us);
         session.input = Input::Done;
         session.say(fault);
         session.end_by(now_us);
@@ -197,8 +204,10 @@ impl Session {
             let text = "this door asks who you are before anything else";
             return Some(self.close(Fault::new(Code::Authentication, text)));
         }
-        Some(match envelope {
-            Ok(envelope) => Step::Push(self.number(bytes), envelope),
+        Some(match envelope.and_then(Said::of) {
+            Ok(Said::Push(envelope)) => Step::Push(self.number(bytes), *envelope),
+            Ok(Said::Follow(it)) => Step::Follow(self.number(bytes), it),
+            Ok(Said::Unfollow(it)) => Step::Unfollow(self.number(bytes), it),
             Err(fault) => self.refuse(fault),
         })
     }
@@ -271,6 +280,30 @@ impl Session {
         }
     }
 
+    /// Says that a thread is followed from here on.
+    pub(super) fn follow(&mut self, number: u64, it: Following) {
+        self.answer(number, Answer::Following(it));
+    }
+
+    /// Says that a thread is followed no more.
+    pub(super) fn unfollow(&mut self, number: u64, it: Unfollow) {
+        self.answer(number, Answer::Unfollowed(Unfollowed { thread: it.thread }));
+    }
+
+    /// Says why a thread isn't followed; where its client thinks it is, that ends the connection.
+    pub(super) fn stop_following(&mut self, number: u64, fault: Fault) {
+        if self.is_answered(number) {
+            self.end(fault);
+        } else {
+            self.answer(number, Answer::Refused(Box::new(fault)));
+        }
+    }
+
+    /// Whether the answer to a push was told.
+    pub(super) fn is_answered(&self, number: u64) -> bool {
+        number < self.first
+    }
+
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.window.get_mut(at)
@@ -296,79 +329,9 @@ impl Session {
         self.splitter.framing().unwrap_or(Framing::Element)
     }
 
-    fn write(&mut self, answer: &Answer) {
-        match answer {
-            Answer::Accepted(id, client_id) => self.accepted(id, client_id.as_deref()),
-            Answer::Refused(fault) => self.say(fault),
-            Answer::Authenticated => {
-                let name = self.who.as_ref().map_or("", |it| &it.name);
-                if let Ok(element) = (Authenticated { identity: name.into() }).encode() {
-                    self.speak(&element);
-                }
-            }
-        }
-    }
-
-    /// Writes what `enclose` would make of an `Accepted`; it is said once for every push.
-    fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
-        let (head, framing) = (&self.head, self.framing());
-        let thread = id.thread.as_str();
-        self.egress.add(framing, |out| {
-            out.extend_from_slice(head.as_bytes());
-            out.extend_from_slice(b"<thread>");
-            put_text(thread, escape_text, out);
-            out.extend_from_slice(b"</thread></meta><accepted xmlns=\"");
-            out.extend_from_slice(CORE.as_bytes());
-            if let Some(client_id) = client_id {
-                out.extend_from_slice(b"\" id=\"");
-                put_text(client_id, escape_attribute, out);
-            }
-            out.extend_from_slice(b"\" seq=\"");
-            put_number(id.seq, out);
-            out.extend_from_slice(b"\" thread=\"");
-            put_text(thread, escape_attribute, out);
-            out.extend_from_slice(b"\"></accepted></message>");
-        });
-    }
-
-    fn say(&mut self, fault: &Fault) {
-        if let Some(checked) = said(fault) {
-            self.speak(checked.element());
-        }
-    }
-
-    /// The pump says something that stands in no thread.
-    fn speak(&mut self, element: &Element) {
-        let to = self.who.as_ref().map(|it| &*it.name);
-        let from = CORE_NAME;
-        let outside = Outside { from, to, thread: None, entry: None, meta: None };
-        let mut text = String::new();
-        enclose(&outside, element, &mut text);
-        let framing = self.framing();
-        self.egress.add(framing, |out| out.extend_from_slice(text.as_bytes()));
-    }
-
-    /// Passes an entry on.
-    fn tell(&mut self, entry: &Entry) {
-        let element = match entry.element() {
-            Ok(element) => element,
-            Err(fault) => {
-                tracing::error!(entry = %entry.id(), %fault, "an entry can't be told");
-                return;
-            }
-        };
-        let facts = Facts { id: entry.id(), cause: entry.cause(), at_us: entry.at_us() };
-        let outside = Outside {
-            from: entry.from(),
-            to: entry.to(),
-            thread: Some(entry.thread().as_str()),
-            entry: Some(facts),
-            meta: entry.meta(),
-        };
-        let mut text = String::with_capacity(512 + entry.body().len());
-        enclose(&outside, element, &mut text);
-        let framing = self.framing();
-        self.egress.add(framing, |out| out.extend_from_slice(text.as_bytes()));
+    /// Whether what is followed may be told now.
+    pub(super) fn has_outbound_room(&self) -> bool {
+        self.egress.len() + self.held_bytes < self.setting.limits.outbound_bytes_high
     }
 
     /// Whether one more push may be taken.
@@ -376,7 +339,7 @@ impl Session {
         let limits = &self.setting.limits;
         self.window.len() < limits.pushes_in_flight_max
             && self.window_bytes < limits.push_bytes_in_flight_max
-            && self.egress.len() + self.held_bytes < limits.outbound_bytes_high
+            && self.has_outbound_room()
     }
 
     /// Whether the client should be read.
@@ -395,12 +358,14 @@ impl Session {
         self.stuck_us = None;
     }
 
+    /// Whether nothing more can come of what was pushed.
+    pub(super) fn is_settled(&self) -> bool {
+        self.input == Input::Done && self.window.is_empty() && self.unsettled == 0
+    }
+
     /// Whether all that was due was told.
     pub(super) fn is_over(&self) -> bool {
-        self.input == Input::Done
-            && self.window.is_empty()
-            && self.unsettled == 0
-            && self.egress.is_empty()
+        self.is_settled() && self.egress.is_empty()
     }
 
     /// Whether the client will send nothing more, so that nothing needs to be read and dropped.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::door::Tokens;
 use crate::door::session::{Session, Setting, Step};
-use crate::engine::News;
+use crate::engine::{CONSOLE, Identity, News};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::wire::core::Accepted;
@@ -14,14 +14,15 @@ use crate::wire::{Code, Fault, Outside, Payload, enclose};
 const A: &str = "<a xmlns=\"urn:a\"></a>";
 
 fn session(limits: Limits) -> Session {
-    Session::new(Arc::new(Setting { limits, tokens: Tokens::default(), local: true }), 0)
+    let who = Identity { name: CONSOLE.into(), operator: false };
+    Session::new(Arc::new(Setting { limits, tokens: Tokens::default() }), Some(who), 0)
 }
 
 /// The numbers of all pushes that can be taken now.
 fn pushes(session: &mut Session) -> Vec<u64> {
     let steps = std::iter::from_fn(|| session.next());
     let number = |it| match it {
-        Step::Push(number, _) => number,
+        Step::Push(number, _) | Step::Follow(number, _) | Step::Unfollow(number, _) => number,
         Step::Refused(number, fault) => panic!("{number}: {fault}"),
     };
     steps.map(number).collect()
@@ -66,7 +67,7 @@ fn an_acceptance_is_written_as_its_type_would_be() {
         let id = client_id.map(str::to_owned);
         let it = Accepted { thread: "sess-a".into(), seq: 12, id }.encode().unwrap();
         let (to, thread) = (Some("console"), Some("sess-a"));
-        let outside = Outside { from: "core", to, thread, entry: None, meta: None };
+        let outside = Outside { from: "core", to, thread, entry: None, shown: None, meta: None };
         let mut expected = String::new();
         enclose(&outside, &it, &mut expected);
         assert_eq!(said(&mut session), expected + "\n");

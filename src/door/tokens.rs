@@ -122,6 +122,18 @@ fn parts(line: &str) -> Result<(&str, &str, bool), String> {
             return Err("after the token stands `operator` or nothing; a token holds no ':'".into());
         }
     };
+    is_name(name)?;
+    if token.is_empty() || !token.chars().all(|it| it.is_ascii_graphic()) {
+        return Err(format!("the token of {name} is not of printable ASCII characters"));
+    }
+    if parts.next().is_some() {
+        return Err("nothing stands after `operator`".into());
+    }
+    Ok((name, token, operator))
+}
+
+/// Whether an identity may be called so.
+pub(super) fn is_name(name: &str) -> Result<(), String> {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(fits) {
         return Err(format!("{name:?}: a name is letters, digits, '-', '_' and '.'"));
@@ -132,13 +144,7 @@ fn parts(line: &str) -> Result<(&str, &str, bool), String> {
     if name == CONSOLE {
         return Err(format!("{CONSOLE}: whoever comes without a token has this name"));
     }
-    if token.is_empty() || !token.chars().all(|it| it.is_ascii_graphic()) {
-        return Err(format!("the token of {name} is not of printable ASCII characters"));
-    }
-    if parts.next().is_some() {
-        return Err("nothing stands after `operator`".into());
-    }
-    Ok((name, token, operator))
+    Ok(())
 }
 
 /// The text of a file that is what a file of secrets should be.

@@ -4,21 +4,23 @@
 use std::sync::Arc;
 
 use crate::engine::deliver::Sending;
+use crate::engine::family::{Beyond, How, Opening, Steering};
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
-use crate::engine::thread::{Running, Thread, Waiting};
+use crate::engine::thread::{Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
 use crate::id::EntryId;
 use crate::listener::{EmitCore, Entry, Grant, Target};
 use crate::log::{Flags, Mark};
-use crate::wire::core::{Done, said};
+use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
 
 /// The handling that something comes of: which message, which listener, under which push.
+#[derive(Clone)]
 pub(crate) struct Part {
-    message: Entry,
-    listener: usize,
-    root: u64,
+    pub(crate) message: Entry,
+    pub(crate) listener: usize,
+    pub(crate) root: u64,
     emitted: usize,
 }
 
@@ -85,16 +87,79 @@ impl Thread {
             Target::Entry(_) => {
                 self.refuse(part, checked, None, &Fault::undeliverable(), world, out);
             }
+            Target::Opener => self.end_with(part, checked, world, out),
+            Target::Child { label, for_sender } => {
+                let how = if for_sender { How::ForSender } else { How::Spawn };
+                self.open(part, label, checked, how, out);
+            }
+            Target::Threads(thread, state) => {
+                let (part, why) = (part.clone(), checked);
+                self.hold(part.root);
+                let steering = Steering { part, thread, state, why };
+                out.beyond.push_back(Beyond::Steer(Box::new(steering)));
+            }
+            Target::Later { until_us, is_awaited } => {
+                let receiver = world.routes.route(part.listener, checked.name());
+                let Some(receiver) = receiver else {
+                    let to = Some(registered.name.clone());
+                    let fault = Fault::undeliverable();
+                    return self.refuse(part, checked, to, &fault, world, out);
+                };
+                let sending = self.sending(part, checked, Some(registered.name.clone()), world);
+                let root = if is_awaited { part.root } else { 0 };
+                let until_us = Some(until_us);
+                let sending = Sending { receivers: &[receiver], until_us, root, ..sending };
+                self.append(sending, world, out);
+            }
             Target::Oneself => {
                 let receiver = world.routes.route(part.listener, checked.name());
                 let to = registered.name.clone();
                 self.forward(part, checked, to, receiver, world, out);
             }
             Target::Listener(to) => {
-                let found = world.routes.address(Some(registered), &to, checked.name());
-                self.forward(part, checked, to.into(), found.ok(), world, out);
+                let found = world.routes.address(Some(registered), &to, checked.name()).ok();
+                let own = |it: &Receiver| {
+                    let listener = &world.routes.listeners[it.listener];
+                    listener.traits.own_thread && it.listener != part.listener
+                };
+                match found.filter(own) {
+                    Some(receiver) => self.open(part, to, checked, How::Call(receiver), out),
+                    None => self.forward(part, checked, to.into(), found, world, out),
+                }
             }
         }
+    }
+
+    /// Asks for a thread below this one.
+    fn open(&mut self, part: &Part, label: String, first: Checked, how: How, out: &mut Step) {
+        self.hold(part.root);
+        let opening = Opening { part: part.clone(), label, first, how };
+        out.beyond.push_back(Beyond::Open(Box::new(opening)));
+    }
+
+    /// Whether an answer to this message is what comes of the thread.
+    fn ends_with(&self, answered: &Entry) -> bool {
+        self.spawner.is_some()
+            && self.state.is_live()
+            && answered.seq() == 1
+            && *answered.thread() == self.id
+    }
+
+    /// What comes of the thread: a child ends with it, a session tells whoever pushed.
+    fn end_with(&mut self, part: &Part, checked: Checked, world: &World<'_>, out: &mut Step) {
+        let from = &world.routes.listeners[part.listener].name;
+        if self.spawner.is_some() {
+            if self.state.is_live() {
+                self.finish(part, from, checked, ThreadStatus::Completed, world, out);
+            }
+            return;
+        }
+        let Some(identity) = self.origins.get(&part.root).map(|it| it.identity.clone()) else {
+            return self.reply(part, &part.message.clone(), checked, world, out);
+        };
+        let sending = self.sending(part, checked, Some(identity.clone()), world);
+        let reply_to = Some(self.entry(part.root));
+        self.tell(&identity, part.root, Sending { from, reply_to, ..sending }, world, out);
     }
 
     /// A message to a listener, if it takes it.
@@ -117,7 +182,7 @@ impl Thread {
     }
 
     /// An answer to whoever sent `answered`.
-    fn reply(
+    pub(crate) fn reply(
         &mut self,
         part: &Part,
         answered: &Entry,
@@ -125,14 +190,18 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let from = &world.routes.listeners[part.listener].name;
+        let registered = &world.routes.listeners[part.listener];
+        let from = &registered.name;
+        if self.ends_with(answered) && !registered.ends_itself {
+            return self.finish(part, from, checked, ThreadStatus::Completed, world, out);
+        }
         let sending = self.sending(part, checked, Some(answered.sender().clone()), world);
         let sending = Sending { from, reply_to: Some(answered.id().clone()), ..sending };
         self.answer(answered, sending, world, out);
     }
 
     /// Sends an answer to the sender of `answered`: an identity, a listener, or nobody.
-    fn answer(
+    pub(crate) fn answer(
         &mut self,
         answered: &Entry,
         sending: Sending<'_>,
@@ -157,7 +226,7 @@ impl Thread {
     }
 
     /// Sends something to an identity: to the connection that pushed, if it is still there.
-    fn tell(
+    pub(crate) fn tell(
         &mut self,
         identity: &Arc<str>,
         pushed: u64,
@@ -188,6 +257,9 @@ impl Thread {
             return;
         }
         let Some(checked) = said(fault) else { return };
+        if self.ends_with(&part.message) {
+            return self.finish(part, world.core, checked, ThreadStatus::Failed, world, out);
+        }
         let to = part.message.sender().clone();
         let sending = self.sending(part, checked, Some(to), world);
         let reply_to = Some(part.message.id().clone());
@@ -196,7 +268,7 @@ impl Thread {
     }
 
     /// Records what a listener tried to send, and tells it why nobody got it.
-    fn refuse(
+    pub(crate) fn refuse(
         &mut self,
         part: &Part,
         checked: Checked,
@@ -219,7 +291,7 @@ impl Thread {
     }
 
     /// A message of the listener that is at work, caused by the message at hand.
-    fn sending<'a>(
+    pub(crate) fn sending<'a>(
         &self,
         part: &Part,
         checked: Checked,
@@ -237,7 +309,36 @@ impl Thread {
             client_id: None,
             meta: None,
             root: part.root,
+            until_us: None,
         }
+    }
+
+    /// Tells an identity that what it sent waited in vain.
+    pub(crate) fn tell_cancelled(
+        &mut self,
+        pushed: u64,
+        origin: &Origin,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(checked) = said(fault) else { return };
+        let id: EntryId = self.entry(pushed);
+        let sending = Sending {
+            from: world.core,
+            to: Some(origin.identity.clone()),
+            checked,
+            cause: Some(id.clone()),
+            reply_to: Some(id),
+            flags: Flags::TO_IDENTITY,
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root: pushed,
+            until_us: None,
+        };
+        let entry = self.append(sending, world, out);
+        out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, News::Reply(entry)));
     }
 
     /// Tells an identity that all its push caused is done, and that nobody had an answer.
@@ -261,6 +362,7 @@ impl Thread {
             client_id: None,
             meta: None,
             root: pushed,
+            until_us: None,
         };
         self.tell(identity, pushed, sending, world, out);
     }
@@ -278,7 +380,12 @@ impl Thread {
                 closed += 1;
                 let started = open.started.iter().find(|(it, _)| *it == name);
                 let attempt = started.map_or(0, |(_, attempt)| *attempt);
+                let until = open.waits.iter().find(|(it, _)| *it == name);
                 match receiver {
+                    Some(it) if attempt == 0 && until.is_some() => {
+                        let until_us = until.map_or(0, |(_, until_us)| *until_us);
+                        self.defer(it, entry.clone(), until_us, 0, out);
+                    }
                     Some(it) if attempt == 0 => self.wait(it, Waiting::new(it, entry.clone(), 0)),
                     Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
                         let sent = sent

@@ -25,7 +25,11 @@ use crate::listener::{Boxed, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::Schema;
-use crate::wire::core::{Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError};
+use crate::wire::core::{
+    Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError, ThreadCancelled,
+    ThreadResult, ThreadSpawned,
+};
+use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
 
 /// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
@@ -165,6 +169,13 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         Done::schema(),
         Huh::schema(),
         SystemThreadError::schema(),
+        ThreadCancelled::schema(),
+        ThreadResult::schema(),
+        ThreadSpawned::schema(),
+        Follow::schema(),
+        Following::schema(),
+        Unfollow::schema(),
+        Unfollowed::schema(),
     ];
     for schema in own {
         catalog.add(Cow::Borrowed(schema));

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::answer::Part;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
-use crate::engine::thread::{Origin, Running, Thread, Waiting};
-use crate::engine::tree::{Effect, Key, Push, Ready, Start, Step, World};
-use crate::id::EntryId;
+use crate::engine::thread::{Folds, Later, Origin, Running, Thread, Waiting};
+use crate::engine::tree::{Effect, Key, Push, Ready, Start, Step, Timing, World};
+use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
-use crate::log::{Draft, Flags, Mark};
+use crate::log::{Draft, Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
 /// An entry to be, before the thread gives it its place.
@@ -28,10 +28,15 @@ pub(crate) struct Sending<'a> {
     pub(crate) client_id: Option<Arc<str>>,
     pub(crate) meta: Option<Bytes>,
     pub(crate) root: u64,
+    /// The time before which it isn't to start.
+    pub(crate) until_us: Option<u64>,
 }
 
 impl Thread {
     pub(crate) fn push(&mut self, push: Box<Push>, world: &World<'_>, out: &mut Step) {
+        if self.closed_to(&push, world).is_some() {
+            return self.turn_away(*push, out);
+        }
         if !self.held.is_empty() || self.unconsumed >= world.limits.unconsumed_max {
             self.held.push_back(push);
         } else {
@@ -70,6 +75,7 @@ impl Thread {
             client_id: push.client_id,
             meta: push.meta,
             root: seq,
+            until_us: None,
         };
         self.append(sending, world, out);
         self.start_all_of(&push.receivers, world, out);
@@ -84,6 +90,8 @@ impl Thread {
         }
         let id = self.entry(self.next_seq);
         self.next_seq += 1;
+        // Nothing runs in a thread that has ended.
+        let receivers = if self.state.is_live() { it.receivers } else { &[] };
         let draft = Draft {
             id,
             at_us: world.now_us,
@@ -93,7 +101,7 @@ impl Thread {
             cause: it.cause,
             reply_to: it.reply_to,
             flags: it.flags,
-            receivers: u32::try_from(it.receivers.len()).unwrap_or(u32::MAX),
+            receivers: u32::try_from(receivers.len()).unwrap_or(u32::MAX),
             client_id: it.client_id,
             meta: it.meta,
             body: it.checked.element().canonical(),
@@ -102,9 +110,12 @@ impl Thread {
         let entry = Entry::fresh(&draft, it.checked.element().clone());
         out.batch.entries.push(draft);
         self.remember(&entry, world.limits.entries_at_hand_max);
+        if let Some(came) = &mut out.came {
+            came.push(entry.clone());
+        }
         if entry.to().is_none() {
             // Who shares the name may change; whom this was for may not.
-            for receiver in it.receivers {
+            for receiver in receivers {
                 out.batch.marks.push(Mark::Started {
                     entry: entry.id().clone(),
                     listener: world.routes.listeners[receiver.listener].name.clone(),
@@ -112,8 +123,18 @@ impl Thread {
                 });
             }
         }
-        for receiver in it.receivers {
-            self.wait(*receiver, Waiting::new(*receiver, entry.clone(), it.root));
+        for receiver in receivers {
+            match it.until_us {
+                None => self.wait(*receiver, Waiting::new(*receiver, entry.clone(), it.root)),
+                Some(until_us) => {
+                    out.batch.marks.push(Mark::Waits {
+                        entry: entry.id().clone(),
+                        listener: world.routes.listeners[receiver.listener].name.clone(),
+                        until_us,
+                    });
+                    self.defer(*receiver, entry.clone(), until_us, it.root, out);
+                }
+            }
         }
         entry
     }
@@ -143,6 +164,10 @@ impl Thread {
     /// noted in the batch of the step that decides it, so it is durable before the handler runs.
     fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
+        // A thread that pauses still hears whoever may let it go on.
+        if self.state != State::Open && !registered.steers {
+            return;
+        }
         let Some(lane) = self.lanes.get_mut(&listener) else { return };
         while !lane.waiting.is_empty() {
             if registered.traits.serial && lane.running > 0 {
@@ -272,10 +297,7 @@ impl Thread {
                 attempt: done.attempt,
             });
             self.unconsumed -= 1;
-            if let Some(origin) = self.origins.get_mut(&root) {
-                origin.open -= 1;
-                self.settle(root, world, out);
-            }
+            self.let_go(root, world, out);
         }
         if let Some(lane) = self.lanes.get_mut(&listener) {
             lane.running -= 1;
@@ -291,6 +313,125 @@ impl Thread {
         }
     }
 
+    /// Ends all that goes on: handlers are told to stop, what waits is answered, nothing runs
+    /// after.
+    pub(crate) fn stop(&mut self, world: &World<'_>, out: &mut Step) {
+        let name = |listener: usize| world.routes.listeners[listener].name.clone();
+        let mut over: Vec<(u64, usize, u32)> = Vec::new();
+        let mut running: Vec<_> = self.running.drain().collect();
+        running.sort_unstable_by_key(|(key, _)| *key);
+        for ((seq, listener), it) in running {
+            over.push((seq, listener, it.attempt));
+            over.extend(it.taken.iter().map(|(seq, _)| (*seq, listener, it.attempt)));
+            if let Some(cancel) = it.cancel {
+                cancel.cancel();
+            }
+        }
+        let waiting = self.lanes.drain().flat_map(|(listener, lane)| {
+            lane.waiting.into_iter().map(move |it| (it.entry.seq(), listener, it.attempt))
+        });
+        over.extend(waiting);
+        for it in self.later.drain(..) {
+            let key = Key {
+                thread: self.id.clone(),
+                seq: it.entry.seq(),
+                listener: it.receiver.listener,
+            };
+            over.push((key.seq, key.listener, 0));
+            out.later.push(Timing::Over(key));
+        }
+        let leave = self.folds.drain().flat_map(|(listener, folds)| {
+            let waiting = if let Folds::Waking(it) = folds { it.len() } else { 0 };
+            std::iter::repeat_with(move || Effect::Leave(listener)).take(waiting)
+        });
+        out.effects.extend(leave);
+        over.sort_unstable();
+        out.batch.marks.extend(over.into_iter().map(|(seq, listener, attempt)| Mark::Consumed {
+            entry: self.entry(seq),
+            listener: name(listener),
+            attempt,
+        }));
+        self.unconsumed = 0;
+        for push in std::mem::take(&mut self.held) {
+            self.turn_away(*push, out);
+        }
+        let mut origins: Vec<(u64, Origin)> = self.origins.drain().collect();
+        origins.sort_unstable_by_key(|(seq, _)| *seq);
+        for (seq, origin) in origins {
+            if !origin.answered {
+                let text = format!("{} is {}", self.id, self.state);
+                self.tell_cancelled(seq, &origin, &Fault::new(Code::Cancelled, text), world, out);
+            }
+            out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+        }
+    }
+
+    /// Why a push can't come in, if that is so.
+    pub(crate) fn closed_to(&self, push: &Push, world: &World<'_>) -> Option<Fault> {
+        let steers = |it: &Receiver| world.routes.listeners[it.listener].steers;
+        match self.state {
+            State::Open | State::Paused => None,
+            State::OverBudget if push.operator && push.receivers.iter().all(steers) => None,
+            state => Some(ended(&self.id, state)),
+        }
+    }
+
+    fn turn_away(&mut self, push: Push, out: &mut Step) {
+        let fault = ended(&self.id, self.state);
+        let inlets = push.claim.into_iter().chain([push.inlet]);
+        let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
+        out.effects.extend(inlets.map(refused));
+    }
+
+    /// Keeps a delivery until its time comes.
+    pub(crate) fn defer(
+        &mut self,
+        receiver: Receiver,
+        entry: Entry,
+        until_us: u64,
+        root: u64,
+        out: &mut Step,
+    ) {
+        self.hold(root);
+        let key = Key { thread: self.id.clone(), seq: entry.seq(), listener: receiver.listener };
+        out.later.push(Timing::Until(until_us, key));
+        self.later.push(Later { entry, receiver, root });
+    }
+
+    /// The time of a delivery has come, or an entry that it waited for: it is sent once more, so
+    /// that the log says when and why, and a fold is as of then.
+    pub(crate) fn due(
+        &mut self,
+        key: &Key,
+        because: Option<&EntryId>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(at) = self.later.iter().position(|it| it.is(key)) else { return };
+        let Later { entry, receiver, root } = self.later.swap_remove(at);
+        out.later.push(Timing::Over(key.clone()));
+        let listener = world.routes.listeners[key.listener].name.clone();
+        let Ok(element) = entry.element() else { return };
+        let sending = Sending {
+            from: &listener,
+            to: Some(listener.clone()),
+            checked: Checked::typed(entry.name().clone(), element.clone()),
+            cause: Some(because.unwrap_or(entry.id()).clone()),
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &[receiver],
+            client_id: None,
+            meta: None,
+            root,
+            until_us: None,
+        };
+        self.append(sending, world, out);
+        self.let_go(root, world, out);
+        let entry = entry.id().clone();
+        out.batch.marks.push(Mark::Consumed { entry, listener, attempt: 0 });
+        self.start(key.listener, world, out);
+    }
+
     /// Refuses every push that waits, and settles every one that was taken.
     pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
         for push in self.held.drain(..) {
@@ -300,6 +441,21 @@ impl Thread {
         }
         let origins = self.origins.drain().map(|(_, it)| it);
         effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, News::Settled)));
+    }
+
+    /// Something more comes of a push.
+    pub(crate) fn hold(&mut self, root: u64) {
+        if let Some(origin) = self.origins.get_mut(&root) {
+            origin.open += 1;
+        }
+    }
+
+    /// Something that came of a push is over.
+    pub(crate) fn let_go(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
+        if let Some(origin) = self.origins.get_mut(&root) {
+            origin.open -= 1;
+            self.settle(root, world, out);
+        }
     }
 
     /// Tells the sender of a push when all that it caused is consumed, and that there is no
@@ -314,4 +470,9 @@ impl Thread {
             out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
         }
     }
+}
+
+/// What is said about a thread that takes nothing more.
+pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
+    Fault::new(Code::ThreadEnded, format!("{thread} is {state}"))
 }

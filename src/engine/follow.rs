@@ -9,7 +9,7 @@ use dashmap::DashMap;
 use tokio::sync::{broadcast, watch};
 
 use crate::engine::shared::Shared;
-use crate::id::ThreadId;
+use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::wire::{Code, Fault};
 use crate::xml::Element;
@@ -24,7 +24,19 @@ pub enum Followed {
     /// The thread's next entry.
     Entry(Entry),
     /// A live payload: shown while it happens, never logged, dropped for whoever is slow.
-    Live(Element),
+    Live(Showing),
+}
+
+/// A live payload, and where it is from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Showing {
+    /// The listener that shows it.
+    pub from: Arc<str>,
+    /// The message that it was handling.
+    pub cause: EntryId,
+    /// The payload.
+    pub payload: Element,
 }
 
 /// The threads that somebody follows.
@@ -37,7 +49,8 @@ pub(crate) struct Followers {
 struct Channel {
     followers: usize,
     grown: watch::Sender<u64>,
-    live: broadcast::Sender<Element>,
+    /// None until somebody wants to see live payloads: what waits for them has its room at once.
+    live: Option<broadcast::Sender<Showing>>,
 }
 
 impl Followers {
@@ -58,21 +71,29 @@ impl Followers {
     }
 
     /// Shows the followers of a thread a live payload.
-    pub(crate) fn live(&self, thread: &ThreadId, element: Element) {
-        if let Some(channel) = self.threads.get(thread) {
-            drop(channel.live.send(element));
+    pub(crate) fn live(&self, shown: Showing) {
+        if let Some(channel) = self.threads.get(&shown.cause.thread) {
+            // An error says that nobody listens at this moment.
+            let _ = channel.live.as_ref().map(|it| it.send(shown));
         }
     }
 
-    fn join(&self, thread: &ThreadId) -> (watch::Receiver<u64>, broadcast::Receiver<Element>) {
+    fn join(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut channel = self.threads.entry(thread.clone()).or_insert_with(|| Channel {
             followers: 0,
             grown: watch::Sender::new(0),
-            live: broadcast::Sender::new(self.lag),
+            live: None,
         });
         channel.followers += 1;
-        (channel.grown.subscribe(), channel.live.subscribe())
+        channel.grown.subscribe()
+    }
+
+    /// What is live in a thread that was joined.
+    fn watch(&self, thread: &ThreadId) -> Option<broadcast::Receiver<Showing>> {
+        let mut channel = self.threads.get_mut(thread)?;
+        let lag = self.lag;
+        Some(channel.live.get_or_insert_with(|| broadcast::Sender::new(lag)).subscribe())
     }
 
     fn leave(&self, thread: &ThreadId) {
@@ -91,13 +112,19 @@ pub struct Follow {
     after: u64,
     read: VecDeque<Entry>,
     grown: watch::Receiver<u64>,
-    live: broadcast::Receiver<Element>,
+    live: Option<broadcast::Receiver<Showing>>,
 }
 
 impl Follow {
     pub(crate) fn new(shared: Arc<Shared>, thread: ThreadId, after: u64) -> Follow {
-        let (grown, live) = shared.followers.join(&thread);
-        Follow { shared, thread, after, read: VecDeque::new(), grown, live }
+        let grown = shared.followers.join(&thread);
+        Follow { shared, thread, after, read: VecDeque::new(), grown, live: None }
+    }
+
+    /// The same, which sees live payloads as well.
+    pub(crate) fn and_live(mut self) -> Follow {
+        self.live = self.shared.followers.watch(&self.thread);
+        self
     }
 
     /// The next entry after the last one seen, or a live payload; waits for it.
@@ -106,27 +133,46 @@ impl Follow {
     /// Where the log can't be read.
     pub async fn next(&mut self) -> Result<Followed, Fault> {
         loop {
-            if let Some(entry) = self.read.pop_front() {
-                self.after = entry.seq();
+            if let Some(entry) = self.logged().await? {
                 return Ok(Followed::Entry(entry));
             }
+            tokio::select! {
+                _ = self.grown.changed() => {}
+                shown = shown(&mut self.live) => return Ok(Followed::Live(shown)),
+            }
+        }
+    }
+}
+
+impl Follow {
+    /// The next entry that the log has by now, where there is one.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn logged(&mut self) -> Result<Option<Entry>, Fault> {
+        if self.read.is_empty() {
             self.grown.mark_unchanged();
             let page = self.shared.log.read(&self.thread, self.after, u64::MAX, PAGE).await;
             let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
             self.read.extend(page.iter().map(|it| Entry::kept(it)));
-            if !self.read.is_empty() {
-                continue;
-            }
-            tokio::select! {
-                _ = self.grown.changed() => {}
-                live = self.live.recv() => {
-                    if let Ok(element) = live {
-                        return Ok(Followed::Live(element));
-                    }
-                }
-            }
+        }
+        let next = self.read.pop_front();
+        self.after = next.as_ref().map_or(self.after, Entry::seq);
+        Ok(next)
+    }
+}
+
+/// The next live payload; whoever missed some goes on with those that are left.
+async fn shown(live: &mut Option<broadcast::Receiver<Showing>>) -> Showing {
+    while let Some(receiver) = live {
+        use broadcast::error::RecvError::{Closed, Lagged};
+        match receiver.recv().await {
+            Ok(shown) => return shown,
+            Err(Lagged(_)) => {}
+            Err(Closed) => *live = None,
         }
     }
+    std::future::pending().await
 }
 
 impl Drop for Follow {

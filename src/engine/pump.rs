@@ -14,10 +14,9 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
 use crate::log::{self, Flags, Log};
-use crate::wire::checked::{adopt, meant};
 use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Envelope, Fault, Payload};
-use crate::xml::{Element, Writer};
+use crate::xml::Element;
 
 /// Who is sending, as a door found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +140,7 @@ impl Pump {
     }
 
     /// An identity has a name of its own, or nobody could tell who a message is from.
-    fn checked_name(&self) -> Result<(), Fault> {
+    pub(crate) fn checked_name(&self) -> Result<(), Fault> {
         let name = &*self.identity.name;
         if name == CORE_NAME || self.has_listener(name) {
             let text = format!("{name} is no identity: a listener or the pump has this name");
@@ -208,27 +207,10 @@ impl Pump {
         Ok(())
     }
 
-    /// Holds a payload against its schema; one without a namespace gets the one it means. The
-    /// pump's own words are refused whatever they hold.
+    /// Holds a payload against its schema; one without a namespace gets the one it means.
     fn check(&self, element: Element) -> Result<Checked, Fault> {
         let routes = &self.shared.routes;
-        let own = |namespace: &str| {
-            if !routes.catalog.is_reserved(namespace, element.local()) {
-                return Ok(());
-            }
-            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
-            Err(Fault::new(Code::Reserved, text).at(element.place()))
-        };
-        if !element.namespace().is_empty() {
-            own(element.namespace())?;
-            return routes.catalog.check(element);
-        }
-        let owned = |it: &&crate::name::Name| routes.push(None, it).is_ok();
-        let names: Vec<_> = routes.catalog.named(element.local()).iter().filter(owned).collect();
-        let namespace = meant(&element, &names)?;
-        own(&namespace)?;
-        let writer = Writer::new(self.shared.limits.door);
-        routes.catalog.check(adopt(&element, &namespace, writer)?)
+        routes.catalog.check(routes.name(element, self.shared.limits.door)?)
     }
 
     fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {
@@ -310,9 +292,36 @@ impl Pump {
         self.shared.refusals()
     }
 
-    /// Follows a thread, from the entry after a number on.
+    /// Whether an identity may follow a thread: its own, and an operator any. The number of its
+    /// last entry.
+    ///
+    /// # Errors
+    /// `P0012` where there is no such thread, or it is another's; `P0019` where the log can't be
+    /// read.
+    pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
+        let log = &self.shared.log;
+        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
+        let unknown = || Fault::unknown_thread(thread.as_str());
+        let record = log.thread(thread).await.map_err(failed)?.ok_or_else(unknown)?;
+        let last = record.last_seq;
+        let mut root = record;
+        // A thread within a tree is its session's.
+        while let Some(parent) = &root.parent {
+            root = log.thread(parent).await.map_err(failed)?.ok_or_else(unknown)?;
+        }
+        let is_own = root.first.is_some_and(|it| it.from == who.name);
+        if who.operator || is_own { Ok(last) } else { Err(unknown()) }
+    }
+
+    /// Follows a thread, from the entry after a number on: its entries, and what is live in it.
     #[must_use]
     pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
+        self.follow_log(thread, after).and_live()
+    }
+
+    /// Follows what a thread has in the log, from the entry after a number on.
+    #[must_use]
+    pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
     }
 

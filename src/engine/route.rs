@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::listener::{FoldId, FoldOf, Need, Run, Spec, Traits, Way};
+use crate::limits::XmlLimits;
+use crate::listener::{FoldId, FoldOf, Grant, Need, Run, Spec, Threads, Traits, Wakes, Way};
 use crate::name::Name;
-use crate::wire::{Catalog, Fault};
+use crate::wire::checked::{adopt, meant};
+use crate::wire::{Catalog, Code, Fault};
+use crate::xml::{Element, Writer};
 
 /// A listener as the engine holds it.
 pub(crate) struct Registered {
@@ -19,6 +22,11 @@ pub(crate) struct Registered {
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
     pub(crate) takes_queue: bool,
+    /// Whether it says itself when a thread ends.
+    pub(crate) ends_itself: bool,
+    /// Whether it may end, pause and resume threads; then it is heard in those that pause.
+    pub(crate) steers: bool,
+    pub(crate) wakes: Option<Wakes>,
     pub(crate) handlers: Vec<Run>,
     routes: FxHashMap<Name, usize>,
     replies: FxHashMap<Name, usize>,
@@ -44,6 +52,9 @@ impl Registered {
             traits: spec.traits,
             timeout_us,
             peers: spec.peers,
+            steers: spec.grants.contains(Threads::GRANT),
+            wakes: spec.wakes,
+            ends_itself: spec.needs.iter().any(|it| matches!(it, Need::Final)),
             grants: Arc::new(spec.grants),
             folds: spec.folds.into_iter().collect(),
             takes_queue: spec.needs.iter().any(|it| matches!(it, Need::Queue)),
@@ -88,6 +99,28 @@ impl Routes {
         }
         let by_name = listeners.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
         Routes { listeners, catalog, by_name, owners }
+    }
+
+    /// A payload without a namespace in the one it means; any other as it is. The pump's own
+    /// words are refused whatever they hold.
+    pub(crate) fn name(&self, element: Element, limits: XmlLimits) -> Result<Element, Fault> {
+        let own = |namespace: &str| {
+            if !self.catalog.is_reserved(namespace, element.local()) {
+                return Ok(());
+            }
+            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
+            Err(Fault::new(Code::Reserved, text).at(element.place()))
+        };
+        if !element.namespace().is_empty() {
+            own(element.namespace())?;
+            return Ok(element);
+        }
+        let owned = |it: &&Name| self.push(None, it).is_ok();
+        let names: Vec<_> = self.catalog.named(element.local()).iter().filter(owned).collect();
+        let namespace = meant(&element, &names)?;
+        own(&namespace)?;
+        let name = Name::new(namespace.clone(), element.local().to_owned());
+        adopt(&element, &namespace, self.catalog.get(&name), Writer::new(limits))
     }
 
     pub(crate) fn find(&self, listener: &str) -> Option<usize> {

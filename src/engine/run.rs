@@ -11,6 +11,7 @@ use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::follow::Showing;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
@@ -65,7 +66,7 @@ impl<P: Port> Worker<P> {
             }
             Err(future) => {
                 let cancel = CancellationToken::new();
-                if let Some(Slot::Awake(held)) = self.trees.get_mut(&key.thread)
+                if let Some(Slot::Awake(held)) = self.trees.get_mut(key.thread.tree_str())
                     && let Some(thread) = held.tree.thread(&key.thread)
                 {
                     thread.cancel_by(&key, cancel.clone());
@@ -84,7 +85,7 @@ impl<P: Port> Worker<P> {
     ) {
         let limit_us = self.shared.routes.listeners[key.listener].timeout_us;
         let deadline_us = self.port.now_us().saturating_add(limit_us);
-        let task = Task { tree: key.thread.clone(), deadline_us, late: false };
+        let task = Task { deadline_us, late: false };
         self.tasks.insert(key.clone(), task);
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
@@ -147,6 +148,11 @@ fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
     let look = |it: listener::Emission| {
         let what = it.what.and_then(|what| match what.typed {
             Some(name) => Ok(Checked::typed(name, what.element)),
+            // What is passed on for somebody else may lack its namespace, as at a door.
+            None if matches!(it.target, Target::Child { for_sender: true, .. }) => {
+                let named = shared.routes.name(what.element, shared.limits.inside)?;
+                shared.routes.catalog.check(named)
+            }
             None => shared.routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");
                 Fault::new(Code::InvalidReturn, text)
@@ -173,7 +179,8 @@ impl listener::Road for Road {
 
     fn live(&self, call: &Call, element: Element) {
         if self.0.followers.are_there() {
-            self.0.followers.live(call.message.thread(), element);
+            let (from, cause) = (call.listener.clone(), call.message.id().clone());
+            self.0.followers.live(Showing { from, cause, payload: element });
         }
     }
 

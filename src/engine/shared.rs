@@ -24,7 +24,7 @@ use crate::wire::{Code, Fault};
 
 /// What may lie in a worker's inbox.
 pub(crate) enum Mail {
-    /// Something for a tree that is awake.
+    /// Something for a thread whose tree is awake.
     Event(ThreadId, Event),
     /// Something into a thread that may have to be woken, or made where its id was drawn.
     Push { thread: ThreadId, drawn: bool, push: Box<Push> },
@@ -109,10 +109,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The worker that owns a tree.
+    /// The worker that owns a thread's tree.
     pub(crate) fn worker_of(&self, tree: &ThreadId) -> usize {
         let mut hasher = rustc_hash::FxHasher::default();
-        tree.hash(&mut hasher);
+        tree.tree_str().hash(&mut hasher);
         usize::try_from(hasher.finish() >> 7).unwrap_or(0) % self.inboxes.len()
     }
 

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::inlet::Inlet;
 use crate::engine::route::Receiver;
-use crate::engine::tree::{Push, Start};
+use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry};
-use crate::log;
+use crate::log::{self, State};
 
 /// A thread that is awake.
 pub(crate) struct Thread {
@@ -36,6 +36,39 @@ pub(crate) struct Thread {
     pub(crate) folds: FxHashMap<usize, Folds>,
     /// Entries that some fold hasn't taken in yet.
     pub(crate) recent: VecDeque<Entry>,
+    pub(crate) state: State,
+    /// How many threads are above it.
+    pub(crate) depth: usize,
+    /// The live threads right below it.
+    pub(crate) children: FxHashSet<ThreadId>,
+    /// Who opened it, where there is a thread above it.
+    pub(crate) spawner: Option<Spawner>,
+    /// The push in the thread above that it is part of; 0 where nobody knows.
+    pub(crate) root_above: u64,
+    /// Deliveries that wait for their time.
+    pub(crate) later: Vec<Later>,
+}
+
+impl Later {
+    /// Whether it is this one.
+    pub(crate) fn is(&self, key: &Key) -> bool {
+        self.entry.seq() == key.seq && self.receiver.listener == key.listener
+    }
+}
+
+/// Who opened a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spawner {
+    pub(crate) name: Arc<str>,
+    pub(crate) is_identity: bool,
+}
+
+/// A delivery that isn't to start before a time.
+pub(crate) struct Later {
+    pub(crate) entry: Entry,
+    pub(crate) receiver: Receiver,
+    /// The push that waits for it; 0 where none does.
+    pub(crate) root: u64,
 }
 
 /// What one listener has to do in a thread.
@@ -111,6 +144,12 @@ impl Thread {
             inlets: Vec::new(),
             folds: FxHashMap::default(),
             recent: VecDeque::new(),
+            state: State::Open,
+            depth: 0,
+            children: FxHashSet::default(),
+            spawner: None,
+            root_above: 0,
+            later: Vec::new(),
         }
     }
 
@@ -120,7 +159,13 @@ impl Thread {
             && self.running.is_empty()
             && self.held.is_empty()
             && self.origins.is_empty()
+            && (self.later.is_empty() || !self.is_heard())
             && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
+    }
+
+    /// Whether somebody who pushed is still there to hear of what comes later.
+    fn is_heard(&self) -> bool {
+        self.inlets.iter().any(|(_, it, _)| it.strong_count() > 0)
     }
 
     /// The id of an entry here.
@@ -154,9 +199,7 @@ impl Thread {
     /// Queues a delivery.
     pub(crate) fn wait(&mut self, receiver: Receiver, it: Waiting) {
         self.unconsumed += 1;
-        if let Some(origin) = self.origins.get_mut(&it.root) {
-            origin.open += 1;
-        }
+        self.hold(it.root);
         self.lanes.entry(receiver.listener).or_default().waiting.push_back(it);
     }
 

@@ -4,20 +4,24 @@
 //! the log has the batch of its step.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::deliver::ended;
+use crate::engine::family::Beyond;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::route::{Receiver, Routes};
-use crate::engine::thread::Thread;
-use crate::id::ThreadId;
+use crate::engine::thread::{Spawner, Thread};
+use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{Entry, Target};
-use crate::log::{Batch, Flags, Open};
+use crate::log::{Batch, Flags, NewThread, Open, State, ThreadRecord};
 use crate::wire::core::said;
 use crate::wire::{Checked, Code, Fault};
 
@@ -108,6 +112,29 @@ pub(crate) enum Event {
     Recover(ThreadId, Vec<Left>),
     /// A listener that a thread waits for has room for one more handler.
     Room(ThreadId, usize),
+    /// The time of a delivery has come.
+    Due(Key),
+}
+
+impl Event {
+    /// The thread it is for.
+    fn thread(&self) -> &ThreadId {
+        match self {
+            Event::Push(it, _) | Event::Recover(it, _) | Event::Room(it, _) => it,
+            Event::Sent(key, ..)
+            | Event::Return(key, _)
+            | Event::Overtime(key)
+            | Event::Due(key) => &key.thread,
+        }
+    }
+}
+
+/// What becomes of a delivery that waits for its time.
+pub(crate) enum Timing {
+    /// It waits until then.
+    Until(u64, Key),
+    /// It waits no more.
+    Over(Key),
 }
 
 /// What a step comes to: one batch, then its effects in order.
@@ -117,6 +144,12 @@ pub(crate) struct Step {
     pub(crate) effects: Vec<Effect>,
     /// Listeners that have no room for one more handler, and the threads that wait for it.
     pub(crate) starving: Vec<(usize, ThreadId)>,
+    /// What waits for a time, and what no longer does.
+    pub(crate) later: Vec<Timing>,
+    /// What a thread asks of its tree; empty between events.
+    pub(crate) beyond: VecDeque<Beyond>,
+    /// The entries of this event, where something waits for one.
+    pub(crate) came: Option<Vec<Entry>>,
 }
 
 impl Step {
@@ -138,6 +171,8 @@ pub(crate) enum Effect {
     Start(Box<Start>),
     /// Tells a handler that what it sent is kept.
     Kept(oneshot::Sender<Result<(), Fault>>),
+    /// Gives back the place of a handler that never began.
+    Leave(usize),
 }
 
 /// A handler to run.
@@ -151,16 +186,96 @@ pub(crate) struct Start {
 
 /// A session and all threads below it.
 pub(crate) struct Tree {
-    threads: rustc_hash::FxHashMap<ThreadId, Thread>,
+    /// The live ones.
+    pub(crate) threads: FxHashMap<ThreadId, Thread>,
+    /// Those that have ended.
+    pub(crate) over: FxHashMap<ThreadId, State>,
+    /// The last number that was appended to a child's id.
+    pub(crate) suffixes: FxHashMap<ThreadId, u32>,
+    /// What waits for its time or for an entry.
+    pub(crate) wakeable: FxHashSet<Key>,
+    /// The identity that opened the session.
+    owner: Arc<str>,
 }
 
 impl Tree {
     pub(crate) fn new(thread: Thread) -> Tree {
-        Tree { threads: [(thread.id.clone(), thread)].into_iter().collect() }
+        Tree {
+            owner: thread.owner.clone(),
+            threads: [(thread.id.clone(), thread)].into_iter().collect(),
+            over: FxHashMap::default(),
+            suffixes: FxHashMap::default(),
+            wakeable: FxHashSet::default(),
+        }
+    }
+
+    /// A tree as the log has it, its threads in the order in which they were opened.
+    pub(crate) fn kept(records: Vec<ThreadRecord>) -> Tree {
+        let first = records.first().and_then(|it| it.first.as_ref());
+        let mut tree = Tree {
+            owner: first.map_or("", |it| &*it.from).into(),
+            threads: FxHashMap::default(),
+            over: FxHashMap::default(),
+            suffixes: FxHashMap::default(),
+            wakeable: FxHashSet::default(),
+        };
+        for it in records {
+            if !it.state.is_live() {
+                tree.over.insert(it.id, it.state);
+                continue;
+            }
+            let above = it.parent.as_ref().and_then(|it| tree.threads.get_mut(it));
+            let depth = above.map_or(0, |parent| {
+                parent.children.insert(it.id.clone());
+                parent.depth + 1
+            });
+            let first = it.first.filter(|_| it.parent.is_some());
+            let spawner = first.map(|it| Spawner {
+                name: it.from.clone(),
+                is_identity: it.flags.contains(Flags::FROM_IDENTITY),
+            });
+            let record = NewThread { id: it.id.clone(), parent: it.parent, fork: it.fork };
+            let thread = Thread::new(record, tree.owner.clone(), it.last_seq);
+            let thread = Thread { state: it.state, depth, spawner, ..thread };
+            tree.threads.insert(it.id, thread);
+        }
+        tree
+    }
+
+    /// Why a push can't come in, if that is so.
+    pub(crate) fn refuses(
+        &self,
+        thread: &ThreadId,
+        push: &Push,
+        world: &World<'_>,
+    ) -> Option<Fault> {
+        let unknown = || Some(Fault::unknown_thread(thread.as_str()));
+        if !push.operator && self.owner != push.identity {
+            return unknown();
+        }
+        match (self.threads.get(thread), self.over.get(thread)) {
+            (Some(it), _) => it.closed_to(push, world),
+            (None, Some(state)) => Some(ended(thread, *state)),
+            (None, None) => unknown(),
+        }
+    }
+
+    /// Whether a handler is still wanted: its delivery may be over before it began.
+    pub(crate) fn wants(&self, key: &Key) -> bool {
+        let thread = self.threads.get(&key.thread);
+        thread.is_some_and(|it| it.running.contains_key(&(key.seq, key.listener)))
     }
 
     pub(crate) fn thread(&mut self, id: &ThreadId) -> Option<&mut Thread> {
         self.threads.get_mut(id)
+    }
+
+    /// The thread has ended since the push was let in.
+    fn turn_away(&self, thread: &ThreadId, push: Push, out: &mut Step) {
+        let state = self.over.get(thread).copied().unwrap_or(State::Closed);
+        let inlets = push.claim.into_iter().chain([push.inlet]);
+        let refused = |it| Effect::Tell(it, push.number, News::Refused(ended(thread, state)));
+        out.effects.extend(inlets.map(refused));
     }
 
     /// Whether the log has all that matters of it.
@@ -179,14 +294,77 @@ impl Tree {
         self.threads.values_mut().for_each(|it| it.abandon(fault, effects));
     }
 
-    /// Takes one event.
+    /// Takes one event, and all that comes of it in this tree.
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
-        match event {
-            Event::Push(thread, push) => {
-                if let Some(thread) = self.threads.get_mut(&thread) {
-                    thread.push(push, world, out);
-                }
+        let at = event.thread().clone();
+        let mut noted = out.later.len();
+        out.came = (!self.wakeable.is_empty()).then(Vec::new);
+        self.take(event, world, out);
+        self.go_beyond(world, out);
+        self.end_if_done(&at, world, out);
+        noted = self.note_timings(noted, world, out);
+        while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
+            out.came = Some(Vec::new());
+            self.wake_by(&came, world, out);
+            noted = self.note_timings(noted, world, out);
+        }
+    }
+
+    /// Notes what of a step waits for entries now, and what no longer does.
+    fn note_timings(&mut self, from: usize, world: &World<'_>, out: &Step) -> usize {
+        for it in &out.later[from..] {
+            match it {
+                Timing::Until(_, key) => self.may_wake(key, world.routes),
+                Timing::Over(key) => drop(self.wakeable.remove(key)),
             }
+        }
+        out.later.len()
+    }
+
+    /// Notes that something waits, if its listener may want it earlier.
+    pub(crate) fn may_wake(&mut self, key: &Key, routes: &Routes) {
+        if routes.listeners[key.listener].wakes.is_some() {
+            self.wakeable.insert(key.clone());
+        }
+    }
+
+    /// Whether a thread of this id is in the tree, or was.
+    pub(crate) fn has(&self, id: &ThreadId) -> bool {
+        self.threads.contains_key(id) || self.over.contains_key(id)
+    }
+
+    /// Starts what waits for one of these entries.
+    fn wake_by(&mut self, came: &[Entry], world: &World<'_>, out: &mut Step) {
+        let woken_by = |key: &Key| {
+            let wakes = world.routes.listeners[key.listener].wakes?;
+            let later = &self.threads.get(&key.thread)?.later;
+            let waiting = &later.iter().find(|it| it.is(key))?.entry;
+            let may = |it: &&Entry| it.id() != waiting.id() && !it.is_refused();
+            let is_it = |it: &&Entry| {
+                let asked = catch_unwind(AssertUnwindSafe(|| wakes(waiting, it)));
+                asked.unwrap_or_else(|_| {
+                    tracing::error!(waiting = %waiting.id(), came = %it.id(), "a wake panicked");
+                    false
+                })
+            };
+            let because = came.iter().filter(may).find(is_it)?;
+            Some((key.clone(), because.id().clone()))
+        };
+        let mut due: Vec<(Key, EntryId)> = self.wakeable.iter().filter_map(woken_by).collect();
+        due.sort_unstable_by(|(a, _), (b, _)| (&a.thread, a.seq).cmp(&(&b.thread, b.seq)));
+        for (key, because) in due {
+            if let Some(thread) = self.threads.get_mut(&key.thread) {
+                thread.due(&key, Some(&because), world, out);
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
+        match event {
+            Event::Push(thread, push) => match self.threads.get_mut(&thread) {
+                Some(thread) => thread.push(push, world, out),
+                None => self.turn_away(&thread, *push, out),
+            },
             Event::Sent(key, ready, done) => {
                 let kept = self.threads.get_mut(&key.thread);
                 let kept = kept.is_some_and(|it| it.sent(&key, ready, world, out));
@@ -210,6 +388,11 @@ impl Tree {
             Event::Recover(thread, open) => {
                 if let Some(thread) = self.threads.get_mut(&thread) {
                     thread.recover(open, world, out);
+                }
+            }
+            Event::Due(key) => {
+                if let Some(thread) = self.threads.get_mut(&key.thread) {
+                    thread.due(&key, None, world, out);
                 }
             }
             Event::Room(thread, listener) => {

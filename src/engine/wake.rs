@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::engine::inlet::News;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
-use crate::engine::thread::{Folds, Thread};
+use crate::engine::thread::{Folds, Later, Thread};
 use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
 use crate::engine::worker::{Slot, Worker};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, Target};
-use crate::log;
+use crate::log::{self, Log};
 use crate::wire::{Code, Fault};
 
 /// How many entries are read at a time.
@@ -21,44 +21,51 @@ const PAGE: usize = 1_024;
 
 /// What came back from the log.
 pub(crate) enum Woken {
-    Thread(ThreadId, Result<Option<log::ThreadRecord>, log::Error>),
+    Tree(ThreadId, Result<Found, log::Error>),
     Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
 }
 
+/// A tree as the log has it: its threads, and what waits in them for its time.
+pub(crate) struct Found {
+    threads: Vec<log::ThreadRecord>,
+    waits: Vec<(Key, Entry)>,
+}
+
 impl<P: Port> Worker<P> {
-    /// Asks the log for a thread.
-    pub(crate) fn wake(&mut self, thread: ThreadId) {
+    /// Asks the log for a tree, for the sake of this mail.
+    pub(crate) fn wake(&mut self, tree: ThreadId, mail: Mail) {
+        self.trees.insert(tree.clone(), Slot::Waking(vec![mail]));
         let log = self.shared.log.clone();
+        let waits = self.waits.of(&tree);
         self.waking.push(Box::pin(async move {
-            let found = log.thread(&thread).await;
-            Woken::Thread(thread, found)
+            let found = find(&*log, &tree, waits).await;
+            Woken::Tree(tree, found)
         }));
     }
 
     pub(crate) fn woken(&mut self, woken: Woken) {
         match woken {
-            Woken::Thread(id, found) => self.woken_thread(&id, found),
+            Woken::Tree(id, found) => self.woken_tree(&id, found),
             Woken::Folds { thread, listener, folds } => self.woken_folds(&thread, listener, folds),
         }
     }
 
-    fn woken_thread(
-        &mut self,
-        id: &ThreadId,
-        found: Result<Option<log::ThreadRecord>, log::Error>,
-    ) {
+    fn woken_tree(&mut self, id: &ThreadId, found: Result<Found, log::Error>) {
         match found {
-            Ok(Some(record)) => {
-                let owner = record.first.as_ref().map_or("", |it| &*it.from);
-                let new = log::NewThread {
-                    id: record.id.clone(),
-                    parent: record.parent.clone(),
-                    fork: record.fork.clone(),
-                };
-                let thread = Thread::new(new, owner.into(), record.last_seq);
-                self.keep(id, Tree::new(thread));
+            Ok(found) if found.threads.is_empty() => self.open(id),
+            Ok(found) => {
+                let mut tree = Tree::kept(found.threads);
+                for (key, entry) in found.waits {
+                    let routes = &self.shared.routes;
+                    let receiver = routes.route(key.listener, entry.name());
+                    let thread = tree.thread(&key.thread);
+                    if let (Some(receiver), Some(thread)) = (receiver, thread) {
+                        thread.later.push(Later { entry, receiver, root: 0 });
+                        tree.may_wake(&key, &self.shared.routes);
+                    }
+                }
+                self.keep(id, tree);
             }
-            Ok(None) => self.open(id),
             Err(error) => {
                 tracing::error!(thread = %id, %error, "a thread can't be read");
                 let fault = Fault::new(Code::LogFailed, "the log can't be read");
@@ -109,7 +116,8 @@ impl<P: Port> Worker<P> {
     /// The listener's folds as of the message that is to start, or nothing while they wake.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
         let (id, listener) = (start.entry.id().clone(), start.receiver.listener);
-        let Some(Slot::Awake(held)) = self.trees.get_mut(&id.thread) else { return None };
+        let tree = self.trees.get_mut(id.thread.tree_str());
+        let Some(Slot::Awake(held)) = tree else { return None };
         let thread = held.tree.thread(&id.thread)?;
         let from = match thread.folds.get_mut(&listener) {
             Some(Folds::Waking(waiting)) => {
@@ -155,7 +163,7 @@ impl<P: Port> Worker<P> {
         listener: usize,
         folds: Result<(u64, Vec<Awake>), Fault>,
     ) {
-        let Some(Slot::Awake(held)) = self.trees.get_mut(id) else { return };
+        let Some(Slot::Awake(held)) = self.trees.get_mut(id.tree_str()) else { return };
         let Some(thread) = held.tree.thread(id) else { return };
         let waiting = match thread.folds.remove(&listener) {
             Some(Folds::Waking(waiting)) => waiting,
@@ -165,7 +173,9 @@ impl<P: Port> Worker<P> {
             Ok((seq, states)) => {
                 thread.folds.insert(listener, Folds::Awake { seq, states });
                 for start in waiting {
-                    if let Some((start, folds)) = self.fold(start) {
+                    if !self.is_wanted(&start) {
+                        self.leave(listener);
+                    } else if let Some((start, folds)) = self.fold(start) {
                         self.launch(*start, folds);
                     }
                 }
@@ -186,6 +196,16 @@ impl<P: Port> Worker<P> {
         self.give(&id.thread.clone(), Event::Return(key, vec![ready]));
         self.leave(listener);
     }
+}
+
+/// Reads a tree, and what waits in it.
+async fn find(log: &dyn Log, tree: &ThreadId, waits: Vec<(u64, Key)>) -> Result<Found, log::Error> {
+    let mut found = Found { threads: log.tree(tree).await?, waits: Vec::new() };
+    for (_, key) in waits {
+        let entry = log.read(&key.thread, key.seq - 1, key.seq, 1).await?;
+        found.waits.extend(entry.first().map(|it| (key, Entry::kept(it))));
+    }
+    Ok(found)
 }
 
 /// Lets folds take in an entry. One that panics harms only its own listener.

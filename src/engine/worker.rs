@@ -12,10 +12,11 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::engine::inlet::{Inlet, News};
+use crate::engine::later::Waits;
 use crate::engine::port::Port;
 use crate::engine::run::Road;
 use crate::engine::shared::{Mail, Shared, Sleep};
-use crate::engine::tree::{Effect, Event, Key, Start, Step, Tree, World};
+use crate::engine::tree::{Effect, Event, Key, Start, Step, Timing, Tree, World};
 use crate::engine::wake::Woken;
 use crate::id::ThreadId;
 use crate::log;
@@ -45,6 +46,8 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) tasks: FxHashMap<Key, Task>,
     /// Threads that wait for a listener to have room.
     starving: FxHashMap<usize, VecDeque<ThreadId>>,
+    /// Deliveries that wait for a time, in trees that are awake and in those that sleep.
+    pub(crate) waits: Waits,
     timer: Option<(u64, Sleep)>,
     mail: Vec<Mail>,
     /// Why the log takes nothing more.
@@ -79,7 +82,6 @@ struct Flight {
 
 /// A handler that runs as a task.
 pub(crate) struct Task {
-    pub(crate) tree: ThreadId,
     pub(crate) deadline_us: u64,
     /// Whether its time was up already, and it was told to stop.
     pub(crate) late: bool,
@@ -105,6 +107,7 @@ impl<P: Port> Worker<P> {
             waking: FuturesUnordered::new(),
             tasks: FxHashMap::default(),
             starving: FxHashMap::default(),
+            waits: Waits::default(),
             timer: None,
             mail: Vec::new(),
             dead: None,
@@ -154,38 +157,29 @@ impl<P: Port> Worker<P> {
 
     fn read(&mut self, mail: Mail) {
         match mail {
-            Mail::Event(tree, event) => self.give(&tree, event),
-            Mail::Push { thread, drawn, push } => match self.trees.get_mut(&thread) {
+            Mail::Event(thread, event) => self.give(&thread, event),
+            Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
                 Some(Slot::Waking(waiting)) => {
                     waiting.push(Mail::Push { thread, drawn, push });
                 }
                 Some(Slot::Awake(_)) if drawn => self.redraw(push),
                 Some(Slot::Awake(held)) => {
-                    let known = held.tree.thread(&thread);
-                    if known.is_some_and(|it| push.operator || it.owner == push.identity) {
-                        self.give(&thread.clone(), Event::Push(thread, push));
-                    } else {
-                        self.refuse(&push, Fault::unknown_thread(thread.as_str()));
+                    let world = world(&self.shared, self.number, self.now_us);
+                    match held.tree.refuses(&thread, &push, &world) {
+                        None => self.give(&thread.clone(), Event::Push(thread, push)),
+                        Some(fault) => self.refuse(&push, fault),
                     }
                 }
-                None => {
-                    let waiting = vec![Mail::Push { thread: thread.clone(), drawn, push }];
-                    self.trees.insert(thread.clone(), Slot::Waking(waiting));
-                    self.wake(thread);
-                }
+                None => self.wake(thread.tree(), Mail::Push { thread, drawn, push }),
             },
             Mail::Ended(key, ready) => self.ended(key, ready),
             Mail::Room(listener) => self.feed(listener),
-            Mail::Recover(thread, left) => match self.trees.get_mut(&thread) {
+            Mail::Recover(thread, left) => match self.trees.get_mut(thread.tree_str()) {
                 Some(Slot::Awake(_)) => {
                     self.give(&thread.clone(), Event::Recover(thread, left));
                 }
                 Some(Slot::Waking(waiting)) => waiting.insert(0, Mail::Recover(thread, left)),
-                None => {
-                    let waiting = vec![Mail::Recover(thread.clone(), left)];
-                    self.trees.insert(thread.clone(), Slot::Waking(waiting));
-                    self.wake(thread);
-                }
+                None => self.wake(thread.tree(), Mail::Recover(thread, left)),
             },
             Mail::Begin => self.begun = true,
             Mail::Drain(done) => self.drains.push(done),
@@ -194,11 +188,17 @@ impl<P: Port> Worker<P> {
     }
 
     /// Puts an event into a tree's queue, and the tree among those that have something to do.
-    pub(crate) fn give(&mut self, tree: &ThreadId, event: Event) {
-        let Some(Slot::Awake(held)) = self.trees.get_mut(tree) else { return };
-        held.queue.push_back(event);
-        if !std::mem::replace(&mut held.is_ready, true) {
-            self.ready.push_back(tree.clone());
+    pub(crate) fn give(&mut self, thread: &ThreadId, event: Event) {
+        match self.trees.get_mut(thread.tree_str()) {
+            Some(Slot::Awake(held)) => {
+                held.queue.push_back(event);
+                if !std::mem::replace(&mut held.is_ready, true) {
+                    self.ready.push_back(thread.tree());
+                }
+            }
+            // Only what is due comes to a tree that sleeps: its handlers are all at their end.
+            Some(Slot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
+            None => {}
         }
     }
 
@@ -225,14 +225,7 @@ impl<P: Port> Worker<P> {
             return false;
         }
         let shared = self.shared.clone();
-        let world = World {
-            routes: &shared.routes,
-            gates: &shared.gates,
-            limits: &shared.limits,
-            core: &shared.core,
-            worker: self.number,
-            now_us: self.now_us,
-        };
+        let world = world(&shared, self.number, self.now_us);
         let expected = self.ready.len().min(shared.limits.steps_in_batch_max);
         let mut step = Step::with_room(expected);
         let (mut steps, next) = (0, self.sent + 1);
@@ -260,6 +253,12 @@ impl<P: Port> Worker<P> {
     fn send(&mut self, step: Step) {
         for (listener, thread) in step.starving {
             self.starving.entry(listener).or_default().push_back(thread);
+        }
+        for it in step.later {
+            match it {
+                Timing::Until(until_us, key) => self.waits.add(until_us, key),
+                Timing::Over(key) => self.waits.remove(&key),
+            }
         }
         let append = match (&self.dead, step.batch.is_empty()) {
             (None, false) => Some(self.shared.log.append(step.batch)),
@@ -321,12 +320,16 @@ impl<P: Port> Worker<P> {
                 Effect::Tell(inlet, push, news) => tell(&*inlet, push, news),
                 Effect::Kept(done) => drop(done.send(Ok(()))),
                 Effect::Start(start) => self.start(start),
+                Effect::Leave(listener) => self.leave(listener),
             }
         }
     }
 
     /// Wakes the listener's folds where it has some, then runs the handler.
     fn start(&mut self, start: Box<Start>) {
+        if !self.is_wanted(&start) {
+            return self.leave(start.receiver.listener);
+        }
         if self.shared.routes.listeners[start.receiver.listener].folds.is_empty() {
             self.launch(*start, Vec::new());
         } else if let Some((start, folds)) = self.fold(start) {
@@ -334,11 +337,21 @@ impl<P: Port> Worker<P> {
         }
     }
 
+    /// Whether a handler is to begin: its thread may have been ended meanwhile.
+    pub(crate) fn is_wanted(&self, start: &Start) -> bool {
+        let id = start.entry.id();
+        let key = Key { thread: id.thread.clone(), seq: id.seq, listener: start.receiver.listener };
+        match self.trees.get(id.thread.tree_str()) {
+            Some(Slot::Awake(held)) => held.tree.wants(&key),
+            _ => false,
+        }
+    }
+
     fn ended(&mut self, key: Key, ready: Option<Vec<crate::engine::tree::Ready>>) {
         let Some(task) = self.tasks.remove(&key) else { return };
         let listener = key.listener;
         if let Some(ready) = ready.filter(|_| !task.late) {
-            self.give(&task.tree, Event::Return(key, ready));
+            self.give(&key.thread.clone(), Event::Return(key, ready));
         }
         self.leave(listener);
     }
@@ -370,9 +383,11 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Tells handlers whose time is up.
+    /// Tells handlers whose time is up, and starts what is due.
     fn check_time(&mut self, context: &mut Context<'_>) -> bool {
         let next = self.tasks.values().map(|it| it.deadline_us).min();
+        let due = if self.begun { self.waits.next_us() } else { None };
+        let next = next.into_iter().chain(due).min();
         let Some(next) = next.filter(|it| *it < u64::MAX) else {
             self.timer = None;
             return false;
@@ -394,11 +409,20 @@ impl<P: Port> Worker<P> {
                 tracing::error!(listener = %name, "a handler never yields; its place is lost");
             } else {
                 (task.late, task.deadline_us) = (true, now + GRACE_US);
-                over.push((task.tree.clone(), key.clone()));
+                over.push(key.clone());
             }
         }
-        for (tree, key) in over {
-            self.give(&tree, Event::Overtime(key));
+        for key in over {
+            self.give(&key.thread.clone(), Event::Overtime(key));
+        }
+        let due = if self.begun { self.waits.due(now) } else { Vec::new() };
+        for key in due {
+            let (tree, thread) = (key.thread.tree(), key.thread.clone());
+            if self.trees.contains_key(&tree) {
+                self.give(&thread, Event::Due(key));
+            } else {
+                self.wake(tree, Mail::Event(thread, Event::Due(key)));
+            }
         }
         true
     }
@@ -456,6 +480,18 @@ impl<P: Port> Worker<P> {
     }
 }
 
+/// What steps may ask of the organism.
+fn world(shared: &Shared, worker: usize, now_us: u64) -> World<'_> {
+    World {
+        routes: &shared.routes,
+        gates: &shared.gates,
+        limits: &shared.limits,
+        core: &shared.core,
+        worker,
+        now_us,
+    }
+}
+
 /// Whoever panics while hearing news harms only itself.
 fn tell(inlet: &dyn Inlet, push: u64, news: News) {
     if catch_unwind(AssertUnwindSafe(|| inlet.hear(push, news))).is_err() {
@@ -474,7 +510,7 @@ fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
                 tell(&*inlet, push, it);
             }
             Effect::Kept(done) => drop(done.send(Err(fault.clone()))),
-            Effect::Tell(..) | Effect::Start(_) => {}
+            Effect::Tell(..) | Effect::Start(_) | Effect::Leave(_) => {}
         }
     }
 }

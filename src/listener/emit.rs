@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::id::EntryId;
-use crate::listener::{Entry, Need};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Entry, Grant, Need, Threads, Timers};
+use crate::log::State;
 use crate::name::Name;
 use crate::wire::{Code, Fault, Payload};
 use crate::xml::Element;
@@ -11,7 +12,8 @@ use crate::xml::Element;
 /// What a handler may return, and what an [`Outbox`](crate::listener::Outbox) takes.
 ///
 /// `()` emits nothing; a payload, an [`Element`] or a [`Fault`] goes to the sender; [`To`] names
-/// a listener; [`Again`] is for oneself; `Option`, `Result`, `Vec` and tuples hold those.
+/// a listener; [`Again`] and [`Later`] are for oneself; [`Final`] ends the thread, [`Spawn`] opens
+/// one below it, [`Steer`] ends or holds some; `Option`, `Result`, `Vec` and tuples hold those.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be emitted",
     note = "return (), a payload, To(name, it), Again(it), or an Option, Result, Vec or tuple of \
@@ -50,6 +52,25 @@ pub enum Target {
     Oneself,
     /// The sender of the message at hand.
     Sender,
+    /// The sender of the thread's first message: the thread ends with it.
+    Opener,
+    /// Whoever takes it, in a thread of its own.
+    Child {
+        /// What the thread is to be called.
+        label: String,
+        /// Whether it is the sender's message, who hears of it, and not the listener's own.
+        for_sender: bool,
+    },
+    /// Oneself, not before a time.
+    Later {
+        /// Microseconds since the epoch.
+        until_us: u64,
+        /// Whether whoever pushed what this comes of waits for it too.
+        is_awaited: bool,
+    },
+    /// A thread at or below the message's, and all below that one: they become so, and each
+    /// records it.
+    Threads(ThreadId, State),
 }
 
 /// To one listener by name: `To("calculator", Add { … })`.
@@ -65,6 +86,98 @@ pub struct Again<E>(
     /// What it is sent.
     pub E,
 );
+
+/// To the sender of the thread's first message; the thread ends with it.
+///
+/// A thread below another hands it up as its result. A listener that returns `Final` ends its
+/// threads in no other way: what it answers besides is on the way there.
+pub struct Final<E>(
+    /// What comes of the thread.
+    pub E,
+);
+
+/// A thread of its own below the message's, opened with this: it takes a [grant](Threads).
+///
+/// Whoever opens it hears `thread-spawned`, and `thread-result` when it ends.
+pub struct Spawn<E> {
+    first: E,
+    label: String,
+    for_sender: bool,
+}
+
+impl<E> Spawn<E> {
+    /// A thread that begins with `first`, sent to whoever takes it.
+    pub fn new(first: E) -> Spawn<E> {
+        Spawn { first, label: String::new(), for_sender: false }
+    }
+
+    /// Suggests what its id ends with: letters, digits, `_` and `-`.
+    #[must_use]
+    pub fn label(self, label: impl Into<String>) -> Spawn<E> {
+        Spawn { label: label.into(), ..self }
+    }
+
+    /// Opens it in the name of whoever sent the message at hand.
+    #[must_use]
+    pub fn for_sender(self) -> Spawn<E> {
+        Spawn { for_sender: true, ..self }
+    }
+}
+
+/// Ends, holds or lets go on a thread and all below it: it takes a [grant](Threads).
+///
+/// Each of them records `why`; the sender of the message at hand hears it. The thread must be the
+/// message's own or below it.
+pub struct Steer<E> {
+    thread: ThreadId,
+    state: State,
+    why: E,
+}
+
+impl<E> Steer<E> {
+    /// Cancels: handlers at work are told to stop, what waits is answered, nothing runs after.
+    pub fn cancel(thread: ThreadId, why: E) -> Steer<E> {
+        Steer { thread, state: State::Cancelled, why }
+    }
+
+    /// Pauses: handlers at work come to their end, and none begins.
+    pub fn pause(thread: ThreadId, why: E) -> Steer<E> {
+        Steer { thread, state: State::Paused, why }
+    }
+
+    /// Lets what pauses go on.
+    pub fn resume(thread: ThreadId, why: E) -> Steer<E> {
+        Steer { thread, state: State::Open, why }
+    }
+}
+
+/// To oneself, in the same thread, but not before a time: it takes a [grant](Timers).
+///
+/// It is in the log at once and survives a stop. A listener with
+/// [`wakes`](crate::Listener::wakes) may get it earlier.
+pub struct Later<E> {
+    it: E,
+    until_us: u64,
+    is_awaited: bool,
+}
+
+impl<E> Later<E> {
+    /// At a time, in microseconds since the epoch.
+    pub fn at(until_us: u64, it: E) -> Later<E> {
+        Later { it, until_us, is_awaited: true }
+    }
+
+    /// Once the listener's [`wakes`](crate::Listener::wakes) says so.
+    pub fn woken(it: E) -> Later<E> {
+        Later::at(u64::MAX, it)
+    }
+
+    /// Nobody waits for it: a push that it comes of is done without it.
+    #[must_use]
+    pub fn unawaited(self) -> Later<E> {
+        Later { is_awaited: false, ..self }
+    }
+}
 
 impl Emission {
     fn new(what: Result<What, Fault>) -> Emission {
@@ -176,6 +289,52 @@ impl<E: IntoEmit> IntoEmit for Again<E> {
     }
 }
 
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Final<E> {
+    fn into_emit(self) -> Emit {
+        aim(self.0.into_emit(), &Target::Opener)
+    }
+
+    fn emits() -> Vec<Need> {
+        [E::emits(), vec![Need::Final]].concat()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Spawn<E> {
+    fn into_emit(self) -> Emit {
+        let target = Target::Child { label: self.label, for_sender: self.for_sender };
+        aim(self.first.into_emit(), &target)
+    }
+
+    fn emits() -> Vec<Need> {
+        [E::emits(), vec![Need::Grant(Threads::GRANT)]].concat()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Steer<E> {
+    fn into_emit(self) -> Emit {
+        aim(self.why.into_emit(), &Target::Threads(self.thread, self.state))
+    }
+
+    fn emits() -> Vec<Need> {
+        [E::emits(), vec![Need::Grant(Threads::GRANT)]].concat()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Later<E> {
+    fn into_emit(self) -> Emit {
+        let Later { it, until_us, is_awaited } = self;
+        aim(it.into_emit(), &Target::Later { until_us, is_awaited })
+    }
+
+    fn emits() -> Vec<Need> {
+        [E::emits(), vec![Need::Grant(Timers::GRANT)]].concat()
+    }
+}
+
 /// Gives what is emitted a target. A fault goes to the sender, whatever holds it.
 pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
     for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
@@ -197,7 +356,7 @@ impl Target {
         match self {
             Target::Entry(it) => Some(it.id()),
             Target::Sender => Some(message.id()),
-            Target::Listener(_) | Target::Oneself => None,
+            _ => None,
         }
     }
 }

@@ -18,3 +18,21 @@ pub enum EmitCore {}
 impl Grant for EmitCore {
     const GRANT: &'static str = "emit:core";
 }
+
+/// The right to open threads below the message's own, and to end, pause and resume them:
+/// [`Spawn`](crate::listener::Spawn), [`Steer`](crate::listener::Steer). Whoever has it is heard
+/// in threads that pause.
+#[derive(Debug)]
+pub enum Threads {}
+
+impl Grant for Threads {
+    const GRANT: &'static str = "threads";
+}
+
+/// The right to send oneself something for later: [`Later`](crate::listener::Later).
+#[derive(Debug)]
+pub enum Timers {}
+
+impl Grant for Timers {
+    const GRANT: &'static str = "timers";
+}

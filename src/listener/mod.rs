@@ -15,13 +15,13 @@ pub use context::{
     Attempt, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers, Queue,
     Random, Sender, State, Thread,
 };
-pub use emit::{Again, Emission, Emit, IntoEmit, Target, To};
+pub use emit::{Again, Emission, Emit, Final, IntoEmit, Later, Spawn, Steer, Target, To};
 pub use entry::Entry;
 pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
-pub use grant::{EmitCore, Grant};
+pub use grant::{EmitCore, Grant, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
 pub use need::Need;
 pub use road::{Boxed, Call, Road};
 pub use spec::Listener;
-pub(crate) use spec::{Run, Spec, Traits, Way};
+pub(crate) use spec::{Run, Spec, Traits, Wakes, Way};

@@ -19,6 +19,8 @@ pub enum Need {
     Grant(&'static str),
     /// It takes what else waits for a serial listener.
     Queue,
+    /// It says itself when a thread ends.
+    Final,
 }
 
 /// The type of a fold.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::listener::{
-    Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, FoldId, FoldOf, Function, Grant,
+    Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
     Handler, IntoEmit, Need,
 };
 use crate::name::Name;
@@ -57,7 +57,11 @@ pub(crate) struct Spec {
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
     pub(crate) handlers: Vec<(Way, Run)>,
+    pub(crate) wakes: Option<Wakes>,
 }
+
+/// Whether what waits starts because of what came.
+pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
 /// How a listener wants to be run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +69,7 @@ pub(crate) struct Traits {
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
+    pub(crate) own_thread: bool,
     pub(crate) pure: bool,
     pub(crate) serial: bool,
     pub(crate) shared: bool,
@@ -242,6 +247,23 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         grants.sort_unstable();
         grants.dedup();
         grants
+    }
+
+    /// Has each call of another listener in a thread of its own, below the caller's: the caller
+    /// hears `thread-result` when it ends.
+    #[must_use]
+    pub fn own_thread(mut self) -> Listener<S> {
+        self.spec.traits.own_thread = true;
+        self
+    }
+
+    /// Gets what it sent itself for [`Later`](crate::listener::Later) earlier, when `wakes` says
+    /// so of that and of an entry that came anywhere in the tree. It must depend on nothing else,
+    /// and be quick: it is asked about every entry while something waits.
+    #[must_use]
+    pub fn wakes(mut self, wakes: fn(waiting: &Entry, came: &Entry) -> bool) -> Listener<S> {
+        self.spec.wakes = Some(wakes);
+        self
     }
 
     fn typed<F: Handler<A>, A: Arguments<S, Last: Payload>>(mut self, way: Way, f: F) -> Self {

@@ -148,7 +148,9 @@ pub(super) fn admit(
     }
     client_ids(ledger, &job.entries)?;
     for mark in &job.marks {
-        let (Mark::Started { entry, .. } | Mark::Consumed { entry, .. }) = mark;
+        let (Mark::Started { entry, .. }
+        | Mark::Consumed { entry, .. }
+        | Mark::Waits { entry, .. }) = mark;
         let standing = ledger.standing(&entry.thread)?;
         match standing {
             Some(it) if entry.seq > it.link_seq() && entry.seq <= it.last_seq => {

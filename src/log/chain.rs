@@ -245,14 +245,27 @@ impl Link {
     }
 }
 
+/// From here on the number of a start is no attempt, but the time before which it doesn't start.
+const WAITS_FROM: u64 = 1 << 32;
+
 /// A mark as the log keeps it: the thread by its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MarkRow {
-    pub(super) consumed: bool,
     pub(super) thread: u64,
     pub(super) seq: u64,
     pub(super) listener: Arc<str>,
-    pub(super) attempt: u32,
+    pub(super) what: Marked,
+}
+
+/// What a mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marked {
+    /// The attempt.
+    Started(u32),
+    /// The attempt.
+    Consumed(u32),
+    /// Microseconds since the epoch.
+    Waits(u64),
 }
 
 /// The bytes of marks: the listeners' names, then the marks.
@@ -267,15 +280,18 @@ pub(super) struct MarkWriter {
 impl MarkWriter {
     /// Adds a mark whose entry stands in the thread of that number.
     pub(super) fn put(&mut self, mark: &Mark, thread: u64) {
-        let (consumed, entry, listener, attempt) = match mark {
-            Mark::Started { entry, listener, attempt } => (0, entry, listener, *attempt),
-            Mark::Consumed { entry, listener, attempt } => (1, entry, listener, *attempt),
+        let (consumed, entry, listener, number) = match mark {
+            Mark::Started { entry, listener, attempt } => (0, entry, listener, (*attempt).into()),
+            Mark::Consumed { entry, listener, attempt } => (1, entry, listener, (*attempt).into()),
+            Mark::Waits { entry, listener, until_us } => {
+                (0, entry, listener, (*until_us).max(WAITS_FROM))
+            }
         };
         let listener = self.listener(listener);
         put_varint(&mut self.marks, listener << 1 | consumed);
         put_varint(&mut self.marks, thread);
         put_varint(&mut self.marks, entry.seq);
-        put_varint(&mut self.marks, u64::from(attempt));
+        put_varint(&mut self.marks, number);
         self.count += 1;
     }
 
@@ -320,13 +336,14 @@ pub(super) fn read_marks(mut bytes: &[u8]) -> Option<Vec<MarkRow>> {
     let mut marks = Vec::new();
     for _ in 0..take_varint(from)? {
         let first = take_varint(from)?;
-        marks.push(MarkRow {
-            consumed: first & 1 == 1,
-            listener: listeners.get(usize::try_from(first >> 1).ok()?)?.clone(),
-            thread: take_varint(from)?,
-            seq: take_varint(from)?,
-            attempt: u32::try_from(take_varint(from)?).ok()?,
-        });
+        let listener = listeners.get(usize::try_from(first >> 1).ok()?)?.clone();
+        let (thread, seq, number) = (take_varint(from)?, take_varint(from)?, take_varint(from)?);
+        let what = match (first & 1, u32::try_from(number)) {
+            (0, Ok(attempt)) => Marked::Started(attempt),
+            (0, Err(_)) => Marked::Waits(number),
+            (_, attempt) => Marked::Consumed(attempt.ok()?),
+        };
+        marks.push(MarkRow { thread, seq, listener, what });
     }
     from.is_empty().then_some(marks)
 }
@@ -517,13 +534,17 @@ mod tests {
             let attempt = u32::MAX;
             let started = Mark::Started { entry: entry.clone(), listener, attempt };
             writer.put(&started, number);
-            writer.put(&Mark::Consumed { entry, listener: "l0".into(), attempt: 0 }, 1);
+            let (listener, until_us) = ("l0".into(), WAITS_FROM);
+            writer.put(&Mark::Consumed { entry: entry.clone(), listener, attempt: 0 }, 1);
+            writer.put(&Mark::Waits { entry, listener: "l0".into(), until_us }, 1);
         }
         let bytes = writer.finish();
         let marks = read_marks(&bytes).unwrap();
-        let told: Vec<_> = marks.iter().map(|it| (it.consumed, it.thread, it.seq)).collect();
-        assert_eq!(told[8..], [(false, u64::MAX, u64::MAX), (true, 1, u64::MAX)]);
-        assert_eq!((&*marks[1].listener, marks[1].attempt), ("l0", 0));
+        let told: Vec<_> = marks.iter().map(|it| (it.what, it.thread, it.seq)).collect();
+        let (first, last) = (Marked::Started(u32::MAX), Marked::Waits(WAITS_FROM));
+        assert_eq!(told[12], (first, u64::MAX, u64::MAX));
+        assert_eq!(told[13..], [(Marked::Consumed(0), 1, u64::MAX), (last, 1, u64::MAX)]);
+        assert_eq!((&*marks[1].listener, marks[1].what), ("l0", Marked::Consumed(0)));
         assert_eq!(read_marks(b""), Some(Vec::new()));
         for end in 1..bytes.len() {
             assert_eq!(read_marks(&bytes[..end]), None, "{end}");

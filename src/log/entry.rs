@@ -141,15 +141,39 @@ impl Flags {
     pub const TO_GIVEN: Flags = Flags(1 << 4);
     /// The sender named the thread; without this, the message opened it.
     pub const THREAD_GIVEN: Flags = Flags(1 << 5);
+    /// Its thread is closed with it.
+    pub const CLOSES: Flags = Flags(1 << 6);
+    /// Its thread is cancelled with it.
+    pub const CANCELS: Flags = Flags(1 << 7);
+    /// Its thread failed with it.
+    pub const FAILS: Flags = Flags(1 << 8);
+    /// Its thread is over its budget from here on.
+    pub const OVER_BUDGET: Flags = Flags(1 << 9);
+    /// Its thread pauses from here on.
+    pub const PAUSES: Flags = Flags(1 << 10);
+    /// Its thread goes on from here.
+    pub const RESUMES: Flags = Flags(1 << 11);
+    /// It changes what its tree has spent, or may spend.
+    pub const CHARGES: Flags = Flags(1 << 12);
+
+    /// The flags that say what became of the thread, of which an entry has one at the most.
+    pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
 
     /// Every flag that has a word, with its word.
-    pub(super) const WORDS: [(Flags, &'static str); 6] = [
+    pub(super) const WORDS: [(Flags, &'static str); 13] = [
         (Flags::FROM_IDENTITY, "from-identity"),
         (Flags::TO_IDENTITY, "to-identity"),
         (Flags::ANSWER_WANTED, "answer-wanted"),
         (Flags::REFUSED, "refused"),
         (Flags::TO_GIVEN, "to-given"),
         (Flags::THREAD_GIVEN, "thread-given"),
+        (Flags::CLOSES, "closes"),
+        (Flags::CANCELS, "cancels"),
+        (Flags::FAILS, "fails"),
+        (Flags::OVER_BUDGET, "over-budget"),
+        (Flags::PAUSES, "pauses"),
+        (Flags::RESUMES, "resumes"),
+        (Flags::CHARGES, "charges"),
     ];
 
     /// The flags as the log has them.
@@ -175,6 +199,20 @@ impl Flags {
     pub const fn with(self, others: Flags) -> Flags {
         Flags(self.0 | others.0)
     }
+
+    /// What the entry makes of its thread, where it changes that.
+    #[must_use]
+    pub const fn state(self) -> Option<State> {
+        Some(match Flags(self.0 & Flags::STATES.0) {
+            Flags::CLOSES => State::Closed,
+            Flags::CANCELS => State::Cancelled,
+            Flags::FAILS => State::Failed,
+            Flags::OVER_BUDGET => State::OverBudget,
+            Flags::PAUSES => State::Paused,
+            Flags::RESUMES => State::Open,
+            _ => return None,
+        })
+    }
 }
 
 impl fmt::Display for Flags {
@@ -193,6 +231,65 @@ impl fmt::Display for Flags {
 impl fmt::Debug for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Flags({self})")
+    }
+}
+
+/// What became of a thread. It is said by flags of its entries: the last one that says so counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+// Exhaustive: whoever shows or steers threads must treat each.
+pub enum State {
+    /// It takes messages.
+    #[default]
+    Open,
+    /// It keeps messages until it goes on.
+    Paused,
+    /// It came to its end.
+    Closed,
+    /// Somebody ended it.
+    Cancelled,
+    /// It has spent what it may.
+    OverBudget,
+    /// It couldn't come to its end.
+    Failed,
+}
+
+impl State {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Open => "open",
+            State::Paused => "paused",
+            State::Closed => "closed",
+            State::Cancelled => "cancelled",
+            State::OverBudget => "over-budget",
+            State::Failed => "failed",
+        }
+    }
+
+    /// Whether it may ever go on.
+    #[must_use]
+    pub const fn is_live(self) -> bool {
+        matches!(self, State::Open | State::Paused | State::OverBudget)
+    }
+
+    /// The flag of the entry that makes a thread so.
+    #[must_use]
+    pub const fn flag(self) -> Flags {
+        match self {
+            State::Open => Flags::RESUMES,
+            State::Paused => Flags::PAUSES,
+            State::Closed => Flags::CLOSES,
+            State::Cancelled => Flags::CANCELS,
+            State::OverBudget => Flags::OVER_BUDGET,
+            State::Failed => Flags::FAILS,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -218,8 +315,17 @@ pub enum Mark {
         entry: EntryId,
         /// Whose handler.
         listener: Arc<str>,
-        /// The how manieth time, from 1.
+        /// The how manieth time, from 1; 0 says that a shared listener was chosen.
         attempt: u32,
+    },
+    /// A listener gets the entry, but not before a time.
+    Waits {
+        /// The entry.
+        entry: EntryId,
+        /// The listener.
+        listener: Arc<str>,
+        /// Microseconds since the epoch, from 2³² on.
+        until_us: u64,
     },
     /// A listener is done with the entry.
     Consumed {
@@ -278,6 +384,8 @@ pub struct ThreadRecord {
     pub last_seq: u64,
     /// Its first entry, read through the link.
     pub first: Option<Arc<Entry>>,
+    /// What its own entries made of it.
+    pub state: State,
 }
 
 /// A thread in a list.
@@ -308,6 +416,8 @@ pub struct Open {
     pub started: Vec<(Arc<str>, u32)>,
     /// Who has consumed it, by name.
     pub consumed: Vec<Arc<str>>,
+    /// Who gets it not before a time, with that time.
+    pub waits: Vec<(Arc<str>, u64)>,
 }
 
 #[cfg(test)]
@@ -321,5 +431,15 @@ mod tests {
         assert!(both.contains(Flags::REFUSED) && !both.contains(Flags::ANSWER_WANTED));
         assert_eq!(Flags::of_bits(both.bits()), both);
         assert_eq!(Flags::NONE.to_string(), "");
+    }
+
+    #[test]
+    fn the_flag_of_a_state_says_the_state() {
+        let all = [State::Open, State::Paused, State::Closed, State::Cancelled];
+        for it in all.into_iter().chain([State::OverBudget, State::Failed]) {
+            assert_eq!(it.flag().with(Flags::REFUSED).state(), Some(it));
+            assert!(Flags::STATES.contains(it.flag()), "{it}");
+        }
+        assert_eq!(Flags::NONE.state(), None);
     }
 }

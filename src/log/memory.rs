@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::id::{EntryId, ThreadId};
 use crate::log::admit::{self, Admitted, Job, Ledger, Origins, Standing};
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, MarkWriter, Origin};
+use crate::log::entry::State as ThreadState;
 use crate::log::entry::{Batch, Entry, Flags, Open, Receipt, ThreadRecord, ThreadSummary};
 use crate::log::open::Opens;
 use crate::log::verify::{Report, Verifier};
@@ -68,6 +69,10 @@ impl Log for MemoryLog {
 
     fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>> {
         ready(Ok(self.state().thread(id)))
+    }
+
+    fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>> {
+        ready(Ok(self.state().tree(root)))
     }
 
     fn read<'a>(
@@ -146,6 +151,9 @@ struct Thread {
     standing: Standing,
     /// Where in the log's `all` its own entries are.
     entries: Vec<usize>,
+    /// Where in `threads` the threads are whose parent it is.
+    children: Vec<usize>,
+    state: ThreadState,
 }
 
 /// What the rules of admission see.
@@ -163,8 +171,17 @@ impl Ledger for Books<'_> {
 
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>) {
         let at = self.threads.all.len();
-        let standing = Standing::new(at as u64 + 1, origin);
-        self.threads.all.push(Thread { id: thread.clone(), standing, entries: Vec::new() });
+        let parent = origin.as_ref().and_then(|it| it.parent.as_ref());
+        if let Some(parent) = parent.and_then(|it| self.threads.by_id.get(it)) {
+            self.threads.all[*parent].children.push(at);
+        }
+        self.threads.all.push(Thread {
+            id: thread.clone(),
+            standing: Standing::new(at as u64 + 1, origin),
+            entries: Vec::new(),
+            children: Vec::new(),
+            state: ThreadState::Open,
+        });
         self.threads.by_id.insert(thread.clone(), at);
     }
 
@@ -235,7 +252,9 @@ impl State {
                 let ids = self.client_ids.entry(entry.from.clone()).or_default();
                 ids.insert(id.clone(), at);
             }
-            self.threads.all[row.thread as usize - 1].entries.push(at);
+            let thread = &mut self.threads.all[row.thread as usize - 1];
+            thread.entries.push(at);
+            thread.state = entry.flags.state().unwrap_or(thread.state);
             self.all.push(entry.clone());
         }
         let mut marks = MarkWriter::default();
@@ -252,9 +271,12 @@ impl State {
         for row in &admitted.rows {
             self.threads.all[row.thread as usize - 1].standing.last_seq -= 1;
         }
-        for new in &job.threads[..admitted.opened] {
+        for new in job.threads[..admitted.opened].iter().rev() {
             self.threads.by_id.remove(&new.id);
             self.threads.all.pop();
+            if let Some(parent) = new.parent.as_ref().and_then(|it| self.threads.by_id.get(it)) {
+                self.threads.all[*parent].children.pop();
+            }
         }
     }
 
@@ -267,16 +289,35 @@ impl State {
     }
 
     fn thread(&self, id: &ThreadId) -> Option<ThreadRecord> {
-        let thread = self.find(id)?;
+        Some(self.record(self.find(id)?, true))
+    }
+
+    fn record(&self, thread: &Thread, with_first: bool) -> ThreadRecord {
         let origin = thread.standing.origin.as_deref();
-        let first = self.read(id, 0, 1, 1).unwrap_or_default();
-        Some(ThreadRecord {
-            id: id.clone(),
+        let first = self.read(&thread.id, 0, 1, usize::from(with_first)).unwrap_or_default();
+        ThreadRecord {
+            id: thread.id.clone(),
             parent: origin.and_then(|it| it.parent.clone()),
             fork: origin.and_then(|it| it.fork.clone()),
             last_seq: thread.standing.last_seq,
             first: first.into_iter().next(),
-        })
+            state: thread.state,
+        }
+    }
+
+    fn tree(&self, root: &ThreadId) -> Vec<ThreadRecord> {
+        let mut all: Vec<usize> = self.threads.by_id.get(root).copied().into_iter().collect();
+        let mut next = 0;
+        while let Some(at) = all.get(next) {
+            all.extend(&self.threads.all[*at].children);
+            next += 1;
+        }
+        all.sort_unstable();
+        let record = |at: &usize| {
+            let thread = &self.threads.all[*at];
+            self.record(thread, thread.state.is_live())
+        };
+        all.iter().map(record).collect()
     }
 
     fn read(

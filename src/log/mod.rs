@@ -25,7 +25,7 @@ use crate::id::{EntryId, ThreadId};
 
 pub use chain::{Head, NoHead};
 pub use entry::{
-    Batch, Draft, Entry, Flags, Mark, NewThread, Open, Receipt, ThreadRecord, ThreadSummary,
+    Batch, Draft, Entry, Flags, Mark, NewThread, Open, Receipt, State, ThreadRecord, ThreadSummary,
 };
 pub use memory::MemoryLog;
 pub use sqlite::SqliteLog;
@@ -53,6 +53,10 @@ pub trait Log: Send + Sync + 'static {
 
     /// What is known of a thread.
     fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>>;
+
+    /// A thread and all below it, in the order in which they were opened; empty where there is no
+    /// such thread. The first entries are read of the live ones only.
+    fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>>;
 
     /// The entries of a thread with `after < seq <= upto`, the first `limit` of them.
     ///

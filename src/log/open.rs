@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::log::chain::MarkRow;
+use crate::log::chain::{MarkRow, Marked};
 use crate::log::entry::{Entry, Open};
 
 /// Fed with entries and marks in their order, it keeps only what is still open.
@@ -16,6 +16,7 @@ pub(super) struct Waiting {
     receivers: u32,
     started: BTreeMap<Arc<str>, u32>,
     consumed: BTreeSet<Arc<str>>,
+    waits: BTreeMap<Arc<str>, u64>,
 }
 
 impl Waiting {
@@ -23,15 +24,16 @@ impl Waiting {
     pub(super) fn of(self, entry: Arc<Entry>) -> Open {
         let started = self.started.into_iter().collect();
         let consumed = self.consumed.into_iter().collect();
-        Open { entry, started, consumed }
+        let waits = self.waits.into_iter().collect();
+        Open { entry, started, consumed, waits }
     }
 }
 
 impl Opens {
     pub(super) fn entry(&mut self, thread: u64, seq: u64, position: u64, receivers: u32) {
         if receivers > 0 {
-            let (started, consumed) = Default::default();
-            let waiting = Waiting { position, receivers, started, consumed };
+            let (started, consumed, waits) = Default::default();
+            let waiting = Waiting { position, receivers, started, consumed, waits };
             self.0.insert((thread, seq), waiting);
         }
     }
@@ -39,14 +41,20 @@ impl Opens {
     pub(super) fn mark(&mut self, mark: &MarkRow) {
         let key = (mark.thread, mark.seq);
         let Some(waiting) = self.0.get_mut(&key) else { return };
-        if !mark.consumed {
-            let attempt = waiting.started.entry(mark.listener.clone()).or_default();
-            *attempt = mark.attempt.max(*attempt);
-            return;
-        }
-        waiting.consumed.insert(mark.listener.clone());
-        if waiting.consumed.len() >= waiting.receivers as usize {
-            self.0.remove(&key);
+        match mark.what {
+            Marked::Started(number) => {
+                let attempt = waiting.started.entry(mark.listener.clone()).or_default();
+                *attempt = number.max(*attempt);
+            }
+            Marked::Waits(until_us) => {
+                waiting.waits.insert(mark.listener.clone(), until_us);
+            }
+            Marked::Consumed(_) => {
+                waiting.consumed.insert(mark.listener.clone());
+                if waiting.consumed.len() >= waiting.receivers as usize {
+                    self.0.remove(&key);
+                }
+            }
         }
     }
 

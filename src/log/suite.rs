@@ -17,7 +17,7 @@ const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
 pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
-    let rules: [fn(&dyn Log); 15] = [
+    let rules: [fn(&dyn Log); 17] = [
         an_empty_log_is_whole,
         a_receipt_gives_back_the_entries,
         what_was_appended_is_read,
@@ -29,6 +29,8 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
         a_fork_reads_through_its_link,
         a_clients_id_is_used_once_by_one_identity,
         open_entries_are_those_not_consumed_by_all,
+        a_delivery_may_have_to_wait,
+        a_tree_has_what_became_of_its_threads,
         threads_are_listed_in_the_order_of_their_opening,
         the_head_moves_and_old_heads_stay_on_the_chain,
         appends_keep_the_order_of_their_calls,
@@ -317,6 +319,51 @@ fn open_entries_are_those_not_consumed_by_all(log: &dyn Log) {
     let marks = vec![consumed("a/1", "add")];
     keep(log, Batch { marks, ..Batch::default() });
     assert_eq!(open(log), [""; 0]);
+}
+
+fn a_delivery_may_have_to_wait(log: &dyn Log) {
+    let mut first = batch(&["a"], &[]);
+    first.entries = vec![Draft { receivers: 1, ..note("a/1") }];
+    let until_us = 1_700_000_000_000_000;
+    first.marks = vec![Mark::Waits { entry: entry("a/1"), listener: "timer".into(), until_us }];
+    keep(log, first);
+    let open = wait(log.open_entries()).unwrap();
+    assert_eq!(open[0].waits, [("timer".into(), until_us)]);
+    assert_eq!(open[0].started, []);
+}
+
+fn a_tree_has_what_became_of_its_threads(log: &dyn Log) {
+    let flagged = |id: &str, flags| Draft { flags, ..note(id) };
+    let child = |id: &str, parent: &str| NewThread {
+        id: ThreadId::new(id),
+        parent: Some(ThreadId::new(parent)),
+        fork: None,
+    };
+    let mut first = batch(&["a", "b"], &[]);
+    first.threads.extend([child("a.x", "a"), child("a.y", "a"), child("a.x.z", "a.x")]);
+    first.entries = vec![
+        note("a/1"),
+        note("b/1"),
+        flagged("a.x/1", Flags::PAUSES),
+        flagged("a.x/2", Flags::CHARGES),
+        flagged("a.x/3", Flags::RESUMES.with(Flags::REFUSED)),
+        flagged("a.y/1", Flags::CLOSES),
+        note("a.y/2"),
+        flagged("a.x.z/1", Flags::OVER_BUDGET),
+    ];
+    keep(log, first);
+    let tree = |root: &str| -> Vec<String> {
+        let told = |it: crate::log::ThreadRecord| {
+            format!("{} {} {} {}", it.id, it.state, it.last_seq, it.first.is_some())
+        };
+        wait(log.tree(&ThreadId::new(root))).unwrap().into_iter().map(told).collect()
+    };
+    let all =
+        ["a open 1 true", "a.x open 3 true", "a.y closed 2 false", "a.x.z over-budget 1 true"];
+    assert_eq!(tree("a"), all);
+    assert_eq!(tree("a.x"), [all[1], all[3]]);
+    assert_eq!(tree("b"), ["b open 1 true"]);
+    assert_eq!(tree("c"), [""; 0]);
 }
 
 fn threads_are_listed_in_the_order_of_their_opening(log: &dyn Log) {

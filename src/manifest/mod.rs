@@ -93,6 +93,8 @@ impl Places {
 pub enum Door {
     /// HOST:PORT.
     Tcp(String),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
 }
 
 /// Its listeners, its limits and its workers; doors and the log are opened by whoever serves.

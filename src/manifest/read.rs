@@ -170,6 +170,10 @@ impl Reader<'_> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut doors = Vec::new();
         for (number, item) in node.items().iter().enumerate() {
+            if let Some((at, path)) = item.key("unix").and_then(|it| Some((it, it.text()?))) {
+                self.once(&mut seen, at, path, &format!("doors[{number}].unix"));
+                doors.push(Door::Unix(beside(self.file, path)));
+            }
             let Some((at, address)) = item.key("tcp").and_then(|it| Some((it, it.text()?))) else {
                 continue;
             };
@@ -180,15 +184,25 @@ impl Reader<'_> {
                 let advice = "add `tokens: {file: tokens.txt}`, or listen on 127.0.0.1";
                 self.wrong(Mistake::new(at.place, text).at(&path).advice(advice));
             }
-            if let Some(line) = seen.insert(address, at.place.line)
-                && parsed.is_none_or(|it| it.port() != 0)
-            {
-                let text = format!("line {line} listens on {} already", cut(address));
-                self.wrong(Mistake::new(at.place, text).at(&path).advice("choose another port"));
+            if parsed.is_none_or(|it| it.port() != 0) {
+                self.once(&mut seen, at, address, &path);
             }
             doors.push(Door::Tcp(address.to_owned()));
         }
         doors
+    }
+
+    /// Two doors can't be at one place.
+    fn once<'b>(
+        &self,
+        seen: &mut BTreeMap<&'b str, usize>,
+        at: &Node,
+        address: &'b str,
+        path: &str,
+    ) {
+        let Some(line) = seen.insert(address, at.place.line) else { return };
+        let text = format!("line {line} listens on {} already", cut(address));
+        self.wrong(Mistake::new(at.place, text).at(path).advice("choose another"));
     }
 
     fn listeners(&self, node: &Node, tokens: Option<&Tokens>) -> Vec<Listener> {

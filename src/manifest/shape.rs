@@ -95,10 +95,14 @@ fn tokens() -> Map {
 
 fn door() -> Map {
     let tcp = "Listens on a host and a port; port 0 takes a free one.";
+    let unix = "Listens at a Unix socket: whoever may open it is an operator.";
     Map {
         what: "a door",
-        keys: vec![key("tcp", Kind::Address, tcp, "tcp: 127.0.0.1:8765")],
-        one_of: &["tcp"],
+        keys: vec![
+            key("tcp", Kind::Address, tcp, "tcp: 127.0.0.1:8765"),
+            key("unix", Kind::Path, unix, "unix: pump.sock"),
+        ],
+        one_of: &["tcp", "unix"],
     }
 }
 

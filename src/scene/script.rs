@@ -18,7 +18,7 @@
 //! | `alice receives:` | these, in this order, and none before; `<accepted>` may be left out |
 //! | `alice hangs up` | no more is sent; what is under way still comes |
 //! | `alice is cut off` | the other side ends the connection |
-//! | `only over tcp` | the scene has no meaning without a socket |
+//! | `only over a socket` | the scene has no meaning without a socket |
 //! | `$alice` | the thread that alice's last accepted message is in |
 //!
 //! A payload stands for any message that holds it. A `<message>` is compared with its envelope,
@@ -31,7 +31,7 @@ pub struct Scene {
     /// The file.
     pub path: String,
     /// Whether it has no meaning without a socket.
-    pub only_over_tcp: bool,
+    pub only_over_sockets: bool,
     /// What happens, in order.
     pub steps: Vec<Step>,
 }
@@ -68,14 +68,15 @@ impl Scene {
     /// # Errors
     /// The first line that is none of a scene, with its place.
     pub fn read(path: &str, after: usize, text: &str) -> Result<Scene, String> {
-        let mut scene = Scene { path: path.to_owned(), only_over_tcp: false, steps: Vec::new() };
+        let mut scene =
+            Scene { path: path.to_owned(), only_over_sockets: false, steps: Vec::new() };
         let mut lines = text.lines().zip(after + 1..).peekable();
         while let Some((head, line)) = lines.next() {
             if head.is_empty() || head.starts_with('#') {
                 continue;
             }
-            if head == "only over tcp" {
-                scene.only_over_tcp = true;
+            if head == "only over a socket" {
+                scene.only_over_sockets = true;
                 continue;
             }
             let mut body = Vec::new();
@@ -133,10 +134,10 @@ mod tests {
 
     #[test]
     fn a_scene_is_read_as_it_is_written() {
-        let text = "# A scene.\nonly over tcp\nalice sends:\n  <a>\n    b</a>\n\nbob sends bytes:\n  \
+        let text = "# A scene.\nonly over a socket\nalice sends:\n  <a>\n    b</a>\n\nbob sends bytes:\n  \
                     \\x00\\n\n  \\\\é\nbob hangs up\nalice is cut off\nbob receives:\n  <c/>\n";
         let scene = Scene::read("a.scene", 10, text).unwrap();
-        assert!(scene.only_over_tcp);
+        assert!(scene.only_over_sockets);
         let steps: Vec<_> = scene.steps.into_iter().map(|it| (it.line, it.who, it.act)).collect();
         let expected = [
             (13, "alice", Act::Sends("<a>\n  b</a>\n".into())),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 
 use crate::name::{CORE, ENVELOPE, Name};
-use crate::schema::Schema;
+use crate::schema::{Kind, Schema, Shape};
 use crate::wire::{Code, Fault};
 use crate::xml::{Child, Element, View, Writer};
 
@@ -143,21 +143,28 @@ pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     }
 }
 
-/// The same element with every name that has no namespace put into this one.
+/// The same element with every name that has no namespace put into this one; what its schema
+/// leaves open stays as it is.
 ///
 /// # Errors
 /// Where the result would cross a limit.
-pub fn adopt(element: &Element, namespace: &str, mut to: Writer) -> Result<Element, Fault> {
+pub fn adopt(
+    element: &Element,
+    namespace: &str,
+    schema: Option<&Schema>,
+    mut to: Writer,
+) -> Result<Element, Fault> {
     enum Next<'a> {
-        Open(View<'a>),
+        Open(View<'a>, Option<&'a Shape>),
+        Own(View<'a>),
         Text(&'a str),
         Close,
     }
-    let mut next = vec![Next::Open(element.view())];
+    let mut next = vec![Next::Open(element.view(), schema.map(|it| &it.shape))];
     while let Some(it) = next.pop() {
         match it {
-            Next::Open(it) if !it.namespace().is_empty() => to.element(it),
-            Next::Open(it) => {
+            Next::Open(it, _) if !it.namespace().is_empty() => to.element(it),
+            Next::Open(it, shape) => {
                 to.start(namespace, it.local());
                 for attribute in it.attributes() {
                     if !attribute.namespace.is_empty() {
@@ -168,14 +175,39 @@ pub fn adopt(element: &Element, namespace: &str, mut to: Writer) -> Result<Eleme
                 }
                 next.push(Next::Close);
                 let children: Vec<_> = it.children().collect();
-                next.extend(children.into_iter().rev().map(|it| match it {
-                    Child::Element(it) => Next::Open(it),
-                    Child::Text(it) => Next::Text(it),
-                }));
+                for child in children.into_iter().rev() {
+                    next.push(match child {
+                        Child::Text(it) => Next::Text(it),
+                        Child::Element(it) => match below(shape, it.local()) {
+                            Below::Open => Next::Own(it),
+                            Below::Shape(shape) => Next::Open(it, shape),
+                        },
+                    });
+                }
             }
+            Next::Own(it) => to.element(it),
             Next::Text(it) => to.text(it),
             Next::Close => to.end(),
         }
     }
     Ok(to.finish()?)
+}
+
+/// What a shape says about a child.
+enum Below<'a> {
+    /// It may be any element.
+    Open,
+    /// It has a shape, where one is known.
+    Shape(Option<&'a Shape>),
+}
+
+fn below<'a>(shape: Option<&'a Shape>, local: &str) -> Below<'a> {
+    let Some(shape) = shape else { return Below::Shape(None) };
+    let named = shape.fields().find(|it| it.name == local && !matches!(it.kind, Kind::Element));
+    match named.map(|it| &it.kind) {
+        Some(Kind::Shape(link)) => Below::Shape(Some(link.shape())),
+        Some(_) => Below::Shape(None),
+        None if shape.fields().any(|it| matches!(it.kind, Kind::Element)) => Below::Open,
+        None => Below::Shape(None),
+    }
 }

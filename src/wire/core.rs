@@ -1,6 +1,7 @@
 //! The reserved payloads of the spine: what the pump says to whoever sends to it.
 
 use crate::wire::{Checked, Fault, Payload};
+use crate::xml::Element;
 
 /// A message was taken: it is in the log, under this thread and number.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -82,7 +83,7 @@ pub struct SystemThreadError {
 impl SystemThreadError {
     /// The error for a thread that was named so.
     #[must_use]
-    pub(crate) fn of(unknown: &str) -> SystemThreadError {
+    pub fn of(unknown: &str) -> SystemThreadError {
         SystemThreadError {
             unknown_id: writable(unknown),
             code: "unknown_thread".into(),
@@ -110,6 +111,60 @@ pub(crate) fn said(fault: &Fault) -> Option<Checked> {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Done {}
+
+/// A thread was opened below another.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadSpawned {
+    /// The thread that was opened.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub assigned_id: String,
+    /// The thread it is below.
+    #[payload(attribute, example = "sess-k3v9x2ma")]
+    pub parent_id: String,
+}
+
+/// A thread below this one came to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadResult {
+    /// The thread that ended.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: String,
+    /// How it ended.
+    #[payload(attribute)]
+    pub status: ThreadStatus,
+    /// What it ended with: its answer, or what went wrong.
+    pub payload: Option<Element>,
+}
+
+/// How a thread ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum ThreadStatus {
+    /// With an answer.
+    Completed,
+    /// Without one: nothing was left to do in it.
+    Empty,
+    /// With a fault.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
+}
+
+/// A thread was ended by somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadCancelled {
+    /// The thread that was to be ended, with all below it.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: String,
+    /// Who ended it.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
 
 /// Says who is sending, by a token. The first element on a connection, if any.
 #[derive(Clone, PartialEq, Eq, Payload)]

@@ -141,8 +141,23 @@ pub struct Outside<'a> {
     pub thread: Option<&'a str>,
     /// The entry that the log has of it, where it is in the log.
     pub entry: Option<Facts<'a>>,
+    /// Why somebody is shown it who neither sent it nor is sent it.
+    pub shown: Option<Shown<'a>>,
     /// What the sender put into `<meta>` beside the envelope's own, canonical.
     pub meta: Option<&'a [u8]>,
+}
+
+/// Why a message is shown to somebody, for the `<followed>` in its `<meta>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a door says both")]
+pub enum Shown<'a> {
+    /// They follow its thread.
+    Followed,
+    /// They follow its thread, and it is live: it is in no log.
+    Live {
+        /// The entry that was being handled when it was shown.
+        cause: &'a EntryId,
+    },
 }
 
 /// What the log knows of an entry, for the `<entry>` in its `<meta>`.
@@ -162,6 +177,13 @@ pub fn enclose(outside: &Outside<'_>, payload: &Element, out: &mut String) {
     open_message(told, out);
     if let Some(facts) = outside.entry {
         write_facts(facts, out);
+    }
+    match outside.shown {
+        None => {}
+        Some(Shown::Followed) => own("followed", &[], out),
+        Some(Shown::Live { cause }) => {
+            own("followed", &[("cause", &cause.to_string()), ("live", "true")], out);
+        }
     }
     close_message(outside.meta, payload, out);
 }
@@ -189,20 +211,30 @@ fn close_message(meta: Option<&[u8]>, payload: &Element, out: &mut String) {
 }
 
 fn write_facts(facts: Facts<'_>, out: &mut String) {
-    out.push_str("<entry xmlns=\"");
+    let (id, time) = (facts.id.to_string(), iso_time(facts.at_us));
+    match facts.cause.map(ToString::to_string) {
+        Some(cause) => own("entry", &[("cause", &cause), ("id", &id), ("time", &time)], out),
+        None => own("entry", &[("id", &id), ("time", &time)], out),
+    }
+}
+
+/// Writes an element of the pump's own, which no sender can put into a `<meta>`.
+fn own(local: &str, attributes: &[(&str, &str)], out: &mut String) {
+    out.push('<');
+    out.push_str(local);
+    out.push_str(" xmlns=\"");
     out.push_str(CORE);
     out.push('"');
-    let cause = facts.cause.map(ToString::to_string);
-    let (id, time) = (facts.id.to_string(), iso_time(facts.at_us));
-    for (name, text) in [("cause", cause), ("id", Some(id)), ("time", Some(time))] {
-        let Some(text) = text else { continue };
+    for (name, text) in attributes {
         out.push(' ');
         out.push_str(name);
         out.push_str("=\"");
-        escape_attribute(&text, out);
+        escape_attribute(text, out);
         out.push('"');
     }
-    out.push_str("></entry>");
+    out.push_str("></");
+    out.push_str(local);
+    out.push('>');
 }
 
 /// A payload whose root has no prefix declares its namespace itself, so its canonical bytes stand
@@ -241,7 +273,8 @@ mod tests {
             format!("<w:d xmlns:w='urn:w' xmlns:xsi='{xsi}' xsi:type='t'><e/></w:d>"),
         ] {
             let element = read(&text, Profile::Wire, &XmlLimits::DOOR).unwrap();
-            let outside = Outside { from: "a", to: None, thread: None, entry: None, meta: None };
+            let outside =
+                Outside { from: "a", to: None, thread: None, entry: None, shown: None, meta: None };
             let mut message = String::new();
             enclose(&outside, &element, &mut message);
             let message = read(&message, Profile::Wire, &XmlLimits::DOOR).unwrap();

@@ -113,6 +113,13 @@ codes! {
     ListenerGone = 30, "Send it to a listener that exists now.", retry false;
     /// The pump itself failed inside.
     Broken = 31, "The operator must restart the pump, and report what its traces say.", retry true;
+    /// The thread has ended, or waits for its operator.
+    ThreadEnded = 40, "Open another thread; what this one has stays in the log.", retry false;
+    /// The message waited in a thread that was ended.
+    Cancelled = 41, "Send it again in another thread, if it still matters.", retry false;
+    /// More than the tree's budget allows.
+    OverBudget = 42, "Do with less, or have an operator raise the budget that the message names.",
+        retry false;
 }
 
 impl fmt::Display for Code {

@@ -6,12 +6,13 @@ pub mod core;
 pub mod derive;
 pub mod envelope;
 pub mod fault;
+pub mod meta;
 pub mod payload;
 pub mod value;
 
 pub use bytes::Bytes;
 pub use checked::{Catalog, Checked};
-pub use envelope::{Envelope, Facts, Outside, enclose, iso_time};
+pub use envelope::{Envelope, Facts, Outside, Shown, enclose, iso_time};
 pub use fault::{Code, Fault};
 pub use jiff::{SignedDuration, Timestamp};
 pub use payload::{Live, Payload};

@@ -14,7 +14,7 @@ mod play {
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pumphouse::door::{Options, Tcp, Tokens};
+use pumphouse::door::{Options, Tcp, Tokens, Unix};
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 
@@ -26,19 +26,27 @@ use socket::{SPEAKERS, Socket, token};
 
 #[tokio::test]
 async fn every_scene_holds_in_memory() {
-    let pump = pump(Vec::new());
+    let pump = pump(None::<Tcp>);
     let stage = Memory(pump.clone());
-    all(&stage, scenes().iter().filter(|it| !it.only_over_tcp)).await;
+    all(&stage, scenes().iter().filter(|it| !it.only_over_sockets)).await;
     pump.shutdown().await.unwrap();
 }
 
 #[tokio::test]
 async fn every_scene_holds_over_tcp() {
-    let lines = SPEAKERS.map(|who| format!("{who}:{}\n", token(who)));
-    let tokens = Tokens::parse(&lines.concat()).unwrap();
-    let door = Tcp::bind("127.0.0.1:0", Options::default().tokens(tokens)).await.unwrap();
-    let stage = Socket(door.local_addr());
-    let pump = pump(vec![door]);
+    let door = Tcp::bind("127.0.0.1:0", options()).await.unwrap();
+    let stage = Socket::Tcp(door.local_addr());
+    let pump = pump(door);
+    all(&stage, scenes().iter()).await;
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn every_scene_holds_over_a_unix_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let door = Unix::at(folder.path().join("pump.sock"), options()).await.unwrap();
+    let stage = Socket::Unix(door.path().to_owned());
+    let pump = pump(door);
     all(&stage, scenes().iter()).await;
     pump.shutdown().await.unwrap();
 }
@@ -65,7 +73,7 @@ fn every_page_tells_of_its_own_fault() {
 
 #[tokio::test]
 async fn an_ask_that_nobody_answers_is_done() {
-    let pump = pump(Vec::new());
+    let pump = pump(None::<Tcp>);
     let answer = pump.ask::<Quiet>(Quiet {}).await;
     assert!(matches!(answer, Err(AskError::Unanswered)), "{answer:?}");
     let threads = pump.log().threads(None, 10).await.unwrap();
@@ -75,9 +83,15 @@ async fn an_ask_that_nobody_answers_is_done() {
     pump.shutdown().await.unwrap();
 }
 
+/// A door that the speakers have tokens for.
+fn options() -> Options {
+    let lines = SPEAKERS.map(|who| format!("{who}:{}\n", token(who)));
+    Options::default().tokens(Tokens::parse(&lines.concat()).unwrap())
+}
+
 /// The pump that scenes are played on: the house staff, and listeners that misbehave.
-fn pump(doors: Vec<Tcp>) -> Pump {
-    let plan = pumphouse::builder().with((pumphouse::listeners::standard(), cast(), doors));
+fn pump(door: impl Plugin) -> Pump {
+    let plan = pumphouse::builder().with((pumphouse::listeners::standard(), cast(), door));
     plan.limits(limits()).build().unwrap().start()
 }
 

@@ -191,6 +191,11 @@ impl Log for SqliteLog {
         self.readers.ask(move |reader| reader.thread(&id))
     }
 
+    fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>> {
+        let root = root.clone();
+        self.readers.ask(move |reader| reader.tree(&root))
+    }
+
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,

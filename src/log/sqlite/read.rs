@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::chain::{self, Head, Origin};
-use crate::log::entry::{Entry, Flags, Open, ThreadRecord, ThreadSummary};
+use crate::log::entry::{Entry, Flags, Open, State, ThreadRecord, ThreadSummary};
 use crate::log::open::Opens;
 use crate::log::sqlite::{connect, schema};
 use crate::log::{Boxed, Error, ready};
@@ -261,17 +261,51 @@ impl Reader {
 
     pub(super) fn thread(&mut self, id: &ThreadId) -> Result<Option<ThreadRecord>, Error> {
         let Some(number) = self.number(id)? else { return Ok(None) };
+        Ok(Some(self.record(number, |_| true)?))
+    }
+
+    fn record(
+        &mut self,
+        number: i64,
+        with_first: fn(State) -> bool,
+    ) -> Result<ThreadRecord, Error> {
         let thread = self.thread_of(number)?;
         let last_seq = self.last_seq(number, &thread)?;
-        let first = self.read(id, 0, 1, 1)?.into_iter().next();
+        let state = self.state(number)?;
+        let first = usize::from(with_first(state));
+        let first = self.read(&thread.id, 0, 1, first)?.into_iter().next();
         let origin = thread.origin.as_deref();
-        Ok(Some(ThreadRecord {
+        Ok(ThreadRecord {
             id: thread.id.clone(),
             parent: origin.and_then(|it| it.parent.clone()),
             fork: origin.and_then(|it| it.fork.clone()),
             last_seq,
             first,
-        }))
+            state,
+        })
+    }
+
+    /// What the last entry that says so made of a thread.
+    fn state(&self, number: i64) -> Result<State, Error> {
+        let sql = "SELECT flags FROM entries WHERE thread = ?1 AND flags & 8128
+            AND flags & 4032 ORDER BY seq DESC LIMIT 1";
+        let mut find = self.sql(self.db.prepare_cached(sql))?;
+        let flags = find.query_row([number], |row| row.get::<_, i64>(0));
+        let flags = self.sql(flags.optional())?.and_then(|it| u32::try_from(it).ok());
+        Ok(flags.and_then(|it| Flags::of_bits(it).state()).unwrap_or_default())
+    }
+
+    pub(super) fn tree(&mut self, root: &ThreadId) -> Result<Vec<ThreadRecord>, Error> {
+        let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
+        let numbers = {
+            let sql = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
+                SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)
+                SELECT number FROM below ORDER BY number";
+            let mut find = self.sql(self.db.prepare_cached(sql))?;
+            let rows = find.query_map([number], |row| row.get(0)).and_then(Iterator::collect);
+            self.sql::<Vec<i64>>(rows)?
+        };
+        numbers.into_iter().map(|number| self.record(number, State::is_live)).collect()
     }
 
     fn last_seq(&self, number: i64, thread: &Thread) -> Result<u64, Error> {

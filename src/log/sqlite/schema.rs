@@ -57,6 +57,8 @@ CREATE TABLE entries (
 ) STRICT;
 CREATE UNIQUE INDEX entries_client_id ON entries ("from", client_id)
   WHERE client_id IS NOT NULL AND flags & 1;
+CREATE INDEX entries_states ON entries (thread, seq) WHERE flags & 8128;
+CREATE INDEX threads_parent ON threads (parent) WHERE parent IS NOT NULL;
 CREATE TABLE commits (
   number INTEGER PRIMARY KEY,
   writer BLOB NOT NULL,

@@ -1,10 +1,13 @@
 //! Doors and clients over real sockets.
 
 mod bad;
+mod follow;
 mod life;
 mod limits;
 mod order;
+mod resume;
 mod tokens;
+mod unix;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -13,7 +13,7 @@ use super::{Answer, Down, Question, story};
 type Runs = Arc<Mutex<Vec<(u64, u32)>>>;
 
 /// Runs a pump until `until` is over, then pulls the plug.
-fn crash<T: Send + 'static>(
+pub(super) fn crash<T: Send + 'static>(
     file: &Path,
     plugin: impl Plugin,
     until: impl AsyncFnOnce(Pump) -> T,
@@ -29,7 +29,7 @@ fn crash<T: Send + 'static>(
 }
 
 /// Opens the log again, once the tasks that held it are gone.
-async fn again(file: &Path, plugin: impl Plugin) -> Pump {
+pub(super) async fn again(file: &Path, plugin: impl Plugin) -> Pump {
     let log = loop {
         match SqliteLog::open(file, Durability::Normal) {
             Ok(log) => break log,

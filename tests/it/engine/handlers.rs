@@ -186,7 +186,8 @@ async fn live_payloads_reach_followers_only() {
         match follow.next().await.unwrap() {
             pumphouse::engine::Followed::Entry(_) => entries += 1,
             pumphouse::engine::Followed::Live(it) => {
-                assert_eq!(Progress::decode(&it).unwrap().percent, 50);
+                assert_eq!(Progress::decode(&it.payload).unwrap().percent, 50);
+                assert_eq!((&*it.from, it.cause.seq), ("a", 2));
                 live += 1;
             }
             other => panic!("{other:?}"),

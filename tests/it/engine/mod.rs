@@ -6,6 +6,7 @@ mod crash;
 mod handlers;
 mod order;
 mod replies;
+mod threads;
 mod told;
 
 use std::sync::Arc;

@@ -41,7 +41,7 @@ fn every_key_is_understood() {
         data: ../log
         durability: normal
         tokens: {env: LINES}
-        doors: [{tcp: \"${HOST}:1\"}, {tcp: localhost:0}]
+        doors: [{tcp: \"${HOST}:1\"}, {tcp: localhost:0}, {unix: p.sock}]
         workers: 3
         listeners: [{use: echo, peers: [], grants: [emit:core], timeout: 1m}]
         limits:
@@ -55,7 +55,11 @@ fn every_key_is_understood() {
     assert_eq!(it.data.as_deref(), Some(Path::new("conf/../log")));
     assert_eq!(it.durability, Some(Durability::Normal));
     assert_eq!(it.tokens.unwrap().names().collect::<Vec<_>>(), ["feeder", "ops"]);
-    let doors = [Door::Tcp("127.0.0.1:1".into()), Door::Tcp("localhost:0".into())];
+    let doors = [
+        Door::Tcp("127.0.0.1:1".into()),
+        Door::Tcp("localhost:0".into()),
+        Door::Unix("conf/p.sock".into()),
+    ];
     assert_eq!(it.doors.as_deref(), Some(&doors[..]));
     assert_eq!(it.workers, Some(3));
     assert_eq!(it.listeners.unwrap().len(), 1);

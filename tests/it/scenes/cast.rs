@@ -83,6 +83,22 @@ struct Forget;
 #[payload(ns = "https://example.org/scenes/v1")]
 struct Misread;
 
+/// Wants an image looked at.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct AnalyzeImage {
+    #[payload(text)]
+    image: String,
+}
+
+/// Says what an image shows.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Shown {
+    #[payload(text)]
+    what: String,
+}
+
 /// Has no answer.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://example.org/scenes/v1")]
@@ -114,6 +130,7 @@ pub(super) fn cast() -> Vec<Listener> {
         Listener::new("forgetful").on(forget),
         Listener::new("confused").on(misread),
         Listener::new("quiet").on(hush),
+        Listener::new("analyst").on(analyze),
     ]
 }
 
@@ -187,6 +204,10 @@ async fn misread(message: Message, _: Misread) -> Result<(), Fault> {
 }
 
 async fn hush(_: Quiet) {}
+
+async fn analyze(it: AnalyzeImage) -> Shown {
+    Shown { what: format!("{} shows a cat", it.image.trim()) }
+}
 
 fn element(namespace: &str, local: &str, left: Option<&str>) -> Element {
     let mut to = Writer::new(XmlLimits::INSIDE);

@@ -134,8 +134,14 @@ impl Ears {
     }
 
     fn core<P: Payload>(&self, payload: &P, thread: Option<&str>) {
-        let outside =
-            Outside { from: "core", to: Some(&self.name), thread, entry: None, meta: None };
+        let outside = Outside {
+            from: "core",
+            to: Some(&self.name),
+            thread,
+            entry: None,
+            shown: None,
+            meta: None,
+        };
         self.message(&outside, &payload.encode().unwrap());
     }
 
@@ -178,6 +184,7 @@ impl Inlet for Ears {
                     to: entry.to(),
                     thread: Some(entry.thread().as_str()),
                     entry: Some(facts),
+                    shown: None,
                     meta: entry.meta(),
                 };
                 self.message(&outside, entry.element().unwrap());

@@ -1,23 +1,32 @@
-//! The stage with a socket: a pump with a TCP door, and a connection for each speaker.
+//! The stage with a socket: a pump with a door, and a connection for each speaker.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::Authenticated;
 use pumphouse::xml::{self, Profile, Splitter};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 
 use super::play::{Line, Stage, payload};
 
 /// Who may speak; their tokens are their names backwards.
 pub(super) const SPEAKERS: [&str; 2] = ["alice", "bob"];
 
-pub(super) struct Socket(pub(super) SocketAddr);
+/// Where the pump listens.
+pub(super) enum Socket {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
 pub(super) struct SocketLine {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     splitter: Splitter,
 }
 
@@ -25,7 +34,10 @@ impl Stage for Socket {
     type Line = SocketLine;
 
     async fn open(&self, who: &str) -> SocketLine {
-        let stream = TcpStream::connect(self.0).await.unwrap();
+        let stream: Box<dyn Stream> = match self {
+            Socket::Tcp(address) => Box::new(TcpStream::connect(address).await.unwrap()),
+            Socket::Unix(path) => Box::new(UnixStream::connect(path).await.unwrap()),
+        };
         let mut line = SocketLine { stream, splitter: Splitter::new(XmlLimits::INSIDE) };
         if SPEAKERS.contains(&who) {
             line.send(format!("<authenticate token=\"{}\"/>\n", token(who)).as_bytes()).await;

@@ -1,0 +1,141 @@
+//! The listener `thread`: opens threads below the one it is spoken to in, and ends, holds and
+//! awaits them.
+
+pub mod wait;
+
+use pumphouse::prelude::*;
+use pumphouse::wire::core::ThreadCancelled;
+
+/// Opens a thread below this one. The answer is `thread-spawned`; when the thread ends,
+/// `thread-result` follows.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct SpawnThread {
+    /// What the thread's id is to end with; a number follows where that is taken.
+    #[payload(attribute, example = "image-analysis")]
+    pub suggested_sub_id: Option<String>,
+    /// What the thread begins with.
+    #[payload(rename = "initial-payload")]
+    pub initial_payload: InitialPayload,
+}
+
+/// What a thread begins with.
+#[derive(Clone, Debug, PartialEq, Payload)]
+pub struct InitialPayload {
+    /// A payload of whoever is to work in the thread.
+    pub payload: Element,
+}
+
+/// Ends a thread and all below it: what runs is told to stop, what waits is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct CancelThread {
+    /// The thread; this one unless said.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: Option<String>,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
+
+/// Holds a thread and all below it: what runs comes to its end, and nothing begins.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct PauseThread {
+    /// The thread; this one unless said.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: Option<String>,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
+
+/// Lets a thread that pauses go on, with all below it.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct ResumeThread {
+    /// The thread; this one unless said.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: Option<String>,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
+
+/// A thread pauses from here on.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadPaused {
+    /// The thread that was to pause, with all below it.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: String,
+    /// Who wanted it.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
+
+/// A thread goes on from here.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadResumed {
+    /// The thread that was to go on, with all below it.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: String,
+    /// Who wanted it.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
+
+/// The listener `thread`.
+#[must_use]
+pub fn thread() -> Listener {
+    Listener::new("thread")
+        .on(spawn)
+        .on(cancel)
+        .on(pause)
+        .on(resume)
+        .on(wait::wait)
+        .on(wait::look)
+        .fold::<wait::Children>()
+        .wakes(wait::wakes)
+        .inline()
+        .idempotent()
+        .grant::<Threads>()
+        .grant::<Timers>()
+        .grant::<EmitCore>()
+        .describe("Opens threads below this one, and ends, pauses, resumes and awaits them.")
+}
+
+async fn spawn(it: SpawnThread) -> Spawn<Element> {
+    let label = it.suggested_sub_id.unwrap_or_default();
+    Spawn::new(it.initial_payload.payload).label(label).for_sender()
+}
+
+async fn cancel(here: Thread, sender: Sender, it: CancelThread) -> Steer<ThreadCancelled> {
+    let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
+    let why = ThreadCancelled { thread: thread.to_string(), by, reason: it.reason };
+    Steer::cancel(thread, why)
+}
+
+async fn pause(here: Thread, sender: Sender, it: PauseThread) -> Steer<ThreadPaused> {
+    let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
+    let why = ThreadPaused { thread: thread.to_string(), by, reason: it.reason };
+    Steer::pause(thread, why)
+}
+
+async fn resume(here: Thread, sender: Sender, it: ResumeThread) -> Steer<ThreadResumed> {
+    let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
+    let why = ThreadResumed { thread: thread.to_string(), by, reason: it.reason };
+    Steer::resume(thread, why)
+}
+
+/// The thread that was named, or the one where it was said.
+fn meant(here: &Thread, named: Option<String>) -> ThreadId {
+    named.map_or_else(|| here.0.clone(), |it| ThreadId::new(&it))
+}

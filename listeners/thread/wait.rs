@@ -1,0 +1,170 @@
+//! Awaiting threads: all that were opened, the first few of them, or whichever comes first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pumphouse::prelude::*;
+use pumphouse::wire::SignedDuration;
+use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
+
+/// Waits for threads that were opened from this one. The answer is `threads-awaited`.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct AwaitThreads {
+    /// Which of them: all, any one, or the first so many.
+    #[payload(attribute)]
+    pub mode: Option<Mode>,
+    /// How many are enough, where the mode is `first`; one unless said.
+    #[payload(attribute, min = 1)]
+    pub count: Option<u32>,
+    /// How long to wait at the most.
+    #[payload(attribute, example = "PT30S")]
+    pub timeout: Option<SignedDuration>,
+    /// The threads; every one that was opened from here unless said.
+    pub thread: Vec<String>,
+}
+
+/// Which threads are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Mode {
+    /// Every one.
+    All,
+    /// Whichever ends first.
+    Any,
+    /// The first `count` that end.
+    First,
+}
+
+/// A wait, on its way: who waits, for whom, and for how many.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct AwaitingThreads {
+    /// The place in the thread of what asked for it.
+    #[payload(attribute)]
+    pub asked: u64,
+    /// How many have to end.
+    #[payload(attribute)]
+    pub enough: u32,
+    /// When it is over whatever came, in microseconds since the epoch.
+    #[payload(attribute)]
+    pub until: Option<u64>,
+    /// The threads.
+    pub thread: Vec<String>,
+}
+
+/// What came of the threads that were waited for; those that ended later follow by themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadsAwaited {
+    /// Whether as many ended as were waited for, in time.
+    #[payload(attribute)]
+    pub complete: bool,
+    /// Each of them.
+    pub thread: Vec<AwaitedThread>,
+}
+
+/// A thread that was waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct AwaitedThread {
+    /// Its id.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub id: String,
+    /// How it ended; missing where it has not.
+    #[payload(attribute)]
+    pub status: Option<ThreadStatus>,
+}
+
+/// The threads that were opened from a thread, and how they ended.
+#[derive(Clone, Debug, Default)]
+pub struct Children {
+    opened: BTreeSet<String>,
+    ended: BTreeMap<String, ThreadStatus>,
+}
+
+impl Apply for Children {
+    fn apply(&mut self, entry: &Entry) {
+        if entry.from() != "core" {
+            return;
+        }
+        if entry.is::<ThreadSpawned>() {
+            self.opened.extend(entry.decode().map(|it: ThreadSpawned| it.assigned_id));
+        } else if entry.is::<ThreadResult>()
+            && let Ok(ThreadResult { thread, status, .. }) = entry.decode()
+        {
+            self.ended.insert(thread, status);
+        }
+    }
+}
+
+impl Children {
+    fn look_at(&self, threads: &[String]) -> Vec<AwaitedThread> {
+        let look =
+            |id: &String| AwaitedThread { id: id.clone(), status: self.ended.get(id).copied() };
+        threads.iter().map(look).collect()
+    }
+}
+
+/// A wait that goes on, its answer, or that one of the threads isn't there.
+type Waited = Result<(Option<Later<AwaitingThreads>>, Option<ThreadsAwaited>), SystemThreadError>;
+
+pub(super) async fn wait(
+    message: Message,
+    children: Fold<Children>,
+    clock: Clock,
+    it: AwaitThreads,
+) -> Waited {
+    let threads =
+        if it.thread.is_empty() { children.opened.iter().cloned().collect() } else { it.thread };
+    if let Some(unknown) = threads.iter().find(|it| !children.opened.contains(*it)) {
+        return Err(SystemThreadError::of(unknown));
+    }
+    let all = u32::try_from(threads.len()).unwrap_or(u32::MAX);
+    let enough = match it.mode.unwrap_or(Mode::All) {
+        Mode::All => all,
+        Mode::Any => 1,
+        Mode::First => it.count.unwrap_or(1),
+    };
+    let until = it.timeout.map(|it| {
+        let us = u64::try_from(it.as_micros()).unwrap_or(0);
+        clock.now_us().saturating_add(us)
+    });
+    let asked = message.seq();
+    let wait = AwaitingThreads { asked, enough: enough.min(all), until, thread: threads };
+    Ok(match answer(&wait, &children, clock.now_us()) {
+        Some(answer) => (None, Some(answer)),
+        None => (Some(Later::at(until.unwrap_or(u64::MAX), wait)), None),
+    })
+}
+
+pub(super) async fn look(
+    history: History,
+    children: Fold<Children>,
+    clock: Clock,
+    out: Outbox<ThreadsAwaited>,
+    it: AwaitingThreads,
+) -> Result<Option<Later<AwaitingThreads>>, Fault> {
+    let Some(answer) = answer(&it, &children, clock.now_us()) else {
+        return Ok(Some(Later::at(it.until.unwrap_or(u64::MAX), it)));
+    };
+    let asked = history.read(it.asked - 1, 1).await?;
+    if let Some(asked) = asked.first() {
+        out.reply_to(asked, answer).await?;
+    }
+    Ok(None)
+}
+
+/// What is said once enough of the threads have ended, or time is up.
+fn answer(it: &AwaitingThreads, children: &Children, now_us: u64) -> Option<ThreadsAwaited> {
+    let threads = children.look_at(&it.thread);
+    let ended = threads.iter().filter(|it| it.status.is_some()).count();
+    let complete = ended >= it.enough as usize;
+    let late = it.until.is_some_and(|until| until <= now_us);
+    (complete || late).then_some(ThreadsAwaited { complete, thread: threads })
+}
+
+/// A wait looks again when one of its threads has ended.
+pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
+    waiting.is::<AwaitingThreads>()
+        && came.is::<ThreadResult>()
+        && came.from() == "core"
+        && came.thread() == waiting.thread()
+}

@@ -1,0 +1,114 @@
+//! Where a pump listens, as people write it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// Where a pump listens: `HOST:PORT`, or `unix:PATH`.
+///
+/// ```
+/// use pumphouse::client::Address;
+///
+/// let address: Address = "unix:/run/pump.sock".parse()?;
+/// assert_eq!(address, Address::Unix("/run/pump.sock".into()));
+/// assert_eq!("pump.example:8765".parse(), Ok(Address::Tcp("pump.example:8765".into())));
+/// # Ok::<(), pumphouse::client::NoAddress>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Address {
+    /// A host's name or number, and a port.
+    Tcp(String),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+/// It says nowhere to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAddress(String);
+
+impl FromStr for Address {
+    type Err = NoAddress;
+
+    fn from_str(text: &str) -> Result<Address, NoAddress> {
+        let wrong = |why: &str| Err(NoAddress(format!("{text:?}: {why}")));
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => wrong("a path follows unix:"),
+                path => Ok(Address::Unix(path.into())),
+            };
+        }
+        let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        match port {
+            Some(Ok(_)) => Ok(Address::Tcp(text.into())),
+            Some(Err(_)) => wrong("after the last ':' stands a port, from 1 to 65535"),
+            None if text.contains('/') => wrong("a socket's path is written unix:PATH"),
+            None => wrong("an address is HOST:PORT or unix:PATH"),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => f.write_str(address),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for NoAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoAddress {}
+
+/// What messages go over.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Address {
+    pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+            #[cfg(unix)]
+            Address::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
+            #[cfg(not(unix))]
+            Address::Unix(_) => {
+                let text = "this system has no Unix sockets";
+                Err(io::Error::new(io::ErrorKind::Unsupported, text))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_is_written() {
+        for text in ["127.0.0.1:8765", "[::1]:1", "unix:a b/c:d", "pump.example:65535"] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        let check = |text: &str, expected: &str| {
+            let wrong = text.parse::<Address>().unwrap_err().to_string();
+            assert!(wrong.contains(expected), "{wrong}");
+        };
+        check("localhost", "HOST:PORT or unix:PATH");
+        check("/run/pump.sock", "unix:PATH");
+        check("unix:", "a path follows");
+        check("localhost:http", "a port");
+    }
+}

@@ -1,0 +1,105 @@
+//! A client that follows a thread.
+
+use crate::client::{Client, Error, Incoming, Message, Push, Shown};
+use crate::id::ThreadId;
+use crate::wire::Fault;
+use crate::wire::meta::{self, Following};
+
+/// A thread that a client follows.
+///
+/// ```no_run
+/// use pumphouse::ThreadId;
+/// use pumphouse::client::Client;
+///
+/// # async fn example() -> Result<(), pumphouse::client::Error> {
+/// let mut client = Client::connect("127.0.0.1:8765").await?;
+/// let mut follow = client.follow(&ThreadId::new("sess-k3v9x2ma"), 0).await?;
+/// while let Some(message) = follow.next().await? {
+///     println!("{}: {:?}", message.from, message.payload);
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// Whatever else comes meanwhile [`recv`](Client::recv) gives later. Dropping it doesn't end the
+/// following: [`end`](Follow::end) does.
+#[derive(Debug)]
+pub struct Follow<'a> {
+    client: &'a mut Client,
+    thread: ThreadId,
+    after: u64,
+    last: u64,
+}
+
+impl<'a> Follow<'a> {
+    pub(super) fn new(client: &'a mut Client, thread: ThreadId, it: &Following) -> Follow<'a> {
+        Follow { client, thread, after: it.after, last: it.last }
+    }
+
+    /// The thread's next entry, or a live payload; nothing once the connection has ended.
+    ///
+    /// # Errors
+    /// Where the connection breaks.
+    pub async fn next(&mut self) -> Result<Option<Message>, Error> {
+        let next = self.client.waiting.iter().position(|it| is_of(&self.thread, it));
+        let next = next.and_then(|at| self.client.waiting.remove(at));
+        let mut next = match next {
+            Some(it) => Some(it),
+            None => self.client.fetch().await?,
+        };
+        loop {
+            match next {
+                None => return Ok(None),
+                Some(Incoming::Message(message)) if is_shown(&self.thread, &message) => {
+                    let seq = message.entry.as_ref().map(|it| it.seq);
+                    self.after = seq.unwrap_or(self.after);
+                    return Ok(Some(message));
+                }
+                Some(Incoming::Refused { push: None, huh }) => return Err(Error::Refused(huh)),
+                Some(other) => self.client.waiting.push_back(other),
+            }
+            next = self.client.fetch().await?;
+        }
+    }
+
+    /// The number of the last entry that came: where to begin again.
+    #[must_use]
+    pub fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// Whether all that the thread had when the following began has come.
+    #[must_use]
+    pub fn has_caught_up(&self) -> bool {
+        self.after >= self.last
+    }
+
+    /// Follows no more, and waits until the pump doesn't either.
+    ///
+    /// # Errors
+    /// Where the connection breaks.
+    pub async fn end(self) -> Result<(), Error> {
+        let thread = Some(self.thread.as_str().to_owned());
+        let number = self.client.push(&Push::of(&meta::Unfollow { thread })?);
+        loop {
+            match self.client.fetch().await?.ok_or(Error::Closed)? {
+                Incoming::Unfollowed { push, .. } if push == number => return Ok(()),
+                it if is_of(&self.thread, &it) => {}
+                other => self.client.keep(other, number)?,
+            }
+        }
+    }
+}
+
+fn is_of(thread: &ThreadId, it: &Incoming) -> bool {
+    matches!(it, Incoming::Message(message) if is_shown(thread, message))
+}
+
+fn is_shown(thread: &ThreadId, it: &Message) -> bool {
+    it.shown != Shown::Sent && it.thread.as_ref() == Some(thread)
+}
+
+/// What asks a door to follow.
+pub(super) fn asked(thread: &ThreadId, after: u64, live: Option<bool>) -> Result<Push, Fault> {
+    let (thread, after) = (thread.as_str().to_owned(), Some(after));
+    Push::of(&meta::Follow { thread, after, live })
+}

@@ -1,0 +1,165 @@
+//! What a connection follows: threads, each at a position of its own, read only as fast as the
+//! connection takes them.
+
+use std::task::{Context, Poll};
+
+use futures_util::stream::{self, BoxStream, StreamExt};
+
+use crate::door::session::Session;
+use crate::engine::{self, Followed, Identity, Pump};
+use crate::id::ThreadId;
+use crate::wire::meta::{Follow, Following};
+use crate::wire::{Code, Fault};
+
+/// Every thread that a connection follows.
+pub(super) struct Follows {
+    pump: Pump,
+    all: Vec<Follower>,
+    /// Whether nothing is waited for any more but what the log has by now.
+    ending: bool,
+}
+
+/// A thread that a connection follows.
+struct Follower {
+    /// The number of the push that asked for it.
+    number: u64,
+    /// Whether it was allowed.
+    begun: bool,
+    /// Whether it was ended before it was known whether it is allowed: only that is still told.
+    ended: bool,
+    thread: ThreadId,
+    /// The number of the last entry that was told.
+    after: u64,
+    heard: BoxStream<'static, Result<Heard, Fault>>,
+}
+
+/// What comes of following.
+enum Heard {
+    /// It is allowed; the number of the thread's last entry so far.
+    Begun(u64),
+    More(Box<Followed>),
+}
+
+impl Follows {
+    pub(super) fn new(pump: Pump) -> Follows {
+        Follows { pump, all: Vec::new(), ending: false }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Begins to follow, if that is allowed: the session hears of it.
+    pub(super) fn begin(&mut self, number: u64, it: &Follow, who: &Identity) -> Result<(), Fault> {
+        let thread = ThreadId::new(&it.thread);
+        self.end(Some(&thread));
+        let max = self.pump.limits().follows_max;
+        if self.all.len() >= max {
+            let text = format!("follows_max is {max}, and this connection follows that many");
+            return Err(Fault::new(Code::Limit, text));
+        }
+        let (after, live) = (it.after.unwrap_or(0), it.live.unwrap_or(false));
+        let (pump, who, id) = (self.pump.clone(), who.clone(), thread.clone());
+        let permitted = async move { pump.may_follow(&who, &id).await.map(Heard::Begun) };
+        let (pump, id) = (self.pump.clone(), thread.clone());
+        let entries = async move {
+            entries(if live { pump.follow(&id, after) } else { pump.follow_log(&id, after) })
+        };
+        let heard = stream::once(permitted).chain(stream::once(entries).flatten()).boxed();
+        self.all.push(Follower { number, begun: false, ended: false, thread, after, heard });
+        Ok(())
+    }
+
+    /// Ends following a thread, or every one.
+    pub(super) fn end(&mut self, thread: Option<&ThreadId>) {
+        self.all.retain_mut(|it| {
+            let stays = thread.is_some_and(|thread| it.thread != *thread);
+            it.ended |= !stays;
+            stays || !it.begun
+        });
+    }
+
+    /// Waits no longer for what is to come: what the log has by now is the end.
+    pub(super) fn come_to_an_end(&mut self) {
+        if std::mem::replace(&mut self.ending, true) {
+            return;
+        }
+        self.all.retain(|it| it.begun);
+        for it in &mut self.all {
+            it.heard = logged(self.pump.follow_log(&it.thread, it.after));
+        }
+    }
+
+    /// Tells the session what there is, as far as it has room. Whether there was anything.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>, session: &mut Session) -> bool {
+        // None of them is always the first to fill the room.
+        if self.all.len() > 1 {
+            self.all.rotate_left(1);
+        }
+        let (mut busy, pump) = (false, &self.pump);
+        self.all.retain_mut(|it| {
+            while it.may_tell(session) {
+                let Poll::Ready(heard) = it.heard.poll_next_unpin(context) else { break };
+                busy = true;
+                match heard {
+                    Some(Ok(heard)) => {
+                        it.tell(heard, session);
+                        if it.ended {
+                            return false;
+                        }
+                    }
+                    Some(Err(fault)) => {
+                        tracing::debug!(%fault, thread = %it.thread, "a follow is refused");
+                        pump.refused(&fault);
+                        session.stop_following(it.number, fault);
+                        return false;
+                    }
+                    None => return false,
+                }
+            }
+            true
+        });
+        busy
+    }
+}
+
+impl Follower {
+    /// Whether the session takes more: entries only once the answer is told.
+    fn may_tell(&self, session: &Session) -> bool {
+        session.has_outbound_room() && (!self.begun || session.is_answered(self.number))
+    }
+
+    fn tell(&mut self, heard: Heard, session: &mut Session) {
+        match heard {
+            Heard::Begun(last) => {
+                self.begun = true;
+                let (thread, after) = (self.thread.as_str().to_owned(), self.after);
+                session.follow(self.number, Following { thread, after, last });
+            }
+            Heard::More(it) => {
+                if let Followed::Entry(entry) = &*it {
+                    self.after = entry.seq();
+                }
+                session.show(&self.thread, &it);
+            }
+        }
+    }
+}
+
+/// What a thread has, and what it will have.
+fn entries(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
+    let next = |mut follow: engine::Follow| async move {
+        let next = follow.next().await;
+        Some((next.map(|it| Heard::More(Box::new(it))), follow))
+    };
+    stream::unfold(follow, next).boxed()
+}
+
+/// What a thread has by now.
+fn logged(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
+    let next = |mut follow: engine::Follow| async move {
+        let next = follow.logged().await.transpose()?;
+        Some((next.map(|it| Heard::More(Box::new(Followed::Entry(it)))), follow))
+    };
+    stream::unfold(follow, next).boxed()
+}

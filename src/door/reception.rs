@@ -1,0 +1,251 @@
+//! What every door does with whoever comes: a place, a task, and a way out when the pump stops.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dashmap::DashMap;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tracing::Instrument;
+
+use crate::door::Tokens;
+use crate::door::connection::Connection;
+use crate::door::follow::Follows;
+use crate::door::inbox::Inbox;
+use crate::door::session::{Session, Setting};
+use crate::engine::{Identity, Port, Pump, Stage, Tokio};
+use crate::wire::{Code, Fault};
+
+/// How long to wait where the system has no descriptor or memory left for another connection.
+const PAUSE_US: u64 = 50_000;
+
+/// Where connections come from.
+pub(super) trait Source: Send + Sync + 'static {
+    /// A connection as the system gives it.
+    type Came: Send + 'static;
+    /// The same once messages can go over it.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Where it listens, for traces.
+    fn place(&self) -> String;
+
+    /// The next connection, and where it is from.
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Came, String)>> + Send;
+
+    /// Makes a connection one that messages can go over. It may wait for the other side.
+    fn open(&self, came: Self::Came) -> impl Future<Output = io::Result<Opened<Self>>> + Send;
+}
+
+/// A connection that messages can go over.
+pub(super) struct Opened<S: Source + ?Sized> {
+    pub(super) stream: S::Stream,
+    /// Who it is where it says no token; nobody, where it must.
+    pub(super) who: Option<Identity>,
+}
+
+/// Lets everybody in until the pump stops, then waits until everybody has left.
+pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> Result<(), Fault> {
+    let (place, source) = (source.place(), Arc::new(source));
+    let reception = Reception {
+        port: Tokio::current(),
+        connected: Arc::new(Connected::default()),
+        left: watch::Sender::new(()),
+        pump: pump.clone(),
+        setting: Arc::new(Setting { limits: pump.limits().clone(), tokens }),
+    };
+    let mut stage = pump.stage();
+    let accepting = async {
+        let ready = pump.ready().await;
+        ready.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
+        tracing::info!(place, "a door is open");
+        for number in 1.. {
+            let (came, peer) = reception.accept(&*source).await;
+            reception.receive(&source, came, &peer, number);
+        }
+        Ok::<(), Fault>(())
+    };
+    tokio::select! {
+        ended = accepting => ended?,
+        _ = stage.wait_for(|it| *it > Stage::Running) => {}
+    }
+    // Whoever knocks from now on is to hear at once that nobody is there.
+    drop(source);
+    // An error says that the pump is gone altogether.
+    drop(stage.wait_for(|it| *it == Stage::Drained).await);
+    let inboxes: Vec<_> = reception.connected.sessions.iter().map(|it| it.clone()).collect();
+    inboxes.iter().for_each(|it| it.stop());
+    reception.left.closed().await;
+    tracing::info!(place, "a door is closed");
+    Ok(())
+}
+
+/// Who is connected.
+#[derive(Default)]
+struct Connected {
+    sessions: DashMap<u64, Arc<Inbox>>,
+    /// The map would have to lock all its shards to count.
+    count: AtomicUsize,
+    farewells: AtomicUsize,
+}
+
+/// What whoever comes in is given.
+struct Reception {
+    port: Tokio,
+    connected: Arc<Connected>,
+    /// Every connection holds a receiver.
+    left: watch::Sender<()>,
+    pump: Pump,
+    setting: Arc<Setting>,
+}
+
+impl Reception {
+    /// The next connection. Where the system can't give it, others may leave meanwhile.
+    async fn accept<S: Source>(&self, source: &S) -> (S::Came, String) {
+        let mut told = false;
+        loop {
+            let error = match source.accept().await {
+                Ok(accepted) => return accepted,
+                Err(error) => error,
+            };
+            use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+            if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+                continue;
+            }
+            if !std::mem::replace(&mut told, true) {
+                tracing::warn!(%error, "no connection can be accepted now; trying on");
+            }
+            self.port.sleep_until(self.port.now_us() + PAUSE_US).await;
+        }
+    }
+
+    /// Serves a connection, or tells it that there are too many.
+    fn receive<S: Source>(&self, source: &Arc<S>, came: S::Came, peer: &str, number: u64) {
+        let limits = &self.setting.limits;
+        let inbox = Arc::new(Inbox::default());
+        let place = Place::take(&self.connected, limits.connections_max, number, &inbox);
+        let (place, refused) = match place {
+            Some(place) => (place, None),
+            None => {
+                let max = limits.connections_max;
+                let text = format!("connections_max is {max}, and that many are open");
+                let fault = Fault::new(Code::Connections, text);
+                self.pump.refused(&fault);
+                tracing::warn!(peer, %fault, "a connection is refused");
+                match Place::to_leave(&self.connected, limits.farewells_max) {
+                    Some(place) => (place, Some(fault)),
+                    None => return,
+                }
+            }
+        };
+        let guest = Guest {
+            source: source.clone(),
+            inbox,
+            refused,
+            setting: self.setting.clone(),
+            pump: self.pump.clone(),
+            port: self.port.clone(),
+        };
+        let left = self.left.subscribe();
+        let span = tracing::info_span!("connection", number, peer);
+        let serve = async move {
+            tracing::debug!("opened");
+            guest.serve(came).await;
+            tracing::debug!("closed");
+            drop((place, left));
+        };
+        self.port.spawn(serve.instrument(span));
+    }
+}
+
+/// A connection that has a place, and is to be served.
+struct Guest<S> {
+    source: Arc<S>,
+    inbox: Arc<Inbox>,
+    /// Why it is only told to leave.
+    refused: Option<Fault>,
+    setting: Arc<Setting>,
+    pump: Pump,
+    port: Tokio,
+}
+
+impl<S: Source> Guest<S> {
+    async fn serve(self, came: S::Came) {
+        let Guest { source, inbox, refused, setting, pump, port } = self;
+        let wait = u64::try_from(setting.limits.frame_time_max.as_micros()).unwrap_or(u64::MAX);
+        let mut stage = pump.stage();
+        let opened = tokio::select! {
+            opened = source.open(came) => opened,
+            () = port.sleep_until(port.now_us().saturating_add(wait)) => {
+                return tracing::debug!("it didn't come to speak in frame_time_max");
+            }
+            _ = stage.wait_for(|it| *it == Stage::Drained) => return,
+        };
+        // The door must close its listener though connections are still served.
+        drop((source, stage));
+        let Opened { stream, who } = match opened {
+            Ok(opened) => opened,
+            Err(error) => return tracing::debug!(%error, "it doesn't come to speak"),
+        };
+        let (now_us, who) = (port.now_us(), who.map(|it| checked(it, &pump)));
+        let session = match (refused, who) {
+            (Some(fault), _) => Session::refused(setting, &fault, now_us),
+            (None, Some(Err(fault))) => {
+                pump.refused(&fault);
+                Session::refused(setting, &fault, now_us)
+            }
+            (None, Some(Ok(who))) => Session::new(setting, Some(who), now_us),
+            (None, None) => Session::new(setting, None, now_us),
+        };
+        let follows = Follows::new(pump.clone());
+        Connection { stream, session, inbox, pump, port, follows }.serve().await;
+    }
+}
+
+/// An identity that nobody takes for a listener.
+fn checked(who: Identity, pump: &Pump) -> Result<Identity, Fault> {
+    pump.speaking_as(who.clone()).checked_name().map(|()| who)
+}
+
+/// A place among those who are connected, given back when it is dropped, however that comes.
+struct Place {
+    connected: Arc<Connected>,
+    /// None for whoever only hears that there is no place.
+    number: Option<u64>,
+}
+
+impl Place {
+    fn take(
+        connected: &Arc<Connected>,
+        max: usize,
+        number: u64,
+        inbox: &Arc<Inbox>,
+    ) -> Option<Place> {
+        enter(&connected.count, max)?;
+        connected.sessions.insert(number, inbox.clone());
+        Some(Place { connected: connected.clone(), number: Some(number) })
+    }
+
+    fn to_leave(connected: &Arc<Connected>, max: usize) -> Option<Place> {
+        enter(&connected.farewells, max)?;
+        Some(Place { connected: connected.clone(), number: None })
+    }
+}
+
+fn enter(count: &AtomicUsize, max: usize) -> Option<()> {
+    let more = |it: usize| (it < max).then_some(it + 1);
+    count.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(drop)
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let count = match self.number {
+            Some(number) => {
+                self.connected.sessions.remove(&number);
+                &self.connected.count
+            }
+            None => &self.connected.farewells,
+        };
+        count.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,42 @@
+//! What a client says: something for the pump, or for the door itself.
+
+use crate::limits::XmlLimits;
+use crate::name::{META, Name};
+use crate::wire::checked::adopt;
+use crate::wire::meta::{Follow, Unfollow};
+use crate::wire::{Code, Envelope, Fault, Payload};
+use crate::xml::Writer;
+
+/// What an envelope asks for.
+pub(super) enum Said {
+    Push(Box<Envelope>),
+    Follow(Follow),
+    Unfollow(Unfollow),
+}
+
+impl Said {
+    /// Tells what is for the door from what is for the pump.
+    pub(super) fn of(envelope: Envelope) -> Result<Said, Fault> {
+        let is = |name: Name| {
+            let it = &envelope.payload;
+            it.local() == name.local() && matches!(it.namespace(), META | "")
+        };
+        let (follow, unfollow) = (is(Follow::NAME), is(Unfollow::NAME));
+        if !follow && !unfollow {
+            return Ok(Said::Push(Box::new(envelope)));
+        }
+        if envelope.to.is_some() || envelope.thread.is_some() || envelope.id.is_some() {
+            let text = "following is between a client and its door: say no <to>, <thread> or <id>";
+            return Err(Fault::new(Code::Envelope, text).at(envelope.payload.place()));
+        }
+        let mut payload = envelope.payload;
+        if payload.namespace().is_empty() {
+            payload = adopt(&payload, META, Writer::new(XmlLimits::DOOR))?;
+        }
+        if follow {
+            Ok(Said::Follow(Follow::decode(&payload)?))
+        } else {
+            Ok(Said::Unfollow(Unfollow::decode(&payload)?))
+        }
+    }
+}

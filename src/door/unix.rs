@@ -1,0 +1,289 @@
+//! A door that is a file: a Unix socket. Whoever may open it is known by the user's name, and is
+//! an operator.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net as std_net;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::unistd::{Uid, User};
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::clock;
+use crate::door::reception::{self, Opened, Source};
+use crate::door::tokens::is_name;
+use crate::door::{Error, Options, Tokens};
+use crate::engine::{Builder, Door, Identity, Plugin, Port, Pump, Tokio};
+use crate::listener::Boxed;
+
+/// A Unix socket, for programs on this machine.
+///
+/// Its mode is 0600 from its first moment, so only this user and root come in. Who comes in is
+/// the user's name, and an operator: the file's permissions are what guards it. Whoever begins
+/// with `<authenticate>` is that token's identity instead.
+///
+/// ```
+/// use pumphouse::door::{Options, Unix};
+/// use pumphouse::listeners;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("pump.sock");
+/// let door = Unix::at(&path, Options::default()).await?;
+/// let pump = pumphouse::builder().with(listeners::standard()).with(door).build()?.start();
+/// # pump.shutdown().await?;
+/// assert!(!path.exists(), "the file goes when the door closes");
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Unix {
+    listener: UnixListener,
+    file: Socket,
+    tokens: Tokens,
+}
+
+impl Unix {
+    /// Listens at a path. A socket that is left over, so that nobody answers there, is replaced.
+    ///
+    /// # Errors
+    /// Where somebody answers there, where something else stands there, or where the folder can't
+    /// be written.
+    pub async fn at(path: impl AsRef<Path>, options: Options) -> Result<Unix, Error> {
+        let path = path.as_ref();
+        let wrong = |error| Error::Socket { path: path.to_owned(), error };
+        check_length(path).map_err(wrong)?;
+        let place = Nest::beside(path).map_err(wrong)?;
+        clear(path, &place).await.map_err(wrong)?;
+        // Made where nobody else may look, made private, and only then put where it belongs.
+        let made = place.0.join("s");
+        let listener = std_net::UnixListener::bind(&made).map_err(wrong)?;
+        fs::set_permissions(&made, fs::Permissions::from_mode(0o600)).map_err(wrong)?;
+        fs::hard_link(&made, path).map_err(wrong)?;
+        let file = Socket::of(path).map_err(wrong)?;
+        listener.set_nonblocking(true).map_err(wrong)?;
+        let listener = UnixListener::from_std(listener).map_err(wrong)?;
+        Ok(Unix { listener, file, tokens: options.tokens })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+}
+
+/// Whether the system can name it: a socket's path is short.
+fn check_length(path: &Path) -> io::Result<()> {
+    let fits = std_net::SocketAddr::from_pathname(path);
+    fits.map(drop).map_err(|_| {
+        let text = "its path is too long: one of a socket has room for some hundred bytes";
+        io::Error::new(io::ErrorKind::InvalidFilename, text)
+    })
+}
+
+/// Takes away a socket where nobody answers. It is taken aside first and asked again there, so
+/// that of two who begin at once neither takes the other's.
+async fn clear(path: &Path, place: &Nest) -> io::Result<()> {
+    let there = match fs::symlink_metadata(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !there.file_type().is_socket() {
+        let text = "what stands there is no socket, and is left as it is";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    let in_use = || io::Error::new(io::ErrorKind::AddrInUse, "somebody listens there already");
+    if answers(path).await {
+        return Err(in_use());
+    }
+    let aside = place.0.join("old");
+    match fs::rename(path, &aside) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    if answers(&aside).await {
+        fs::hard_link(&aside, path)?;
+        return Err(in_use());
+    }
+    Ok(())
+}
+
+/// Whether somebody listens there. Who is too busy to answer listens, too.
+async fn answers(path: &Path) -> bool {
+    match UnixStream::connect(path).await {
+        Ok(_) => true,
+        Err(error) => {
+            use io::ErrorKind::{ConnectionRefused, NotFound};
+            !matches!(error.kind(), ConnectionRefused | NotFound)
+        }
+    }
+}
+
+/// A folder beside a path that nobody else may look into; gone when it is dropped.
+struct Nest(PathBuf);
+
+impl Nest {
+    fn beside(path: &Path) -> io::Result<Nest> {
+        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+        // A socket's path has room for a hundred bytes or so: the name is short.
+        let name = format!(".{:08x}", clock::random() >> 32);
+        let nest = parent.unwrap_or(Path::new(".")).join(name);
+        fs::DirBuilder::new().mode(0o700).create(&nest)?;
+        Ok(Nest(nest))
+    }
+}
+
+impl Drop for Nest {
+    fn drop(&mut self) {
+        // What stays behind is empty, or holds a dead socket.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The file of a socket, which goes when it is dropped, if it is still this one.
+#[derive(Debug)]
+struct Socket {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl Socket {
+    fn of(path: &Path) -> io::Result<Socket> {
+        Ok(Socket { path: path.to_owned(), inode: inode(path)? })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if inode(&self.path).is_ok_and(|it| it == self.inode) {
+            // Whoever listens there next replaces what stays behind.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Which file it is, whatever its name.
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|it| (it.dev(), it.ino()))
+}
+
+impl Plugin for Unix {
+    fn install(self, builder: &mut Builder) {
+        builder.door(self);
+    }
+}
+
+impl Door for Unix {
+    fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
+        let Unix { listener, file, tokens } = *self;
+        Box::pin(reception::serve(Knocks { listener, file }, tokens, pump))
+    }
+
+    fn identities(&self) -> Vec<Arc<str>> {
+        let own = name_of(Uid::current());
+        std::iter::once(own).chain(self.tokens.identities()).collect()
+    }
+}
+
+/// Where those who come over the socket come from.
+struct Knocks {
+    listener: UnixListener,
+    file: Socket,
+}
+
+impl Source for Knocks {
+    type Came = UnixStream;
+    type Stream = UnixStream;
+
+    fn place(&self) -> String {
+        self.file.path.display().to_string()
+    }
+
+    async fn accept(&self) -> io::Result<(UnixStream, String)> {
+        let (stream, _) = self.listener.accept().await?;
+        let peer = stream.peer_cred().map(|it| format!("uid {}", it.uid()));
+        Ok((stream, peer.unwrap_or_default()))
+    }
+
+    async fn open(&self, stream: UnixStream) -> io::Result<Opened<Knocks>> {
+        let uid = Uid::from_raw(stream.peer_cred()?.uid());
+        // The names may lie in a directory on another machine.
+        let (done, found) = tokio::sync::oneshot::channel();
+        Tokio::current().spawn_blocking(async move { drop(done.send(name_of(uid))) });
+        let name = found.await.map_err(io::Error::other)?;
+        Ok(Opened { stream, who: Some(Identity { name, operator: true }) })
+    }
+}
+
+/// A user's name where it can be an identity's, else `uid-1000`.
+fn name_of(uid: Uid) -> Arc<str> {
+    let user = User::from_uid(uid).ok().flatten();
+    let name = user.map(|it| it.name).filter(|it| is_name(it).is_ok());
+    name.unwrap_or_else(|| format!("uid-{uid}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_private_and_goes_with_its_door() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pump.sock");
+        let door = Unix::at(&path, Options::default()).await.unwrap();
+        assert_eq!((mode(&path), door.path()), (0o600, &*path));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        drop(door);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn only_a_socket_where_nobody_answers_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pump.sock");
+        let door = Unix::at(&path, Options::default()).await.unwrap();
+        let second = Unix::at(&path, Options::default()).await.unwrap_err();
+        assert!(second.to_string().contains("somebody listens there already"), "{second}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        // A process that was killed leaves its file behind.
+        let Unix { listener, file, .. } = door;
+        std::mem::forget(file);
+        drop(listener);
+        let door = Unix::at(&path, Options::default()).await.unwrap();
+        assert!(answers(&path).await);
+        // What somebody else put there meanwhile stays.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "mine").unwrap();
+        drop(door);
+        let wrong = Unix::at(&path, Options::default()).await.unwrap_err();
+        assert!(wrong.to_string().contains("no socket"), "{wrong}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    #[tokio::test]
+    async fn a_path_that_doesnt_fit_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join("x".repeat(100));
+        let wrong = Unix::at(&long, Options::default()).await.unwrap_err();
+        assert!(wrong.to_string().contains("bytes"), "{wrong}");
+        let nowhere = folder.path().join("none/pump.sock");
+        let wrong = Unix::at(&nowhere, Options::default()).await.unwrap_err();
+        assert!(wrong.to_string().contains("none/pump.sock"), "{wrong}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_user_without_a_fit_name_is_a_number() {
+        assert_eq!(&*name_of(Uid::from_raw(3_999_999_999)), "uid-3999999999");
+        assert!(is_name(&name_of(Uid::current())).is_ok());
+    }
+}

@@ -1,0 +1,464 @@
+//! What threads of one tree have to do with each other: opening children, handing up what comes
+//! of them, ending and holding whole branches. Pure.
+
+use std::sync::Arc;
+
+use crate::engine::answer::Part;
+use crate::engine::deliver::Sending;
+use crate::engine::route::Receiver;
+use crate::engine::thread::{Spawner, Thread};
+use crate::engine::tree::{Step, Tree, World};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::Entry;
+use crate::log::{Flags, NewThread, State};
+use crate::wire::core::{ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus};
+use crate::wire::{Checked, Code, Fault, Payload};
+use crate::xml::Element;
+
+/// What a thread's step asks of its tree.
+pub(crate) enum Beyond {
+    /// A child of the part's thread.
+    Open(Box<Opening>),
+    /// The thread ended with this entry.
+    Ended(Ended),
+    /// A branch becomes so.
+    Steer(Box<Steering>),
+}
+
+/// A child to be.
+pub(crate) struct Opening {
+    /// The handling that opens it.
+    pub(crate) part: Part,
+    pub(crate) label: String,
+    pub(crate) first: Checked,
+    pub(crate) how: How,
+}
+
+/// Why a child is opened, and so who hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The sender of the message asked for it.
+    ForSender,
+    /// The listener wants it.
+    Spawn,
+    /// The listener calls one that wants its own threads.
+    Call(Receiver),
+}
+
+/// A thread's end.
+pub(crate) struct Ended {
+    pub(crate) thread: ThreadId,
+    pub(crate) entry: EntryId,
+    pub(crate) status: ThreadStatus,
+    pub(crate) element: Option<Element>,
+}
+
+/// A branch of the tree, what it becomes, and the entry that says why.
+pub(crate) struct Steering {
+    pub(crate) part: Part,
+    pub(crate) thread: ThreadId,
+    pub(crate) state: State,
+    pub(crate) why: Checked,
+}
+
+impl Tree {
+    /// Does what a step asked for beyond its thread, and what comes of that.
+    pub(crate) fn go_beyond(&mut self, world: &World<'_>, out: &mut Step) {
+        while let Some(next) = out.beyond.pop_front() {
+            match next {
+                Beyond::Open(it) => {
+                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
+                    self.open(*it, world, out);
+                    self.let_go(&thread, root, world, out);
+                }
+                Beyond::Ended(it) => self.ended(it, world, out),
+                Beyond::Steer(it) => {
+                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
+                    self.steer(&it, world, out);
+                    self.let_go(&thread, root, world, out);
+                }
+            }
+        }
+    }
+
+    /// What a step asked for is done: the push that it comes of waits for it no more.
+    fn let_go(&mut self, thread: &ThreadId, root: u64, world: &World<'_>, out: &mut Step) {
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.let_go(root, world, out);
+        }
+    }
+
+    fn open(&mut self, it: Opening, world: &World<'_>, out: &mut Step) {
+        let at = it.part.message.thread().clone();
+        let Some(parent) = self.threads.get_mut(&at).filter(|it| it.state.is_live()) else {
+            return;
+        };
+        let spawner = match it.how {
+            How::ForSender => Spawner::of(&it.part.message),
+            _ => Spawner::listener(&world.routes.listeners[it.part.listener].name),
+        };
+        let receivers = match may_open(parent.depth, &it, &spawner, world) {
+            Ok(receivers) => receivers,
+            Err(fault) if it.how == How::ForSender => {
+                return parent.complain(&it.part, &fault, world, out);
+            }
+            Err(fault) => return parent.refuse(&it.part, it.first, None, &fault, world, out),
+        };
+        let id = self.child_id(&at, &it.label);
+        let Some(parent) = self.threads.get_mut(&at) else { return };
+        let record = NewThread { id: id.clone(), parent: Some(at), fork: None };
+        let mut child = Thread::new(record, parent.owner.clone(), 0);
+        child.depth = parent.depth + 1;
+        child.root_above = parent.opened(&id, &it, &spawner, world, out);
+        child.begin(&it, &spawner, &receivers, world, out);
+        self.threads.insert(id, child);
+    }
+
+    /// An id that no thread of the tree has.
+    fn child_id(&mut self, parent: &ThreadId, label: &str) -> ThreadId {
+        let wanted = parent.child(label, 0);
+        if !self.has(&wanted) {
+            return wanted;
+        }
+        let mut number = self.suffixes.get(&wanted).copied().unwrap_or(0);
+        loop {
+            number += 1;
+            let id = parent.child(label, number);
+            if !self.has(&id) {
+                self.suffixes.insert(wanted, number);
+                return id;
+            }
+        }
+    }
+
+    /// Hands up what came of a thread, and ends what is below it.
+    fn ended(&mut self, it: Ended, world: &World<'_>, out: &mut Step) {
+        let Some(mut child) = self.threads.remove(&it.thread) else { return };
+        self.over.insert(it.thread.clone(), child.state);
+        for below in self.branch(&child.children) {
+            self.cancel_below(&below, &it.entry, world, out);
+        }
+        child.stop(world, out);
+        let above = child.record.parent.as_ref().and_then(|it| self.threads.get_mut(it));
+        let Some(parent) = above else { return };
+        parent.result(&child, it, world, out);
+        let id = parent.id.clone();
+        self.end_if_done(&id, world, out);
+    }
+
+    /// Ends a child that has nothing left to do and gave no answer.
+    pub(crate) fn end_if_done(&mut self, id: &ThreadId, world: &World<'_>, out: &mut Step) {
+        if let Some(thread) = self.threads.get_mut(id).filter(|it| it.is_done()) {
+            thread.end_empty(world, out);
+            self.go_beyond(world, out);
+        }
+    }
+
+    fn steer(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) {
+        let own = it.part.message.thread().clone();
+        let branch = self.branch([&it.thread]);
+        let mut above = self.threads.get(&it.thread);
+        while let Some(thread) = above.filter(|it| it.id != own) {
+            above = thread.record.parent.as_ref().and_then(|it| self.threads.get(it));
+        }
+        if above.is_none() {
+            if let Some(thread) = self.threads.get_mut(&own) {
+                let fault = Fault::unknown_thread(it.thread.as_str());
+                thread.complain(&it.part, &fault, world, out);
+            }
+            return;
+        }
+        if !branch.contains(&own)
+            && let Some(thread) = self.threads.get_mut(&own)
+        {
+            thread.reply(&it.part, &it.part.message.clone(), it.why.clone(), world, out);
+        }
+        for id in &branch {
+            let Some(thread) = self.threads.get_mut(id) else { continue };
+            let entry = thread.become_so(it, world, out);
+            if it.state == State::Cancelled {
+                thread.stop(world, out);
+                self.over.insert(id.clone(), it.state);
+                let Some(thread) = self.threads.remove(id) else { continue };
+                let above = thread.record.parent.as_ref().filter(|it| !branch.contains(it));
+                if let Some(parent) = above.and_then(|it| self.threads.get_mut(it)) {
+                    let status = ThreadStatus::Cancelled;
+                    let ended = Ended { thread: id.clone(), entry, status, element: None };
+                    parent.result(&thread, ended, world, out);
+                    let id = parent.id.clone();
+                    self.end_if_done(&id, world, out);
+                }
+            }
+        }
+    }
+
+    /// Ends a thread because the one above it came to its end.
+    fn cancel_below(&mut self, id: &ThreadId, cause: &EntryId, world: &World<'_>, out: &mut Step) {
+        let Some(mut thread) = self.threads.remove(id) else { return };
+        let why = ThreadCancelled {
+            thread: id.to_string(),
+            by: world.core.to_string(),
+            reason: Some("the thread above it came to its end".into()),
+        };
+        thread.note(&why, State::Cancelled, Some(cause.clone()), world, out);
+        thread.stop(world, out);
+        self.over.insert(id.clone(), State::Cancelled);
+    }
+
+    /// These threads and all below them, the deepest first.
+    fn branch<'a>(&self, of: impl IntoIterator<Item = &'a ThreadId>) -> Vec<ThreadId> {
+        let mut all: Vec<ThreadId> = of.into_iter().cloned().collect();
+        all.sort_unstable();
+        let mut next = 0;
+        while let Some(id) = all.get(next) {
+            if let Some(thread) = self.threads.get(id) {
+                let mut below: Vec<ThreadId> = thread.children.iter().cloned().collect();
+                below.sort_unstable();
+                all.extend(below);
+            }
+            next += 1;
+        }
+        all.reverse();
+        all
+    }
+}
+
+/// Who gets the first message of a child, if there may be one.
+fn may_open(
+    depth: usize,
+    it: &Opening,
+    spawner: &Spawner,
+    world: &World<'_>,
+) -> Result<Vec<Receiver>, Fault> {
+    let max = world.limits.thread_depth_max;
+    if depth >= max {
+        let text = format!("a thread {} below its session; thread_depth_max is {max}", depth + 1);
+        return Err(Fault::new(Code::OverBudget, text));
+    }
+    let name = it.first.name();
+    if it.how == How::ForSender && it.first.is_reserved(&world.routes.catalog) {
+        return Err(Fault::new(Code::Reserved, format!("{name} may be sent by the pump only")));
+    }
+    if let How::Call(receiver) = it.how {
+        return Ok(vec![receiver]);
+    }
+    let receivers = world.routes.push(None, name)?;
+    let peers = (!spawner.is_identity)
+        .then(|| world.routes.find(&spawner.name))
+        .flatten()
+        .and_then(|it| world.routes.listeners[it].peers.as_ref());
+    let listener = |it: &Receiver| &world.routes.listeners[it.listener].name;
+    let may = |it: &Receiver| {
+        let name = listener(it);
+        peers.is_none_or(|peers| peers.iter().any(|it| **it == **name)) || *name == spawner.name
+    };
+    if !receivers.iter().all(may) {
+        return Err(Fault::undeliverable());
+    }
+    Ok(receivers)
+}
+
+impl Thread {
+    /// Records a child, and says so to whoever opens it; the push that it is part of.
+    fn opened(
+        &mut self,
+        id: &ThreadId,
+        it: &Opening,
+        spawner: &Spawner,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> u64 {
+        self.children.insert(id.clone());
+        self.hold(it.part.root);
+        let spawned = ThreadSpawned { assigned_id: id.to_string(), parent_id: self.id.to_string() };
+        let Some(checked) = word(&spawned) else { return it.part.root };
+        let sending = self.sending(&it.part, checked, Some(spawner.name.clone()), world);
+        let mut sending = Sending { from: world.core, ..sending };
+        match it.how {
+            How::ForSender => {
+                sending.reply_to = Some(it.part.message.id().clone());
+                self.answer(&it.part.message, sending, world, out);
+            }
+            How::Spawn => {
+                let receiver = world.routes.reply(it.part.listener, &ThreadSpawned::NAME);
+                let receivers: Vec<Receiver> = receiver.into_iter().collect();
+                self.append(Sending { receivers: &receivers, ..sending }, world, out);
+                self.start_all_of(&receivers, world, out);
+            }
+            How::Call(_) => drop(self.append(sending, world, out)),
+        }
+        it.part.root
+    }
+
+    /// The first message of a thread below another.
+    fn begin(
+        &mut self,
+        it: &Opening,
+        spawner: &Spawner,
+        receivers: &[Receiver],
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let to = match receivers {
+            [one] => Some(world.routes.listeners[one.listener].name.clone()),
+            _ => None,
+        };
+        let flags = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
+        let sending = self.sending(&it.part, it.first.clone(), to, world);
+        let sending = Sending { from: &spawner.name, flags, receivers, root: 0, ..sending };
+        self.append(sending, world, out);
+        self.spawner = Some(spawner.clone());
+        self.start_all_of(receivers, world, out);
+    }
+
+    /// What came of a child, for whoever opened it.
+    fn result(&mut self, child: &Thread, it: Ended, world: &World<'_>, out: &mut Step) {
+        self.children.remove(&child.id);
+        let root = child.root_above;
+        let result =
+            ThreadResult { thread: child.id.to_string(), status: it.status, payload: it.element };
+        if let (Some(checked), Some(spawner)) = (word(&result), &child.spawner) {
+            let sending = Sending {
+                from: world.core,
+                to: Some(spawner.name.clone()),
+                checked,
+                cause: Some(it.entry),
+                reply_to: Some(child.entry(1)),
+                flags: Flags::NONE,
+                receivers: &[],
+                client_id: None,
+                meta: None,
+                root,
+                until_us: None,
+            };
+            self.hand(spawner, sending, world, out);
+        }
+        self.let_go(root, world, out);
+    }
+
+    /// Gives something to whoever opened a child: an identity or a listener.
+    fn hand(&mut self, to: &Spawner, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
+        if to.is_identity {
+            let root = it.root;
+            return self.tell(&to.name, root, it, world, out);
+        }
+        let found = world.routes.find(&to.name);
+        let receiver = found.and_then(|at| world.routes.reply(at, &ThreadResult::NAME));
+        let receivers: Vec<Receiver> = receiver.into_iter().collect();
+        self.append(Sending { receivers: &receivers, ..it }, world, out);
+        self.start_all_of(&receivers, world, out);
+    }
+
+    /// Ends the thread with what answers its first message.
+    pub(crate) fn finish(
+        &mut self,
+        part: &Part,
+        from: &Arc<str>,
+        checked: Checked,
+        status: ThreadStatus,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let state = if status == ThreadStatus::Failed { State::Failed } else { State::Closed };
+        let element = Some(checked.element().clone());
+        let to = self.spawner.as_ref().map(|it| it.name.clone());
+        let sending = self.sending(part, checked, to, world);
+        let reply_to = Some(self.entry(1));
+        let sending = Sending { from, reply_to, flags: state.flag(), ..sending };
+        let entry = self.append(sending, world, out).id().clone();
+        self.state = state;
+        out.beyond.push_back(Beyond::Ended(Ended {
+            thread: self.id.clone(),
+            entry,
+            status,
+            element,
+        }));
+    }
+
+    fn end_empty(&mut self, world: &World<'_>, out: &mut Step) {
+        let status = ThreadStatus::Empty;
+        let result = ThreadResult { thread: self.id.to_string(), status, payload: None };
+        let entry = self.note(&result, State::Closed, None, world, out);
+        let (thread, element) = (self.id.clone(), None);
+        out.beyond.push_back(Beyond::Ended(Ended { thread, entry, status, element }));
+    }
+
+    /// Whether it is a child that has nothing left to do.
+    fn is_done(&self) -> bool {
+        self.record.parent.is_some()
+            && self.state == State::Open
+            && self.unconsumed == 0
+            && self.held.is_empty()
+            && self.later.is_empty()
+            && self.children.is_empty()
+    }
+
+    /// Records what a branch becomes, in one of its threads.
+    fn become_so(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) -> EntryId {
+        self.state = it.state;
+        let flags = it.state.flag();
+        let sending = self.sending(&it.part, it.why.clone(), None, world);
+        if it.part.message.thread() != &self.id {
+            let entry = self.append(Sending { flags, ..sending }, world, out);
+            self.start_all(world, out);
+            return entry.id().clone();
+        }
+        let to = Some(it.part.message.sender().clone());
+        let reply_to = Some(it.part.message.id().clone());
+        let id = self.entry(self.next_seq);
+        let sending = Sending { flags, to, reply_to, ..sending };
+        self.answer(&it.part.message, sending, world, out);
+        self.start_all(world, out);
+        id
+    }
+
+    /// Something that the pump itself notes, for nobody in particular.
+    fn note<P: Payload>(
+        &mut self,
+        what: &P,
+        state: State,
+        cause: Option<EntryId>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> EntryId {
+        self.state = state;
+        let id = self.entry(self.next_seq);
+        let Some(checked) = word(what) else { return id };
+        let sending = Sending {
+            from: world.core,
+            to: None,
+            checked,
+            cause,
+            reply_to: None,
+            flags: state.flag(),
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root: 0,
+            until_us: None,
+        };
+        self.append(sending, world, out);
+        id
+    }
+}
+
+impl Spawner {
+    fn of(message: &Entry) -> Spawner {
+        Spawner { name: message.sender().clone(), is_identity: message.is_from_identity() }
+    }
+
+    fn listener(name: &Arc<str>) -> Spawner {
+        Spawner { name: name.clone(), is_identity: false }
+    }
+}
+
+/// A word of the pump's own.
+fn word<P: Payload>(it: &P) -> Option<Checked> {
+    match it.encode() {
+        Ok(element) => Some(Checked::typed(P::NAME, element)),
+        Err(error) => {
+            tracing::error!(%error, name = %P::NAME, "a word of the pump's can't be written");
+            None
+        }
+    }
+}

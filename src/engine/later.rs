@@ -1,0 +1,105 @@
+//! Deliveries that wait for a time, of all trees of one worker, awake or asleep. Pure.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use crate::engine::tree::Key;
+use crate::id::ThreadId;
+
+/// What waits, and for when.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// By time, and in their order for the same time. What is over may still stand here.
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    by_number: FxHashMap<u64, Key>,
+    /// By the tree's id: what waits in it, with its number and its time.
+    by_tree: FxHashMap<ThreadId, Vec<(u64, u64, Key)>>,
+    count: u64,
+}
+
+impl Waits {
+    /// Lets a delivery wait; [`u64::MAX`] is no time.
+    pub(crate) fn add(&mut self, until_us: u64, key: Key) {
+        self.count += 1;
+        if until_us < u64::MAX {
+            self.heap.push(Reverse((until_us, self.count)));
+            self.by_number.insert(self.count, key.clone());
+        }
+        self.by_tree.entry(key.thread.tree()).or_default().push((self.count, until_us, key));
+    }
+
+    /// A delivery waits no more.
+    pub(crate) fn remove(&mut self, key: &Key) {
+        let tree = key.thread.tree_str();
+        let Some(waiting) = self.by_tree.get_mut(tree) else { return };
+        if let Some(at) = waiting.iter().position(|(_, _, it)| it == key) {
+            let (number, _, _) = waiting.swap_remove(at);
+            self.by_number.remove(&number);
+        }
+        if waiting.is_empty() {
+            self.by_tree.remove(tree);
+        }
+    }
+
+    /// When the next time comes.
+    pub(crate) fn next_us(&mut self) -> Option<u64> {
+        while let Some(Reverse((until_us, number))) = self.heap.peek() {
+            if self.by_number.contains_key(number) {
+                return Some(*until_us);
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
+    /// What is due by now; it still waits until somebody says that it doesn't.
+    pub(crate) fn due(&mut self, now_us: u64) -> Vec<Key> {
+        let mut due = Vec::new();
+        while self.next_us().is_some_and(|it| it <= now_us) {
+            let Some(Reverse((_, number))) = self.heap.pop() else { break };
+            due.extend(self.by_number.remove(&number));
+        }
+        due
+    }
+
+    /// What waits in a tree.
+    pub(crate) fn of(&self, tree: &ThreadId) -> Vec<(u64, Key)> {
+        let waiting = self.by_tree.get(tree);
+        waiting.into_iter().flatten().map(|(_, until_us, key)| (*until_us, key.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(thread: &str, seq: u64) -> Key {
+        Key { thread: ThreadId::new(thread), seq, listener: 0 }
+    }
+
+    #[test]
+    fn what_waits_is_due_in_the_order_of_its_times() {
+        let mut waits = Waits::default();
+        for (until_us, seq) in [(30, 1), (10, 2), (20, 3), (10, 4), (u64::MAX, 5)] {
+            waits.add(until_us, key("a", seq));
+        }
+        waits.remove(&key("a", 3));
+        assert_eq!(waits.next_us(), Some(10));
+        assert_eq!(waits.due(30), [key("a", 2), key("a", 4), key("a", 1)]);
+        assert_eq!(waits.next_us(), None);
+        assert_eq!(waits.of(&ThreadId::new("a")).len(), 4, "they wait until somebody took them");
+        [1, 2, 4, 5].into_iter().for_each(|seq| waits.remove(&key("a", seq)));
+        assert!(waits.by_tree.is_empty() && waits.by_number.is_empty());
+    }
+
+    #[test]
+    fn a_tree_has_what_waits_in_its_threads() {
+        let mut waits = Waits::default();
+        waits.add(10, key("a.b", 1));
+        waits.add(10, key("a", 1));
+        waits.add(10, key("b", 1));
+        assert_eq!(waits.of(&ThreadId::new("a")), [(10, key("a.b", 1)), (10, key("a", 1))]);
+    }
+}
