@@ -64,14 +64,17 @@ xml *args:
     cargo bench --bench xml {{ args }}
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
+xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
+json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 
-# Fuzzes split, read, envelope, check or canonical_write; what it finds new stays in fuzz/work.
+# Fuzzes split, read, envelope, check, canonical_write or json_to_xml; what is new is in fuzz/work.
 fuzz target seconds="60":
     command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
     mkdir -p fuzz/work/{{ target }}
     RUSTC_BOOTSTRAP=1 cargo fuzz run -s none -O {{ target }} fuzz/work/{{ target }} \
-        fuzz/corpus/{{ target }} $(ls -d {{ suites }}/xmlconf/xmlconf {{ suites }}/xml-attacks/files) \
-        -- -max_total_time={{ seconds }} -max_len=1024 -dict=fuzz/xml.dict
+        fuzz/corpus/{{ target }} $(ls -d {{ if target == "json_to_xml" { json_seeds } else { xml_seeds } }}) \
+        -- -max_total_time={{ seconds }} -max_len=1024 \
+        -dict=fuzz/{{ if target == "json_to_xml" { "json" } else { "xml" } }}.dict
 
 # Keeps in fuzz/corpus the fewest inputs that reach what fuzz/work reaches.
 fuzz-keep target:

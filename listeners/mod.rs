@@ -1,5 +1,6 @@
 //! The house staff: ordinary listeners that use only what anyone can use.
 
+pub mod describe;
 pub mod echo;
 pub mod thread;
 pub mod tool;
@@ -12,7 +13,8 @@ pub fn core() -> Vec<Listener> {
     vec![thread::thread()]
 }
 
-/// What the server starts with when nothing else is said: [`core`], `echo` and `calculate`.
+/// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
+/// `describe`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
     let mut all = core();
@@ -20,10 +22,11 @@ pub fn standard() -> Vec<Listener> {
     all
 }
 
-/// What there is beside [`core`] when nothing else is said: `echo` and `calculate`.
+/// What there is beside [`core`] when nothing else is said: `echo`, `calculate` and `describe`.
 #[must_use]
 pub fn usual() -> Vec<Listener> {
-    vec![echo::echo(), tool::calculate::calculate()]
+    let describe = describe::describe(describe::Allow::default());
+    vec![echo::echo(), tool::calculate::calculate(), describe]
 }
 
 /// What `use:` in a manifest may name of the house staff. [`cli`](pumphouse::cli::main)

@@ -53,9 +53,9 @@ pub mod door;
 pub mod client;
 pub mod audit;
 pub mod scene;
-pub mod manifest;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
+pub mod manifest;
 pub mod cli;
 
 pub use cli::main as cli;
@@ -80,9 +80,9 @@ pub mod prelude {
     pub use crate::id::{EntryId, ThreadId};
     pub use crate::limits::Limits;
     pub use crate::listener::{
-        Again, Apply, Attempt, Cancel, Clock, EmitCore, Entry, Final, Fold, History, Later,
-        Listener, Message, Outbox, Peers, Queue, Random, Sender, Spawn, State, Steer, Thread,
-        Threads, Timers, To,
+        Again, Apply, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry, Final, Fold, History,
+        Later, Listener, Message, Outbox, Peers, Queue, Random, Role, Sender, Spawn, State, Steer,
+        Thread, Threads, Timers, To,
     };
     pub use crate::name::Name;
     pub use crate::wire::core::{Done, Huh};
@@ -90,7 +90,9 @@ pub mod prelude {
     pub use crate::xml::Element;
 }
 
-/// The README's programs, compiled and run.
+/// The manual's programs, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+#[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/tutorial.md")]
+pub struct Manual;

@@ -2,12 +2,14 @@
 
 mod check;
 mod envelope;
+mod json;
 mod read;
 mod split;
 mod write;
 
 pub use check::check;
 pub use envelope::envelope;
+pub use json::json_to_xml;
 pub use read::read;
 pub use split::split;
 pub use write::canonical_write;

@@ -176,7 +176,7 @@ fn distinct<'a>(
     let mut seen = Vec::new();
     for (ident, name, options) in names {
         match seen.contains(&name) {
-            true => errors.push(culprit(ident, options), message()),
+            true => errors.named(culprit(ident, options), name, message()),
             false => seen.push(name),
         }
     }

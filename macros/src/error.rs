@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// One complaint: what is wrong, and what to do about it.
+/// One complaint: what is wrong, and what to do about it. `{}` is the name in question.
 pub(crate) struct Message(&'static str, &'static str);
 
 pub(crate) const NO_DOC: Message = Message(
@@ -60,11 +60,11 @@ pub(crate) const TEXT_AND_ELEMENTS: Message = Message(
     "make the text an element, or the elements attributes",
 );
 pub(crate) const SAME_NAME: Message = Message(
-    "two fields have this name",
+    "two fields are called `{}`",
     "give one of them another with `#[payload(rename = \"…\")]`",
 );
 pub(crate) const SAME_VARIANT: Message = Message(
-    "two variants have this name",
+    "two variants are called `{}`",
     "give one of them another with `#[payload(rename = \"…\")]`",
 );
 pub(crate) const BYTES: Message = Message(
@@ -114,9 +114,9 @@ pub(crate) const UNNAMED_OPTION: Message = Message(
     "name the field: then it is an attribute or an element",
 );
 pub(crate) const NO_NUMBER: Message =
-    Message("a bound is a number", "write it as `min = 1`, `max = 0.5`");
+    Message("a bound is a number, without quotes", "write it as `{} = 1` or `{} = 0.5`");
 pub(crate) const NO_COUNT: Message =
-    Message("this option takes a whole number", "write it as `option = 12`");
+    Message("this option takes a whole number", "write it as `{} = 12`");
 pub(crate) const NO_CHOICES: Message = Message(
     "this option takes texts or whole numbers, at least one",
     "write it as `one_of(\"a\", \"b\")` or `one_of(1, 2, 3)`",
@@ -124,7 +124,7 @@ pub(crate) const NO_CHOICES: Message = Message(
 pub(crate) const NO_NUMBERS_LEFT: Message =
     Message("no number is left between `min` and `max`", "`min` is the smaller one");
 pub(crate) const TOO_WIDE: Message =
-    Message("no number of this type is as large or as small", "take a wider type or another bound");
+    Message("a number of this type is from {}", "take a wider type or another number");
 pub(crate) const LENGTH_TWICE: Message =
     Message("`length` says the length already", "keep `length`, or `min_length` and `max_length`");
 pub(crate) const NO_LENGTH_LEFT: Message =
@@ -188,9 +188,9 @@ pub(crate) const TEXT_NAME: Message =
     Message("the text of an element has no name", "leave `rename` out");
 pub(crate) const OPTIONS: Message = Message("options stand in parentheses", "`#[payload(…)]`");
 pub(crate) const OPTION_TWICE: Message = Message("this option was given before", "keep one");
-pub(crate) const FLAG: Message = Message("this option takes no value", "the word alone will do");
+pub(crate) const FLAG: Message = Message("this option takes no value", "write `{}` alone");
 pub(crate) const NO_VALUE: Message =
-    Message("this option takes a text", "write it as `option = \"…\"`");
+    Message("this option takes a text", "write it as `{} = \"…\"`");
 pub(crate) const ON_TYPE: Message =
     Message("this option belongs on the type", "move it above the `struct` or the `enum`");
 pub(crate) const ON_FIELD: Message =
@@ -206,8 +206,20 @@ impl Errors {
         self.say(at, &format!("{text}\nhint: {hint}"));
     }
 
+    /// Complains about these tokens, in words that repeat a name.
+    pub(crate) fn named(&mut self, at: &dyn ToTokens, name: &str, Message(text, hint): Message) {
+        let (text, hint) = (text.replace("{}", name), hint.replace("{}", name));
+        self.say(at, &format!("{text}\nhint: {hint}"));
+    }
+
     /// Complains about this place.
     pub(crate) fn at(&mut self, span: Span, Message(text, hint): Message) {
+        self.add(syn::Error::new(span, format!("{text}\nhint: {hint}")));
+    }
+
+    /// Complains about this place, in words that repeat a name.
+    pub(crate) fn named_at(&mut self, span: Span, name: &str, Message(text, hint): Message) {
+        let (text, hint) = (text.replace("{}", name), hint.replace("{}", name));
         self.add(syn::Error::new(span, format!("{text}\nhint: {hint}")));
     }
 

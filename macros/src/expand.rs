@@ -481,11 +481,12 @@ fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
     });
     let one_name = format!(
         "two fields of `{ident}` stand under one name: a field is called as a variant of a choice \
-         beside it, or two choices have a variant in common",
+         beside it, or two choices have a variant in common; give one of them another name with \
+         `#[payload(rename = \"…\")]`",
     );
     let unclear = format!(
         "`{ident}` has an `Element` behind one that is optional or repeated: a reader cannot tell \
-         which is which",
+         which is which; put the `Element` before it, or into a part of its own",
     );
     quote_spanned! {ident.span()=>
         #narrowed

@@ -101,12 +101,12 @@ impl Facets {
             "pattern" | "example" => match literal(meta) {
                 Some(Lit::Str(text)) if name == "pattern" => self.pattern = Some(text),
                 Some(Lit::Str(text)) => self.example = Some(text),
-                _ => errors.push(meta, error::NO_VALUE),
+                _ => errors.named(meta, name, error::NO_VALUE),
             },
             "min" | "max" => match bound(meta) {
                 Some(it) if name == "min" => self.min = Some((span, it)),
                 Some(it) => self.max = Some((span, it)),
-                None => errors.push(meta, error::NO_NUMBER),
+                None => errors.named(meta, name, error::NO_NUMBER),
             },
             "one_of" => match choices(meta) {
                 Some(all) => self.one_of = Some((span, all)),
@@ -117,7 +117,7 @@ impl Facets {
                     let count = it.base10_parse::<usize>().unwrap_or_default();
                     *self.count(name) = Some((span, count));
                 }
-                _ => errors.push(meta, error::NO_COUNT),
+                _ => errors.named(meta, name, error::NO_COUNT),
             },
         }
     }
@@ -234,14 +234,15 @@ impl Facets {
             "u128" => 0..=i128::MAX,
             _ => return,
         };
+        let range = format!("{} to {}", width.start(), width.end());
         for (span, bound) in [self.min, self.max].into_iter().flatten() {
             if whole(bound).is_some_and(|it| !width.contains(&it)) {
-                errors.at(span, error::TOO_WIDE);
+                errors.named_at(span, &range, error::TOO_WIDE);
             }
         }
         for it in self.one_of.iter().flat_map(|it| &it.1).filter(|it| it.whole) {
             if it.text.parse().is_ok_and(|it: i128| !width.contains(&it)) {
-                errors.at(it.span, error::TOO_WIDE);
+                errors.named_at(it.span, &range, error::TOO_WIDE);
             }
         }
     }

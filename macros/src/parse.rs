@@ -263,8 +263,10 @@ impl Options {
             (true, _, _) => errors.push(path, error::OPTION_TWICE),
             (_, true, Some(value)) if name == "ns" => self.namespace = Some(value),
             (_, true, Some(value)) => self.rename = Some(value),
-            (_, true, None) => errors.push(meta, error::NO_VALUE),
-            (_, false, _) if !matches!(meta, Meta::Path(_)) => errors.push(meta, error::FLAG),
+            (_, true, None) => errors.named(meta, &name, error::NO_VALUE),
+            (_, false, _) if !matches!(meta, Meta::Path(_)) => {
+                errors.named(meta, &name, error::FLAG);
+            }
             (_, false, _) => *self.flag(&name) = Some(path.clone()),
         }
     }
@@ -290,12 +292,26 @@ fn value(meta: &Meta) -> Option<LitStr> {
     }
 }
 
+/// What other derives and schema languages call an option, and what it is called here.
+const ELSEWHERE: [(&str, &str); 7] = [
+    ("namespace", "ns"),
+    ("xmlns", "ns"),
+    ("name", "rename"),
+    ("tag", "rename"),
+    ("regex", "pattern"),
+    ("enumeration", "one_of"),
+    ("values", "one_of"),
+];
+
 fn unknown(name: &str, owner: Owner) -> String {
     let known: Vec<_> =
         KNOWN.iter().filter(|(_, owners)| owners.contains(&owner)).map(|(it, _)| *it).collect();
     let begins = |it: &str| it.len() > 2 && name.starts_with(it);
     let alike = |it: &&&str| begins(it) || steps(name, it) <= 1.max(name.len() / 3);
-    let hint = match known.iter().filter(alike).min_by_key(|it| steps(name, it)) {
+    let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, ours)| ours);
+    let elsewhere = elsewhere.filter(|it| known.contains(it));
+    let near = known.iter().filter(alike).min_by_key(|it| steps(name, it));
+    let hint = match elsewhere.or(near) {
         Some(it) => format!("did you mean `{it}`?"),
         None => format!("there is `{}`", known.join("`, `")),
     };

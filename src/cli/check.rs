@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::organism::{Organism, Unread, complained, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
-use crate::engine::Described;
+use crate::listener::Described;
 use crate::log::Durability;
 use crate::manifest::{Door, Mistake, Mistakes};
 
@@ -46,7 +46,7 @@ impl Check {
             Ok(plan) => plan,
             Err(all) => return told_of(complained(&all, places.as_ref()), to),
         };
-        let listeners = plan.listeners();
+        let listeners = plan.listeners().to_vec();
         let report = Report { file, name, data, durability, tokens, doors, listeners };
         if to.json {
             to.object(&report.json())?
@@ -110,7 +110,7 @@ impl Report {
                 "name": it.name,
                 "text": it.text,
                 "takes": takes,
-                "peers": it.peers,
+                "peers": it.peers.as_ref().map(|it| it.to_vec()),
                 "grants": it.grants,
             })
         });

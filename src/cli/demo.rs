@@ -62,8 +62,8 @@ async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     title(
         to,
         &format!(
-            "A pump listens on {address}; echo and calculate are its listeners, and every message \
-         is on the disk before anybody hears of it.",
+            "A pump listens on {address}; echo, calculate and describe are its listeners, and \
+         every message is on the disk before anybody hears of it.",
         ),
     )?;
     let last = talk(address, to).await.map_err(|error| match error {

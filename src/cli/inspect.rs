@@ -1,8 +1,15 @@
-//! `inspect`: what the pump makes of a file, without a pump.
+//! `inspect`: what the pump makes of files, without a pump: a verdict each.
 
+mod payload;
 mod xml;
 
+use std::io::{self, BufRead as _};
+
+use serde_json::{Value, json};
+
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::engine::Builder;
+use crate::xml::View;
 
 /// Says what the pump makes of files: nothing is started, sent or kept.
 #[derive(Debug, clap::Args)]
@@ -14,12 +21,49 @@ pub(crate) struct Inspect {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Xml(xml::Xml),
+    Payload(payload::Payload),
 }
 
 impl Inspect {
-    pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    pub(crate) fn run(self, builder: Builder, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         match self.what {
             What::Xml(it) => it.run(to),
+            What::Payload(it) => it.run(builder, to),
         }
     }
+}
+
+/// Prints the verdict on each file, as it comes; `-` is a list of files on the standard input.
+fn each(
+    files: &[String],
+    to: &mut Screen<'_>,
+    verdict: impl Fn(&str) -> Value,
+) -> Result<Ending, Failure> {
+    for file in files {
+        if file != "-" {
+            to.object(&verdict(file))?;
+            continue;
+        }
+        for line in io::stdin().lock().lines() {
+            let line = line.map_err(|it| Failure::Untried(format!("the input: {it}")))?;
+            if !line.is_empty() {
+                to.object(&verdict(&line))?;
+            }
+        }
+    }
+    Ok(Ending::Well)
+}
+
+fn unreadable(error: &io::Error) -> Value {
+    let message = format!("the file can't be read: {error}");
+    json!({ "code": "unreadable", "line": null, "column": null, "message": message })
+}
+
+/// The digest of a payload's canonical form, in hex.
+fn digest(view: View<'_>) -> String {
+    let mut digest = blake3::Hasher::new();
+    view.canonical_pieces(|piece| {
+        digest.update(piece);
+    });
+    digest.finalize().to_hex().to_string()
 }

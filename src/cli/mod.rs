@@ -2,9 +2,14 @@
 
 mod bench;
 mod check;
+mod completions;
 mod data;
 mod demo;
+mod describe;
+mod export;
+mod filters;
 mod folder;
+mod follow;
 mod incoming;
 mod init;
 mod inspect;
@@ -17,6 +22,7 @@ mod signals;
 mod tail;
 mod test;
 mod threads;
+mod tree;
 mod verify;
 mod why;
 
@@ -113,8 +119,10 @@ Examples:
   pumphouse send message.xml         push what a file holds, print what comes back
   pumphouse threads                  what there is in the log
   pumphouse show sess-k3v9x2ma       a thread, every message whole
+  pumphouse tree                     which thread belongs to which, and how each is
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse verify                   whether the log is what was written
+  pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
 
 Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't be tried.";
@@ -130,10 +138,14 @@ enum Verb {
     Threads(threads::Threads),
     Show(show::Show),
     Tail(tail::Tail),
+    Tree(tree::Tree),
     Why(why::Why),
+    Export(export::Export),
     Verify(verify::Verify),
+    Describe(describe::Describe),
     Inspect(inspect::Inspect),
     Bench(bench::Bench),
+    Completions(completions::Completions),
 }
 
 impl Command {
@@ -153,10 +165,14 @@ impl Command {
                 Verb::Threads(it) => it.run(data, screen).await,
                 Verb::Show(it) => it.run(data, screen).await,
                 Verb::Tail(it) => it.run(data, screen).await,
+                Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
+                Verb::Export(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
-                Verb::Inspect(it) => it.run(screen),
+                Verb::Describe(it) => it.run(organism::served(builder)?, screen),
+                Verb::Inspect(it) => it.run(builder, screen),
                 Verb::Bench(it) => it.run(screen).await,
+                Verb::Completions(it) => it.run(Command::command(), screen),
             }
         });
         runtime.shutdown_background();

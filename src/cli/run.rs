@@ -13,7 +13,8 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::client::Address;
 use crate::door::{self, Options, Tcp, Tokens};
-use crate::engine::{Builder, Described, Plan, Pump};
+use crate::engine::{Builder, Plan, Pump};
+use crate::listener::Described;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 use crate::manifest::Door;
 use crate::schema;
@@ -90,7 +91,7 @@ impl Run {
         }
         let (builder, place) = log(builder, &data, durability)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
-        let (listeners, push) = (plan.listeners(), push(&plan));
+        let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, place, durability };
         serve(plan, &greeting, &mut signals, to).await
     }

@@ -20,17 +20,18 @@ use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
 use crate::engine::worker::Worker;
 use crate::engine::{Factory, Pump};
-use crate::limits::Limits;
-use crate::listener::{Boxed, EmitCore, Grant, Listener, Need, Spec, Way};
+use crate::limits::{Limits, XmlLimits};
+use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::wire::core::{
     Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError, ThreadCancelled,
     ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
+use crate::xml::{self, Profile};
 
 /// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
 #[diagnostic::on_unimplemented(
@@ -133,7 +134,7 @@ impl Builder {
         complaints.extend(self.specs.iter().flat_map(unmet));
         complaints.extend(owners(&self.specs));
         if self.logs.len() > 1 {
-            complaints.push((None, "more than one log was given".to_owned()));
+            complaints.push((None, "more than one log was given; keep one".to_owned()));
         }
         if self.workers.is_some_and(|it| it == 0 || it > WORKERS_MAX) {
             complaints.push((None, format!("workers must be from 1 to {WORKERS_MAX}")));
@@ -145,12 +146,14 @@ impl Builder {
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
         let default_us = u64::try_from(self.limits.handler_time_max.as_micros());
         let default_us = default_us.unwrap_or(u64::MAX);
+        let described = self.specs.iter().map(Described::of).collect();
+        let capabilities = Capabilities::new(described, catalog);
         let registered = self.specs.into_iter().map(|spec| {
             let own = spec.timeout.map(|it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX));
             Registered::new(spec, own.unwrap_or(default_us))
         });
         Ok(Plan {
-            routes: Routes::new(registered.collect(), catalog),
+            routes: Routes::new(registered.collect(), capabilities),
             log: self.logs.into_iter().next().unwrap_or_else(|| Arc::new(MemoryLog::new())),
             doors: self.doors,
             limits: self.limits,
@@ -181,6 +184,7 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         catalog.add(Cow::Borrowed(schema));
     }
     let mut complaints = Vec::new();
+    let mut first: BTreeMap<Name, &str> = BTreeMap::new();
     for spec in specs {
         let schemas = spec.needs.iter().filter_map(|it| match it {
             Need::Accept(it) | Need::Emit(it) => Some(it),
@@ -188,11 +192,29 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         });
         for schema in schemas {
             if let Some(name) = catalog.add(schema.clone()) {
-                complaints.push(about(&spec.name, &format!("{name} has another schema elsewhere")));
+                let who = first.get(&name).map_or("the pump", |it| it);
+                let how = catalog.get(&name).and_then(|it| difference(it, schema));
+                let how = how.unwrap_or_default();
+                let text = format!("its {name} isn't that of {who}{how}");
+                let text = format!("{text}; share the type, or rename one");
+                complaints.push(about(&spec.name, &text));
+            } else {
+                first.entry(schema.name.clone()).or_insert(&spec.name);
             }
         }
     }
     (catalog, complaints)
+}
+
+/// What either schema has to say of the other's example: the first difference that an author sees,
+/// if an example shows one.
+fn difference(there: &Schema, here: &Schema) -> Option<String> {
+    let said = |place: &str, by: &Schema, of: &Schema| {
+        let example = xml::read(schema::example(of), Profile::Wire, &XmlLimits::INSIDE).ok()?;
+        let error = by.check(example.view()).err()?;
+        Some(format!(": {place} {}", error.message))
+    };
+    said("there", there, here).or_else(|| said("here", here, there))
 }
 
 /// Names that are missing, taken or unfit.
@@ -207,13 +229,14 @@ fn names(specs: &[Spec]) -> Vec<Complaint> {
             complaints.push((Some(name.to_owned()), format!("{name:?}: {text}")));
         }
         if name == CORE_NAME {
-            complaints.push(about(name, "the pump itself has this name"));
+            complaints.push(about(name, "the pump itself has this name; take another"));
         }
         *seen.entry(name).or_default() += 1;
     }
     let twice = seen.into_iter().filter(|(_, times)| *times > 1);
-    let told = |times: usize| format!("{times} listeners of this name");
-    complaints.extend(twice.map(|(name, times)| about(name, &told(times))));
+    complaints.extend(twice.map(|(name, times)| {
+        about(name, &format!("{times} listeners of this name; each needs its own"))
+    }));
     complaints
 }
 
@@ -221,7 +244,8 @@ fn names(specs: &[Spec]) -> Vec<Complaint> {
 fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     let mut names = door.identities();
     names.retain(|name| specs.iter().any(|it| it.name == **name));
-    names.into_iter().map(|it| about(&it, "a listener and an identity have this name")).collect()
+    let text = "a listener and an identity have this name; give one of them another";
+    names.into_iter().map(|it| about(&it, text)).collect()
 }
 
 /// What a listener's signatures ask for and it wasn't given.
@@ -230,25 +254,34 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
     if spec.text.as_ref().is_some_and(String::is_empty) {
-        wrong.push("its description is empty".to_owned());
+        wrong.push(
+            "its description is empty: say what it is for, or leave .describe(…) out".to_owned(),
+        );
     }
     if spec.handlers.is_empty() {
-        wrong.push("it has no handler: call .on".to_owned());
+        wrong.push("it has no handler: add .on(…)".to_owned());
     }
     if spec.traits.inline && spec.traits.blocking {
-        wrong.push("it can't be both inline and blocking".to_owned());
+        wrong.push("it can't be both inline and blocking: keep one of the two".to_owned());
     }
     for need in &spec.needs {
         let text = match need {
-            Need::Accept(it) if no_doc(it) => format!("no description of {}", it.name),
+            Need::Accept(it) if no_doc(it) => {
+                format!("{} has no description: give its schema a doc", it.name)
+            }
             Need::Emit(it) if it.reserved && !core => {
-                format!("it may emit {}, but has no grant {}", it.name, EmitCore::GRANT)
+                let (name, grant) = (&it.name, EmitCore::GRANT);
+                format!("it may emit {name}, but has no grant {grant}: add .grant::<EmitCore>()")
             }
             Need::Fold(it) if !spec.folds.contains_key(&it.0) => {
-                format!("it takes Fold<{0}>, but has no .fold::<{0}>()", it.0.1)
+                format!("it takes Fold<{0}>: add .fold::<{0}>()", it.0.1)
             }
-            Need::Grant(it) if !spec.grants.contains(*it) => format!("it has no grant {it}"),
-            Need::Queue if !spec.traits.serial => "it takes a Queue, but is not serial".to_owned(),
+            Need::Grant(it) if !spec.grants.contains(*it) => {
+                format!("it has no grant {it}: add .grant::<…>() with the type that is granted")
+            }
+            Need::Queue if !spec.traits.serial => {
+                "it takes a Queue, but isn't serial: add .serial()".to_owned()
+            }
             _ => continue,
         };
         if !wrong.contains(&text) {
@@ -276,7 +309,8 @@ fn owners(specs: &[Spec]) -> Vec<Complaint> {
                 Way::Reply(name) => format!("the reply {name}"),
                 Way::AnyReply => "any reply".to_owned(),
             };
-            complaints.push(about(&spec.name, &format!("{times} handlers of {what}")));
+            let text = format!("{times} handlers of {what}; keep one");
+            complaints.push(about(&spec.name, &text));
         }
     }
     for (name, mut owners) in owners {
@@ -285,7 +319,8 @@ fn owners(specs: &[Spec]) -> Vec<Complaint> {
             let names: Vec<&str> = owners.iter().map(|it| it.name.as_str()).collect();
             let last = names.last().map(|it| (*it).to_owned());
             let names = names.join(" and ");
-            let text = format!("{name} is owned by {names}, and not all are .shared()");
+            let way = "make each so, or keep one";
+            let text = format!("{name} is owned by {names}, and not all are .shared(): {way}");
             complaints.push((last, text));
         }
     }
@@ -344,40 +379,29 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// A listener of a plan, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Described {
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub text: Option<String>,
-    /// The names it owns.
-    pub takes: Vec<Name>,
-    /// The listeners it may address by name; none where it may address every one.
-    pub peers: Option<Vec<String>>,
-    /// What it was granted.
-    pub grants: Vec<String>,
-}
-
 impl Plan {
     /// Every listener: what it takes and what it was granted.
     #[must_use]
-    pub fn listeners(&self) -> Vec<Described> {
-        let described = self.routes.listeners.iter().map(|it| Described {
-            name: it.name.to_string(),
-            text: it.text.clone(),
-            takes: it.routes().into_iter().cloned().collect(),
-            peers: it.peers.as_ref().map(|it| it.to_vec()),
-            grants: it.grants.iter().cloned().collect(),
-        });
-        described.collect()
+    pub fn listeners(&self) -> &[Described] {
+        self.capabilities().listeners()
     }
 
     /// Every schema it knows, by name.
     #[must_use]
     pub fn schemas(&self) -> Vec<&Schema> {
-        self.routes.catalog.all()
+        self.capabilities().schemas()
+    }
+
+    /// What it will be able to do.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.routes.capabilities
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Starts it on the tokio runtime of the caller.

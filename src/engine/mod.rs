@@ -21,10 +21,11 @@ mod tree;
 mod wake;
 mod worker;
 
-pub use builder::{Builder, Complaints, Described, Door, Plan, Plugin};
+pub use crate::listener::CONSOLE;
+pub use builder::{Builder, Complaints, Door, Plan, Plugin};
 pub use factory::{Factory, Makes, Unmade};
 pub use follow::{Follow, Followed, Showing};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
-pub use pump::{AskError, CONSOLE, Identity, Pump};
+pub use pump::{AskError, Identity, Pump};
 pub use shared::Stage;

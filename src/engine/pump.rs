@@ -12,7 +12,7 @@ use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::Entry;
+use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log::{self, Flags, Log};
 use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Envelope, Fault, Payload};
@@ -28,8 +28,12 @@ pub struct Identity {
     pub operator: bool,
 }
 
-/// The identity of embedding programs and of whoever comes without a token.
-pub const CONSOLE: &str = "console";
+impl Identity {
+    /// What the log says of a message that is sent so.
+    fn marked(&self, flags: Flags) -> Flags {
+        if self.operator { flags.with(Flags::FROM_OPERATOR) } else { flags }
+    }
+}
 
 /// How much longer than they may take doors are waited for.
 const GRACE_US: u64 = 1_000_000;
@@ -130,6 +134,7 @@ impl Pump {
     fn send<P: Payload>(&self, payload: &P, flags: Flags, inlet: Arc<dyn Inlet>) {
         let checked = self.checked_name().and_then(|()| payload.encode());
         let checked = checked.map(|element| Checked::typed(P::NAME, element));
+        let flags = self.identity.marked(flags);
         let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
@@ -188,7 +193,7 @@ impl Pump {
         {
             flags = if given { flags.with(flag) } else { flags };
         }
-        let push = self.route(checked, envelope.to.map(Into::into), flags)?;
+        let push = self.route(checked, envelope.to.map(Into::into), who.marked(flags))?;
         let mut push = Push {
             identity: who.name.clone(),
             operator: who.operator,
@@ -209,8 +214,7 @@ impl Pump {
 
     /// Holds a payload against its schema; one without a namespace gets the one it means.
     fn check(&self, element: Element) -> Result<Checked, Fault> {
-        let routes = &self.shared.routes;
-        routes.catalog.check(routes.name(element, self.shared.limits.door)?)
+        self.shared.routes.check(element, self.shared.limits.door)
     }
 
     fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {
@@ -323,6 +327,12 @@ impl Pump {
     #[must_use]
     pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
+    }
+
+    /// What the organism can do: its listeners and their payloads.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.shared.routes.capabilities
     }
 
     /// The log.

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
-use crate::listener::{FoldId, FoldOf, Grant, Need, Run, Spec, Threads, Traits, Wakes, Way};
+use crate::listener::{
+    Capabilities, FoldId, FoldOf, Grant, Need, Run, Spec, Threads, Traits, Wakes, Way,
+};
 use crate::name::Name;
-use crate::wire::checked::{adopt, meant};
-use crate::wire::{Catalog, Code, Fault};
+use crate::wire::checked::meant;
+use crate::wire::{Catalog, Checked, Code, Fault};
 use crate::xml::{Element, Writer};
 
 /// A listener as the engine holds it.
 pub(crate) struct Registered {
     pub(crate) name: Arc<str>,
-    pub(crate) text: Option<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout_us: u64,
     pub(crate) peers: Option<Arc<[String]>>,
@@ -48,7 +49,6 @@ impl Registered {
         }
         Registered {
             name: spec.name.into(),
-            text: spec.text,
             traits: spec.traits,
             timeout_us,
             peers: spec.peers,
@@ -84,12 +84,13 @@ pub(crate) struct Receiver {
 pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
+    pub(crate) capabilities: Capabilities,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
 }
 
 impl Routes {
-    pub(crate) fn new(listeners: Vec<Registered>, catalog: Catalog) -> Routes {
+    pub(crate) fn new(listeners: Vec<Registered>, capabilities: Capabilities) -> Routes {
         let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
         for (listener, it) in listeners.iter().enumerate() {
             for name in it.routes() {
@@ -98,12 +99,13 @@ impl Routes {
             }
         }
         let by_name = listeners.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
-        Routes { listeners, catalog, by_name, owners }
+        let catalog = capabilities.catalog().clone();
+        Routes { listeners, catalog, capabilities, by_name, owners }
     }
 
-    /// A payload without a namespace in the one it means; any other as it is. The pump's own
-    /// words are refused whatever they hold.
-    pub(crate) fn name(&self, element: Element, limits: XmlLimits) -> Result<Element, Fault> {
+    /// Holds a payload of somebody else's against its schema; one without a namespace gets the
+    /// one it means. The pump's own words are refused whatever they hold.
+    pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
         let own = |namespace: &str| {
             if !self.catalog.is_reserved(namespace, element.local()) {
                 return Ok(());
@@ -113,14 +115,13 @@ impl Routes {
         };
         if !element.namespace().is_empty() {
             own(element.namespace())?;
-            return Ok(element);
+            return self.catalog.check(element);
         }
         let owned = |it: &&Name| self.push(None, it).is_ok();
         let names: Vec<_> = self.catalog.named(element.local()).iter().filter(owned).collect();
         let namespace = meant(&element, &names)?;
         own(&namespace)?;
-        let name = Name::new(namespace.clone(), element.local().to_owned());
-        adopt(&element, &namespace, self.catalog.get(&name), Writer::new(limits))
+        self.catalog.check_as(&element, &namespace, Writer::new(limits))
     }
 
     pub(crate) fn find(&self, listener: &str) -> Option<usize> {

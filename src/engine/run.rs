@@ -16,7 +16,7 @@ use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
-use crate::listener::{self, Awake, Boxed, Call, Emit, Entry, Run, Target};
+use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target};
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
@@ -150,8 +150,7 @@ fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
             Some(name) => Ok(Checked::typed(name, what.element)),
             // What is passed on for somebody else may lack its namespace, as at a door.
             None if matches!(it.target, Target::Child { for_sender: true, .. }) => {
-                let named = shared.routes.name(what.element, shared.limits.inside)?;
-                shared.routes.catalog.check(named)
+                shared.routes.check(what.element, shared.limits.inside)
             }
             None => shared.routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");
@@ -199,6 +198,10 @@ impl listener::Road for Road {
             let sent = sent_for(&self.0, &call.message).await?;
             Ok(sent.into_iter().filter(of).collect())
         })
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.0.routes.capabilities
     }
 }
 

@@ -12,6 +12,7 @@ use crate::id::ThreadId;
 use crate::listener::emit::aim;
 use crate::listener::need::FoldType;
 use crate::listener::{Apply, Boxed, Call, Entry, FoldOf, Grant, IntoEmit, Need, Target};
+use crate::log::Flags;
 use crate::wire::{Code, Fault, Live};
 
 /// An argument taken from the message's context; a user's own may be made of others, and passes
@@ -20,8 +21,8 @@ use crate::wire::{Code, Fault, Live};
     message = "`{Self}` cannot be taken from a message's context",
     label = "no context",
     note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`",
-    note = "contexts: Attempt, Cancel, Clock, Fold, History, Message, Outbox, Peers, Queue, \
-            Random, Sender, State, Thread"
+    note = "contexts: Attempt, Cancel, Capabilities, Clock, Fold, History, Message, Outbox, \
+            Peers, Queue, Random, Role, Sender, State, Thread"
 )]
 pub trait FromContext<S>: Sized {
     /// What it asks for; `build()` complains where that wasn't given.
@@ -111,6 +112,33 @@ pub struct Sender(
 impl<S> FromContext<S> for Sender {
     fn from_context(it: &Context<S>) -> Result<Sender, Fault> {
         Ok(Sender(it.call.message.sender().clone()))
+    }
+}
+
+/// The identity of embedding programs and of whoever comes without a token.
+pub const CONSOLE: &str = "console";
+
+/// How well the pump knows the sender of the message. What is more is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+// Exhaustive: whoever lets roles in must think of each.
+pub enum Role {
+    /// Came from outside without saying who it is: [`CONSOLE`].
+    Anyone,
+    /// A listener, or an identity that was proved.
+    Authenticated,
+    /// An identity that may send into the threads of others.
+    Operator,
+}
+
+#[diagnostic::do_not_recommend]
+impl<S> FromContext<S> for Role {
+    fn from_context(it: &Context<S>) -> Result<Role, Fault> {
+        let message = &it.call.message;
+        Ok(match message.is_from_identity() {
+            _ if message.flags().contains(Flags::FROM_OPERATOR) => Role::Operator,
+            true if message.from() == CONSOLE => Role::Anyone,
+            _ => Role::Authenticated,
+        })
     }
 }
 

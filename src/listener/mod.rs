@@ -1,6 +1,7 @@
 //! Listeners: how async functions become handlers. Knows no tasks, sockets or queues: what an
 //! argument needs of the engine it asks for through a [`Road`].
 
+mod capabilities;
 mod context;
 mod emit;
 mod entry;
@@ -11,9 +12,10 @@ mod need;
 mod road;
 mod spec;
 
+pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
-    Attempt, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers, Queue,
-    Random, Sender, State, Thread,
+    Attempt, CONSOLE, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers,
+    Queue, Random, Role, Sender, State, Thread,
 };
 pub use emit::{Again, Emission, Emit, Final, IntoEmit, Later, Spawn, Steer, Target, To};
 pub use entry::Entry;

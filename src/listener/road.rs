@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::listener::{Awake, Emit, Entry};
+use crate::listener::{Awake, Capabilities, Emit, Entry};
 use crate::wire::Fault;
 use crate::xml::Element;
 
@@ -59,4 +59,6 @@ pub trait Road: Send + Sync {
     /// Reads what this listener has already sent while handling this message, in an earlier
     /// attempt or in this one.
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>>;
+    /// What the organism can do.
+    fn capabilities(&self) -> &Capabilities;
 }

@@ -56,6 +56,8 @@ pub(crate) struct Spec {
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
+    /// What may be emitted while a name that it owns is handled, for those who describe it.
+    pub(crate) emits: BTreeMap<Name, Vec<Name>>,
     pub(crate) handlers: Vec<(Way, Run)>,
     pub(crate) wakes: Option<Wakes>,
 }
@@ -273,8 +275,15 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
 
     fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
         let state = self.state.clone();
-        self.spec.needs.extend(A::needs());
-        self.spec.needs.extend(<F as Function<A>>::Output::emits());
+        let needs = [A::needs(), <F as Function<A>>::Output::emits()].concat();
+        if let Way::Route(name) = &way {
+            let emits = needs.iter().filter_map(|it| match it {
+                Need::Emit(it) => Some(it.name.clone()),
+                _ => None,
+            });
+            self.spec.emits.insert(name.clone(), emits.collect());
+        }
+        self.spec.needs.extend(needs);
         let run: Run = Arc::new(move |call: Arc<Call>| {
             let last = last(&call);
             let context = Context { state: state.clone(), call };

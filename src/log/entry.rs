@@ -155,12 +155,14 @@ impl Flags {
     pub const RESUMES: Flags = Flags(1 << 11);
     /// It changes what its tree has spent, or may spend.
     pub const CHARGES: Flags = Flags(1 << 12);
+    /// The sender is an operator.
+    pub const FROM_OPERATOR: Flags = Flags(1 << 13);
 
     /// The flags that say what became of the thread, of which an entry has one at the most.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
 
     /// Every flag that has a word, with its word.
-    pub(super) const WORDS: [(Flags, &'static str); 13] = [
+    pub(super) const WORDS: [(Flags, &'static str); 14] = [
         (Flags::FROM_IDENTITY, "from-identity"),
         (Flags::TO_IDENTITY, "to-identity"),
         (Flags::ANSWER_WANTED, "answer-wanted"),
@@ -174,6 +176,7 @@ impl Flags {
         (Flags::PAUSES, "pauses"),
         (Flags::RESUMES, "resumes"),
         (Flags::CHARGES, "charges"),
+        (Flags::FROM_OPERATOR, "from-operator"),
     ];
 
     /// The flags as the log has them.

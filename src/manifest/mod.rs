@@ -34,6 +34,7 @@ use crate::door::Tokens;
 use crate::engine::{Builder, Complaints, Plugin};
 use crate::limits::Limits;
 use crate::listener::Listener;
+use crate::listeners::describe::{Allow, describe};
 use crate::log::Durability;
 
 pub use mistake::{Mistake, Mistakes, Place};
@@ -59,6 +60,8 @@ pub struct Manifest {
     pub doors: Option<Vec<Door>>,
     /// Its listeners; none where the manifest says nothing of them.
     pub listeners: Option<Vec<Listener>>,
+    /// Who may ask `describe` for what; none where it isn't there.
+    pub meta: Option<Allow>,
     /// The bounds.
     pub limits: Limits,
     /// How many workers there are.
@@ -97,13 +100,13 @@ pub enum Door {
     Unix(PathBuf),
 }
 
-/// Its listeners, its limits and its workers; doors and the log are opened by whoever serves.
+/// Its listeners, `describe` if it has `meta`, its limits and its workers; doors and the log are opened by whoever serves.
 impl Plugin for Manifest {
     fn install(self, builder: &mut Builder) {
         let mut all = std::mem::take(builder).limits(self.limits);
         if let Some(workers) = self.workers {
             all = all.workers(workers);
         }
-        *builder = all.with(self.listeners.unwrap_or_default());
+        *builder = all.with((self.listeners.unwrap_or_default(), self.meta.map(describe)));
     }
 }

@@ -9,6 +9,7 @@ use crate::door::Tokens;
 use crate::engine::{Builder, Factory, Unmade};
 use crate::limits::{Amount, Bound, Limits};
 use crate::listener::Listener;
+use crate::listeners::describe::Allow;
 use crate::log::Durability;
 use crate::manifest::check::{self, joined};
 use crate::manifest::expand::{Environment, expand};
@@ -130,6 +131,7 @@ impl Reader<'_> {
             tokens,
             doors,
             listeners,
+            meta: root.key("meta").map(meta),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),
             places: self.places(root),
@@ -321,6 +323,17 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+}
+
+/// Who may ask for what.
+fn meta(node: &Node) -> Allow {
+    let who = |key: &str| node.key(key).and_then(Node::text)?.parse().ok();
+    Allow {
+        list: who("list").unwrap_or_default(),
+        schema: who("schema").unwrap_or_default(),
+        example: who("example").unwrap_or_default(),
+        prompt: who("prompt").unwrap_or_default(),
     }
 }
 

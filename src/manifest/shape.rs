@@ -59,6 +59,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         key("tokens", Kind::Map(tokens()), TOKENS, "tokens: {file: tokens.txt}"),
         key("doors", list(door()), DOORS, "doors: [{tcp: 127.0.0.1:8765}]"),
         key("listeners", list(listener()), LISTENERS, "listeners: [{use: calculate}]"),
+        key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
         key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),
         key("limits", Kind::Map(limits()), LIMITS, "limits: {handlers_max: 40}"),
     ];
@@ -71,6 +72,7 @@ const DURABLE: &str = "What an acknowledged message survives; `full` unless said
 const TOKENS: &str = "Who may come in at the TCP doors: lines NAME:TOKEN or NAME:TOKEN:operator.";
 const DOORS: &str = "Where to listen; 127.0.0.1:8765 unless said.";
 const LISTENERS: &str = "The listeners. Those that the program itself holds are there anyway.";
+const META: &str = "Has the listener describe, and says who may ask it for what.";
 const WORKERS: &str = "How many threads of the system route messages; one a processor unless said.";
 const LIMITS: &str = "Bounds. A refusal names the one that it goes by.";
 
@@ -79,6 +81,28 @@ const DURABILITY: &[(&str, &str)] = &[
     ("normal", "A killed process, but not a power cut."),
     ("memory", "Nothing: it is in memory only."),
 ];
+
+const WHO: &[(&str, &str)] = &[
+    ("anyone", "Whoever comes in, without a token too."),
+    ("authenticated", "Listeners, and identities that were proved."),
+    ("admin", "Operators."),
+    ("none", "Nobody."),
+];
+
+/// Who may ask for what; anyone unless said.
+fn meta() -> Map {
+    let who = |name: &'static str, text, example| key(name, Kind::Word(WHO), text, example);
+    Map {
+        what: "meta",
+        keys: vec![
+            who("list", "For list-capabilities.", "list: anyone"),
+            who("schema", "For request-schema.", "schema: authenticated"),
+            who("example", "For request-example.", "example: authenticated"),
+            who("prompt", "For request-prompt.", "prompt: admin"),
+        ],
+        one_of: &[],
+    }
+}
 
 fn tokens() -> Map {
     let file = "A file of such lines, which only its owner may read.";

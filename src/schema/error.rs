@@ -14,7 +14,9 @@ const ECHO_MAX: usize = 40;
 /// Characters of a path that an error keeps.
 const PATH_MAX: usize = 400;
 /// Bytes of an example that an error shows; who needs more reads the schema's own.
-const EXAMPLE_MAX: usize = 200;
+pub(super) const EXAMPLE_MAX: usize = 200;
+/// Bytes of the beginning of a name that stand for it.
+const SHORT_MIN: usize = 3;
 /// Names that an error lists; who has more fields than that reads the schema.
 const LIST_MAX: usize = 16;
 
@@ -91,6 +93,9 @@ impl Error {
     pub fn advice(&self) -> String {
         let Error { rule, expected, nearest, example, .. } = self;
         match (rule, nearest, example) {
+            (Rule::Field, Some(it), Some(example)) => {
+                format!("Write {it} instead, as in {example}.")
+            }
             (Rule::Attribute | Rule::Field | Rule::Missing | Rule::Value, Some(it), _) => {
                 format!("Write {it} instead.")
             }
@@ -307,7 +312,26 @@ fn unknown(view: View<'_>, child: View<'_>, fields: &[Field]) -> Error {
         [] => format!("<{local}> has no field {tag}; it is empty"),
         _ => format!("<{local}> has no field {tag}; it has {list}"),
     };
-    Error::new(Rule::Field, child, message).expecting(list).or_nearest(&tag, &names(fields))
+    let mut error = Error::new(Rule::Field, child, message);
+    error = error.expecting(list).or_nearest(&tag, &names(fields));
+    let right = error.nearest.as_deref().and_then(|it| called(it, fields));
+    error.showing(right)
+}
+
+/// The example of the field that has this tag.
+fn called(tag: &str, fields: &[Field]) -> Option<String> {
+    let variants = |it: &Field| match &it.kind {
+        Kind::Choice(link) => match &link.shape().content {
+            Content::Choice(variants) => variants.iter().find_map(|it| own(tag, it)),
+            _ => None,
+        },
+        _ => own(tag, it),
+    };
+    fields.iter().find_map(variants)
+}
+
+fn own(tag: &str, field: &Field) -> Option<String> {
+    if names_of(field).iter().any(|it| it == tag) { of_field(field) } else { None }
 }
 
 pub(super) fn missing(view: View<'_>, field: &Field, fields: &[Field]) -> Error {
@@ -343,7 +367,10 @@ pub(super) fn none_of(view: View<'_>, variants: &[Field]) -> Error {
     let (names, tag) = (names(variants), tag(view));
     let needed = one_of(&names);
     let message = format!("{tag} is not {needed}");
-    Error::new(Rule::Field, view, message).expecting(needed).or_nearest(&tag, &names)
+    let mut error = Error::new(Rule::Field, view, message);
+    error = error.expecting(needed).or_nearest(&tag, &names);
+    let right = error.nearest.as_deref().and_then(|it| called(it, variants));
+    error.showing(right)
 }
 
 fn tag(view: View<'_>) -> String {
@@ -385,7 +412,7 @@ fn one_of(names: &[String]) -> String {
     }
 }
 
-fn joined(names: &[String], by: &str) -> String {
+pub(super) fn joined(names: &[String], by: &str) -> String {
     match names.get(..LIST_MAX) {
         Some(first) if names.len() > LIST_MAX => {
             format!("{}{by}{} more", first.join(by), names.len() - LIST_MAX)
@@ -402,7 +429,7 @@ fn space(namespace: &str) -> String {
 }
 
 /// The end of a path that is longer than anyone reads.
-fn tail(path: String) -> String {
+pub(super) fn tail(path: String) -> String {
     match path.char_indices().rev().nth(PATH_MAX - 1) {
         Some((start, _)) if start > 0 => format!("…{}", &path[start..]),
         _ => path,
@@ -414,7 +441,7 @@ fn quoted(text: &str) -> String {
     format!("{:?}", cut(text))
 }
 
-fn cut(text: &str) -> Cow<'_, str> {
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(ECHO_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
@@ -422,13 +449,15 @@ fn cut(text: &str) -> Cow<'_, str> {
 }
 
 /// The name most like the wrong one, if any is like it at all.
-pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();
     let wrong = plain(&cut(wrong));
     let close = |it: &&str| {
         let right = plain(it);
         let (steps, most) = (distance(&wrong, &right), wrong.len().max(right.len()));
-        (steps, steps < most && steps <= 1.max(most / 3))
+        let begins = wrong.len() >= SHORT_MIN && right.starts_with(&wrong);
+        (steps, steps < most && (steps <= 1.max(most / 3) || begins))
     };
     let close = names.take(1_024).map(|it| (close(&it), it)).filter(|((_, is_close), _)| *is_close);
     close.min_by_key(|((steps, _), _)| *steps).map(|(_, it)| it)

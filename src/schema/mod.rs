@@ -7,6 +7,7 @@ mod error;
 mod example;
 mod facet;
 mod forms;
+pub mod json;
 mod json_schema;
 mod markup;
 pub mod pattern;
@@ -20,15 +21,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use self::error::nearest;
-pub use self::error::{Error, Rule};
+pub use self::error::{Error, Rule, nearest};
 pub use self::example::{example, example_text};
 pub use self::facet::{Bound, Facets, List, Narrow};
 pub use self::forms::{
     base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
 };
-pub use self::json_schema::{TEXT, XML, json_schema, property};
-pub use self::prompt::prompt;
+pub use self::json::{from_json, to_json};
+pub use self::json_schema::{TEXT, XML, json_schema};
+pub use self::prompt::{outline, prompt};
 pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};
 pub use self::xsd::xsd;
 use crate::name::Name;

@@ -5,11 +5,16 @@ use super::{Content, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 /// What a model is told of the payload.
 #[must_use]
 pub fn prompt(schema: &Schema) -> String {
-    let mut text = format!("<{}>: {}\n", schema.name.local(), line(&schema.shape.doc));
-    let mut seen = vec![&schema.shape];
-    inside(&schema.shape, 0, &mut seen, &mut text);
-    text += "Example:\n";
-    text + &super::example(schema)
+    let heading = format!("<{}>: {}\n", schema.name.local(), line(&schema.shape.doc));
+    heading + &outline(schema) + "Example:\n" + &super::example(schema)
+}
+
+/// What the payload holds, a line each: the middle of its prompt text.
+#[must_use]
+pub fn outline(schema: &Schema) -> String {
+    let mut text = String::new();
+    inside(&schema.shape, 0, &mut vec![&schema.shape], &mut text);
+    text
 }
 
 fn inside<'a>(shape: &'a Shape, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut String) {

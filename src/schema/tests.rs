@@ -1,7 +1,10 @@
 //! Schemas that no type wrote, checked.
 
+mod both_ways;
 mod generated;
+mod judge;
 mod patterns;
+mod values;
 
 use super::*;
 use crate::limits::XmlLimits;
@@ -87,6 +90,8 @@ fn a_wrong_name_has_a_nearest_one_only_if_it_is_like_it() {
         ("bgein", Some("<begin>")),
         ("end-at", Some("<end_at>")),
         ("endAt", Some("<end_at>")),
+        ("beg", Some("<begin>")),
+        ("be", None),
         ("begun-then", None),
         ("x", None),
     ] {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::name::{CORE, ENVELOPE, Name};
 use crate::schema::{Kind, Schema, Shape};
 use crate::wire::{Code, Fault};
-use crate::xml::{Child, Element, View, Writer};
+use crate::xml::{Child, Element, Place, View, Writer};
 
 /// Every schema that an organism knows, by name.
 ///
@@ -77,6 +77,24 @@ impl Catalog {
         }
         Ok(Checked { name, element })
     }
+
+    /// Holds an element without a namespace against the schema of what it means in this one.
+    ///
+    /// # Errors
+    /// As [`check`](Catalog::check), with the place in what was sent.
+    pub fn check_as(
+        &self,
+        element: &Element,
+        namespace: &str,
+        to: Writer,
+    ) -> Result<Checked, Fault> {
+        let name = Name::new(namespace.to_owned(), element.local().to_owned());
+        let adopted = adopt(element, namespace, self.get(&name), to)?;
+        self.check(adopted.clone()).map_err(|fault| match (fault.line, fault.column) {
+            (Some(line), Some(column)) => fault.at(place_in(element, &adopted, line, column)),
+            _ => fault,
+        })
+    }
 }
 
 /// A payload that is what its schema says.
@@ -141,6 +159,30 @@ pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
         [one] => Ok(one.namespace().to_owned()),
         _ => Err(Fault::undeliverable()),
     }
+}
+
+/// Where in an element stands what its adopted form has at a line and a column: both hold the
+/// same elements in the same order.
+#[must_use]
+pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) -> Place {
+    let is_before = |it: &View<'_>| {
+        let place = it.place();
+        (place.line, place.column) < (line, column)
+    };
+    let at = all(adopted).partition_point(is_before);
+    all(element).get(at).map_or_else(|| element.place(), |it| it.place())
+}
+
+/// An element and all within it, in the order of their tags.
+fn all(element: &Element) -> Vec<View<'_>> {
+    let (mut all, mut next) = (Vec::new(), vec![element.view()]);
+    while let Some(it) = next.pop() {
+        all.push(it);
+        let within = next.len();
+        next.extend(it.elements());
+        next[within..].reverse();
+    }
+    all
 }
 
 /// The same element with every name that has no namespace put into this one; what its schema

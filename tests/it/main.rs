@@ -8,11 +8,15 @@
 
 mod cli;
 mod crash;
+mod describe;
 mod door;
 mod engine;
 mod examples;
 mod golden;
+mod json;
 mod manifest;
+mod manual;
+mod operators;
 mod paper;
 mod program;
 mod public;

@@ -1,11 +1,11 @@
 //! `inspect xml`: the strict reader's verdict on files, one line each.
 
 use std::fs;
-use std::io::{self, BufRead as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::{digest, unreadable};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::limits::XmlLimits;
 use crate::wire::Fault;
@@ -54,19 +54,7 @@ impl Xml {
             Mode::Document => Profile::Document,
             Mode::Wire => Profile::Wire,
         };
-        for file in &self.files {
-            if file != "-" {
-                to.object(&verdict(file, profile))?;
-                continue;
-            }
-            for line in io::stdin().lock().lines() {
-                let line = line.map_err(|it| Failure::Untried(format!("the input: {it}")))?;
-                if !line.is_empty() {
-                    to.object(&verdict(&line, profile))?;
-                }
-            }
-        }
-        Ok(Ending::Well)
+        super::each(&self.files, to, |file| verdict(file, profile))
     }
 }
 
@@ -86,19 +74,10 @@ fn inspect(path: &Path, profile: Profile) -> Result<String, Value> {
     let limits = XmlLimits { message_bytes_max, ..XmlLimits::FILE };
     let element = xml::read(&bytes, profile, &limits).map_err(refused)?;
     drop(bytes);
-    let mut digest = blake3::Hasher::new();
-    element.view().canonical_pieces(|piece| {
-        digest.update(piece);
-    });
-    Ok(digest.finalize().to_hex().to_string())
+    Ok(digest(element.view()))
 }
 
 fn refused(error: xml::Error) -> Value {
     let Fault { code, message, line, column, .. } = Fault::from(error);
     json!({ "code": code.to_string(), "line": line, "column": column, "message": message })
-}
-
-fn unreadable(error: &io::Error) -> Value {
-    let message = format!("the file can't be read: {error}");
-    json!({ "code": "unreadable", "line": null, "column": null, "message": message })
 }

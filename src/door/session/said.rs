@@ -31,7 +31,7 @@ impl Said {
         }
         let mut payload = envelope.payload;
         if payload.namespace().is_empty() {
-            payload = adopt(&payload, META, Writer::new(XmlLimits::DOOR))?;
+            payload = adopt(&payload, META, None, Writer::new(XmlLimits::DOOR))?;
         }
         if follow {
             Ok(Said::Follow(Follow::decode(&payload)?))

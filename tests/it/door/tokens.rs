@@ -95,5 +95,8 @@ async fn no_identity_has_a_listeners_name() {
     let door = Tcp::bind("127.0.0.1:0", Options::default().tokens(tokens)).await.unwrap();
     let builder = pumphouse::builder().with(pumphouse::listeners::standard()).with(door);
     let complaints = builder.build().unwrap_err();
-    assert_eq!(complaints.all(), ["echo: a listener and an identity have this name"]);
+    assert_eq!(
+        complaints.all(),
+        ["echo: a listener and an identity have this name; give one of them another"]
+    );
 }

@@ -27,18 +27,20 @@ fn every_complaint_comes_at_once() {
         .build()
         .unwrap_err();
     let expected = [
-        "core: the pump itself has this name",
+        "core: the pump itself has this name; take another",
         "\"c d\": a listener's name is letters, digits, '-', '_' and '.'",
-        "b: 2 listeners of this name",
-        "a: its description is empty",
-        "a: it can't be both inline and blocking",
-        "b: it takes Fold<Count>, but has no .fold::<Count>()",
-        "b: it takes a Queue, but is not serial",
-        "b: it may emit {https://xml-pipeline.org/ns/core/v1}done, but has no grant emit:core",
-        "b: no description of {urn:test}x",
-        "core: it has no handler: call .on",
-        "a: 2 handlers of {urn:test}question",
-        "{urn:test}question is owned by a and b, and not all are .shared()",
+        "b: 2 listeners of this name; each needs its own",
+        "a: its description is empty: say what it is for, or leave .describe(…) out",
+        "a: it can't be both inline and blocking: keep one of the two",
+        "b: it takes Fold<Count>: add .fold::<Count>()",
+        "b: it takes a Queue, but isn't serial: add .serial()",
+        "b: it may emit {https://xml-pipeline.org/ns/core/v1}done, but has no grant emit:core: \
+         add .grant::<EmitCore>()",
+        "b: {urn:test}x has no description: give its schema a doc",
+        "core: it has no handler: add .on(…)",
+        "a: 2 handlers of {urn:test}question; keep one",
+        "{urn:test}question is owned by a and b, and not all are .shared(): make each so, or keep \
+         one",
         "workers must be from 1 to 64",
     ];
     let said = complaints.all().iter().map(|it| it.replace("it::engine::build::", ""));
@@ -56,5 +58,25 @@ fn two_schemas_of_one_name_are_a_complaint() {
     let one = Listener::new("a").on(async |_: Question| {});
     let other = Listener::new("b").on_reply(async |_: Other| {});
     let complaints = pumphouse::builder().with((one, other)).build().unwrap_err();
-    assert_eq!(complaints.all(), ["b: {urn:test}question has another schema elsewhere"]);
+    let said = "b: its {urn:test}question isn't that of a: there <question> has no field <_m>; it \
+                has <n>; share the type, or rename one";
+    assert_eq!(complaints.all(), [said]);
+
+    /// A question with nothing in it.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test", rename = "question")]
+    struct Less {
+        _n: Option<u64>,
+    }
+    /// A question that may be about several.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test", rename = "question")]
+    struct More {
+        _n: Vec<u64>,
+    }
+    let one = Listener::new("a").on(async |_: Less| {});
+    let other = Listener::new("b").on_reply(async |_: More| {});
+    let complaints = pumphouse::builder().with((one, other)).build().unwrap_err();
+    let said = "b: its {urn:test}question isn't that of a; share the type, or rename one";
+    assert_eq!(complaints.all(), [said], "no example tells these two apart");
 }

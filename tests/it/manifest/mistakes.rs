@@ -27,6 +27,7 @@ listeners:
       times: 2
       tone: loud
       places: [{x: 1}, {x: 2, y: 3}]
+meta: {schema: authenticated}
 workers: 2
 limits:
   handlers_max: 40
@@ -268,6 +269,31 @@ const VALUES: &[Case] = &[
     ("{x: 2, y: 3}", "{y: 3}", "{y: 3", "here the key `x` is missing", "add `x: …`"),
 ];
 
+/// Who may ask what.
+const META: &[Case] = &[
+    (
+        "{schema: auth",
+        "{shema: auth",
+        "shema",
+        "meta has no key `shema`; did you mean `schema`?",
+        "schema: authenticated",
+    ),
+    (
+        "schema: authenticated",
+        "schema: anybody",
+        "anybody",
+        "`anyone`, `authenticated`, `admin` or `none` is expected",
+        "schema: authenticated",
+    ),
+    (
+        "meta: {schema: authenticated}",
+        "meta: none",
+        "none",
+        "the keys of meta is expected",
+        "meta: {schema: authenticated}",
+    ),
+];
+
 /// What only the whole shows.
 const MEANING: &[Case] = &[
     (
@@ -378,7 +404,7 @@ fn every_seeded_mistake_is_found_placed_and_named() {
     read_in("organism.yaml", SOUND).map(drop).expect("what is spoilt is sound");
     let mut wrong = Vec::new();
     let mut count = 0;
-    for case in [KEYS, VALUES, MEANING, YAML].into_iter().flatten() {
+    for case in [KEYS, VALUES, META, MEANING, YAML].into_iter().flatten() {
         count += 1;
         match found(case) {
             Ok(line) => println!("{count:>3}  {line}"),

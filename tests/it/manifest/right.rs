@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pumphouse::limits::Limits;
+use pumphouse::listeners::describe::Who;
 use pumphouse::log::Durability;
 use pumphouse::manifest::{Door, json_schema};
 
@@ -42,6 +43,7 @@ fn every_key_is_understood() {
         durability: normal
         tokens: {env: LINES}
         doors: [{tcp: \"${HOST}:1\"}, {tcp: localhost:0}, {unix: p.sock}]
+        meta: {prompt: admin}
         workers: 3
         listeners: [{use: echo, peers: [], grants: [emit:core], timeout: 1m}]
         limits:
@@ -62,6 +64,8 @@ fn every_key_is_understood() {
     ];
     assert_eq!(it.doors.as_deref(), Some(&doors[..]));
     assert_eq!(it.workers, Some(3));
+    let meta = it.meta.unwrap();
+    assert_eq!((meta.list, meta.prompt), (Who::Anyone, Who::Admin));
     assert_eq!(it.listeners.unwrap().len(), 1);
     let mut limits = Limits::default();
     limits.handlers_max = 40;

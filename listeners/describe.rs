@@ -1,0 +1,355 @@
+//! What the organism can do, for whoever asks over the wire: its listeners and their payloads, and
+//! of each payload the schema, an example, and what a model is told of it.
+//!
+//! `<request-example payload="echo"/>` is answered with a `<payload-example>`, which holds
+//! `<echo xmlns="https://xml-pipeline.org/ns/echo/v1"><text>Hello</text></echo>`.
+//!
+//! A listener with peers sees these, itself, and the pump's own payloads; of anything else it
+//! learns no more than of what doesn't exist. [`Allow`] says who may ask for what.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listener::{Context, Described, FromContext, Unfound};
+use pumphouse::prelude::*;
+use pumphouse::schema::{self, Schema};
+use pumphouse::xml::{self, Profile};
+
+/// Asks what the organism can do.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub struct ListCapabilities {
+    /// The listener that is of interest; without it, all of them.
+    #[payload(attribute, example = "calculate")]
+    pub listener: Option<String>,
+}
+
+/// What the organism can do, as far as the sender may know.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1", rename = "capabilities")]
+pub struct CapabilityList {
+    /// A listener.
+    pub capability: Vec<Capability>,
+}
+
+/// A listener: what it is for, and what it takes.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Capability {
+    /// Its name, for `<to>`.
+    #[payload(attribute, example = "calculate")]
+    pub listener: String,
+    /// What it is for.
+    #[payload(example = "Works out arithmetic, exactly where it can.")]
+    pub description: Option<String>,
+    /// A payload that it takes.
+    pub takes: Vec<Taken>,
+}
+
+/// A payload that a listener takes, and what may come of it.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Taken {
+    /// Its local name.
+    #[payload(attribute, example = "calculate")]
+    pub name: String,
+    /// Its namespace.
+    #[payload(attribute, example = "https://xml-pipeline.org/ns/calculate/v1")]
+    pub namespace: String,
+    /// What it is for.
+    #[payload(example = "Works out an arithmetic expression.")]
+    pub description: String,
+    /// A payload that may be emitted because of it, by `{namespace}` and local name.
+    #[payload(example = "{https://xml-pipeline.org/ns/calculate/v1}calculated")]
+    pub causes: Vec<String>,
+}
+
+/// Asks for the schema of a payload.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub struct RequestSchema {
+    /// A local name, `listener.payload`, `{namespace}payload`, or a listener that takes one only.
+    #[payload(attribute, example = "calculate")]
+    pub payload: String,
+    /// In which language; XSD unless said.
+    #[payload(attribute)]
+    pub format: Option<Format>,
+}
+
+/// A language that schemas are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Format {
+    /// XML Schema 1.0, of the payload itself.
+    Xsd,
+    /// JSON Schema 2020-12, of the payload's JSON form.
+    JsonSchema,
+}
+
+/// Asks for a filled example of a payload.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub struct RequestExample {
+    /// A local name, `listener.payload`, `{namespace}payload`, or a listener that takes one only.
+    #[payload(attribute, example = "calculate")]
+    pub payload: String,
+}
+
+/// Asks for what a model is told of a payload.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub struct RequestPrompt {
+    /// A local name, `listener.payload`, `{namespace}payload`, or a listener that takes one only.
+    #[payload(attribute, example = "calculate")]
+    pub payload: String,
+}
+
+/// The schema of a payload, as text: its bytes are those of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub struct PayloadSchema {
+    /// The payload's local name.
+    #[payload(attribute, example = "calculate")]
+    pub name: String,
+    /// Its namespace.
+    #[payload(attribute, example = "https://xml-pipeline.org/ns/calculate/v1")]
+    pub namespace: String,
+    /// In which language it is.
+    #[payload(attribute)]
+    pub format: Format,
+    /// The schema.
+    #[payload(text, example = "<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\"/>")]
+    pub schema: String,
+}
+
+/// A filled example of a payload, ready to be sent.
+#[derive(Clone, Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub struct PayloadExample {
+    /// The payload's local name.
+    #[payload(attribute, example = "calculate")]
+    pub name: String,
+    /// Its namespace.
+    #[payload(attribute, example = "https://xml-pipeline.org/ns/calculate/v1")]
+    pub namespace: String,
+    /// The example.
+    pub example: Element,
+}
+
+/// What a model is told of a payload: what it is for, what it holds, an example.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub struct PayloadPrompt {
+    /// The payload's local name.
+    #[payload(attribute, example = "calculate")]
+    pub name: String,
+    /// Its namespace.
+    #[payload(attribute, example = "https://xml-pipeline.org/ns/calculate/v1")]
+    pub namespace: String,
+    /// The text.
+    #[payload(text, example = "<calculate>: Works out an arithmetic expression.")]
+    pub prompt: String,
+}
+
+/// Why nothing is told.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
+pub enum Untold {
+    /// No payload, or no listener, of this name is known to the sender, or several are.
+    Unknown {
+        /// What was asked for.
+        #[payload(attribute, example = "calcluate")]
+        word: String,
+        /// What is wrong with it.
+        #[payload(example = "no payload and no listener is called calcluate")]
+        message: String,
+        /// The right word that is most like it.
+        #[payload(example = "calculate")]
+        nearest: Option<String>,
+        /// A payload that it may mean, where it may mean several.
+        #[payload(example = "{https://xml-pipeline.org/ns/calculate/v1}calculate")]
+        choice: Vec<String>,
+    },
+    /// The sender may not ask for this.
+    NotAllowed {
+        /// Who may.
+        #[payload(attribute)]
+        needs: Who,
+    },
+}
+
+/// Who may ask for something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+pub enum Who {
+    /// Whoever comes in, without a token too.
+    #[default]
+    Anyone,
+    /// Listeners, and identities that were proved.
+    Authenticated,
+    /// Operators.
+    Admin,
+    /// Nobody.
+    None,
+}
+
+/// Who may ask for what.
+///
+/// ```
+/// use pumphouse::listeners::describe::{Allow, Who};
+/// let allow = Allow { schema: "admin".parse()?, ..Allow::default() };
+/// assert_eq!((allow.schema, allow.list), (Who::Admin, Who::Anyone));
+/// # Ok::<(), pumphouse::listeners::describe::UnknownWho>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allow {
+    /// For `list-capabilities`.
+    pub list: Who,
+    /// For `request-schema`.
+    pub schema: Who,
+    /// For `request-example`.
+    pub example: Who,
+    /// For `request-prompt`.
+    pub prompt: Who,
+}
+
+/// A word that says of nobody whether he may ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownWho(String);
+
+/// The listener `describe`.
+#[must_use]
+pub fn describe(allow: Allow) -> Listener {
+    Listener::new("describe")
+        .on(move |seen: Seen, it: ListCapabilities| async move { list(allow, &seen, &it) })
+        .on(move |seen: Seen, it: RequestSchema| async move { schema_of(allow, &seen, &it) })
+        .on(move |seen: Seen, it: RequestExample| async move { example_of(allow, &seen, &it) })
+        .on(move |seen: Seen, it: RequestPrompt| async move { prompt_of(allow, &seen, &it) })
+        .idempotent()
+        .describe("Tells what there is to talk to, and how the payloads look that it takes.")
+}
+
+/// The sender, and what it may know.
+struct Seen {
+    role: Role,
+    all: Capabilities,
+}
+
+impl<S> FromContext<S> for Seen {
+    fn from_context(context: &Context<S>) -> Result<Seen, Fault> {
+        let (message, role) = (context.message(), Role::from_context(context)?);
+        let all = Capabilities::from_context(context)?;
+        let all = if message.is_from_identity() { all } else { all.seen_by(message.from()) };
+        Ok(Seen { role, all })
+    }
+}
+
+fn list(allow: Allow, seen: &Seen, it: &ListCapabilities) -> Result<CapabilityList, Untold> {
+    seen.may(allow.list)?;
+    let all = seen.all.listeners().iter();
+    let Some(name) = &it.listener else {
+        return Ok(CapabilityList { capability: all.map(|it| seen.capability(it)).collect() });
+    };
+    let one = seen.all.listener(name).ok_or_else(|| {
+        let names = all.map(|it| it.name.as_str());
+        Untold::Unknown {
+            word: name.clone(),
+            message: format!("no listener is called {name}"),
+            nearest: schema::nearest(name, names).map(str::to_owned),
+            choice: Vec::new(),
+        }
+    })?;
+    Ok(CapabilityList { capability: vec![seen.capability(one)] })
+}
+
+fn schema_of(allow: Allow, seen: &Seen, it: &RequestSchema) -> Result<PayloadSchema, Untold> {
+    seen.may(allow.schema)?;
+    let (schema, format) = (seen.find(&it.payload)?, it.format.unwrap_or(Format::Xsd));
+    let text = match format {
+        Format::Xsd => schema::xsd(schema),
+        Format::JsonSchema => format!("{:#}\n", schema::json_schema(schema)),
+    };
+    let (name, namespace) = parts(&schema.name);
+    Ok(PayloadSchema { name, namespace, format, schema: text })
+}
+
+fn example_of(
+    allow: Allow,
+    seen: &Seen,
+    it: &RequestExample,
+) -> Result<Result<PayloadExample, Untold>, Fault> {
+    let schema = match seen.may(allow.example).and_then(|()| seen.find(&it.payload)) {
+        Ok(schema) => schema,
+        Err(untold) => return Ok(Err(untold)),
+    };
+    let example = xml::read(schema::example(schema), Profile::Wire, &XmlLimits::INSIDE)?;
+    let (name, namespace) = parts(&schema.name);
+    Ok(Ok(PayloadExample { name, namespace, example }))
+}
+
+fn prompt_of(allow: Allow, seen: &Seen, it: &RequestPrompt) -> Result<PayloadPrompt, Untold> {
+    seen.may(allow.prompt)?;
+    let schema = seen.find(&it.payload)?;
+    let (name, namespace) = parts(&schema.name);
+    Ok(PayloadPrompt { name, namespace, prompt: schema::prompt(schema) })
+}
+
+fn parts(name: &Name) -> (String, String) {
+    (name.local().to_owned(), name.namespace().to_owned())
+}
+
+impl Seen {
+    fn may(&self, who: Who) -> Result<(), Untold> {
+        let may = match who {
+            Who::Anyone => true,
+            Who::Authenticated => self.role >= Role::Authenticated,
+            Who::Admin => self.role >= Role::Operator,
+            Who::None => false,
+        };
+        if may { Ok(()) } else { Err(Untold::NotAllowed { needs: who }) }
+    }
+
+    fn find(&self, word: &str) -> Result<&Schema, Untold> {
+        self.all.find(word).map_err(Untold::from)
+    }
+
+    fn capability(&self, it: &Described) -> Capability {
+        let takes = it.takes.iter().map(|name| {
+            let (local, namespace) = parts(name);
+            let doc = self.all.schema(name).map_or("", Schema::doc);
+            let causes = it.emits.get(name).into_iter().flatten().map(Name::to_string).collect();
+            Taken { name: local, namespace, description: doc.to_owned(), causes }
+        });
+        Capability {
+            listener: it.name.clone(),
+            description: it.text.clone(),
+            takes: takes.collect(),
+        }
+    }
+}
+
+impl From<Unfound> for Untold {
+    fn from(it: Unfound) -> Untold {
+        let message = it.to_string();
+        Untold::Unknown { word: it.word, message, nearest: it.nearest, choice: it.choices }
+    }
+}
+
+impl FromStr for Who {
+    type Err = UnknownWho;
+
+    fn from_str(word: &str) -> Result<Who, UnknownWho> {
+        match word {
+            "anyone" => Ok(Who::Anyone),
+            "authenticated" => Ok(Who::Authenticated),
+            "admin" => Ok(Who::Admin),
+            "none" => Ok(Who::None),
+            other => Err(UnknownWho(other.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for UnknownWho {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is nobody: say anyone, authenticated, admin or none", self.0)
+    }
+}
+
+impl std::error::Error for UnknownWho {}

@@ -1,0 +1,253 @@
+//! `describe`: the payloads of the organism, and what one of them looks like.
+
+use serde_json::{Map, Value, json};
+
+use crate::audit::{self, Paint};
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::engine::Builder;
+use crate::listener::{Capabilities, Described, Unfound};
+use crate::name::Name;
+use crate::schema::{self, Schema};
+
+/// Says what the organism's payloads are: without NAME all of them, and who takes each; with it
+/// all about one, or its schema, example or prompt text alone.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse describe
+  pumphouse describe calculate
+  pumphouse describe calculate --example | pumphouse send
+  pumphouse describe huh --xsd > huh.xsd
+  pumphouse describe '{https://xml-pipeline.org/ns/echo/v1}echo' --json
+
+NAME is a payload's local name, LISTENER.PAYLOAD, {NAMESPACE}PAYLOAD, or a listener that takes one
+payload only. Nothing is started, and no log is read.")]
+pub(crate) struct Describe {
+    /// Which payload.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What of a payload is wanted alone.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[group(multiple = false, requires = "name")]
+struct Form {
+    /// Its XSD only.
+    #[arg(long)]
+    xsd: bool,
+    /// The JSON Schema of its JSON form only.
+    #[arg(long)]
+    json_schema: bool,
+    /// A filled example only.
+    #[arg(long)]
+    example: bool,
+    /// What a model is told of it only.
+    #[arg(long)]
+    prompt: bool,
+}
+
+impl Describe {
+    pub(crate) fn run(self, builder: Builder, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
+        let all = plan.capabilities();
+        let Some(name) = &self.name else { return list(all, to) };
+        let schema = all.find(name).map_err(|it| unfound(&it))?;
+        match (self.form.name(), to.json) {
+            (None, false) => page(all, schema, to)?,
+            (None, true) => to.object(&Value::Object(object(all, schema)))?,
+            (Some(form), false) => to.text(&alone(schema, form))?,
+            (Some(form), true) => {
+                let mut object = object(all, schema);
+                object.retain(|key, _| key == "name" || key == form);
+                to.object(&Value::Object(object))?;
+            }
+        }
+        Ok(Ending::Well)
+    }
+}
+
+impl Form {
+    /// Which of them it is, as JSON calls it.
+    fn name(self) -> Option<&'static str> {
+        let all = [
+            (self.xsd, "xsd"),
+            (self.json_schema, "json_schema"),
+            (self.example, "example"),
+            (self.prompt, "prompt"),
+        ];
+        all.into_iter().find_map(|(is_it, name)| is_it.then_some(name))
+    }
+}
+
+fn unfound(it: &Unfound) -> Failure {
+    let way = "`pumphouse describe` lists what there is";
+    Failure::Wrong(match (&it.choices[..], &it.nearest) {
+        ([], Some(_)) => format!("{it} {way}"),
+        ([], None) => format!("{it}; {way}"),
+        _ => it.to_string(),
+    })
+}
+
+/// One form of a payload, as it goes into a file.
+fn alone(schema: &Schema, form: &str) -> String {
+    match form {
+        "xsd" => audit::text(&schema::xsd(schema)).into_owned(),
+        "json_schema" => {
+            let json = format!("{:#}", schema::json_schema(schema));
+            json.lines().map(|it| audit::ascii(it) + "\n").collect()
+        }
+        "example" => audit::text(&schema::example(schema)).into_owned(),
+        _ => audit::text(&schema::prompt(schema)).into_owned(),
+    }
+}
+
+/// Every payload: those that a listener takes, those that one emits, and the pump's own.
+fn list(all: &Capabilities, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    let schemas = all.schemas();
+    if to.json {
+        for schema in schemas {
+            to.object(&Value::Object(summary(all, schema)))?;
+        }
+        return Ok(Ending::Well);
+    }
+    let is_taken = |it: &&Schema| all.takers(&it.name).next().is_some();
+    let is_emitted = |it: &&Schema| all.emitters(&it.name).next().is_some();
+    let (taken, rest): (Vec<_>, Vec<_>) = schemas.into_iter().partition(is_taken);
+    let (emitted, own): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_emitted);
+    let width = |it: &&Schema| audit::cells(&all.word(&it.name));
+    let width = taken.iter().chain(&emitted).chain(&own).map(width).max().unwrap_or(0);
+    let mut between = "";
+    for (heading, schemas) in [("taken", taken), ("emitted", emitted), ("the pump's own", own)] {
+        if schemas.is_empty() {
+            continue;
+        }
+        to.text(between)?;
+        to.line(&to.style.paint(Paint::Strong, heading))?;
+        for schema in schemas {
+            let line = row(all, schema, width, to);
+            to.line(&line)?;
+        }
+        between = "\n";
+    }
+    to.line("\n`pumphouse describe NAME` tells all about one.")?;
+    Ok(Ending::Well)
+}
+
+/// A payload in a line: its word, who has to do with it, what it is for.
+fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> String {
+    let word = all.word(&schema.name);
+    let gap = " ".repeat(width - audit::cells(&word).min(width));
+    let (takers, emitters) = (names(all.takers(&schema.name)), names(all.emitters(&schema.name)));
+    let who = match (takers.is_empty(), emitters.is_empty()) {
+        (false, _) => format!("by {}: ", takers.join(", ")),
+        (true, false) => format!("by {}: ", emitters.join(", ")),
+        (true, true) => String::new(),
+    };
+    let doc = audit::line(&first(schema.doc())).into_owned();
+    let who = to.style.paint(Paint::Who, &who);
+    format!("  {}{gap}  {who}{doc}", to.style.paint(Paint::Tag, &audit::line(&word)))
+}
+
+/// All about a payload, for people.
+fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), Failure> {
+    let style = to.style;
+    let told = |text: &str| audit::text(text).trim_end().to_owned();
+    to.line(&style.paint(Paint::Strong, &audit::line(&schema.name.to_string())))?;
+    to.line(&told(schema.doc()))?;
+    to.line("")?;
+    for (what, who) in facts(all, schema) {
+        to.line(&format!("{} {}", style.paint(Paint::Faint, &format!("{what:<10}")), told(&who)))?;
+    }
+    to.line(&format!("\n{}", style.paint(Paint::Faint, "holds")))?;
+    let outline = schema::outline(schema);
+    to.line(if outline.is_empty() { "nothing" } else { outline.trim_end() })?;
+    to.line(&format!("\n{}", style.paint(Paint::Faint, "example")))?;
+    to.line(&told(&schema::example(schema)))?;
+    let word = all.word(&schema.name);
+    let forms = "[--xsd|--json-schema|--example|--prompt]";
+    to.line(&format!("\nalone: pumphouse describe {} {forms}", audit::line(&word)))?;
+    Ok(())
+}
+
+/// Who has to do with a payload, and what is special about it.
+fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
+    let name = &schema.name;
+    let mut facts = Vec::new();
+    for it in all.takers(name) {
+        let text = it.text.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
+        facts.push(("taken by", format!("{}{text}", it.name)));
+    }
+    let answers = words(all, emitted_for(all, name));
+    if !answers.is_empty() {
+        facts.push(("may cause", answers.join(", ")));
+    }
+    let emitters = names(all.emitters(name));
+    if !emitters.is_empty() {
+        facts.push(("emitted by", emitters.join(", ")));
+    }
+    if schema.reserved {
+        facts.push(("reserved", "the pump and who has the grant emit:core may send it".to_owned()));
+    }
+    if schema.live {
+        facts.push(("live", "it may be sent to followers only, past the log".to_owned()));
+    }
+    if facts.is_empty() {
+        facts.push(("taken by", "the pump itself, or a reply that somebody waits for".to_owned()));
+    }
+    facts
+}
+
+/// What may be emitted while a payload is handled.
+fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
+    let mut names: Vec<&Name> = all.takers(name).flat_map(|it| &it.emits[name]).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn words(all: &Capabilities, names: Vec<&Name>) -> Vec<String> {
+    names.into_iter().map(|it| all.word(it)).collect()
+}
+
+fn names<'a>(listeners: impl Iterator<Item = &'a Described>) -> Vec<&'a str> {
+    listeners.map(|it| it.name.as_str()).collect()
+}
+
+/// What the list says of a payload, for programs.
+fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
+    let name = &schema.name;
+    let emits: Vec<String> = emitted_for(all, name).into_iter().map(Name::to_string).collect();
+    let object = json!({
+        "name": name.to_string(),
+        "namespace": name.namespace(),
+        "local": name.local(),
+        "text": schema.doc(),
+        "taken_by": names(all.takers(name)),
+        "may_cause": emits,
+        "emitted_by": names(all.emitters(name)),
+        "reserved": schema.reserved,
+        "live": schema.live,
+    });
+    match object {
+        Value::Object(it) => it,
+        _ => Map::new(),
+    }
+}
+
+/// All about a payload, for programs.
+fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
+    let mut object = summary(all, schema);
+    object.insert("xsd".to_owned(), schema::xsd(schema).into());
+    object.insert("json_schema".to_owned(), schema::json_schema(schema));
+    object.insert("example".to_owned(), schema::example(schema).into());
+    object.insert("prompt".to_owned(), schema::prompt(schema).into());
+    object
+}
+
+/// The first paragraph, on one line.
+fn first(doc: &str) -> String {
+    let paragraph = doc.split("\n\n").next().unwrap_or_default();
+    paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,252 @@
+//! What an organism can do: its listeners, and every payload that they take and emit.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::listener::{Context, FromContext, Spec, Way};
+use crate::name::Name;
+use crate::schema::{Schema, nearest};
+use crate::wire::{Catalog, Fault};
+
+/// The organism's listeners and their payloads: an argument of a handler, and what a
+/// [`Plan`](crate::engine::Plan) and a [`Pump`](crate::Pump) show. Cloning it costs a count.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let plan = pumphouse::builder().with(pumphouse::listeners::echo::echo()).build()?;
+/// let echo = plan.capabilities().find("echo")?;
+/// assert_eq!(echo.doc(), "Says something that comes back as it is.");
+/// let unknown = plan.capabilities().find("ehco").unwrap_err();
+/// assert_eq!(unknown.nearest.as_deref(), Some("echo"));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Capabilities(Arc<Inner>);
+
+struct Inner {
+    listeners: Vec<Described>,
+    catalog: Catalog,
+}
+
+/// A listener as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub text: Option<String>,
+    /// The names it owns.
+    pub takes: Vec<Name>,
+    /// What its signatures say that it may emit, for each name that it owns.
+    pub emits: BTreeMap<Name, Vec<Name>>,
+    /// What it was granted.
+    pub grants: Vec<String>,
+    /// The listeners that it may address; `None` is every one.
+    pub peers: Option<Arc<[String]>>,
+}
+
+/// A word that names no payload, or several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unfound {
+    /// The word.
+    pub word: String,
+    /// The payloads that it may stand for, in words that name one each; none where it names none.
+    pub choices: Vec<String>,
+    /// The word that is most like it, if any is.
+    pub nearest: Option<String>,
+}
+
+impl Capabilities {
+    pub(crate) fn new(listeners: Vec<Described>, catalog: Catalog) -> Capabilities {
+        Capabilities(Arc::new(Inner { listeners, catalog }))
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    /// Every listener, in the order of registration.
+    #[must_use]
+    pub fn listeners(&self) -> &[Described] {
+        &self.0.listeners
+    }
+
+    /// A listener.
+    #[must_use]
+    pub fn listener(&self, name: &str) -> Option<&Described> {
+        self.listeners().iter().find(|it| it.name == name)
+    }
+
+    /// Every schema, the pump's own included, by name.
+    #[must_use]
+    pub fn schemas(&self) -> Vec<&Schema> {
+        self.0.catalog.all()
+    }
+
+    /// The schema of a name.
+    #[must_use]
+    pub fn schema(&self, name: &Name) -> Option<&Schema> {
+        self.0.catalog.get(name)
+    }
+
+    /// The names with this local part.
+    #[must_use]
+    pub fn named(&self, local: &str) -> &[Name] {
+        self.0.catalog.named(local)
+    }
+
+    /// Who takes a payload, not counting replies.
+    pub fn takers(&self, name: &Name) -> impl Iterator<Item = &Described> {
+        self.listeners().iter().filter(move |it| it.takes.contains(name))
+    }
+
+    /// Who may emit a payload, as the signatures say.
+    pub fn emitters(&self, name: &Name) -> impl Iterator<Item = &Described> {
+        let emits = move |it: &&Described| it.emits.values().flatten().any(|it| it == name);
+        self.listeners().iter().filter(emits)
+    }
+
+    /// The payload that a word means: `{namespace}local`, a local name, `listener.payload`, or a
+    /// listener that takes one payload only.
+    ///
+    /// # Errors
+    /// Where it means none or several.
+    pub fn find(&self, word: &str) -> Result<&Schema, Unfound> {
+        let mut found: Vec<&Name> = self.named(word).iter().collect();
+        for meaning in [Capabilities::whole, Capabilities::dotted, Capabilities::taken] {
+            if found.is_empty() {
+                found = meaning(self, word);
+            }
+        }
+        if let [one] = found[..]
+            && let Some(schema) = self.schema(one)
+        {
+            return Ok(schema);
+        }
+        let choices: Vec<String> = found.into_iter().map(|it| self.word(it)).collect();
+        let nearest = if choices.is_empty() { self.nearest(word) } else { None };
+        Err(Unfound { word: word.to_owned(), choices, nearest })
+    }
+
+    /// The shortest word that means this payload and no other.
+    #[must_use]
+    pub fn word(&self, name: &Name) -> String {
+        match self.named(name.local()) {
+            [_] => name.local().to_owned(),
+            _ => name.to_string(),
+        }
+    }
+
+    /// What a listener may know of: itself, its peers and what they take and emit, and the pump's
+    /// own payloads.
+    #[must_use]
+    pub fn seen_by(&self, listener: &str) -> Capabilities {
+        let peers = self.listener(listener).and_then(|it| it.peers.as_ref());
+        let Some(peers) = peers else { return self.clone() };
+        let seen = |it: &&Described| it.name == listener || peers.contains(&it.name);
+        let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
+        let is_theirs = |it: &Name| {
+            let emits = |of: &Described| of.emits.values().flatten().any(|other| other == it);
+            listeners.iter().any(|of| of.takes.contains(it) || emits(of))
+        };
+        let mut catalog = Catalog::default();
+        for schema in self.schemas() {
+            if schema.name.namespace() == crate::name::CORE || is_theirs(&schema.name) {
+                catalog.add(std::borrow::Cow::Owned(schema.clone()));
+            }
+        }
+        Capabilities::new(listeners, catalog)
+    }
+
+    fn whole(&self, word: &str) -> Vec<&Name> {
+        let is_it = |it: &&Schema| it.name.to_string() == word;
+        self.schemas().into_iter().filter(is_it).map(|it| &it.name).collect()
+    }
+
+    fn dotted(&self, word: &str) -> Vec<&Name> {
+        let taken = |it: &Described, name: &Name| {
+            word.strip_prefix(&*it.name).and_then(|it| it.strip_prefix('.')) == Some(name.local())
+        };
+        let all = self.listeners().iter();
+        all.flat_map(|it| it.takes.iter().filter(|name| taken(it, name))).collect()
+    }
+
+    fn taken(&self, word: &str) -> Vec<&Name> {
+        self.listener(word).map_or_else(Vec::new, |it| it.takes.iter().collect())
+    }
+
+    fn nearest(&self, word: &str) -> Option<String> {
+        if let Some((namespace, local)) = word.strip_prefix('{').and_then(|it| it.split_once('}')) {
+            return self.nearest_name(namespace, local).map(ToString::to_string);
+        }
+        let mut words: Vec<String> = Vec::new();
+        words.extend(self.schemas().into_iter().map(|it| it.name.local().to_owned()));
+        for listener in self.listeners() {
+            words.push(listener.name.clone());
+            let locals = listener.takes.iter().map(Name::local);
+            words.extend(locals.map(|it| format!("{}.{it}", listener.name)));
+        }
+        nearest(word, words.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    /// The name most like one that isn't there: of its namespace first, then of any.
+    fn nearest_name(&self, namespace: &str, local: &str) -> Option<&Name> {
+        let all: Vec<&Name> = self.schemas().into_iter().map(|it| &it.name).collect();
+        let beside: Vec<&Name> =
+            all.iter().filter(|it| it.namespace() == namespace).copied().collect();
+        [beside, all].into_iter().find_map(|names| {
+            let right = nearest(local, names.iter().map(|it| it.local()))?;
+            names.into_iter().find(|it| it.local() == right)
+        })
+    }
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.listeners()).finish()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S> FromContext<S> for Capabilities {
+    fn from_context(it: &Context<S>) -> Result<Capabilities, Fault> {
+        Ok(it.call.road.capabilities().clone())
+    }
+}
+
+impl Described {
+    /// The listener that was written down so.
+    pub(crate) fn of(spec: &Spec) -> Described {
+        let routes = spec.handlers.iter().filter_map(|(way, _)| match way {
+            Way::Route(name) => Some(name.clone()),
+            Way::Reply(_) | Way::AnyReply => None,
+        });
+        let mut takes: Vec<Name> = routes.collect();
+        takes.sort();
+        Described {
+            name: spec.name.clone(),
+            text: spec.text.clone(),
+            takes,
+            emits: spec.emits.clone(),
+            grants: spec.grants.iter().cloned().collect(),
+            peers: spec.peers.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Unfound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unfound { word, choices, nearest } = self;
+        if !choices.is_empty() {
+            return write!(f, "{word} may be any of {}; say which", choices.join(", "));
+        }
+        write!(f, "no payload and no listener is called {word}")?;
+        nearest.as_ref().map_or(Ok(()), |it| write!(f, "; did you mean {it}?"))
+    }
+}
+
+impl Error for Unfound {}
