@@ -63,11 +63,16 @@ disconnects times="10000":
 xml *args:
     cargo bench --bench xml {{ args }}
 
+# How fast a model's reply is understood.
+reply:
+    cargo bench --bench reply
+
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
 json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 
-# Fuzzes split, read, envelope, check, canonical_write or json_to_xml; what is new is in fuzz/work.
+# Fuzzes split, read, envelope, check, canonical_write, json_to_xml or reply (whose words are in
+# reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":
     command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
     mkdir -p fuzz/work/{{ target }}

@@ -46,6 +46,7 @@ pub mod clock;
 pub mod xml;
 pub mod schema;
 pub mod wire;
+pub mod reply;
 pub mod log;
 pub mod listener;
 pub mod engine;

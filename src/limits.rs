@@ -125,6 +125,31 @@ impl XmlLimits {
     };
 }
 
+/// What one reply of a model may be. Crossing one is said, and the reply goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyLimits {
+    /// Bytes of one action or other element that is kept until it closes.
+    pub action_bytes_max: usize,
+    /// Bytes of one text: of a thought, of a response, or between elements.
+    pub text_bytes_max: usize,
+    /// Bytes of one tag: it is held back until it ends.
+    pub tag_bytes_max: usize,
+    /// Thoughts within thoughts. More than any mind needs, and little enough to keep.
+    pub depth_max: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> ReplyLimits {
+        ReplyLimits {
+            action_bytes_max: MIB,
+            text_bytes_max: 10 * MIB,
+            tag_bytes_max: 64 * KIB,
+            depth_max: 16 * KIB,
+        }
+    }
+}
+
 bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use crate::client::Address;
 use crate::door::{self, Options, Tcp, Tokens};
 use crate::engine::{Builder, Plan, Pump};
 use crate::listener::Described;
+use crate::listeners;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 use crate::manifest::Door;
 use crate::schema;
@@ -271,9 +272,11 @@ impl Greeting {
     }
 }
 
-/// What the first listener takes, where it can stand in a line of a shell.
+/// What the first listener beside the core's takes, where it can stand in a line of a shell.
 fn push(plan: &Plan) -> Option<String> {
-    let name = plan.listeners().first()?.takes.iter().min()?.clone();
+    let core = listeners::core();
+    let own = plan.listeners().iter().find(|it| core.iter().all(|one| one.name() != it.name));
+    let name = own?.takes.iter().min()?.clone();
     let schema = plan.schemas().into_iter().find(|it| it.name == name)?;
     let example = schema::example(schema);
     let is_plain = !example.contains(['\'', '\\', '%', '\n']) && example.len() <= 200;

@@ -100,7 +100,8 @@ pub enum Door {
     Unix(PathBuf),
 }
 
-/// Its listeners, `describe` if it has `meta`, its limits and its workers; doors and the log are opened by whoever serves.
+/// Its listeners, `describe` if it has `meta`, its limits and its workers. Doors and the log are
+/// opened by whoever serves.
 impl Plugin for Manifest {
     fn install(self, builder: &mut Builder) {
         let mut all = std::mem::take(builder).limits(self.limits);

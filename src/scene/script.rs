@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn a_scene_is_read_as_it_is_written() {
-        let text = "# A scene.\nonly over a socket\nalice sends:\n  <a>\n    b</a>\n\nbob sends bytes:\n  \
+        let text = "# A scene.\nonly over a socket\nalice sends:\n  <a>\n    b</a>\n\n\
+                    bob sends bytes:\n  \
                     \\x00\\n\n  \\\\é\nbob hangs up\nalice is cut off\nbob receives:\n  <c/>\n";
         let scene = Scene::read("a.scene", 10, text).unwrap();
         assert!(scene.only_over_sockets);

@@ -20,6 +20,7 @@ mod operators;
 mod paper;
 mod program;
 mod public;
+mod reply;
 mod scenes;
 mod schemas;
 mod shapes;

@@ -36,7 +36,8 @@ limits:
   door: {message_bytes_max: 2 MiB, depth_max: 64}
 ";
 
-/// A text of the sound manifest, what stands there instead, where in that the mistake is, what is said of it, and what is advised.
+/// A text of the sound manifest, what stands there instead, where in that the mistake is, what is
+/// said of it, and what is advised.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Keys.
@@ -339,7 +340,7 @@ const MEANING: &[Case] = &[
         "127.0.0.1:8765",
         "127.0.0.1:8765\nlisteners",
         "line 7 listens on 127.0.0.1:8765 already",
-        "another port",
+        "choose another",
     ),
     (
         "tokens:\n  env: LINES\ndoors:\n  - tcp: 127.0.0.1:8765",
