@@ -231,6 +231,10 @@ struct Greeting {
 impl Greeting {
     fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
         let names: Vec<&str> = self.listeners.iter().map(|it| it.name.as_str()).collect();
+        // What every pump has is no news to people.
+        let core = listeners::core();
+        let mut own = names.clone();
+        own.retain(|it| core.iter().all(|one| one.name() != *it));
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
         let object = json!({
             "event": "accepting",
@@ -252,7 +256,7 @@ impl Greeting {
                 None => format!("pumphouse {}", env!("CARGO_PKG_VERSION")),
             },
             if addresses.is_empty() { "no door".to_owned() } else { addresses.join(" and ") },
-            if names.is_empty() { "no listener yet".to_owned() } else { names.join(", ") },
+            if own.is_empty() { "no listener yet".to_owned() } else { own.join(", ") },
         );
         said(to, &object, &format!("{line}\ntry: {}", self.example()))
     }
