@@ -49,9 +49,9 @@ impl Check {
         let listeners = plan.listeners().to_vec();
         let report = Report { file, name, data, durability, tokens, doors, listeners };
         if to.json {
-            to.object(&report.json())?
+            to.object(&report.json())?;
         } else {
-            report.say(to)?
+            report.say(to)?;
         }
         Ok(Ending::Well)
     }

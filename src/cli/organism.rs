@@ -70,7 +70,7 @@ impl Organism {
         let mut core = listeners::core();
         core.retain(|one| builder.listeners().all(|it| it != one.name()));
         let builder = builder.with((listeners::factories, core));
-        let file = file.or_else(|| here()).map(Path::to_owned);
+        let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
         let read = |file: &PathBuf| {
             let bytes = bytes_of(file).map_err(Unread::Failure)?;
             Manifest::read(file, &bytes, &variable, &builder).map_err(Unread::Mistakes)

@@ -75,7 +75,7 @@ fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<M
     let is_there = |name: &str| entries.iter().any(|it| it.key == name && !it.value.is_null());
     for key in map.keys.iter().filter(|it| it.needed && !is_there(it.name)) {
         let text = format!("{} needs the key `{}`", map.what, key.name);
-        wrong.push(Mistake::new(node.place, text).at(path).example(&key.example));
+        wrong.push(Mistake::new(node.place, text).at(path).example(key.example.as_str()));
     }
     let there: Vec<&str> = map.one_of.iter().copied().filter(|it| is_there(it)).collect();
     let any = |it: &Key| map.one_of.contains(&it.name);
@@ -86,7 +86,7 @@ fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<M
     {
         let names = listed(map.one_of.iter().copied()).replace(" and ", " or ");
         let text = format!("{} needs the key {names}", map.what);
-        wrong.push(Mistake::new(node.place, text).at(path).example(&key.example));
+        wrong.push(Mistake::new(node.place, text).at(path).example(key.example.as_str()));
     }
     if there.len() > 1 {
         let text = format!("{} has one of {}", map.what, listed(there));
@@ -99,7 +99,7 @@ fn unknown(entry: &Entry, map: &Map) -> Mistake {
     let text = format!("{} has no key `{}`", map.what, cut(&entry.key));
     let mistake = Mistake::new(entry.place, text).or_nearest(&entry.key, names());
     match map.keys.iter().find(|it| mistake.nearest.as_deref() == Some(it.name)) {
-        Some(key) => mistake.example(&key.example),
+        Some(key) => mistake.example(key.example.as_str()),
         None => {
             let all: Vec<&str> = names().collect();
             mistake.advice(format!("it has {}", all.join(", ")))

@@ -82,7 +82,7 @@ mod tests {
             "DOLLAR" => Some("${A}".to_owned()),
             _ => None,
         };
-        filled(source, &environment).map_err(|it| it.message)
+        filled(source, &environment).map_err(|it| it.message.into())
     }
 
     #[test]

@@ -15,15 +15,15 @@ pub struct Mistake {
     /// Where.
     pub place: Place,
     /// Under which keys, such as `doors[0].tcp`; empty for the manifest itself.
-    pub path: String,
+    pub path: Box<str>,
     /// What is wrong, in a sentence.
-    pub message: String,
+    pub message: Box<str>,
     /// The right word that is most like the wrong one.
-    pub nearest: Option<String>,
+    pub nearest: Option<Box<str>>,
     /// What would be right there, as it is written.
-    pub example: Option<String>,
+    pub example: Option<Box<str>>,
     /// What to do about it, where the example doesn't say so already.
-    pub advice: Option<String>,
+    pub advice: Option<Box<str>>,
 }
 
 /// Where something stands in a manifest.
@@ -37,22 +37,22 @@ pub struct Place {
 }
 
 impl Mistake {
-    pub(super) fn new(place: Place, message: impl Into<String>) -> Mistake {
+    pub(super) fn new(place: Place, message: impl Into<Box<str>>) -> Mistake {
         let message = message.into();
-        Mistake { place, path: String::new(), message, nearest: None, example: None, advice: None }
+        Mistake { place, path: Box::default(), message, nearest: None, example: None, advice: None }
     }
 
     pub(super) fn at(mut self, path: &str) -> Mistake {
-        path.clone_into(&mut self.path);
+        self.path = path.into();
         self
     }
 
-    pub(super) fn example(mut self, example: impl Into<String>) -> Mistake {
+    pub(super) fn example(mut self, example: impl Into<Box<str>>) -> Mistake {
         self.example = Some(example.into());
         self
     }
 
-    pub(super) fn advice(mut self, advice: impl Into<String>) -> Mistake {
+    pub(super) fn advice(mut self, advice: impl Into<Box<str>>) -> Mistake {
         self.advice = Some(advice.into());
         self
     }
@@ -63,9 +63,9 @@ impl Mistake {
         wrong: &str,
         right: impl IntoIterator<Item = &'a str>,
     ) -> Mistake {
-        self.nearest = nearest(wrong, right.into_iter()).map(str::to_owned);
+        self.nearest = nearest(wrong, right.into_iter()).map(Box::from);
         if let Some(it) = &self.nearest {
-            self.message = format!("{}; did you mean `{it}`?", self.message);
+            self.message = format!("{}; did you mean `{it}`?", self.message).into();
         }
         self
     }
@@ -74,7 +74,7 @@ impl Mistake {
     #[must_use]
     pub fn help(&self) -> Option<String> {
         let shown = || self.example.as_ref().map(|it| format!("write it as in `{it}`"));
-        self.advice.clone().or_else(shown)
+        self.advice.as_deref().map(str::to_owned).or_else(shown)
     }
 }
 
