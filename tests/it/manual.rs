@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pumphouse::log::{Batch, Draft, Durability, Flags, Log, SqliteLog};
+use pumphouse::manifest::Manifest;
 use pumphouse::prelude::*;
 use pumphouse::reply::Streaming;
 use rusqlite::{Connection, OpenFlags};
@@ -59,6 +60,35 @@ fn documents_are_well_formed() {
             assert_eq!(wrong, None, "{path}:{line}");
         }
     }
+}
+
+/// A block in YAML is a manifest, or says how replies stream.
+#[test]
+fn what_is_yaml_is_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens.txt");
+    fs::write(&tokens, "ann:s3cret\n").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let builder = pumphouse::builder().with(pumphouse::listeners::factories);
+    let mut count = 0;
+    for (path, text) in pages() {
+        for Block { line, text, .. } in blocks(&text).into_iter().filter(|it| it.kind == "yaml") {
+            let file = folder.path().join("organism.yaml");
+            let wrong = match text.starts_with("streaming_config:") {
+                true => Streaming::from_yaml(&text).err().map(|it| it.to_string()),
+                false => Manifest::read(&file, text.as_bytes(), &|_| None, &builder)
+                    .err()
+                    .map(|it| it.to_string()),
+            };
+            assert_eq!(wrong, None, "{path}:{line}");
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "only {count} blocks of YAML");
 }
 
 fn without_declaration(text: &str) -> &str {
