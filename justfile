@@ -59,6 +59,10 @@ crash rounds="20":
 disconnects times="10000":
     PUMPHOUSE_DISCONNECTS={{ times }} cargo test --test it door::resume -- --nocapture
 
+# Opens so many connections that say nothing, and half as many half-way; times a new client.
+idle connections="10000":
+    PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
+
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}
@@ -68,15 +72,18 @@ reply:
     cargo bench --bench reply
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
+xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
+json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 
-# Fuzzes split, read, envelope, check, canonical_write or reply (whose words are in reply.dict and
-# are best kept to 512 bytes); what it finds new stays in fuzz/work.
+# Fuzzes split, read, envelope, check, canonical_write, json_to_xml or reply (whose words are in
+# reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":
     command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
     mkdir -p fuzz/work/{{ target }}
     RUSTC_BOOTSTRAP=1 cargo fuzz run -s none -O {{ target }} fuzz/work/{{ target }} \
-        fuzz/corpus/{{ target }} $(ls -d {{ suites }}/xmlconf/xmlconf {{ suites }}/xml-attacks/files) \
-        -- -max_total_time={{ seconds }} -max_len=1024 -dict=fuzz/xml.dict
+        fuzz/corpus/{{ target }} $(ls -d {{ if target == "json_to_xml" { json_seeds } else { xml_seeds } }}) \
+        -- -max_total_time={{ seconds }} -max_len=1024 \
+        -dict=fuzz/{{ if target == "json_to_xml" { "json" } else { "xml" } }}.dict
 
 # Keeps in fuzz/corpus the fewest inputs that reach what fuzz/work reaches.
 fuzz-keep target:

@@ -88,7 +88,11 @@ pub mod prelude {
     pub use crate::xml::Element;
 }
 
-/// The README's programs, compiled and run.
+/// The manual's programs, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+#[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/tutorial.md")]
+#[doc = include_str!("../docs/doors.md")]
+#[doc = include_str!("../docs/schema.md")]
+pub struct Manual;

@@ -8,7 +8,7 @@ use pumphouse::xml::{self, Profile};
 /// One of every scalar.
 #[derive(Debug, Payload)]
 #[payload(ns = "urn:f")]
-struct Scalars {
+pub(crate) struct Scalars {
     #[payload(attribute)]
     id: u8,
     #[payload(attribute)]
@@ -26,7 +26,7 @@ struct Scalars {
 
 /// One of a few words.
 #[derive(Clone, Copy, Debug, Payload)]
-enum Word {
+pub(crate) enum Word {
     One,
     TwoWords,
 }
@@ -34,7 +34,7 @@ enum Word {
 /// Parts in parts, and things to choose from.
 #[derive(Debug, Payload)]
 #[payload(ns = "urn:f")]
-struct Tree {
+pub(crate) struct Tree {
     #[payload(attribute)]
     name: Option<String>,
     point: Vec<Point>,
@@ -45,7 +45,7 @@ struct Tree {
 
 /// A text with attributes.
 #[derive(Debug, Payload)]
-struct Point {
+pub(crate) struct Point {
     #[payload(attribute)]
     x: i32,
     #[payload(text)]
@@ -54,14 +54,14 @@ struct Point {
 
 /// A part that holds itself.
 #[derive(Debug, Payload)]
-struct Branch {
+pub(crate) struct Branch {
     below: Vec<Branch>,
     n: Option<u16>,
 }
 
 /// Exactly one of these.
 #[derive(Debug, Payload)]
-enum Choice {
+pub(crate) enum Choice {
     Nothing,
     Number(u32),
     Pair { a: String, b: bool },
@@ -71,7 +71,7 @@ enum Choice {
 /// A choice at the root.
 #[derive(Debug, Payload)]
 #[payload(ns = "urn:f")]
-enum Root {
+pub(crate) enum Root {
     Stop,
     Go(Point),
 }

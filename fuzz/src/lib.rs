@@ -2,6 +2,7 @@
 
 mod check;
 mod envelope;
+mod json;
 mod read;
 mod reply;
 mod split;
@@ -9,6 +10,7 @@ mod write;
 
 pub use check::check;
 pub use envelope::envelope;
+pub use json::json_to_xml;
 pub use read::read;
 pub use reply::reply;
 pub use split::split;

@@ -4,14 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::audit::payload::{compact, pretty};
+use crate::audit::payload::{MARGIN, compact, pretty};
 use crate::audit::text::{Paint, Style, cells, cut, line};
 use crate::id::{EntryId, ThreadId};
-use crate::log::{Entry, Flags, ThreadRecord, ThreadSummary};
+use crate::log::{Entry, Flags, State, ThreadRecord, ThreadSummary};
 use crate::wire::iso_time;
 
-/// Cells in front of every line of a payload: no text can pass for the line above it.
-const MARGIN: &str = "  ";
 /// Bytes of a digest that people compare.
 const DIGEST_SHOWN: usize = 4;
 /// Cells that a session's id takes.
@@ -30,9 +28,9 @@ pub fn lines(entry: &Entry, style: Style) -> String {
     if let Some(meta) = &entry.meta {
         out.push_str(&style.paint(Paint::Faint, "  with <meta>"));
         out.push('\n');
-        out.push_str(&margin(&payload(entry.key, meta, style)));
+        out.push_str(&payload(entry.key, meta, style));
     }
-    out.push_str(&margin(&payload(entry.key, &entry.body, style)));
+    out.push_str(&payload(entry.key, &entry.body, style));
     out
 }
 
@@ -151,18 +149,21 @@ pub fn thread(record: &ThreadRecord, style: Style) -> String {
 
 /// A thread in a list, with the entry it begins with.
 #[must_use]
-pub fn summary(it: &ThreadSummary, first: Option<&Entry>, style: Style) -> String {
+pub fn summary(it: &ThreadSummary, record: &ThreadRecord, style: Style) -> String {
     let id = line(it.id.as_str()).into_owned();
     let pad = " ".repeat(ID_CELLS.saturating_sub(cells(&id)));
     let last = it.last_us.map_or_else(String::new, |it| time(it, SECONDS));
     let size = format!("{pad}  {:>7}  {last:<20}  ", it.entries);
     let mut rest = String::new();
+    if record.state != State::Open {
+        add(&mut rest, record.state.as_str());
+    }
     if let Some(fork) = &it.fork {
         add(&mut rest, &format!("forked after {}", line(&fork.to_string())));
     } else if let Some(parent) = &it.parent {
         add(&mut rest, &format!("child of {}", line(parent.as_str())));
     }
-    if let Some(first) = first {
+    if let Some(first) = &record.first {
         let ends = format!("{} → {}", line(&first.from), to(first));
         add(&mut rest, &format!("{ends}  {}", said(first)));
     }
@@ -180,18 +181,19 @@ pub fn summaries(style: Style) -> String {
 
 /// A thread in a list, as an object.
 #[must_use]
-pub fn summary_json(it: &ThreadSummary) -> Value {
+pub fn summary_json(it: &ThreadSummary, record: &ThreadRecord) -> Value {
     json!({
         "thread": it.id.as_str(),
         "parent": it.parent.as_ref().map(ThreadId::as_str),
         "fork": it.fork.as_ref().map(ToString::to_string),
+        "state": record.state.as_str(),
         "entries": it.entries,
         "first": it.first_us.map(iso_time),
         "last": it.last_us.map(iso_time),
     })
 }
 
-/// Every line behind the margin that payloads have.
+/// Every line behind one more margin.
 #[must_use]
 pub fn margin(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
@@ -225,7 +227,8 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn said(entry: &Entry) -> String {
+/// The payload in a line.
+pub(super) fn said(entry: &Entry) -> String {
     match entry.key {
         Some(key) => encrypted(key, entry.body.len()),
         None => compact(&entry.body),
@@ -234,7 +237,7 @@ fn said(entry: &Entry) -> String {
 
 fn payload(key: Option<u64>, bytes: &[u8], style: Style) -> String {
     match key {
-        Some(key) => encrypted(key, bytes.len()),
+        Some(key) => margin(&encrypted(key, bytes.len())),
         None => pretty(bytes, style),
     }
 }
@@ -248,12 +251,24 @@ fn ends(entry: &Entry, style: Style) -> String {
     format!("{} → {}", style.paint(Paint::Who, &from), style.paint(Paint::Who, &to))
 }
 
-fn to(entry: &Entry) -> String {
+/// Whom it is from and for, with nothing done to the names.
+pub(super) fn ends_plain(entry: &Entry) -> (String, String) {
+    let to = entry.to.as_deref().map_or_else(|| to(entry), str::to_owned);
+    (entry.from.as_ref().to_owned(), to)
+}
+
+/// Whom it is for.
+pub(super) fn to(entry: &Entry) -> String {
     match (&entry.to, entry.receivers) {
         (Some(to), _) => line(to).into_owned(),
         (None, 0) => "nobody".to_owned(),
         (None, _) => "all who take it".to_owned(),
     }
+}
+
+/// When it came, to the second.
+pub(super) fn time_of(entry: &Entry) -> String {
+    time(entry.at_us, SECONDS)
 }
 
 /// The time, with as many characters as asked for, in UTC.
@@ -321,7 +336,8 @@ mod tests {
     async fn no_text_passes_for_a_header() {
         let text = Bytes::from_static(b"<a>\n2026-11-21T22:35:36.123Z  sess-a/3  core</a>");
         let shown = lines(&*kept(|it| it.body = text).await, Style::PLAIN);
-        assert_eq!(shown.lines().filter(|it| !it.starts_with(MARGIN)).count(), 1, "{shown}");
+        let headers = shown.lines().filter(|it| !it.starts_with(MARGIN) && !it.starts_with("│ "));
+        assert_eq!(headers.count(), 1, "{shown}");
     }
 
     #[tokio::test]

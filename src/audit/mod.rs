@@ -2,16 +2,28 @@
 //! verification found. Knows no running engine.
 
 mod entry;
+mod export;
+mod filter;
 mod find;
 mod payload;
 mod report;
+mod state;
 mod text;
+mod tree;
+mod when;
 mod why;
 
 pub use entry::{brief, count, header, hex, json, lines, link, margin, summaries, summary};
 pub use entry::{summary_json, thread};
+pub use export::{
+    EXPORT, markdown_entry, markdown_head, xml_entry, xml_foot, xml_head, xml_thread,
+};
+pub use filter::{Called, Filter, NotCalled, Words};
 pub use find::{entry, last_position, nearest, threads};
-pub use payload::{compact, pretty};
+pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};
-pub use text::{Paint, Style, ascii, cells, cut, line, text};
+pub use state::{NoState, Said, States};
+pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};
+pub use tree::{Branches, Placed, branch, branch_json, paint, placed};
+pub use when::{NoWhen, When};
 pub use why::{Step, told, why};

@@ -1,32 +1,70 @@
 //! Canonical bytes laid out for people. Only white space between elements is changed: a text
 //! stands as it is, and what stands among text does too.
+//!
+//! A line that is ours begins with a margin of spaces. One that goes on with a text begins with a
+//! bar, and what stands right of the bar is the text, its own spaces included.
 
 use crate::audit::text::{Paint, Style, text};
 
+/// Cells in front of every line of a payload: no text can pass for the line above it.
+pub(super) const MARGIN: &str = "  ";
+/// The same where a text goes on.
+const BAR: &str = "│ ";
 /// What one level is indented by.
 const INDENT: &str = "  ";
 /// Levels that are indented; deeper ones stand below each other.
 const LEVELS_MAX: usize = 64;
 
-/// A payload with each element on its own line, where no text stands between elements.
+/// A payload with each element on its own line, where no text stands between elements; each line
+/// behind its margin, and ended.
 #[must_use]
 pub fn pretty(canonical: &[u8], style: Style) -> String {
     let whole = String::from_utf8_lossy(canonical);
-    let Some(tokens) = tokens(&whole) else { return text(&whole).into_owned() };
-    let blocks = blocks(&tokens);
-    let (mut out, mut depth, mut inline) = (String::new(), 0, 0);
+    let mut out = MARGIN.to_owned();
+    match tokens(&whole) {
+        Some(tokens) => lay_out(&tokens, style, &mut out),
+        None => go_on(&whole, &mut out),
+    }
+    out.push('\n');
+    out
+}
+
+/// A text behind the margin, its further lines behind the bar; the last one is ended.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut out = MARGIN.to_owned();
+    go_on(text, &mut out);
+    out.push('\n');
+    out
+}
+
+/// Adds a text to the line that stands there.
+fn go_on(it: &str, out: &mut String) {
+    for (number, line) in text(it).split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+            out.push_str(BAR);
+        }
+        out.push_str(line);
+    }
+}
+
+fn lay_out(tokens: &[Token<'_>], style: Style, out: &mut String) {
+    let blocks = blocks(tokens);
+    let (mut depth, mut inline) = (0, 0);
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let own_line = |out: &mut String, depth: usize| {
-            if !out.is_empty() {
+            if out.len() > MARGIN.len() {
                 out.push('\n');
+                out.push_str(MARGIN);
             }
             (0..depth.min(LEVELS_MAX)).for_each(|_| out.push_str(INDENT));
         };
         match token {
             Token::Open(tag) => {
                 if inline == 0 {
-                    own_line(&mut out, depth);
+                    own_line(out, depth);
                 }
                 if let Some(Token::Close(_)) = tokens.get(at + 1) {
                     let tag = tag.trim_end_matches('>');
@@ -46,16 +84,15 @@ pub fn pretty(canonical: &[u8], style: Style) -> String {
                     inline -= 1;
                 } else {
                     depth -= 1;
-                    own_line(&mut out, depth);
+                    own_line(out, depth);
                 }
                 out.push_str(&style.paint(Paint::Tag, &text(tag)));
             }
-            Token::Text(it) if inline > 0 => out.push_str(&text(it)),
+            Token::Text(it) if inline > 0 => go_on(it, out),
             Token::Text(_) => {}
         }
         at += 1;
     }
-    out
 }
 
 /// A payload in one line, without its namespaces, for a list.
@@ -176,8 +213,11 @@ fn blocks(tokens: &[Token<'_>]) -> Vec<bool> {
 mod tests {
     use super::*;
 
+    /// Compares what stands right of the margin; at a `¶` a text goes on in the next line.
     fn check(canonical: &str, expected: &str) {
-        assert_eq!(pretty(canonical.as_bytes(), Style::PLAIN), expected, "{canonical}");
+        let shown = pretty(canonical.as_bytes(), Style::PLAIN);
+        let expected = expected.replace('\n', "\n  ").replace('¶', "\n│ ");
+        assert_eq!(shown, format!("  {expected}\n"), "{canonical}");
     }
 
     #[test]
@@ -196,14 +236,15 @@ mod tests {
         for same in [
             "<a>  </a>",
             "<a> 1 </a>",
-            "<a>one\n   two\n</a>",
+            "<a>one¶   two¶</a>",
             "<a>say <b><c>this</c></b> so</a>",
             "<a xml:space=\"preserve\"> <b/> </a>",
             "<a>&lt;b&gt;&amp;&#xD;</a>",
         ] {
-            check(&same.replace("<b/>", "<b></b>"), same);
+            check(&same.replace("<b/>", "<b></b>").replace('¶', "\n"), same);
         }
         check("<a><b>x <c></c></b></a>", "<a>\n  <b>x <c/></b>\n</a>");
+        check("<a><b>x\n y\n\n</b></a>", "<a>\n  <b>x¶ y¶¶</b>\n</a>");
     }
 
     #[test]
@@ -212,7 +253,8 @@ mod tests {
         check("<a><b></a", "<a><b></a");
         check("</a>", "</a>");
         check("\u{1b}[2J<a b=\"", "&#x1B;[2J<a b=\"");
-        assert_eq!(pretty(b"\xff\xfe", Style::PLAIN), "\u{fffd}\u{fffd}");
+        check("no\nelement", "no¶element");
+        assert_eq!(pretty(b"\xff\xfe", Style::PLAIN), "  \u{fffd}\u{fffd}\n");
         assert_eq!(compact(b"\xff<a b=\"\x1b"), "\u{fffd}<a b=\"&#x1B;");
     }
 
@@ -221,7 +263,7 @@ mod tests {
         let deep = format!("{}{}", "<a>".repeat(100_000), "</a>".repeat(100_000));
         assert!(compact(deep.as_bytes()).starts_with("<a><a>"));
         let deep = format!("{}{}", "<a>".repeat(2_000), "</a>".repeat(2_000));
-        assert!(pretty(deep.as_bytes(), Style::PLAIN).starts_with("<a>\n  <a>"));
+        assert!(pretty(deep.as_bytes(), Style::PLAIN).starts_with("  <a>\n    <a>"));
     }
 
     #[test]

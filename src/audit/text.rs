@@ -99,16 +99,22 @@ fn escape(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Controls, changes of direction, line separators, and characters made to carry hidden text.
-fn is_hidden(it: char) -> bool {
+#[must_use]
+pub fn is_hidden(it: char) -> bool {
     it.is_control()
         || matches!(
             it,
-            '\u{200b}'
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'..='\u{200f}'
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
                 | '\u{feff}'
                 | '\u{fff9}'..='\u{fffb}'
                 | '\u{e0000}'..='\u{e007f}'
+                | '\u{e0100}'..='\u{e01ef}'
         )
 }
 
@@ -195,6 +201,8 @@ mod tests {
             ("a\u{9b}2Jb\u{7f}\u{8}", "a&#x9B;2Jb&#x7F;&#x8;"),
             ("over\u{202e}ride\u{2066}", "over&#x202E;ride&#x2066;"),
             ("tag\u{e0041}", "tag&#xE0041;"),
+            ("left\u{200e}right\u{200f}\u{61c}", "left&#x200E;right&#x200F;&#x61C;"),
+            ("soft\u{ad}, selected\u{e0100}", "soft&#xAD;, selected&#xE0100;"),
             ("two\nlines\tand\r", "two\nlines\tand&#xD;"),
         ] {
             assert_eq!(text(given), expected);

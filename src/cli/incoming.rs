@@ -18,7 +18,7 @@ pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
         Incoming::UnknownThread { error, .. } => {
             let id = audit::line(&error.unknown_id).into_owned();
             let refused = style.paint(Paint::Wrong, "refused");
-            format!("{refused}: thread {id}\n{}", audit::margin(&audit::text(&error.message)))
+            format!("{refused}: thread {id}\n{}", audit::quoted(&error.message))
         }
         Incoming::Message(message) => {
             let to = message.to.as_deref().unwrap_or("nobody");
@@ -29,7 +29,7 @@ pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
                 out = format!("{}  {out}", style.paint(Paint::Strong, &audit::line(&entry)));
             }
             let payload = audit::pretty(&message.payload.canonical(), style);
-            format!("{out}\n{}", audit::margin(&payload))
+            format!("{out}\n{payload}")
         }
         Incoming::Authenticated(it) => {
             format!("authenticated as {}\n", audit::line(&it.identity))
@@ -49,13 +49,13 @@ fn refusal(huh: &Huh, style: Style) -> String {
     if let (Some(line), Some(column)) = (huh.line, huh.column) {
         what = format!("line {line}, column {column}: ");
     }
-    what.push_str(&audit::text(&huh.message));
+    what.push_str(&audit::line(&huh.message));
     if let Some(path) = &huh.path {
         what = format!("{what} (at {})", audit::line(path));
     }
     let refused = format!("refused {}", audit::line(&huh.code));
     let refused = style.paint(Paint::Wrong, &refused);
-    let advice = audit::margin(&audit::text(&huh.advice));
+    let advice = audit::quoted(&huh.advice);
     format!("{refused}: {what}\n{}", style.paint(Paint::Faint, advice.trim_end()) + "\n")
 }
 

@@ -1,12 +1,17 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
 mod bench;
+mod completions;
 mod data;
 mod demo;
 mod describe;
+mod export;
+mod filters;
 mod folder;
+mod follow;
 mod incoming;
 mod inspect;
+mod reload;
 mod run;
 mod screen;
 mod send;
@@ -14,6 +19,7 @@ mod show;
 mod signals;
 mod tail;
 mod threads;
+mod tree;
 mod verify;
 mod why;
 
@@ -21,7 +27,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -95,6 +101,7 @@ Examples:
   pumphouse send message.xml         push what a file holds, print what comes back
   pumphouse threads                  what there is in the log
   pumphouse show sess-k3v9x2ma       a thread, every message whole
+  pumphouse tree                     which thread belongs to which, and how each is
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse verify                   whether the log is what was written
   pumphouse describe calculate       what a payload is, who takes it, an example
@@ -111,11 +118,14 @@ enum Verb {
     Threads(threads::Threads),
     Show(show::Show),
     Tail(tail::Tail),
+    Tree(tree::Tree),
     Why(why::Why),
+    Export(export::Export),
     Verify(verify::Verify),
     Describe(describe::Describe),
     Inspect(inspect::Inspect),
     Bench(bench::Bench),
+    Completions(completions::Completions),
 }
 
 impl Command {
@@ -131,11 +141,14 @@ impl Command {
                 Verb::Threads(it) => it.run(data, screen).await,
                 Verb::Show(it) => it.run(data, screen).await,
                 Verb::Tail(it) => it.run(data, screen).await,
+                Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
+                Verb::Export(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
                 Verb::Describe(it) => it.run(builder, screen),
                 Verb::Inspect(it) => it.run(builder, screen),
                 Verb::Bench(it) => it.run(screen).await,
+                Verb::Completions(it) => it.run(Command::command(), screen),
             }
         });
         runtime.shutdown_background();

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::audit;
-use crate::cli::data;
+use crate::audit::{self, Filter, States};
+use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::{data, follow};
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Log, ThreadRecord};
 
@@ -13,18 +14,28 @@ const PAGE: usize = 256;
 
 /// Shows a thread: every message whole, with its sender, its cause and its digest.
 ///
-/// Payloads are laid out for reading; `--json` has their very text. Times are UTC. The characters
-/// that would steer a terminal, or hide, are shown as XML's references.
+/// Payloads are laid out for reading; `--json` has their very text. A line that begins with a bar
+/// goes on with a text, and what stands right of the bar is the text as it is. Times are UTC. The
+/// characters that would steer a terminal, or hide, are shown as XML's references.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   pumphouse show sess-k3v9x2ma
-  pumphouse show sess-k3v9x2ma/7            one message of it
-  pumphouse show sess-k3v9x2ma --json | jq -r .payload")]
+  pumphouse show sess-k3v9x2ma/7                         one message of it
+  pumphouse show sess-k3v9x2ma --follow                  and those to come, until Ctrl-C
+  pumphouse show sess-k3v9x2ma --payload huh             what went wrong in it
+  pumphouse show sess-k3v9x2ma --json | jq -r .payload
+
+Exits with 1 where there is no such thread or message.")]
 pub(crate) struct Show {
     /// The thread, or one message as THREAD/SEQ.
     #[arg(value_name = "THREAD")]
     what: String,
+    /// Goes on with the messages to come, until Ctrl-C.
+    #[arg(short, long)]
+    follow: bool,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 impl Show {
@@ -39,12 +50,14 @@ impl Show {
             return Ok(Ending::Well);
         }
         let id = ThreadId::new(&self.what);
-        match log.thread(&id).await? {
-            None => Err(data::unknown(&log, &id).await),
-            Some(record) => {
-                thread(&log, &record, to).await?;
-                Ok(Ending::Well)
-            }
+        let Some(record) = log.thread(&id).await? else {
+            return Err(data::unknown(&log, &id).await);
+        };
+        let filter = self.filters.filter();
+        if !self.follow {
+            read(&log, &record, Upto::Now, &filter, to).await
+        } else {
+            follow::until_stopped(read(&log, &record, Upto::Ever, &filter, to)).await
         }
     }
 }
@@ -55,21 +68,50 @@ pub(crate) async fn thread(
     record: &ThreadRecord,
     to: &mut Screen<'_>,
 ) -> Result<(), Failure> {
+    read(log, record, Upto::Now, &Filter::default(), to).await.map(|_| ())
+}
+
+/// How far a thread is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Upto {
+    /// To the entry that is the last one now.
+    Now,
+    /// For as long as there may be more.
+    Ever,
+}
+
+async fn read(
+    log: &dyn Log,
+    record: &ThreadRecord,
+    upto: Upto,
+    filter: &Filter,
+    to: &mut Screen<'_>,
+) -> Result<Ending, Failure> {
     if !to.json {
         to.line(&audit::thread(record, to.style))?;
     }
-    let mut after = 0;
+    let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
+    let (mut seq, mut states) = (0, States::default());
     loop {
-        let page = log.read(&record.id, after, record.last_seq, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.id.seq;
+        let page = log.read(&record.id, seq, last_seq, PAGE).await?;
         for entry in &page {
+            seq = entry.id.seq;
+            if !filter.wants(entry, &mut states) {
+                continue;
+            }
             if to.json {
                 to.object(&audit::json(entry))?;
             } else {
                 to.line("")?;
                 to.text(&audit::lines(entry, to.style))?;
             }
+        }
+        if page.is_empty() {
+            to.flush()?;
+            if upto == Upto::Now {
+                return Ok(Ending::Well);
+            }
+            follow::pause().await;
         }
     }
 }

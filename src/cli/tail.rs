@@ -1,19 +1,15 @@
 //! `tail`: the last messages of all threads, and those to come.
 
 use std::path::Path;
-use std::time::Duration;
 
-use crate::audit;
-use crate::cli::data;
+use crate::audit::{self, Filter, States};
+use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::clock;
-use crate::engine::{Port as _, Tokio};
-use crate::log::Log as _;
+use crate::cli::{data, follow};
+use crate::log::Log;
 
 /// Entries that are read at a time.
-const PAGE: usize = 256;
-/// How often the log is asked for more.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAGE: u64 = 256;
 
 /// Shows the last messages of all threads, each in a line that is cut where it gets too long.
 #[derive(Debug, clap::Args)]
@@ -21,43 +17,94 @@ const PAUSE: Duration = Duration::from_millis(200);
 Examples:
   pumphouse tail
   pumphouse tail -n 100
-  pumphouse tail --follow               until Ctrl-C
-  pumphouse tail -n 0 --follow --json   every new message, whole")]
+  pumphouse tail --payload huh --since 1h    what went wrong in the last hour
+  pumphouse tail --follow                    until Ctrl-C
+  pumphouse tail -n 0 --follow --json        every new message, whole")]
 pub(crate) struct Tail {
-    /// How many of the last messages.
+    /// How many of the last messages, of those that are wanted.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     lines: u64,
-    /// Goes on with those to come.
+    /// Goes on with those to come, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 impl Tail {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let log = data::open(data)?;
-        let last = audit::last_position(&log).await?;
+        match self.follow {
+            true => follow::until_stopped(self.read(&log, to)).await,
+            false => self.read(&log, to).await,
+        }
+    }
+
+    async fn read(&self, log: &dyn Log, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let last = audit::last_position(log).await?;
         if last == 0 && !self.follow && !to.json {
             to.line("the log holds no messages yet; `pumphouse send` pushes some")?;
         }
-        let mut after = last.saturating_sub(self.lines);
+        let filter = self.filters.filter();
+        let start = start(log, &filter, last, self.lines).await?;
+        let (mut after, mut skip, mut states) = (start.after, start.skip, States::default());
+        let mut shown = false;
         loop {
-            let page = log.tail(after, PAGE).await?;
+            let page = log.tail(after, usize::try_from(PAGE).unwrap_or(usize::MAX)).await?;
             for entry in &page {
+                after = entry.position;
+                if !filter.wants(entry, &mut states) {
+                    continue;
+                }
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                shown = true;
                 match to.json {
                     true => to.object(&audit::json(entry))?,
                     false => to.line(&audit::brief(entry, to.style))?,
                 }
             }
-            if let Some(entry) = page.last() {
-                after = entry.position;
+            if !page.is_empty() {
                 continue;
             }
-            to.flush()?;
             if !self.follow {
+                if !shown && last > 0 && self.lines > 0 && !to.json {
+                    to.line("no message is wanted by these filters")?;
+                }
                 return Ok(Ending::Well);
             }
-            let pause = u64::try_from(PAUSE.as_micros()).unwrap_or(u64::MAX);
-            Tokio::current().sleep_until(clock::now_us().saturating_add(pause)).await;
+            to.flush()?;
+            follow::pause().await;
         }
     }
+}
+
+/// Where the last so many messages begin that are wanted.
+struct Start {
+    /// The position before the first that is looked at.
+    after: u64,
+    /// How many are wanted from there on that are too many.
+    skip: u64,
+}
+
+async fn start(log: &dyn Log, filter: &Filter, last: u64, lines: u64) -> Result<Start, Failure> {
+    if filter.wants_all() || lines == 0 {
+        return Ok(Start { after: last.saturating_sub(lines), skip: 0 });
+    }
+    // States are known by reading forwards only; everything else is looked for from the end.
+    let forwards = filter.asks_for_states();
+    let (mut found, mut after) = (0, last);
+    let mut states = States::default();
+    while after > 0 && (found < lines || forwards) {
+        let from = if forwards { last - after } else { after.saturating_sub(PAGE) };
+        let upto = if forwards { last.min(from + PAGE) } else { after };
+        let size = usize::try_from(upto - from).unwrap_or(usize::MAX);
+        for entry in log.tail(from, size).await? {
+            found += u64::from(filter.wants(&entry, &mut states));
+        }
+        after -= upto - from;
+    }
+    Ok(Start { after, skip: found.saturating_sub(lines) })
 }

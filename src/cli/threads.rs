@@ -2,45 +2,75 @@
 
 use std::path::Path;
 
-use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use crate::audit;
+use crate::audit::{self, Filter};
 use crate::cli::data;
+use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::log::Log as _;
+use crate::log::{Error, Log, ThreadRecord, ThreadSummary};
 
-/// Lists the threads of the log, the oldest first: how long each is, when, and how it begins.
+/// Threads that are looked into at once: the log has two readers, and each is to have work.
+const AT_ONCE: usize = 4;
+
+/// Lists the threads of the log, the oldest first: how long each is, its state unless it is open,
+/// and how it begins.
+///
+/// With filters, those that are in a wanted state now and hold a message that is wanted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   pumphouse threads
+  pumphouse threads --identity ada --since 2026-11-22
+  pumphouse threads --payload huh                  where anything went wrong
+  pumphouse threads --state failed --state cancelled
   pumphouse threads --json | jq -r 'select(.parent == null).thread'")]
-pub(crate) struct Threads {}
+pub(crate) struct Threads {
+    #[command(flatten)]
+    filters: Filters,
+}
 
 impl Threads {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let log = data::open(data)?;
-        let mut after = None;
+        let filter = self.filters.filter();
+        let (mut after, mut shown) = (None, false);
         loop {
             let page = audit::threads(&log, after.as_ref()).await?;
             let Some(last) = page.last() else { break };
-            if !to.json && after.is_none() {
-                to.line(&audit::summaries(to.style))?;
-            }
             after = Some(last.id.clone());
-            if to.json {
-                page.iter().try_for_each(|it| to.object(&audit::summary_json(it)))?;
-                continue;
+            let wanted = wanted(&log, &filter, page).await?;
+            if !to.json && !shown && !wanted.is_empty() {
+                to.line(&audit::summaries(to.style))?;
+                shown = true;
             }
-            let firsts = page.iter().map(|it| log.read(&it.id, 0, 1, 1));
-            for (one, first) in page.iter().zip(try_join_all(firsts).await?) {
-                let first = first.first().map(AsRef::as_ref);
-                to.line(&audit::summary(one, first, to.style))?;
+            for (it, record) in &wanted {
+                match to.json {
+                    true => to.object(&audit::summary_json(it, record))?,
+                    false => to.line(&audit::summary(it, record, to.style))?,
+                }
             }
         }
-        if after.is_none() && !to.json {
-            to.line("the log holds no threads yet; `pumphouse send` opens one")?;
+        if !shown && !to.json {
+            to.line(match after {
+                None => "the log holds no threads yet; `pumphouse send` opens one",
+                Some(_) => "no thread is wanted by these filters",
+            })?;
         }
         Ok(Ending::Well)
     }
+}
+
+/// Those of a page that are wanted, with what else is known of them.
+async fn wanted(
+    log: &dyn Log,
+    filter: &Filter,
+    page: Vec<ThreadSummary>,
+) -> Result<Vec<(ThreadSummary, ThreadRecord)>, Error> {
+    let looked = stream::iter(page).map(async |it| {
+        let Some(record) = log.thread(&it.id).await? else { return Ok(None) };
+        let is_wanted = filter.wants_thread(log, &record).await?;
+        Ok(is_wanted.then_some((it, record)))
+    });
+    looked.buffered(AT_ONCE).try_filter_map(async |it| Ok(it)).try_collect().await
 }

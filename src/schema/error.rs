@@ -14,7 +14,7 @@ const ECHO_MAX: usize = 40;
 /// Characters of a path that an error keeps.
 const PATH_MAX: usize = 400;
 /// Bytes of an example that an error shows; who needs more reads the schema's own.
-const EXAMPLE_MAX: usize = 200;
+pub(super) const EXAMPLE_MAX: usize = 200;
 /// Bytes of the beginning of a name that stand for it.
 const SHORT_MIN: usize = 3;
 /// Names that an error lists; who has more fields than that reads the schema.
@@ -412,7 +412,7 @@ fn one_of(names: &[String]) -> String {
     }
 }
 
-fn joined(names: &[String], by: &str) -> String {
+pub(super) fn joined(names: &[String], by: &str) -> String {
     match names.get(..LIST_MAX) {
         Some(first) if names.len() > LIST_MAX => {
             format!("{}{by}{} more", first.join(by), names.len() - LIST_MAX)
@@ -429,7 +429,7 @@ fn space(namespace: &str) -> String {
 }
 
 /// The end of a path that is longer than anyone reads.
-fn tail(path: String) -> String {
+pub(super) fn tail(path: String) -> String {
     match path.char_indices().rev().nth(PATH_MAX - 1) {
         Some((start, _)) if start > 0 => format!("…{}", &path[start..]),
         _ => path,
@@ -441,7 +441,7 @@ fn quoted(text: &str) -> String {
     format!("{:?}", cut(text))
 }
 
-fn cut(text: &str) -> Cow<'_, str> {
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(ECHO_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::facet::{Bound, Facets};
+use super::json::{Place, Property, constant, is_written, places};
 use super::xsd::unlike;
-use super::{Content, Field, Kind, Occurs, Scalar, Schema, Shape};
+use super::{Content, Kind, Occurs, Scalar, Schema, Shape};
 
 /// What the text of an element is called where its field has no name: in a struct around a scalar.
 pub const TEXT: &str = "text";
@@ -33,12 +34,6 @@ pub fn json_schema(schema: &Schema) -> Value {
     root.into()
 }
 
-/// What a field is called in JSON: the text of a struct around a scalar has no name in XML.
-#[must_use]
-pub fn property(field: &Field) -> &str {
-    if field.name.is_empty() { TEXT } else { &field.name }
-}
-
 type Object = Map<String, Value>;
 
 /// The shapes that were met, by the names under which they are defined.
@@ -59,29 +54,23 @@ struct Properties {
 impl<'a> Writer<'a> {
     fn object(&mut self, shape: &'a Shape) -> Object {
         let mut to = Properties::default();
-        match &shape.content {
-            Content::Any => {
-                let xml = json!({ "type": "string", "contentMediaType": "application/xml",
-                    "description": "The whole element, as XML." });
-                to.all.insert(XML.into(), xml);
-                to.required.push(XML.into());
-                return to.finish();
+        if matches!(shape.content, Content::Any) {
+            let xml = json!({ "type": "string", "contentMediaType": "application/xml",
+                "description": "The whole element, as XML." });
+            to.all.insert(XML.into(), xml);
+            to.required.push(XML.into());
+        } else {
+            for place in places(shape) {
+                match place {
+                    Place::Field(it) => self.field(&it, &mut to),
+                    Place::Choice { occurs, variants } => self.choice(&variants, occurs, &mut to),
+                }
             }
-            Content::Choice(variants) => {
-                shape.attributes.iter().for_each(|it| self.field(it, &mut to));
-                self.choice(variants, Occurs::One, &mut to);
-            }
-            _ => shape.fields().for_each(|it| self.field(it, &mut to)),
         }
         to.finish()
     }
 
-    fn field(&mut self, field: &'a Field, to: &mut Properties) {
-        if let (Kind::Choice(link), true) = (&field.kind, field.occurs != Occurs::Many)
-            && let Content::Choice(variants) = &link.shape().content
-        {
-            return self.choice(variants, field.occurs, to);
-        }
+    fn field(&mut self, Property { name, field }: &Property<'a>, to: &mut Properties) {
         let mut value = self.kind(&field.kind);
         if field.occurs == Occurs::Many {
             value = Map::from_iter([
@@ -89,20 +78,20 @@ impl<'a> Writer<'a> {
                 ("items".to_owned(), value.into()),
             ]);
         } else if field.occurs == Occurs::One {
-            to.required.push(property(field).into());
+            to.required.push(name.as_ref().into());
         }
         describe(&mut value, &field.doc);
-        to.all.insert(property(field).to_owned(), value.into());
+        to.all.insert(name.to_string(), value.into());
     }
 
     /// A property a variant, of which one is there.
-    fn choice(&mut self, variants: &'a [Field], occurs: Occurs, to: &mut Properties) {
+    fn choice(&mut self, variants: &[Property<'a>], occurs: Occurs, to: &mut Properties) {
         let mut each = Vec::new();
-        for variant in variants {
-            let mut value = self.kind(&variant.kind);
-            describe(&mut value, &variant.doc);
-            to.all.insert(variant.name.to_string(), value.into());
-            each.push(json!({ "required": [variant.name] }));
+        for Property { name, field } in variants {
+            let mut value = self.kind(&field.kind);
+            describe(&mut value, &field.doc);
+            to.all.insert(name.to_string(), value.into());
+            each.push(json!({ "required": [name] }));
         }
         if occurs == Occurs::Optional {
             each.push(json!({ "not": { "anyOf": each } }));
@@ -189,6 +178,7 @@ fn scalar(it: &Scalar) -> Object {
         Scalar::String => json!({ "type": "string" }),
         Scalar::Character => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
         Scalar::Boolean => json!({ "type": "boolean" }),
+        _ if is_written(it) => json!({ "type": "string" }),
         Scalar::I128 => json!({ "type": "string", "pattern": "^-?[0-9]+$" }),
         Scalar::U128 => json!({ "type": "string", "pattern": "^[0-9]+$" }),
         Scalar::I64 => json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }),
@@ -278,14 +268,6 @@ fn bound(it: Bound) -> Value {
             (_, Ok(it)) => it.into(),
             _ => Value::Null,
         },
-    }
-}
-
-/// One of a few, as JSON has it.
-fn constant(scalar: &Scalar, text: &str) -> Value {
-    match scalar.base() {
-        Scalar::String | Scalar::Character | Scalar::I128 | Scalar::U128 => text.into(),
-        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
     }
 }
 

@@ -7,6 +7,7 @@ mod error;
 mod example;
 mod facet;
 mod forms;
+pub mod json;
 mod json_schema;
 mod markup;
 pub mod pattern;
@@ -26,7 +27,8 @@ pub use self::facet::{Bound, Facets, List, Narrow};
 pub use self::forms::{
     base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
 };
-pub use self::json_schema::{TEXT, XML, json_schema, property};
+pub use self::json::{from_json, to_json};
+pub use self::json_schema::{TEXT, XML, json_schema};
 pub use self::prompt::{outline, prompt};
 pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};
 pub use self::xsd::xsd;

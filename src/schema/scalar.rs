@@ -255,7 +255,7 @@ fn bounded(what: &str, min: Option<Bound>, max: Option<Bound>) -> String {
     }
 }
 
-fn counted(least: Option<usize>, most: Option<usize>) -> String {
+pub(super) fn counted(least: Option<usize>, most: Option<usize>) -> String {
     match (least, most) {
         (Some(least), Some(most)) if least == most => least.to_string(),
         (Some(least), Some(most)) => format!("{least} to {most}"),

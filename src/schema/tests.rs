@@ -1,7 +1,10 @@
 //! Schemas that no type wrote, checked.
 
+mod both_ways;
 mod generated;
+mod judge;
 mod patterns;
+mod values;
 
 use super::*;
 use crate::limits::XmlLimits;

@@ -13,7 +13,7 @@ use crate::limits::XmlLimits;
 use crate::xml::{Child, View};
 
 /// Elements within one payload: what a walk goes down to, a step of the stack for each.
-const DEPTH_MAX: usize = XmlLimits::INSIDE.depth_max;
+pub(super) const DEPTH_MAX: usize = XmlLimits::INSIDE.depth_max;
 /// What an instance of a schema may say about itself anywhere: `xsi:type`, `xsi:nil` and so on.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 /// What XML itself says about an element: `xml:lang`, `xml:space` and so on.
@@ -74,6 +74,11 @@ impl<'a> At<'a> {
     #[must_use]
     pub fn incomplete(self) -> Error {
         error::incomplete(self.view)
+    }
+
+    /// An element that stands alone.
+    pub(super) fn alone(view: View<'a>) -> At<'a> {
+        At { view, depth: 1, key: None }
     }
 
     fn child(self, view: View<'a>) -> At<'a> {
@@ -229,7 +234,7 @@ pub(super) fn takes(field: &Field, fields: &[Field], parent: View<'_>, child: Vi
     }
 }
 
-fn is_called(field: &Field, local: &str) -> bool {
+pub(super) fn is_called(field: &Field, local: &str) -> bool {
     match &field.kind {
         Kind::Choice(link) => match &link.shape().content {
             Content::Choice(variants) => variants.iter().any(|it| it.name == local),

@@ -221,3 +221,13 @@ impl From<schema::Error> for Fault {
         Fault { path: Some(error.path), advice, ..fault }
     }
 }
+
+/// All mistakes in its message; the path and the advice are the first one's.
+impl From<schema::json::Errors> for Fault {
+    fn from(errors: schema::json::Errors) -> Fault {
+        let fault = Fault::new(Code::Invalid, errors.to_string().replace('\n', "; "));
+        let first = errors.all.into_iter().next();
+        let advice = first.as_ref().map(schema::json::Error::advice);
+        Fault { path: first.map(|it| it.path), advice, ..fault }
+    }
+}

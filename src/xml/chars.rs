@@ -47,7 +47,8 @@ pub(super) const fn is_space(byte: u8) -> bool {
 }
 
 /// Whether a document may hold this character at all.
-pub(super) const fn is_character(c: char) -> bool {
+#[must_use]
+pub const fn is_character(c: char) -> bool {
     !matches!(c, '\0'..='\x08' | '\x0B' | '\x0C' | '\x0E'..='\x1F' | '\u{FFFE}' | '\u{FFFF}')
 }
 

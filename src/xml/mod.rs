@@ -19,6 +19,8 @@ mod chars;
 mod element;
 mod error;
 mod floor;
+mod intern;
+mod nodes;
 mod read;
 mod split;
 mod tag;
@@ -28,7 +30,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use chars::is_name;
+pub use chars::{is_character, is_name};
 pub use element::{Attribute, Child, Element, View};
 pub use error::{Error, Kind, Place, place_of};
 pub use floor::tokens;

@@ -59,6 +59,11 @@ fn check(name: &str, expected: &str) {
     assert_eq!(said, expected, "{name} also said:\n{complaint}");
 }
 
+/// Where the examples are, once they are built.
+pub(crate) fn folder() -> PathBuf {
+    example("hello").parent().unwrap().to_owned()
+}
+
 /// `target/debug/examples/hello`, beside `target/debug/deps/it-…`. A plain `cargo test` builds
 /// the examples before it runs the tests; where only some tests were built they may be missing.
 fn example(name: &str) -> PathBuf {

@@ -68,36 +68,64 @@ fn occurs() -> impl Strategy<Value = Occurs> {
 /// Fields of different names, for the letter says which is which.
 fn fields(letter: char, each: Vec<(Kind, Occurs)>) -> Vec<Field> {
     let field = |(place, (kind, occurs)): (usize, (Kind, Occurs))| {
-        Field::new(format!("{letter}{place}"), "Said.", kind, occurs)
+        Field::new(format!("{letter}{place}"), "Said.", named(kind, place), occurs)
     };
     each.into_iter().enumerate().map(field).collect()
 }
 
-fn attributes() -> impl Strategy<Value = Vec<Field>> {
-    prop::collection::vec((scalar(), any::<bool>()), 0..3).prop_map(|all| {
-        let kinds = all.into_iter().map(|(it, once)| {
-            (Kind::Scalar(it), if once { Occurs::One } else { Occurs::Optional })
-        });
-        fields('a', kinds.collect())
-    })
+/// One of these, in a sequence.
+fn choice(variants: Vec<Kind>) -> Kind {
+    let variants = variants.into_iter().map(|it| (it, Occurs::One)).collect();
+    let content = Content::Choice(fields('v', variants));
+    Kind::Choice(Link::new(Shape::new("choice", "", Vec::new(), content)))
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
+/// The variants of two choices in one sequence have different names.
+fn named(kind: Kind, place: usize) -> Kind {
+    let Kind::Choice(link) = &kind else { return kind };
+    let mut shape = link.shape().clone();
+    if let Content::Choice(variants) = &mut shape.content {
+        for it in variants {
+            it.name = format!("{}of{place}", it.name).into();
+        }
+    }
+    Kind::Choice(Link::new(shape))
+}
+
+/// Attributes, of which the first may be called as the first field is.
+fn attributes() -> impl Strategy<Value = Vec<Field>> {
+    (prop::collection::vec((scalar(), any::<bool>()), 0..3), any::<bool>()).prop_map(
+        |(all, same)| {
+            let kinds = all.into_iter().map(|(it, once)| {
+                (Kind::Scalar(it), if once { Occurs::One } else { Occurs::Optional })
+            });
+            fields(if same { 'f' } else { 'a' }, kinds.collect())
+        },
+    )
+}
+
+pub(super) fn shape() -> impl Strategy<Value = Shape> {
     let text = scalar()
         .prop_map(|it| Content::Text(Field::new("text", "", Kind::Scalar(it), Occurs::One)));
     let flat = (attributes(), prop_oneof![Just(Content::Empty), text])
         .prop_map(|(attributes, content)| Shape::new("flat", "A part.", attributes, content));
     flat.prop_recursive(3, 24, 4, |inner| {
+        let part = inner.clone().prop_map(|it| Kind::Shape(Link::new(it)));
         let kind = prop_oneof![
             scalar().prop_map(Kind::Scalar),
-            inner.clone().prop_map(|it| Kind::Shape(Link::new(it))),
-            inner.prop_map(|it| {
-                let kind = Kind::Shape(Link::new(it));
-                Kind::Map(Box::new(Field::new("entry", "", kind, Occurs::Many)))
-            }),
+            part.clone(),
+            prop_oneof![scalar().prop_map(Kind::Scalar), part]
+                .prop_map(|it| { Kind::Map(Box::new(Field::new("entry", "", it, Occurs::Many))) }),
         ];
-        let sequence = prop::collection::vec((kind.clone(), occurs()), 1..4)
-            .prop_map(|all| Content::Sequence(fields('f', all)));
+        let variants = prop::collection::vec(kind.clone(), 1..3).prop_map(choice);
+        let field = prop_oneof![4 => kind.clone(), 1 => variants];
+        let any = prop::option::weighted(0.1, Just(Kind::Element));
+        let sequence = (prop::collection::vec((field, occurs()), 1..4), any, occurs()).prop_map(
+            |(mut all, any, occurs)| {
+                all.extend(any.map(|it| (it, occurs)));
+                Content::Sequence(fields('f', all))
+            },
+        );
         let choice = prop::collection::vec(kind, 1..4).prop_map(|all| {
             Content::Choice(fields('c', all.into_iter().map(|it| (it, Occurs::One)).collect()))
         });

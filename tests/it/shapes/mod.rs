@@ -43,7 +43,7 @@ use crate::golden;
 
 macro_rules! shapes {
     ($($name:ident)*) => {
-        fn all() -> Vec<(&'static str, &'static Schema)> {
+        pub(crate) fn all() -> Vec<(&'static str, &'static Schema)> {
             vec![$((stringify!($name), <$name::Root as Payload>::schema())),*]
         }
     };

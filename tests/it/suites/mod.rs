@@ -2,6 +2,7 @@
 
 mod attacks;
 mod canonical;
+mod json;
 mod naughty;
 mod reading;
 mod scores;

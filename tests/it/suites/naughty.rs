@@ -18,15 +18,19 @@ pub(super) const FORBIDDEN: usize = 6;
 #[tokio::test]
 async fn naughty_strings_survive_route_log_and_restart() {
     let Some(suites) = suites() else { return };
-    let (kept, refused) = survive(&suites).await;
+    let (kept, refused) = survive(&strings(&suites)).await;
     kept.assert_none_wrong(500);
     refused.assert_none_wrong(FORBIDDEN);
     assert_eq!(refused.right, FORBIDDEN);
 }
 
-pub(super) async fn survive(suites: &Path) -> (Score, Score) {
+pub(super) fn strings(suites: &Path) -> Vec<String> {
     let text = fs::read_to_string(suites.join("blns/blns.json")).unwrap();
-    let strings: Vec<String> = serde_json::from_str(&text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// How many are kept through route, log and restart, and how many are refused.
+pub(super) async fn survive(strings: &[String]) -> (Score, Score) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pumphouse.db");
     let (mut kept, mut refused) = (Score::default(), Score::default());
@@ -54,6 +58,7 @@ pub(super) async fn survive(suites: &Path) -> (Score, Score) {
         let right = !entries.is_empty() && entries.iter().all(|it| is_kept(it.body.clone(), text));
         kept.count(right.then_some(()).ok_or_else(|| format!("{text:?} in {thread}")));
     }
+    assert!(pump.log().verify(None).await.unwrap().is_sound());
     pump.shutdown().await.unwrap();
     (kept, refused)
 }

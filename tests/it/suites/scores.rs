@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pumphouse::limits::XmlLimits;
 
-use super::{Score, attacks, canonical, cases, naughty, suites, xmlconf};
+use super::{Score, attacks, canonical, cases, json, naughty, suites, xmlconf};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/conformance.md");
 const OPEN: &str = "<!-- scores: written by the tests -->\n";
@@ -39,7 +39,9 @@ async fn scores(suites: &Path) -> Vec<(&'static str, Score)> {
     let hostile = cases(suites, "xml-attacks/index.jsonl");
     let at_a_door = attacks::verdicts(&hostile, &XmlLimits::DOOR);
     let in_a_file = attacks::verdicts(&hostile, &XmlLimits::FILE);
-    let (kept, refused) = naughty::survive(suites).await;
+    let (kept, refused) = naughty::survive(&naughty::strings(suites)).await;
+    let (texts, no_texts) = json::texts(suites).await;
+    let parameters = json::parameters(suites).await;
     vec![
         ("xmlconf: documents, accepted or refused", verdicts),
         ("xmlconf: canonical outputs, accepted and stable", outputs),
@@ -48,6 +50,10 @@ async fn scores(suites: &Path) -> Vec<(&'static str, Score)> {
         ("c14n: claimed vectors, byte for byte", canonical::claimed(suites)),
         ("blns: strings kept through route, log and restart", kept),
         ("blns: strings refused, with the character named", refused),
+        ("json: texts, read or refused", json::verdicts(suites)),
+        ("json: texts kept as text through route, log and restart", texts),
+        ("json: texts refused as text, with the character named", no_texts),
+        ("json: parameters kept through schema, route, log and restart", parameters),
     ]
 }
 

@@ -1,0 +1,297 @@
+//! A thread as one document: XML that can be checked again, or Markdown to be read.
+//!
+//! The XML's namespace is [`EXPORT`]; `docs/audit.md` says what stands in it.
+
+use std::fmt::Write as _;
+
+use crate::audit::entry::{count, ends_plain, hex, time_of};
+use crate::audit::payload::pretty;
+use crate::audit::text::{Style, is_hidden, line};
+use crate::id::{EntryId, ThreadId};
+use crate::limits::XmlLimits;
+use crate::log::{Entry, Flags, Head, Identity, State, ThreadRecord};
+use crate::wire::iso_time;
+use crate::xml::{self, Profile, escape_attribute};
+
+/// The namespace of an exported thread.
+pub const EXPORT: &str = "https://xml-pipeline.org/ns/export/v1";
+
+/// What an export begins with: which thread, of which log, up to which head.
+#[must_use]
+pub fn xml_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<x:export");
+    attribute(&mut out, "xmlns:x", EXPORT);
+    attribute(&mut out, "log", &log.uuid.to_string());
+    attribute(&mut out, "head", &head.to_string());
+    attribute(&mut out, "thread", thread.id.as_str());
+    attribute(&mut out, "state", thread.state.as_str());
+    attribute(&mut out, "entries", &thread.last_seq.to_string());
+    out.push_str(">\n");
+    out
+}
+
+/// Where a thread comes from, above its first entry: a fork begins with its source's.
+#[must_use]
+pub fn xml_thread(thread: &ThreadRecord) -> String {
+    let mut out = String::from("  <x:thread");
+    attribute(&mut out, "id", thread.id.as_str());
+    optional(&mut out, "parent", thread.parent.as_ref().map(ThreadId::as_str));
+    link(&mut out, "fork", thread.fork.as_ref());
+    out.push_str("/>\n");
+    out
+}
+
+/// An entry: all that its digest is over, and the digest.
+#[must_use]
+pub fn xml_entry(entry: &Entry) -> String {
+    let mut out = String::from("  <x:entry");
+    attribute(&mut out, "thread", entry.id.thread.as_str());
+    attribute(&mut out, "seq", &entry.id.seq.to_string());
+    attribute(&mut out, "position", &entry.position.to_string());
+    attribute(&mut out, "time", &iso_time(entry.at_us));
+    attribute(&mut out, "from", &entry.from);
+    optional(&mut out, "to", entry.to.as_deref());
+    attribute(&mut out, "namespace", entry.name.namespace());
+    attribute(&mut out, "name", entry.name.local());
+    link(&mut out, "cause", entry.cause.as_ref());
+    link(&mut out, "reply-to", entry.reply_to.as_ref());
+    attribute(&mut out, "flags", &entry.flags.bits().to_string());
+    attribute(&mut out, "says", &entry.flags.to_string());
+    attribute(&mut out, "receivers", &entry.receivers.to_string());
+    optional(&mut out, "client-id", entry.client_id.as_deref());
+    optional(&mut out, "key", entry.key.map(|it| it.to_string()).as_deref());
+    attribute(&mut out, "digest", &hex(&entry.digest));
+    out.push('>');
+    let encrypted = entry.key.is_some();
+    if let Some(meta) = &entry.meta {
+        held(&mut out, "meta", meta, encrypted);
+    }
+    held(&mut out, "payload", &entry.body, encrypted);
+    out.push_str("</x:entry>\n");
+    out
+}
+
+/// What an export ends with.
+#[must_use]
+pub fn xml_foot() -> &'static str {
+    "</x:export>\n"
+}
+
+/// Bytes of the log in an element of ours: as they stand where they are whole elements whose
+/// canonical bytes are these again, otherwise in hexadecimal digits.
+fn held(out: &mut String, name: &str, bytes: &[u8], encrypted: bool) {
+    let shown = std::str::from_utf8(bytes).ok().filter(|_| !encrypted).and_then(same_again);
+    // Writing to a string can't fail.
+    match shown {
+        Some(shown) => write!(out, "<x:{name}>{shown}</x:{name}>"),
+        None => write!(out, "<x:{name} in=\"hex\">{}</x:{name}>", hex(bytes)),
+    }
+    .unwrap_or_default();
+}
+
+/// The text, with references for what a terminal would obey, if it reads as the same again.
+fn same_again(canonical: &str) -> Option<String> {
+    let mut shown = String::with_capacity(canonical.len());
+    for it in canonical.chars() {
+        match it {
+            // As they are, also in canonical bytes.
+            '\n' | '\t' => shown.push(it),
+            it if is_hidden(it) => reference(&mut shown, it),
+            it => shown.push(it),
+        }
+    }
+    let within = |text: &str| {
+        let whole = format!("<x:x xmlns:x=\"{EXPORT}\">{text}</x:x>");
+        xml::read(&whole, Profile::Wire, &XmlLimits::FILE).ok()
+    };
+    let read = within(&shown)?;
+    let again: Vec<u8> = read.elements().flat_map(|it| it.canonical().to_vec()).collect();
+    (again == canonical.as_bytes()).then_some(shown)
+}
+
+fn link(out: &mut String, name: &str, to: Option<&EntryId>) {
+    optional(out, name, to.map(ToString::to_string).as_deref());
+}
+
+fn optional(out: &mut String, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        attribute(out, name, value);
+    }
+}
+
+fn attribute(out: &mut String, name: &str, value: &str) {
+    let mut escaped = String::with_capacity(value.len());
+    escape_attribute(value, &mut escaped);
+    // Writing to a string can't fail.
+    write!(out, " {name}=\"").unwrap_or_default();
+    for it in escaped.chars() {
+        match it {
+            // No XML holds it; the log's own doors let none in.
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            it if is_hidden(it) => reference(out, it),
+            it => out.push(it),
+        }
+    }
+    out.push('"');
+}
+
+fn reference(out: &mut String, it: char) {
+    // Writing to a string can't fail.
+    write!(out, "&#x{:X};", u32::from(it)).unwrap_or_default();
+}
+
+/// What a page about a thread begins with.
+#[must_use]
+pub fn markdown_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
+    let mut out = format!("# Thread {}\n\n", code(thread.id.as_str()));
+    let mut fact = |text: String| {
+        out.push_str("- ");
+        out.push_str(&text);
+        out.push('\n');
+    };
+    let size = count(thread.last_seq, "entry", "entries");
+    match thread.state {
+        State::Open => fact(size),
+        state => fact(format!("{size}; {state}")),
+    }
+    if let Some(parent) = &thread.parent {
+        fact(format!("child of {}", code(parent.as_str())));
+    }
+    if let Some(fork) = &thread.fork {
+        fact(format!("forked after {}", code(&fork.to_string())));
+    }
+    fact(format!("of the log {}, whose head was {}", code(&log.uuid.to_string()), head_of(head)));
+    out
+}
+
+fn head_of(head: Head) -> String {
+    code(&head.to_string())
+}
+
+/// An entry of such a page.
+#[must_use]
+pub fn markdown_entry(entry: &Entry) -> String {
+    let (from, to) = ends_plain(entry);
+    let id = code(&entry.id.to_string());
+    let mut out = format!("\n## {}. {} → {}\n\n", entry.id.seq, code(&from), code(&to));
+    let mut facts = vec![id, time_of(entry)];
+    facts.extend(entry.reply_to.iter().map(|it| format!("answers {}", code(&it.to_string()))));
+    let cause = entry.cause.iter().filter(|it| entry.reply_to.as_ref() != Some(it));
+    facts.extend(cause.map(|it| format!("caused by {}", code(&it.to_string()))));
+    facts.extend(entry.client_id.iter().map(|it| format!("id {}", code(it))));
+    if entry.flags != Flags::NONE {
+        facts.push(entry.flags.to_string());
+    }
+    facts.push(format!("digest {}", code(&hex(&entry.digest))));
+    out.push_str(&facts.join(" · "));
+    out.push('\n');
+    if entry.key.is_some() {
+        // Writing to a string can't fail.
+        writeln!(out, "\n({} bytes, encrypted)", entry.body.len()).unwrap_or_default();
+        return out;
+    }
+    for bytes in entry.meta.iter().chain([&entry.body]) {
+        let shown = pretty(bytes, Style::PLAIN);
+        let fence = "`".repeat(longest_run(&shown).max(2) + 1);
+        // Writing to a string can't fail.
+        write!(out, "\n{fence}xml\n{shown}{fence}\n").unwrap_or_default();
+    }
+    out
+}
+
+/// A text between backticks, one more than it has in a row.
+fn code(text: &str) -> String {
+    let text = line(text);
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// How many backticks stand in a row.
+fn longest_run(text: &str) -> usize {
+    text.split(|it| it != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::log::{Batch, Draft, Log as _, MemoryLog, NewThread};
+    use crate::name::Name;
+
+    async fn kept(change: impl FnOnce(&mut Draft)) -> Arc<Entry> {
+        let log = MemoryLog::new();
+        let id = ThreadId::new("sess-a");
+        let body = Bytes::from_static(b"<a xmlns=\"urn:x\">1</a>");
+        let at_us = 1_795_300_536_123_456;
+        let name = Name::of("urn:x", "a");
+        let mut draft = Draft::new(EntryId::new(&id, 1), at_us, "console".into(), name, body);
+        change(&mut draft);
+        let threads = vec![NewThread { id, parent: None, fork: None }];
+        let batch = Batch { threads, entries: vec![draft], marks: Vec::new() };
+        log.append(batch).await.unwrap().entries[0].clone()
+    }
+
+    /// What stands in `<x:payload>`, and that the whole is well-formed.
+    async fn payload(body: &'static [u8]) -> String {
+        let entry = xml_entry(&*kept(|it| it.body = Bytes::from_static(body)).await);
+        let whole = format!("<x:export xmlns:x=\"{EXPORT}\">{entry}</x:export>");
+        xml::read(&whole, Profile::Wire, &XmlLimits::FILE).unwrap();
+        let (_, rest) = entry.split_once("<x:payload").unwrap();
+        rest.split_once("</x:payload>").unwrap().0.to_owned()
+    }
+
+    #[tokio::test]
+    async fn an_entry_is_exported_with_all_that_its_digest_is_over() {
+        let entry = kept(|it| {
+            it.to = Some("a\"<&\n".into());
+            it.client_id = Some("mine\u{9b}".into());
+            it.flags = Flags::FROM_IDENTITY.with(Flags::TO_GIVEN);
+            it.meta = Some(Bytes::from_static(b"<m xmlns=\"urn:m\"></m><n xmlns=\"\"></n>"));
+        });
+        let entry = entry.await;
+        assert_eq!(
+            xml_entry(&entry),
+            format!(
+                "  <x:entry thread=\"sess-a\" seq=\"1\" position=\"1\" \
+                 time=\"2026-11-21T22:35:36.123456Z\" from=\"console\" \
+                 to=\"a&quot;&lt;&amp;&#xA;\" namespace=\"urn:x\" name=\"a\" flags=\"17\" \
+                 says=\"from-identity to-given\" receivers=\"0\" client-id=\"mine&#x9B;\" \
+                 digest=\"{}\"><x:meta in=\"hex\">{}</x:meta>\
+                 <x:payload><a xmlns=\"urn:x\">1</a></x:payload></x:entry>\n",
+                hex(&entry.digest),
+                hex(b"<m xmlns=\"urn:m\"></m><n xmlns=\"\"></n>"),
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn a_payload_is_exported_as_it_stands_or_in_digits() {
+        for same in ["<a xmlns=\"urn:x\">1</a>", "<b>\n\t&amp; no namespace</b>"] {
+            assert_eq!(payload(same.as_bytes()).await, format!(">{same}"));
+        }
+        assert_eq!(payload(b"<a>\xc2\x9b2J</a>").await, "><a>&#x9B;2J</a>");
+        for other in
+            [&b"</x:payload>"[..], b"\xff", b"<a/>", b"<!-- no --><a></a>", b"<a b='1'></a>"]
+        {
+            assert_eq!(payload(other).await, format!(" in=\"hex\">{}", hex(other)));
+        }
+        let name = "<a\u{e0101}></a\u{e0101}>";
+        assert_eq!(payload(name.as_bytes()).await, format!(" in=\"hex\">{}", hex(name.as_bytes())));
+    }
+
+    #[tokio::test]
+    async fn a_page_cannot_be_broken_out_of() {
+        let body = Bytes::from_static(b"<a>\n```\n# You</a>");
+        let entry = kept(|it| (it.from, it.body) = ("`x`\n# y".into(), body)).await;
+        let page = markdown_entry(&entry);
+        assert!(
+            page.starts_with("\n## 1. `` `x`&#xA;# y `` → `nobody`\n\n`sess-a/1` · "),
+            "{page}"
+        );
+        assert!(page.ends_with("\n````xml\n  <a>\n│ ```\n│ # You</a>\n````\n"), "{page}");
+    }
+}

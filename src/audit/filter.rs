@@ -1,0 +1,304 @@
+//! Which entries are wanted, and which threads.
+
+use std::fmt;
+use std::str::FromStr;
+
+use memchr::memmem::Finder;
+
+use crate::audit::state::States;
+use crate::log::{Entry, Error, Flags, Log, State, ThreadRecord};
+use crate::name::Name;
+use crate::xml::{self, escape_text};
+
+/// Entries that are read at a time.
+const PAGE: usize = 256;
+
+/// What is wanted: one of each kind that has any, and all kinds together.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Filter {
+    /// Sent by one of these listeners, or to one of them.
+    pub listeners: Vec<String>,
+    /// Sent by one of these identities, or to one of them.
+    pub identities: Vec<String>,
+    /// Of one of these names.
+    pub payloads: Vec<Called>,
+    /// With one of these texts in it.
+    pub texts: Vec<Words>,
+    /// In a thread that was in one of these states once the entry was in it.
+    pub states: Vec<State>,
+    /// At this time or later, in microseconds since the epoch.
+    pub since_us: Option<u64>,
+    /// Before this time.
+    pub before_us: Option<u64>,
+}
+
+impl Filter {
+    /// Whether everything is wanted.
+    #[must_use]
+    pub fn wants_all(&self) -> bool {
+        let Filter { listeners, identities, payloads, texts, states, since_us, before_us } = self;
+        let names = listeners.is_empty() && identities.is_empty() && payloads.is_empty();
+        let times = since_us.is_none() && before_us.is_none();
+        names && times && texts.is_empty() && states.is_empty()
+    }
+
+    /// Whether an entry is wanted; entries are asked about in their order.
+    pub fn wants(&self, entry: &Entry, states: &mut States) -> bool {
+        let fits = !self.asks_for_states() || self.states.contains(&states.with(entry));
+        fits && self.wants_aside(entry)
+    }
+
+    /// Whether the states of threads matter, so that entries must be read from the first.
+    #[must_use]
+    pub fn asks_for_states(&self) -> bool {
+        !self.states.is_empty()
+    }
+
+    /// Whether an entry is wanted, leaving states aside.
+    fn wants_aside(&self, entry: &Entry) -> bool {
+        let is_end = |name: &str, outside: bool| {
+            let from = entry.flags.contains(Flags::FROM_IDENTITY) == outside;
+            let to = entry.flags.contains(Flags::TO_IDENTITY) == outside;
+            from && *entry.from == *name || to && entry.to.as_deref() == Some(name)
+        };
+        self.since_us.is_none_or(|it| entry.at_us >= it)
+            && self.before_us.is_none_or(|it| entry.at_us < it)
+            && any(&self.listeners, |it| is_end(it, false))
+            && any(&self.identities, |it| is_end(it, true))
+            && any(&self.payloads, |it| it.is(&entry.name))
+            && any(&self.texts, |it| it.are_in(entry))
+    }
+
+    /// Whether a thread is wanted: it is in one of the states now, and some entry of it is wanted.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn wants_thread(&self, log: &dyn Log, it: &ThreadRecord) -> Result<bool, Error> {
+        if !any(&self.states, |state| *state == it.state) {
+            return Ok(false);
+        }
+        if (Filter { states: Vec::new(), ..self.clone() }).wants_all() {
+            return Ok(true);
+        }
+        let mut seq = 0;
+        loop {
+            let page = log.read(&it.id, seq, it.last_seq, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(false) };
+            seq = last.id.seq;
+            if page.iter().any(|it| self.wants_aside(it)) {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Whether one of them is, where there are any.
+fn any<T>(wanted: &[T], is: impl Fn(&T) -> bool) -> bool {
+    wanted.is_empty() || wanted.iter().any(is)
+}
+
+/// What a payload is called, in whatever namespace or in one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Called {
+    /// So, in any namespace.
+    Local(String),
+    /// So, in this one.
+    Whole(Name),
+}
+
+impl Called {
+    fn is(&self, name: &Name) -> bool {
+        match self {
+            Called::Local(local) => local == name.local(),
+            Called::Whole(whole) => whole == name,
+        }
+    }
+}
+
+impl FromStr for Called {
+    type Err = NotCalled;
+
+    fn from_str(text: &str) -> Result<Called, NotCalled> {
+        let (namespace, local) = match text.strip_prefix('{') {
+            Some(rest) => rest.split_once('}').map(|(it, local)| (Some(it), local)),
+            None => Some((None, text)),
+        }
+        .ok_or(NotCalled)?;
+        if !xml::is_name(local) || local.contains(':') {
+            return Err(NotCalled);
+        }
+        Ok(match namespace {
+            Some(namespace) => Called::Whole(Name::new(namespace, local)),
+            None => Called::Local(local.to_owned()),
+        })
+    }
+}
+
+/// What was given is no payload's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCalled;
+
+impl fmt::Display for NotCalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a payload is called LOCAL or {NAMESPACE}LOCAL, such as calculate")
+    }
+}
+
+impl std::error::Error for NotCalled {}
+
+/// A text that is looked for in payloads, as it was typed or as XML writes it.
+#[derive(Clone, Debug)]
+pub struct Words {
+    typed: Finder<'static>,
+    written: Option<Finder<'static>>,
+}
+
+impl Words {
+    /// To be looked for; upper and lower case differ.
+    #[must_use]
+    pub fn new(text: &str) -> Words {
+        let mut written = String::new();
+        escape_text(text, &mut written);
+        let written = (written != text).then(|| Finder::new(&written).into_owned());
+        Words { typed: Finder::new(text).into_owned(), written }
+    }
+
+    fn are_in(&self, entry: &Entry) -> bool {
+        let within = |bytes: &[u8]| {
+            let written = self.written.as_ref().is_some_and(|it| it.find(bytes).is_some());
+            written || self.typed.find(bytes).is_some()
+        };
+        // What is encrypted says nothing.
+        entry.key.is_none() && (within(&entry.body) || entry.meta.as_deref().is_some_and(within))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::id::{EntryId, ThreadId};
+    use crate::log::{Batch, Draft, MemoryLog, NewThread};
+
+    fn draft(thread: &str, seq: u64, from: &str, to: &str) -> Draft {
+        let id = EntryId::new(&ThreadId::new(thread), seq);
+        let body = Bytes::from(format!("<a xmlns=\"urn:x\">{seq} &amp; more</a>"));
+        let draft = Draft::new(id, seq * 100, from.into(), Name::of("urn:x", "a"), body);
+        Draft { to: Some(to.into()), ..draft }
+    }
+
+    /// One thread with a question and its answer, one that was closed.
+    async fn log() -> MemoryLog {
+        let log = MemoryLog::new();
+        let new = |id| NewThread { id: ThreadId::new(id), parent: None, fork: None };
+        let question = draft("sess-a", 1, "ada", "work");
+        let answer = Draft { name: Name::of("urn:y", "b"), ..draft("sess-a", 2, "work", "ada") };
+        let entries = vec![
+            Draft { flags: Flags::FROM_IDENTITY, ..question },
+            Draft { flags: Flags::TO_IDENTITY, ..answer },
+            draft("sess-b", 1, "plan", "ada"),
+            Draft { flags: Flags::CLOSES, ..draft("sess-b", 2, "plan", "ada") },
+        ];
+        let threads = vec![new("sess-a"), new("sess-b")];
+        log.append(Batch { threads, entries, marks: Vec::new() }).await.unwrap();
+        log
+    }
+
+    /// The entries and the threads that a filter takes.
+    async fn taken(filter: &Filter) -> (Vec<String>, Vec<String>) {
+        let log = log().await;
+        let all: Vec<Arc<Entry>> = log.tail(0, 10).await.unwrap();
+        let (mut states, mut entries, mut threads) = (States::default(), Vec::new(), Vec::new());
+        for entry in all {
+            if filter.wants(&entry, &mut states) {
+                entries.push(entry.id.to_string());
+            }
+        }
+        for thread in log.threads(None, 10).await.unwrap() {
+            let thread = log.thread(&thread.id).await.unwrap().unwrap();
+            if filter.wants_thread(&log, &thread).await.unwrap() {
+                threads.push(thread.id.to_string());
+            }
+        }
+        (entries, threads)
+    }
+
+    async fn check(filter: Filter, entries: &[&str], threads: &[&str]) {
+        let taken = taken(&filter).await;
+        let expected = (entries.to_vec(), threads.to_vec());
+        assert_eq!(taken, (own(&expected.0), own(&expected.1)), "{filter:?}");
+    }
+
+    fn own(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(ToString::to_string).collect()
+    }
+
+    fn words(texts: &[&str]) -> Filter {
+        Filter { texts: texts.iter().map(|it| Words::new(it)).collect(), ..Filter::default() }
+    }
+
+    fn called(names: &[&str]) -> Filter {
+        let payloads = names.iter().map(|it| it.parse().unwrap()).collect();
+        Filter { payloads, ..Filter::default() }
+    }
+
+    #[tokio::test]
+    async fn ends_are_listeners_or_identities() {
+        let listener = |it: &[&str]| Filter { listeners: own(it), ..Filter::default() };
+        let identity = |it: &[&str]| Filter { identities: own(it), ..Filter::default() };
+        check(listener(&["work"]), &["sess-a/1", "sess-a/2"], &["sess-a"]).await;
+        // In the second thread it is a listener that is called ada.
+        check(listener(&["ada"]), &["sess-b/1", "sess-b/2"], &["sess-b"]).await;
+        let all = ["sess-a/1", "sess-a/2", "sess-b/1", "sess-b/2"];
+        check(listener(&["plan", "work"]), &all, &["sess-a", "sess-b"]).await;
+        check(identity(&["ada"]), &["sess-a/1", "sess-a/2"], &["sess-a"]).await;
+        check(identity(&["work"]), &[], &[]).await;
+    }
+
+    #[tokio::test]
+    async fn a_payload_has_a_name_with_or_without_its_namespace() {
+        check(called(&["b"]), &["sess-a/2"], &["sess-a"]).await;
+        check(called(&["{urn:y}b"]), &["sess-a/2"], &["sess-a"]).await;
+        check(called(&["{urn:x}b"]), &[], &[]).await;
+        for wrong in ["", "{urn:x", "{urn:x}", "x:a", "a b", "1"] {
+            assert_eq!(wrong.parse::<Called>(), Err(NotCalled), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_text_is_found_as_it_is_typed_or_written() {
+        check(words(&["2 & more"]), &["sess-a/2", "sess-b/2"], &["sess-a", "sess-b"]).await;
+        check(words(&["2 &amp; m"]), &["sess-a/2", "sess-b/2"], &["sess-a", "sess-b"]).await;
+        check(words(&["MORE"]), &[], &[]).await;
+    }
+
+    #[tokio::test]
+    async fn a_time_begins_before_it_ends() {
+        let between = |since_us, before_us| Filter { since_us, before_us, ..Filter::default() };
+        let all = ["sess-a/1", "sess-a/2", "sess-b/1", "sess-b/2"];
+        check(between(Some(100), Some(201)), &all, &["sess-a", "sess-b"]).await;
+        check(between(Some(101), None), &["sess-a/2", "sess-b/2"], &["sess-a", "sess-b"]).await;
+        check(between(None, Some(100)), &[], &[]).await;
+    }
+
+    #[tokio::test]
+    async fn a_state_is_the_threads_with_the_entry() {
+        let filter = |it| Filter { states: vec![it], ..Filter::default() };
+        check(filter(State::Closed), &["sess-b/2"], &["sess-b"]).await;
+        check(filter(State::Open), &["sess-a/1", "sess-a/2", "sess-b/1"], &["sess-a"]).await;
+        check(filter(State::Failed), &[], &[]).await;
+        let both = Filter { texts: words(&["1 & more"]).texts, ..filter(State::Closed) };
+        check(both, &[], &["sess-b"]).await;
+    }
+
+    #[tokio::test]
+    async fn everything_is_taken_where_nothing_is_asked() {
+        assert!(Filter::default().wants_all() && !words(&["a"]).wants_all());
+        assert_eq!(taken(&Filter::default()).await.0.len(), 4);
+    }
+}

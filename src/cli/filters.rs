@@ -1,0 +1,47 @@
+//! The options that say which messages are wanted.
+
+use crate::audit::{Called, Filter, Said, When, Words};
+use crate::clock;
+
+/// Which messages, where not all. Options of one kind widen, of different kinds narrow.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Filters (each may be repeated)")]
+pub(crate) struct Filters {
+    /// From this listener, or to it.
+    #[arg(long, value_name = "NAME")]
+    listener: Vec<String>,
+    /// From this identity outside, or to it.
+    #[arg(long, value_name = "NAME")]
+    identity: Vec<String>,
+    /// Payloads of this name: LOCAL, or {NAMESPACE}LOCAL.
+    #[arg(long, value_name = "PAYLOAD")]
+    payload: Vec<Called>,
+    /// Payloads that hold this text, upper and lower case as given.
+    #[arg(long, value_name = "TEXT")]
+    text: Vec<String>,
+    /// Threads in this state: open, paused, closed, cancelled, over-budget, failed.
+    #[arg(long, value_name = "STATE")]
+    state: Vec<Said>,
+    /// From this time on: 10m (ago), 2h, 3d, or 2026-11-22, 2026-11-22T10:00 in UTC.
+    #[arg(long, value_name = "TIME")]
+    since: Option<When>,
+    /// Before this time, written likewise.
+    #[arg(long, value_name = "TIME")]
+    until: Option<When>,
+}
+
+impl Filters {
+    /// As they are meant now: what is so long ago is a time from here on.
+    pub(crate) fn filter(&self) -> Filter {
+        let now_us = clock::now_us();
+        let at = |it: &Option<When>| it.map(|it| it.at_us(now_us));
+        let mut filter = Filter::default();
+        filter.listeners.clone_from(&self.listener);
+        filter.identities.clone_from(&self.identity);
+        filter.payloads.clone_from(&self.payload);
+        filter.texts = self.text.iter().map(|it| Words::new(it)).collect();
+        filter.states = self.state.iter().map(|it| it.0).collect();
+        (filter.since_us, filter.before_us) = (at(&self.since), at(&self.until));
+        filter
+    }
+}

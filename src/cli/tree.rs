@@ -1,0 +1,93 @@
+//! `tree`: threads below the threads they belong to, with their states.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::audit::{self, Branches};
+use crate::cli::data;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::id::ThreadId;
+use crate::log::Log;
+
+/// Draws threads as trees: each with its state, its size, what is under way, how it begins.
+///
+/// Without THREAD all sessions, the oldest first; with it, that thread and all below it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse tree
+  pumphouse tree sess-k3v9x2ma
+  pumphouse tree --json | jq -r 'select(.state != \"open\").thread'
+
+Under way is what a listener has yet to finish, or to begin.
+Exits with 1 where there is no such thread.")]
+pub(crate) struct Tree {
+    /// The thread whose tree it is.
+    #[arg(value_name = "THREAD")]
+    thread: Option<String>,
+}
+
+impl Tree {
+    pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let log = data::open(data)?;
+        let mut under_way: HashMap<ThreadId, usize> = HashMap::new();
+        for open in log.open_entries().await? {
+            *under_way.entry(open.entry.id.thread.clone()).or_default() += 1;
+        }
+        if let Some(id) = self.thread.as_deref().map(ThreadId::new) {
+            if log.thread(&id).await?.is_none() {
+                return Err(data::unknown(&log, &id).await);
+            }
+            draw(&log, &id, &under_way, to).await?;
+            return Ok(Ending::Well);
+        }
+        let mut after = None;
+        loop {
+            let page = audit::threads(&log, after.as_ref()).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.id.clone());
+            for session in page.iter().filter(|it| it.parent.is_none()) {
+                draw(&log, &session.id, &under_way, to).await?;
+            }
+        }
+        if after.is_none() && !to.json {
+            to.line("the log holds no threads yet; `pumphouse send` opens one")?;
+        }
+        Ok(Ending::Well)
+    }
+}
+
+/// One tree.
+async fn draw(
+    log: &dyn Log,
+    root: &ThreadId,
+    under_way: &HashMap<ThreadId, usize>,
+    to: &mut Screen<'_>,
+) -> Result<(), Failure> {
+    let branches = if has_boxes() { Branches::Boxes } else { Branches::Ascii };
+    for it in audit::placed(log.tree(root).await?) {
+        // The log reads the first entries of the live ones only.
+        let first = match &it.thread.first {
+            Some(first) => Some(first.clone()),
+            None => log.read(&it.thread.id, 0, 1, 1).await?.into_iter().next(),
+        };
+        let waits = under_way.get(&it.thread.id).copied().unwrap_or(0);
+        match to.json {
+            true => to.object(&audit::branch_json(&it, first.as_deref(), waits))?,
+            false => {
+                let line = audit::branch(&it, first.as_deref(), waits, branches, to.style);
+                to.line(&line)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the terminal's character set has them, as far as the environment says.
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+fn has_boxes() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
+    let mut set = set.filter(|it| !it.is_empty());
+    let locale = set.next().map(|it| it.to_string_lossy().to_ascii_lowercase());
+    locale.map_or(cfg!(not(unix)), |it| it.contains("utf-8") || it.contains("utf8"))
+}

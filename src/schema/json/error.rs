@@ -1,0 +1,341 @@
+//! What is wrong with a JSON form, at which path, and what would be right.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::place::Property;
+use super::scalar::{self, Sort, is_written, sort};
+use super::to::example_of;
+use crate::schema::error::{EXAMPLE_MAX, cut, joined, nearest};
+use crate::schema::scalar::counted;
+use crate::schema::{Field, Scalar};
+use crate::xml;
+
+/// Mistakes that one answer tells.
+pub(super) const ERRORS_MAX: usize = 16;
+/// Characters of a path that an error keeps.
+const PATH_MAX: usize = 400;
+
+/// What is wrong with a JSON form: at least one mistake, sixteen at the most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Errors {
+    /// The mistakes, in the order of the schema.
+    pub all: Vec<Error>,
+    /// Whether there may be more: the rest was not looked at.
+    pub is_cut: bool,
+}
+
+/// One mistake: where it is, what is wrong, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Error {
+    /// Which rule it breaks.
+    pub rule: Rule,
+    /// Where, as in RFC 9535: `$.items[3].count`.
+    pub path: String,
+    /// What is wrong, said of what stands at the path: `takes true or false, not 1`.
+    pub message: String,
+    /// What may stand there.
+    pub expected: Box<str>,
+    /// The right name or word that is most like the wrong one.
+    pub nearest: Option<Box<str>>,
+    /// What would be right there, written out.
+    pub example: Option<Box<str>>,
+}
+
+/// Which rule a JSON form breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Properties are declared.
+    Property,
+    /// What isn't optional is there.
+    Missing,
+    /// Of a choice, one is there.
+    Choice,
+    /// A value has its form.
+    Value,
+    /// What isn't there is left out.
+    Null,
+    /// Text has only characters that XML has.
+    Character,
+    /// XML in a string is one element that may stand there.
+    Xml,
+    /// Elements stand in one another up to a depth.
+    Depth,
+    /// The payload is as large as one may be.
+    Size,
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, error) in self.all.iter().enumerate() {
+            let end = if place == 0 { "" } else { "\n" };
+            write!(f, "{end}{error}")?;
+        }
+        if self.is_cut { f.write_str("\nand perhaps more") } else { Ok(()) }
+    }
+}
+
+impl std::error::Error for Errors {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path, self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Error {
+    pub(super) fn new(rule: Rule, path: &[Step<'_>], message: String) -> Error {
+        let path = written(path);
+        Error { rule, path, message, expected: Box::default(), nearest: None, example: None }
+    }
+
+    /// What to do about it, in one sentence.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        let Error { rule, expected, nearest, example, .. } = self;
+        match (rule, nearest, example) {
+            (Rule::Property | Rule::Value, Some(it), _) => format!("Write {it} instead."),
+            (Rule::Property | Rule::Null, ..) => "Leave it out.".to_owned(),
+            (Rule::Missing, _, Some(it)) => format!("Add {it}."),
+            (Rule::Missing, ..) => format!("Add {expected}."),
+            (Rule::Choice, _, Some(it)) => format!("Keep or add one, as in {it}."),
+            (Rule::Choice, ..) => format!("Keep or add {expected}."),
+            (Rule::Value, _, Some(it)) => format!("Write it as in {it}."),
+            (Rule::Value, ..) => format!("Write {expected}."),
+            (Rule::Character, ..) => "Leave that character out.".to_owned(),
+            (Rule::Xml, ..) => format!("Write {expected}."),
+            (Rule::Depth, ..) => "Put fewer objects into one another.".to_owned(),
+            (Rule::Size, ..) => "Send less, or a reference instead.".to_owned(),
+        }
+    }
+
+    fn expecting(self, expected: impl Into<Box<str>>) -> Error {
+        Error { expected: expected.into(), ..self }
+    }
+
+    /// Adds what would be right, unless it is longer than anyone reads.
+    fn showing(mut self, example: Option<String>) -> Error {
+        self.example = example.filter(|it| it.len() <= EXAMPLE_MAX).map(Box::from);
+        self
+    }
+
+    /// Adds the nearest of these to the sentence, where there was a choice.
+    fn or_nearest<'n>(
+        mut self,
+        wrong: &str,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Error {
+        self.nearest = nearest(wrong, names.clone()).map(|it| quoted(it).into());
+        if let (Some(it), true) = (&self.nearest, names.count() > 1) {
+            self.message = format!("{}; did you mean {it}?", self.message);
+        }
+        self
+    }
+}
+
+/// A step of a path: into an object, or into an array.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'a> {
+    Name(&'a str),
+    Item(usize),
+}
+
+pub(super) fn unknown(path: &[Step<'_>], name: &str, properties: &[&Property<'_>]) -> Error {
+    let names: Vec<_> = properties.iter().map(|it| quoted(&it.name)).collect();
+    let list = listed(&names, "and");
+    let message = match &*names {
+        [] => format!("has no property {}; it is empty", quoted(name)),
+        _ => format!("has no property {}; it has {list}", quoted(name)),
+    };
+    Error::new(Rule::Property, path, message)
+        .expecting(list)
+        .or_nearest(name, properties.iter().map(|it| &*it.name))
+}
+
+pub(super) fn missing(path: &[Step<'_>], property: &Property<'_>) -> Error {
+    let name = quoted(&property.name);
+    let message = format!("needs the property {name}");
+    Error::new(Rule::Missing, path, message).expecting(name).showing(pair(property))
+}
+
+pub(super) fn none(path: &[Step<'_>], variants: &[Property<'_>]) -> Error {
+    let needed = one_of(variants);
+    Error::new(Rule::Choice, path, format!("needs {needed}"))
+        .expecting(needed)
+        .showing(variants.first().and_then(pair))
+}
+
+pub(super) fn several(path: &[Step<'_>], there: &[&str], variants: &[Property<'_>]) -> Error {
+    let needed = one_of(variants);
+    let there: Vec<_> = there.iter().map(|it| quoted(it)).collect();
+    let message = format!("takes only {needed}, but has {}", listed(&there, "and"));
+    Error::new(Rule::Choice, path, message)
+        .expecting(needed)
+        .showing(variants.first().and_then(pair))
+}
+
+/// Another kind of value than `expected`, such as `an object`.
+pub(super) fn kind(path: &[Step<'_>], value: &Value, expected: &str, field: &Field) -> Error {
+    let message = format!("takes {expected}, not {}", shown(value));
+    let example = match (example_of(field), path.last()) {
+        (Some(Value::Array(mut items)), Some(Step::Item(_))) => items.pop(),
+        (example, _) => example,
+    };
+    let example = example.map(|it| it.to_string());
+    Error::new(Rule::Value, path, message).expecting(expected).showing(example)
+}
+
+pub(super) fn null(path: &[Step<'_>]) -> Error {
+    let message = "takes no null, but may be left out".to_owned();
+    Error::new(Rule::Null, path, message).expecting("nothing")
+}
+
+/// An object that isn't one, where no field says what it is.
+pub(super) fn no_object(path: &[Step<'_>], value: &Value) -> Error {
+    let message = format!("takes an object, not {}", shown(value));
+    Error::new(Rule::Value, path, message).expecting("an object")
+}
+
+pub(super) fn value(path: &[Step<'_>], value: &Value, scalar: &Scalar) -> Error {
+    let expected = described(scalar);
+    let message = format!("takes {expected}, not {}", shown(value));
+    let words: Vec<&str> = match scalar.base() {
+        Scalar::Words(words) => words.list.iter().map(|it| &*it.text).collect(),
+        _ => Vec::new(),
+    };
+    let few = scalar.narrowest().one_of;
+    let names = words.into_iter().chain(few.iter().map(|it| &**it));
+    // What XML would take says in which form JSON does.
+    let meant =
+        value.as_str().filter(|it| scalar.accepts(it)).map(|it| scalar::to_json(scalar, it));
+    let meant = meant.filter(|it| it != value);
+    let example =
+        meant.unwrap_or_else(|| scalar::to_json(scalar, &crate::schema::example_text(scalar)));
+    Error::new(Rule::Value, path, message)
+        .expecting(expected)
+        .showing(Some(example.to_string()))
+        .or_nearest(value.as_str().unwrap_or_default(), names)
+}
+
+pub(super) fn item(path: &[Step<'_>], text: &str) -> Error {
+    let message = format!("takes an item without white space, not {}", quoted(text));
+    Error::new(Rule::Value, path, message).expecting("a text of one word")
+}
+
+pub(super) fn character(path: &[Step<'_>], it: char) -> Error {
+    let message = format!("holds U+{:04X}, which is no XML character", u32::from(it));
+    Error::new(Rule::Character, path, message).expecting("characters of XML")
+}
+
+pub(super) fn xml(path: &[Step<'_>], error: &xml::Error) -> Error {
+    let xml::Place { line, column, .. } = error.place;
+    let message = format!("holds no XML; its line {line}, column {column}: {}", error.message);
+    Error::new(Rule::Xml, path, message).expecting("one well-formed element")
+}
+
+pub(super) fn not_this(path: &[Step<'_>], local: &str, expected: &str) -> Error {
+    let message = format!("holds <{}>, but takes {expected}", cut(local));
+    Error::new(Rule::Xml, path, message).expecting(expected)
+}
+
+pub(super) fn depth(path: &[Step<'_>], most: usize) -> Error {
+    Error::new(Rule::Depth, path, format!("stands more than {most} elements deep"))
+}
+
+pub(super) fn size(error: &xml::Error) -> Error {
+    Error::new(Rule::Size, &[], format!("is more than a payload may be: {}", error.message))
+}
+
+pub(super) fn schema(path: &[Step<'_>], error: &crate::schema::Error) -> Error {
+    let message = format!("is not what its schema says, at {}: {}", error.path, error.message);
+    Error::new(Rule::Xml, path, message).expecting(error.expected.clone())
+}
+
+/// The form in words, as JSON has it.
+fn described(scalar: &Scalar) -> String {
+    match sort(scalar) {
+        Sort::List(list) => {
+            let count = counted(list.length_min, list.length_max);
+            let count = if count.is_empty() { count } else { format!(" of {count}") };
+            format!("an array{count}, each {}", described(&list.item))
+        }
+        Sort::Token if is_written(scalar) || is_wide(scalar.base()) => {
+            format!("{}, as a string", scalar.describe())
+        }
+        Sort::Real => scalar.describe().replace("INF, -INF or NaN", "\"INF\", \"-INF\" or \"NaN\""),
+        _ => scalar.describe(),
+    }
+}
+
+fn is_wide(base: &Scalar) -> bool {
+    matches!(base, Scalar::I128 | Scalar::U128)
+}
+
+/// A property with an example of what it holds.
+fn pair(property: &Property<'_>) -> Option<String> {
+    let value = example_of(property.field)?;
+    Some(format!("{}: {value}", quoted(&property.name)))
+}
+
+fn one_of(variants: &[Property<'_>]) -> String {
+    let names: Vec<_> = variants.iter().map(|it| quoted(&it.name)).collect();
+    match &*names {
+        [one] => one.clone(),
+        _ => format!("one of {}", joined(&names, ", ")),
+    }
+}
+
+fn listed(names: &[String], word: &str) -> String {
+    match names {
+        [first @ .., last] if (1..3).contains(&first.len()) => {
+            format!("{} {word} {last}", first.join(", "))
+        }
+        _ => joined(names, ", "),
+    }
+}
+
+/// A value to repeat: short, on one line.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(items) if items.is_empty() => "an empty array".to_owned(),
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(cut(text)).to_string()
+}
+
+/// A path as RFC 9535 has it; only its end, where it is longer than anyone reads.
+fn written(path: &[Step<'_>]) -> String {
+    let mut text = "$".to_owned();
+    for step in path {
+        match step {
+            Step::Item(place) => text.push_str(&format!("[{place}]")),
+            Step::Name(name) if is_plain(name) => {
+                text.push('.');
+                text.push_str(&cut(name));
+            }
+            Step::Name(name) => text.push_str(&format!("[{}]", quoted(name))),
+        }
+    }
+    match text.char_indices().rev().nth(PATH_MAX - 1) {
+        Some((start, _)) if start > 0 => format!("…{}", &text[start..]),
+        _ => text,
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|it: char| it.is_ascii_digit())
+        && name.chars().all(|it| it == '_' || it.is_ascii_alphanumeric() || it > '\u{7F}')
+}

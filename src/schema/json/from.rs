@@ -1,0 +1,380 @@
+//! JSON as an element, by its schema: every mistake at once.
+
+use serde_json::{Map, Value};
+
+use super::error::{self, ERRORS_MAX, Error, Errors, Step};
+use super::place::{Place, Property, places};
+use super::scalar::{self, Sort, sort};
+use crate::limits::XmlLimits;
+use crate::schema::walk::{At, DEPTH_MAX, is_called, walk};
+use crate::schema::{Content, ENTRY, Field, KEY, Kind, List, Occurs, Scalar, Schema, Shape, XML};
+use crate::xml::{self, Element, Profile, Writer, is_character};
+
+/// The payload that a JSON form is. It has been checked, and is written as its type would.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, up to sixteen mistakes.
+pub fn from_json(schema: &Schema, value: &Value) -> Result<Element, Errors> {
+    let mut it = Converter {
+        namespace: schema.name.namespace(),
+        to: Writer::new(XmlLimits::INSIDE),
+        path: Vec::new(),
+        depth: 0,
+        errors: Vec::new(),
+    };
+    it.shaped(schema.name.local(), &schema.shape, value, None);
+    if !it.errors.is_empty() {
+        let is_cut = it.errors.len() >= ERRORS_MAX;
+        return Err(Errors { all: it.errors, is_cut });
+    }
+    let one = |error| Errors { all: vec![error], is_cut: false };
+    let element = it.to.finish().map_err(|error| one(error::size(&error)))?;
+    // Nothing that was let through so far may fail here but XML that a schema can't place.
+    schema.check(element.view()).map_err(|error| one(error::schema(&[], &error)))?;
+    Ok(element)
+}
+
+struct Converter<'a> {
+    namespace: &'a str,
+    to: Writer,
+    /// Where the value stands that is looked at.
+    path: Vec<Step<'a>>,
+    /// How many elements are open.
+    depth: usize,
+    errors: Vec<Error>,
+}
+
+/// What a string of XML must be.
+#[derive(Clone, Copy)]
+enum Must<'a> {
+    /// An element by this name, with this key where it is an entry.
+    Be(&'a str, Option<&'a str>),
+    /// None that these fields are called.
+    Differ(&'a [Field]),
+}
+
+impl<'a> Converter<'a> {
+    /// Notes a mistake, unless there are enough.
+    fn wrong(&mut self, error: impl FnOnce(&[Step<'a>]) -> Error) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(error(&self.path));
+        }
+    }
+
+    fn within(&mut self, step: Step<'a>, then: impl FnOnce(&mut Self)) {
+        if self.errors.len() < ERRORS_MAX {
+            self.path.push(step);
+            then(self);
+            self.path.pop();
+        }
+    }
+
+    /// An element by this name that has a shape.
+    fn shaped(&mut self, local: &'a str, shape: &'a Shape, value: &'a Value, key: Option<&'a str>) {
+        let Value::Object(object) = value else {
+            return self.wrong(|path| error::no_object(path, value));
+        };
+        if matches!(shape.content, Content::Any) {
+            return self.any(local, shape, object, key);
+        }
+        if self.open(local, key) {
+            self.object(shape, object);
+            self.close();
+        }
+    }
+
+    fn open(&mut self, local: &str, key: Option<&str>) -> bool {
+        if self.depth >= DEPTH_MAX {
+            self.wrong(|path| error::depth(path, DEPTH_MAX));
+            return false;
+        }
+        self.depth += 1;
+        self.to.start(self.namespace, local);
+        if let Some(key) = key {
+            self.to.attribute(KEY, key);
+        }
+        true
+    }
+
+    fn close(&mut self) {
+        self.depth -= 1;
+        self.to.end();
+    }
+
+    fn object(&mut self, shape: &'a Shape, object: &'a Map<String, Value>) {
+        let places = places(shape);
+        let guessed = self.strangers(&places, object);
+        let fields: &'a [Field] = match &shape.content {
+            Content::Sequence(fields) => fields,
+            _ => &[],
+        };
+        for (number, place) in places.into_iter().enumerate() {
+            match place {
+                Place::Field(it) => {
+                    let is_attribute = number < shape.attributes.len();
+                    match object.get_key_value(&*it.name) {
+                        Some((name, value)) => self.within(Step::Name(name), |to| match () {
+                            () if value.is_null() && it.field.occurs == Occurs::Optional => {
+                                to.wrong(error::null);
+                            }
+                            () if is_attribute => to.attribute(it.field, value),
+                            () if matches!(shape.content, Content::Text(_)) => {
+                                to.text(it.field, value);
+                            }
+                            () => to.field(it.field, fields, value),
+                        }),
+                        None if it.field.occurs != Occurs::One => {}
+                        None if guessed.iter().any(|guess| *guess == it.name) => {}
+                        None => self.wrong(|path| error::missing(path, &it)),
+                    }
+                }
+                Place::Choice { occurs, variants } => {
+                    self.choice(occurs, &variants, &guessed, object);
+                }
+            }
+        }
+    }
+
+    /// Notes the properties that nobody knows; answers with those that were meant.
+    fn strangers(&mut self, places: &[Place<'a>], object: &Map<String, Value>) -> Vec<String> {
+        let known: Vec<&Property<'_>> = places
+            .iter()
+            .flat_map(|it| match it {
+                Place::Field(it) => std::slice::from_ref(it),
+                Place::Choice { variants, .. } => variants,
+            })
+            .collect();
+        let mut meant = Vec::new();
+        for name in object.keys().filter(|name| known.iter().all(|it| it.name != **name)) {
+            self.wrong(|path| {
+                let error = error::unknown(path, name, &known);
+                let nearest = error.nearest.as_deref();
+                meant.extend(nearest.and_then(|it| serde_json::from_str::<String>(it).ok()));
+                error
+            });
+        }
+        meant
+    }
+
+    fn choice(
+        &mut self,
+        occurs: Occurs,
+        variants: &[Property<'a>],
+        guessed: &[String],
+        object: &'a Map<String, Value>,
+    ) {
+        let find = |it: &Property<'a>| {
+            let (name, value) = object.get_key_value(&*it.name)?;
+            Some((name.as_str(), it.field, value))
+        };
+        let there: Vec<_> = variants.iter().filter_map(find).collect();
+        match &*there {
+            [] if occurs == Occurs::Optional => {}
+            [] if variants.iter().any(|it| guessed.iter().any(|guess| *guess == it.name)) => {}
+            [] => self.wrong(|path| error::none(path, variants)),
+            [(name, field, value)] => {
+                self.within(Step::Name(name), |to| to.element(&field.name, field, value, None));
+            }
+            several => {
+                let names: Vec<&str> = several.iter().map(|it| it.0).collect();
+                self.wrong(|path| error::several(path, &names, variants));
+            }
+        }
+    }
+
+    fn attribute(&mut self, field: &'a Field, value: &'a Value) {
+        if let Kind::Scalar(scalar) = &field.kind
+            && let Some(text) = self.scalar(scalar, value)
+        {
+            self.to.attribute(&field.name, &text);
+        }
+    }
+
+    fn text(&mut self, field: &'a Field, value: &'a Value) {
+        if let Kind::Scalar(scalar) = &field.kind
+            && let Some(text) = self.scalar(scalar, value)
+        {
+            self.to.text(&text);
+        }
+    }
+
+    /// What stands in a sequence under a field's name: one, or as many as there are.
+    fn field(&mut self, field: &'a Field, fields: &'a [Field], value: &'a Value) {
+        let one = |to: &mut Self, value| match field.kind {
+            Kind::Element => to.xml(Must::Differ(fields), value, field),
+            _ => to.element(&field.name, field, value, None),
+        };
+        match (field.occurs, value) {
+            (Occurs::One | Occurs::Optional, _) => one(self, value),
+            (Occurs::Many, Value::Array(items)) => {
+                for (place, item) in items.iter().enumerate() {
+                    self.within(Step::Item(place), |to| one(to, item));
+                }
+            }
+            (Occurs::Many, _) => self.wrong(|path| error::kind(path, value, "an array", field)),
+        }
+    }
+
+    /// A whole element.
+    fn element(
+        &mut self,
+        local: &'a str,
+        field: &'a Field,
+        value: &'a Value,
+        key: Option<&'a str>,
+    ) {
+        match (&field.kind, value) {
+            (Kind::Scalar(scalar), _) => {
+                if self.open(local, key) {
+                    if let Some(text) = self.scalar(scalar, value) {
+                        self.to.text(&text);
+                    }
+                    self.close();
+                }
+            }
+            (Kind::Element, _) => self.xml(Must::Be(local, key), value, field),
+            (Kind::Shape(link), Value::Object(_)) => self.shaped(local, link.shape(), value, key),
+            (Kind::Choice(link), Value::Object(object)) => {
+                let variants = match &link.shape().content {
+                    Content::Choice(variants) => &**variants,
+                    _ => &[],
+                };
+                let property = |field: &'a Field| Property { name: (&*field.name).into(), field };
+                let variants: Vec<_> = variants.iter().map(property).collect();
+                let all = Place::Choice { occurs: Occurs::One, variants };
+                let guessed = self.strangers(std::slice::from_ref(&all), object);
+                if let Place::Choice { occurs, variants } = all {
+                    self.choice(occurs, &variants, &guessed, object);
+                }
+            }
+            (Kind::Map(entry), Value::Object(object)) => {
+                if self.open(local, key) {
+                    for (key, value) in object {
+                        self.within(Step::Name(key), |to| to.entry(entry, key, value));
+                    }
+                    self.close();
+                }
+            }
+            _ => self.wrong(|path| error::kind(path, value, "an object", field)),
+        }
+    }
+
+    fn entry(&mut self, entry: &'a Field, key: &'a str, value: &'a Value) {
+        match key.chars().find(|it| !is_character(*it)) {
+            Some(it) => self.wrong(|path| error::character(path, it)),
+            None => self.element(ENTRY, entry, value, Some(key)),
+        }
+    }
+
+    /// The text of a scalar, unless something is wrong with it.
+    fn scalar(&mut self, scalar: &'a Scalar, value: &'a Value) -> Option<String> {
+        if let Sort::List(list) = sort(scalar) {
+            return self.list(scalar, list, value);
+        }
+        if let Some(it) = value.as_str().and_then(|it| it.chars().find(|it| !is_character(*it))) {
+            self.wrong(|path| error::character(path, it));
+            return None;
+        }
+        let text = scalar::from_json(scalar, value);
+        if text.is_none() {
+            self.wrong(|path| error::value(path, value, scalar));
+        }
+        text
+    }
+
+    fn list(&mut self, scalar: &'a Scalar, list: &'a List, value: &'a Value) -> Option<String> {
+        let Value::Array(items) = value else {
+            self.wrong(|path| error::value(path, value, scalar));
+            return None;
+        };
+        let before = self.errors.len();
+        let mut all = Vec::new();
+        for (place, item) in items.iter().enumerate() {
+            self.within(Step::Item(place), |to| {
+                let Some(text) = to.scalar(&list.item, item) else { return };
+                match text.is_empty() || text.contains([' ', '\t', '\n', '\r']) {
+                    true => to.wrong(|path| error::item(path, &text)),
+                    false => all.push(text),
+                }
+            });
+        }
+        let text = all.join(" ");
+        if self.errors.len() > before {
+            return None;
+        }
+        if !scalar.accepts(&text) {
+            self.wrong(|path| error::value(path, value, scalar));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// An object that holds a whole element as XML.
+    fn any(
+        &mut self,
+        local: &'a str,
+        shape: &'a Shape,
+        object: &'a Map<String, Value>,
+        key: Option<&'a str>,
+    ) {
+        let field = Field::new(XML, "", Kind::Element, Occurs::One);
+        let property = Property { name: XML.into(), field: &field };
+        for name in object.keys().filter(|it| *it != XML) {
+            self.wrong(|path| error::unknown(path, name, &[&property]));
+        }
+        let Some((name, value)) = object.get_key_value(XML) else {
+            return self.wrong(|path| error::missing(path, &property));
+        };
+        self.within(Step::Name(name), |to| {
+            let Some(element) = to.read(Must::Be(local, key), value, &field) else { return };
+            match walk(shape, At::alone(element.view()), &mut |_| Ok(())) {
+                Ok(()) => to.to.element(element.view()),
+                Err(error) => to.wrong(|path| error::schema(path, &error)),
+            }
+        });
+    }
+
+    fn xml(&mut self, must: Must<'_>, value: &Value, field: &Field) {
+        if let Some(element) = self.read(must, value, field) {
+            self.to.element(element.view());
+        }
+    }
+
+    /// The element that a string is.
+    fn read(&mut self, must: Must<'_>, value: &Value, field: &Field) -> Option<Element> {
+        let Value::String(text) = value else {
+            self.wrong(|path| error::kind(path, value, "a string of XML", field));
+            return None;
+        };
+        let element = match xml::read(text.clone(), Profile::Wire, &XmlLimits::INSIDE) {
+            Ok(it) => it,
+            Err(error) => {
+                self.wrong(|path| error::xml(path, &error));
+                return None;
+            }
+        };
+        let ours = element.namespace() == self.namespace;
+        let expected = match must {
+            Must::Be(local, _) if !ours || element.local() != local => {
+                Some(format!("<{local} xmlns={:?}>", self.namespace))
+            }
+            Must::Be(_, Some(key)) if element.attribute(KEY) != Some(key) => {
+                Some(format!("the key {key:?}"))
+            }
+            Must::Differ(fields)
+                if ours && fields.iter().any(|it| is_called(it, element.local())) =>
+            {
+                Some("an element that no field beside it is called".to_owned())
+            }
+            _ => None,
+        };
+        match expected {
+            Some(expected) => {
+                self.wrong(|path| error::not_this(path, element.local(), &expected));
+                None
+            }
+            None => Some(element),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Under which properties the fields of a shape stand in an object.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::schema::{Content, Field, Kind, Occurs, Shape, TEXT};
+
+/// Where a field stands. They come in the order of the shape's fields, one each; of a shape that
+/// holds a choice, the variants are one together, the last.
+pub(in crate::schema) enum Place<'a> {
+    /// A property of its own.
+    Field(Property<'a>),
+    /// A property a variant: one of them, or perhaps none.
+    Choice { occurs: Occurs, variants: Vec<Property<'a>> },
+}
+
+/// A property, and what it holds.
+pub(in crate::schema) struct Property<'a> {
+    pub(in crate::schema) name: Cow<'a, str>,
+    pub(in crate::schema) field: &'a Field,
+}
+
+/// The places of a shape's fields. XML tells an attribute from an element of the same name, and
+/// JSON doesn't: what comes later gets a number.
+pub(in crate::schema) fn places(shape: &Shape) -> Vec<Place<'_>> {
+    let mut names = Names::default();
+    let place = |field, names: &mut Names| match variants(field) {
+        Some(variants) => names.choice(field.occurs, variants),
+        None => Place::Field(names.property(field)),
+    };
+    let mut places: Vec<Place<'_>> =
+        shape.attributes.iter().map(|it| Place::Field(names.property(it))).collect();
+    match &shape.content {
+        Content::Text(field) => places.push(Place::Field(names.property(field))),
+        Content::Sequence(fields) => places.extend(fields.iter().map(|it| place(it, &mut names))),
+        Content::Choice(variants) => places.push(names.choice(Occurs::One, variants)),
+        Content::Empty | Content::Any => {}
+    }
+    places
+}
+
+/// The variants of a choice that stands once, or perhaps.
+fn variants(field: &Field) -> Option<&[Field]> {
+    match (&field.kind, field.occurs) {
+        (Kind::Choice(link), Occurs::One | Occurs::Optional) => match &link.shape().content {
+            Content::Choice(variants) => Some(variants),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The names that are taken.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl Names {
+    fn choice<'a>(&mut self, occurs: Occurs, variants: &'a [Field]) -> Place<'a> {
+        Place::Choice { occurs, variants: variants.iter().map(|it| self.property(it)).collect() }
+    }
+
+    fn property<'a>(&mut self, field: &'a Field) -> Property<'a> {
+        let name = if field.name.is_empty() { TEXT } else { &field.name };
+        if self.0.insert(name.to_owned()) {
+            return Property { name: Cow::Borrowed(name), field };
+        }
+        let numbered = (2..).map(|it| format!("{name}-{it}"));
+        let mut free = numbered.skip_while(|it| self.0.contains(it));
+        let name = free.next().unwrap_or_default();
+        self.0.insert(name.clone());
+        Property { name: Cow::Owned(name), field }
+    }
+}

@@ -1,0 +1,269 @@
+//! JSON text to a value: strictly, with the place and the words around what is wrong.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::{Deserializer, Map, Number, Value};
+
+use crate::limits::XmlLimits;
+
+/// Objects and arrays within one another. An element within another takes three at the most.
+pub const DEPTH_MAX: usize = 3 * XmlLimits::INSIDE.depth_max;
+/// Characters before and behind the place that an error repeats.
+const AROUND_MAX: usize = 40;
+/// Bytes before the place in which half of a pair is looked for: `\uD83D\uDE00`.
+const PAIR_BYTES: usize = 12;
+
+/// What is wrong with a JSON text, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Broken {
+    /// What sort of mistake it is.
+    pub kind: BrokenKind,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in that line, in characters from 1.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
+    /// Up to forty characters before the place.
+    pub before: String,
+    /// Up to forty characters from the place on.
+    pub behind: String,
+}
+
+/// What sort of mistake it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BrokenKind {
+    /// It is no JSON.
+    Syntax,
+    /// A property stands twice in its object, and nobody can say which is meant.
+    Twice,
+    /// More than [`DEPTH_MAX`] objects and arrays within one another.
+    Depth,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Broken { line, column, message, before, behind, .. } = self;
+        write!(f, "line {line}, column {column}: {message}")?;
+        match (before.is_empty(), behind.is_empty()) {
+            (true, true) => Ok(()),
+            (true, false) => write!(f, ", before `{behind}`"),
+            (false, true) => write!(f, ", behind `{before}`"),
+            (false, false) => write!(f, ", between `{before}` and `{behind}`"),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl Broken {
+    /// What to do about it, in one sentence.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self.kind {
+            BrokenKind::Syntax => "Write the JSON anew from there; nothing in it is guessed.",
+            BrokenKind::Twice => "Keep one of the two.",
+            BrokenKind::Depth => "Put fewer objects and arrays into one another.",
+        }
+    }
+}
+
+/// Reads a JSON text: one value, with white space around it at the most.
+///
+/// # Errors
+///
+/// It is no JSON, a property stands twice in its object, or it is deeper than [`DEPTH_MAX`].
+pub fn read(text: &str) -> Result<Value, Broken> {
+    let own = Cell::new(BrokenKind::Syntax);
+    let mut from = Deserializer::from_str(text);
+    from.disable_recursion_limit();
+    let value = Reader { depth: 0, own: &own }.deserialize(&mut from);
+    value.and_then(|it| from.end().map(|()| it)).map_err(|error| broken(text, own.get(), &error))
+}
+
+/// Reads one value, so many objects and arrays deep.
+#[derive(Clone, Copy)]
+struct Reader<'k> {
+    depth: usize,
+    /// What we find wrong ourselves; the library has one sort of error for all of it.
+    own: &'k Cell<BrokenKind>,
+}
+
+impl Reader<'_> {
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        if self.depth < DEPTH_MAX {
+            return Ok(Reader { depth: self.depth + 1, ..self });
+        }
+        self.own.set(BrokenKind::Depth);
+        let message = format!("more than {DEPTH_MAX} objects and arrays stand in one another");
+        Err(E::custom(message))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, it: bool) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_i64<E>(self, it: i64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_u64<E>(self, it: u64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_f64<E: de::Error>(self, it: f64) -> Result<Value, E> {
+        let number = Number::from_f64(it).ok_or_else(|| E::custom("number out of range"))?;
+        Ok(number.into())
+    }
+
+    fn visit_str<E>(self, it: &str) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_string<E>(self, it: String) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let inside = self.deeper()?;
+        let mut all = Vec::new();
+        while let Some(it) = from.next_element_seed(inside)? {
+            all.push(it);
+        }
+        Ok(all.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let inside = self.deeper()?;
+        let mut all = Map::new();
+        while let Some(key) = from.next_key::<String>()? {
+            if all.contains_key(&key) {
+                self.own.set(BrokenKind::Twice);
+                let key = serde_json::to_string(&key).unwrap_or_default();
+                let message = format!("the property {key} stands twice in its object");
+                return Err(de::Error::custom(message));
+            }
+            all.insert(key, from.next_value_seed(inside)?);
+        }
+        Ok(all.into())
+    }
+}
+
+fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
+    let start = line_start(text, error.line());
+    // The library counts bytes, and names the one it stopped at.
+    let mut offset = (start + error.column().saturating_sub(1)).min(text.len());
+    if error.classify() == Category::Eof {
+        offset = text.len();
+    }
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let (before, behind) = text.split_at(offset);
+    let line_start = before.rfind('\n').map_or(0, |it| it + 1);
+    let line = before.matches('\n').count() + 1;
+    let column = before[line_start..].chars().count() + 1;
+    let small = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+    Broken {
+        kind,
+        line: small(line),
+        column: small(column),
+        message: message(text, offset, kind, error),
+        before: shown(&before[tail(before)..]),
+        behind: shown(&behind[..head(behind)]),
+    }
+}
+
+/// What is wrong there, in words: ours where we know more than the library says.
+fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Error) -> String {
+    if kind == BrokenKind::Syntax {
+        if error.classify() == Category::Eof {
+            return match text.trim().is_empty() {
+                true => "there is nothing".to_owned(),
+                false => "the text ends within its value".to_owned(),
+            };
+        }
+        if let Some(half) = half_pair(text, offset) {
+            return format!("\\u{half} is half of a surrogate pair, and no character");
+        }
+        let raw = text[offset..].chars().next().filter(|it| u32::from(*it) < 0x20);
+        if let Some(it) = raw.filter(|it| !matches!(it, '\t' | '\n' | '\r')) {
+            let code = u32::from(it);
+            return format!("U+{code:04X} stands there, which JSON writes as \\u{code:04x}");
+        }
+    }
+    let told = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    told.strip_suffix(&place).unwrap_or(&told).to_owned()
+}
+
+/// The four digits of an escape right before the place that is half of a pair.
+fn half_pair(text: &str, offset: usize) -> Option<&str> {
+    let end = (offset + 1).min(text.len());
+    let begin = end.saturating_sub(PAIR_BYTES);
+    let bytes = text.as_bytes();
+    let escape = (begin..end).rev().find(|at| bytes[*at..].starts_with(b"\\u"))?;
+    let slashes = bytes[..escape].iter().rev().take_while(|it| **it == b'\\').count();
+    let digits = |at: usize| {
+        let digits = text.get(at + 2..at + 6)?;
+        u32::from_str_radix(digits, 16).ok().map(|it| (digits, it))
+    };
+    let (shown, code) = digits(escape)?;
+    let is_first = |it: u32| (0xD800..0xDC00).contains(&it);
+    let paired = || {
+        let before = escape.checked_sub(6).filter(|at| bytes[*at..].starts_with(b"\\u"));
+        before.and_then(digits).is_some_and(|(_, it)| is_first(it))
+    };
+    let half = is_first(code) || ((0xDC00..0xE000).contains(&code) && !paired());
+    (half && slashes.is_multiple_of(2)).then_some(shown)
+}
+
+fn line_start(text: &str, line: usize) -> usize {
+    let mut ends = text.match_indices('\n').map(|(at, _)| at + 1);
+    match line {
+        0 | 1 => 0,
+        _ => ends.nth(line - 2).unwrap_or(text.len()),
+    }
+}
+
+fn tail(text: &str) -> usize {
+    text.char_indices().rev().nth(AROUND_MAX - 1).map_or(0, |(at, _)| at)
+}
+
+fn head(text: &str) -> usize {
+    text.char_indices().nth(AROUND_MAX).map_or(text.len(), |(at, _)| at)
+}
+
+/// On one line, and without what a terminal would obey.
+fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for it in text.chars() {
+        if it.is_control() { out.extend(it.escape_default()) } else { out.push(it) }
+    }
+    out
+}

@@ -1,0 +1,169 @@
+//! One text, as JSON has it: what is a number there, what a string, what an array.
+
+use serde_json::{Number, Value};
+
+use crate::schema::scalar::{self, trim};
+use crate::schema::{
+    Facets, List, Scalar, base64, base64_text, double, duration, duration_text, float, integer,
+    items, timestamp, timestamp_text, uuid,
+};
+
+/// Whole numbers beyond this may have lost digits on their way through a number with a fraction.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// What a scalar is in JSON.
+pub(in crate::schema) enum Sort<'a> {
+    /// A string, as it is.
+    Text,
+    /// A string without white space at its ends, in its canonical form.
+    Token,
+    /// `true` or `false`.
+    Truth,
+    /// A whole number.
+    Whole,
+    /// A number, or the name of one that JSON can't write.
+    Real,
+    /// An array.
+    List(&'a List),
+}
+
+/// What it is in JSON. What is narrowed by how it is written stays a string.
+pub(in crate::schema) fn sort(it: &Scalar) -> Sort<'_> {
+    match it.base() {
+        Scalar::String | Scalar::Character => Sort::Text,
+        Scalar::List(list) => Sort::List(list),
+        base if !is_short(base) || is_written(it) => Sort::Token,
+        Scalar::Boolean => Sort::Truth,
+        Scalar::F32 | Scalar::F64 => Sort::Real,
+        _ => Sort::Whole,
+    }
+}
+
+/// Whether JSON has a value of its own for it.
+fn is_short(base: &Scalar) -> bool {
+    use Scalar::{Boolean, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+    matches!(base, I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | Boolean | F32 | F64)
+}
+
+/// Whether it is a number or a truth that is narrowed by how it is written.
+pub(in crate::schema) fn is_written(it: &Scalar) -> bool {
+    let by_text =
+        |it: &Facets| it.pattern.is_some() || it.length_min.is_some() || it.length_max.is_some();
+    is_short(it.base()) && it.facets().any(by_text)
+}
+
+/// A text that the scalar accepts, as JSON.
+pub(super) fn to_json(it: &Scalar, text: &str) -> Value {
+    let value = match sort(it) {
+        Sort::Text => None,
+        Sort::Token => {
+            let texts = [canonical(it.base(), text), Some(trim(text).to_owned())];
+            texts.into_iter().flatten().find(|text| it.accepts(text)).map(Value::String)
+        }
+        Sort::Truth => scalar::boolean(text).map(Value::Bool),
+        Sort::Whole => {
+            let small = || integer::<i64>(text).map(Value::from);
+            integer::<u64>(text).map(Value::from).or_else(small)
+        }
+        Sort::Real => Some(real(it.base(), text)),
+        Sort::List(list) => Some(items(text).map(|text| to_json(&list.item, text)).collect()),
+    };
+    value.unwrap_or_else(|| text.into())
+}
+
+/// One of the few that a scalar may be, as JSON.
+pub(in crate::schema) fn constant(it: &Scalar, text: &str) -> Value {
+    if it.accepts(text) { to_json(it, text) } else { text.into() }
+}
+
+/// The text of a JSON value that is no array, if the scalar accepts one that says the same.
+pub(super) fn from_json(it: &Scalar, value: &Value) -> Option<String> {
+    let base = it.base();
+    let texts = match (sort(it), value) {
+        (Sort::Text, Value::String(text)) => return it.accepts(text).then(|| text.clone()),
+        (Sort::Token, Value::String(text)) => vec![canonical(base, text), Some(text.clone())],
+        (Sort::Truth, Value::Bool(truth)) => {
+            vec![Some(truth.to_string()), Some(u8::from(*truth).to_string())]
+        }
+        (Sort::Whole, Value::Number(number)) => vec![whole(number)],
+        (Sort::Real, Value::Number(number)) => number_texts(base, number),
+        (Sort::Real, Value::String(name)) if matches!(&**name, "INF" | "-INF" | "NaN") => {
+            vec![Some(name.clone())]
+        }
+        _ => return None,
+    };
+    let found = texts.into_iter().flatten().find(|text| it.accepts(text));
+    // One of a few may be written in another way than we would.
+    let mut few = it.facets().flat_map(|it| it.one_of.iter());
+    found.or_else(|| {
+        let same = few.find(|text| it.accepts(text) && to_json(it, text) == *value);
+        same.map(ToString::to_string)
+    })
+}
+
+/// How we write what the text says.
+fn canonical(base: &Scalar, text: &str) -> Option<String> {
+    match base {
+        Scalar::Boolean => scalar::boolean(text).map(|it| it.to_string()),
+        Scalar::U128 => integer::<u128>(text).map(|it| it.to_string()),
+        Scalar::F32 => float(text).map(|it| name_or(it.into(), || plain_or_short32(it))),
+        Scalar::F64 => double(text).map(|it| name_or(it, || plain_or_short(it))),
+        Scalar::Bytes => base64(text).map(|it| base64_text(&it)),
+        Scalar::Timestamp => timestamp(text).map(timestamp_text),
+        Scalar::Duration => duration(text).map(duration_text),
+        Scalar::Uuid => uuid(text).map(|it| it.to_string()),
+        Scalar::Words(words) => words.find(text).map(|_| trim(text).to_owned()),
+        _ => integer::<i128>(text).map(|it| it.to_string()),
+    }
+}
+
+fn real(base: &Scalar, text: &str) -> Value {
+    // The shortest text of a number of single precision, not its digits in double.
+    let short = canonical(base, text).and_then(|it| double(&it));
+    match short.map(|it| (Number::from_f64(it), it)) {
+        Some((Some(number), _)) => number.into(),
+        Some((None, it)) => name_or(it, String::new).into(),
+        None => text.into(),
+    }
+}
+
+fn whole(number: &Number) -> Option<String> {
+    if !number.is_f64() {
+        return Some(number.to_string());
+    }
+    let exact = |it: &f64| it.fract() == 0.0 && it.abs() < WHOLE_MAX;
+    number.as_f64().filter(exact).map(|it| format!("{}", it + 0.0)).map(|it| match &*it {
+        "-0" => "0".to_owned(),
+        _ => it,
+    })
+}
+
+/// The shortest text, and the one without an exponent, which digits that are counted forbid.
+fn number_texts(base: &Scalar, number: &Number) -> Vec<Option<String>> {
+    let Some(it) = number.as_f64() else { return Vec::new() };
+    match base {
+        Scalar::F32 => match format!("{it}").parse::<f32>().ok().filter(|it| it.is_finite()) {
+            Some(it) => vec![Some(plain_or_short32(it)), Some(format!("{it}"))],
+            None => Vec::new(),
+        },
+        _ => vec![Some(plain_or_short(it)), Some(format!("{it}"))],
+    }
+}
+
+fn name_or(it: f64, text: impl FnOnce() -> String) -> String {
+    match () {
+        () if it.is_nan() => "NaN".to_owned(),
+        () if it.is_infinite() => if it > 0.0 { "INF" } else { "-INF" }.to_owned(),
+        () => text(),
+    }
+}
+
+fn plain_or_short(it: f64) -> String {
+    let size = it.abs();
+    if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{it}") } else { format!("{it:e}") }
+}
+
+fn plain_or_short32(it: f32) -> String {
+    let size = it.abs();
+    if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{it}") } else { format!("{it:e}") }
+}

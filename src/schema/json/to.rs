@@ -1,0 +1,115 @@
+//! An element as JSON.
+
+use serde_json::{Map, Value};
+
+use super::place::{Place, places};
+use super::scalar;
+use crate::limits::XmlLimits;
+use crate::schema::example::{example as xml_example, of_field};
+use crate::schema::walk::{At, Found, choose, entries, walk};
+use crate::schema::{Content, Error, Field, Kind, Occurs, Schema, Shape, XML};
+use crate::xml::{self, Profile, View};
+
+/// The JSON form of a payload, which is checked on the way.
+///
+/// # Errors
+///
+/// The first place where the element isn't what the schema says, as [`Schema::check`] answers.
+pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
+    object(&schema.shape, At::root(element, schema)?).map(Value::Object)
+}
+
+/// An example of the payload's JSON form: that of [`example`](crate::schema::example).
+#[must_use]
+pub fn example(schema: &Schema) -> Value {
+    let example = xml::read(xml_example(schema), Profile::Wire, &XmlLimits::FILE).ok();
+    example.and_then(|it| to_json(schema, it.view()).ok()).unwrap_or_default()
+}
+
+/// An example of what a field holds.
+pub(super) fn example_of(field: &Field) -> Option<Value> {
+    if let Kind::Scalar(it) = &field.kind {
+        return Some(scalar::to_json(it, &crate::schema::example_text(it)));
+    }
+    let element = xml::read(of_field(field)?, Profile::Wire, &XmlLimits::FILE).ok()?;
+    let value = value(&Found::entry(field, At::alone(element.view()))).ok()?;
+    match (&field.kind, value) {
+        // A choice is a property a variant where it stands once.
+        (_, value) if field.occurs == Occurs::Many => Some(Value::Array(vec![value])),
+        (_, value) => Some(value),
+    }
+}
+
+fn object(shape: &Shape, at: At<'_>) -> Result<Map<String, Value>, Error> {
+    let mut all = Map::new();
+    if matches!(shape.content, Content::Any) {
+        walk(shape, at, &mut |_| Ok(()))?;
+        all.insert(XML.to_owned(), xml_text(at.view));
+        return Ok(all);
+    }
+    let places = places(shape);
+    for place in &places {
+        if let Place::Field(it) = place
+            && it.field.occurs == Occurs::Many
+        {
+            all.insert(it.name.to_string(), Value::Array(Vec::new()));
+        }
+    }
+    walk(shape, at, &mut |found| {
+        // The variants of a shape that holds a choice share the last place.
+        let last = places.len().saturating_sub(1);
+        match &places[found.index.min(last)] {
+            Place::Field(it) if it.field.occurs == Occurs::Many => {
+                if let Some(Value::Array(items)) = all.get_mut(&*it.name) {
+                    items.push(value(&found)?);
+                }
+            }
+            Place::Field(it) => {
+                all.insert(it.name.to_string(), value(&found)?);
+            }
+            Place::Choice { variants, .. } => {
+                let (index, value) = match (&found.field.kind, &shape.content) {
+                    (Kind::Choice(link), Content::Sequence(_)) => {
+                        let chosen = choose(link.shape(), found.at)?;
+                        (chosen.index, value(&chosen)?)
+                    }
+                    _ => (found.index - last, value(&found)?),
+                };
+                all.insert(variants[index].name.to_string(), value);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+fn value(found: &Found<'_>) -> Result<Value, Error> {
+    match &found.field.kind {
+        Kind::Scalar(it) => {
+            let text = found.text()?;
+            match it.accepts(&text) {
+                true => Ok(scalar::to_json(it, &text)),
+                false => Err(found.mismatch(it)),
+            }
+        }
+        Kind::Shape(link) => object(link.shape(), found.at).map(Value::Object),
+        Kind::Choice(link) => {
+            let chosen = choose(link.shape(), found.at)?;
+            let name = chosen.field.name.to_string();
+            Ok(Value::Object(Map::from_iter([(name, value(&chosen)?)])))
+        }
+        Kind::Element => Ok(xml_text(found.at.view)),
+        Kind::Map(entry) => {
+            let mut all = Map::new();
+            entries(found.at, &mut |key, at| {
+                all.insert(key.to_owned(), value(&Found::entry(entry, at))?);
+                Ok(())
+            })?;
+            Ok(Value::Object(all))
+        }
+    }
+}
+
+fn xml_text(view: View<'_>) -> Value {
+    String::from_utf8_lossy(&view.canonical()).into_owned().into()
+}

@@ -1,0 +1,168 @@
+//! Values of any schema, by chance: the JSON form that its XML is written back as.
+
+use serde_json::{Map, Number, Value, json};
+
+use super::json::{Place, places};
+use super::*;
+
+/// Numbers by chance, the same for the same seed.
+pub(super) struct Chance(pub(super) u64);
+
+impl Chance {
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or_default() % end
+    }
+
+    fn bits(&mut self) -> u64 {
+        let mut part = || u64::try_from(self.below(1 << 16)).unwrap_or_default();
+        part() << 48 | part() << 32 | part() << 16 | part()
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+const TEXTS: &[&str] = &[
+    "",
+    " ",
+    "a",
+    "text",
+    " both ends ",
+    "a\tb\r\nc\n",
+    "<&>\"']]>",
+    "\u{85}\u{2028}é",
+    "👍🏽",
+    "\u{FFFD}\u{E000}",
+    "null",
+    "{\"a\":1}",
+    "\\u0000",
+    "$name ${a.b}",
+    "Ω\u{301}",
+];
+
+/// A payload's JSON form.
+pub(super) fn value(schema: &Schema, chance: &mut Chance) -> Value {
+    Value::Object(object(&schema.shape, chance, 0))
+}
+
+fn object(shape: &Shape, chance: &mut Chance, depth: usize) -> Map<String, Value> {
+    let mut all = Map::new();
+    for place in places(shape) {
+        match place {
+            Place::Field(it) => match it.field.occurs {
+                Occurs::Many => {
+                    let count = if depth > 6 { 0 } else { chance.below(4) };
+                    let each = (0..count).map(|_| of_kind(&it.field.kind, chance, depth));
+                    all.insert(it.name.to_string(), each.collect());
+                }
+                Occurs::Optional if chance.below(2) == 0 => {}
+                _ => {
+                    all.insert(it.name.to_string(), of_kind(&it.field.kind, chance, depth));
+                }
+            },
+            Place::Choice { occurs: Occurs::Optional, .. } if chance.below(2) == 0 => {}
+            Place::Choice { variants, .. } => {
+                let it = &variants[chance.below(variants.len())];
+                all.insert(it.name.to_string(), of_kind(&it.field.kind, chance, depth));
+            }
+        }
+    }
+    all
+}
+
+fn of_kind(kind: &Kind, chance: &mut Chance, depth: usize) -> Value {
+    match kind {
+        Kind::Scalar(it) => scalar(it, chance),
+        Kind::Shape(link) => Value::Object(object(link.shape(), chance, depth + 1)),
+        Kind::Choice(link) => {
+            let Content::Choice(variants) = &link.shape().content else { return Value::Null };
+            let it = &variants[chance.below(variants.len())];
+            json!({ it.name.as_ref(): of_kind(&it.kind, chance, depth + 1) })
+        }
+        Kind::Element => chance.of(&["<x></x>", "<p:f0 xmlns:p=\"urn:p\" a=\"1\">t</p:f0>"]).into(),
+        Kind::Map(entry) => {
+            let count = chance.below(4);
+            let each = (0..count).map(|_| {
+                let key = chance.of(&["", "a", "b c", "<\n\"", "key"]).to_owned();
+                (key, of_kind(&entry.kind, chance, depth + 1))
+            });
+            Value::Object(each.collect())
+        }
+    }
+}
+
+/// What a scalar may be in JSON: something wide for most, the example for what is narrow.
+fn scalar(it: &Scalar, chance: &mut Chance) -> Value {
+    if let Scalar::List(list) = it.base() {
+        let least = list.length_min.unwrap_or_default();
+        let more = list.length_max.unwrap_or(least + 4) - least;
+        let count = least + chance.below(more + 1);
+        return (0..count).map(|_| scalar(&list.item, chance)).collect();
+    }
+    let text = match it {
+        Scalar::Narrow(_) => example_text(it),
+        _ => wide(it, chance),
+    };
+    assert!(it.accepts(&text), "{it:?}: {text:?}");
+    let value = match it.base() {
+        Scalar::F32 => double(&text).and_then(Number::from_f64).map(Value::Number),
+        Scalar::F64 => double(&text).and_then(Number::from_f64).map(Value::Number),
+        Scalar::I128 | Scalar::U128 => None,
+        Scalar::Boolean => text.parse().ok().map(Value::Bool),
+        _ => integer::<i64>(&text).map(Value::from).or(integer::<u64>(&text).map(Value::from)),
+    };
+    match it.base() {
+        Scalar::String | Scalar::Character | Scalar::Words(_) => text.into(),
+        _ => value.unwrap_or(text.into()),
+    }
+}
+
+fn wide(it: &Scalar, chance: &mut Chance) -> String {
+    let bits = chance.bits();
+    let half = bits >> (bits % 64);
+    let wide = i128::from(bits) << (bits % 63) | 1;
+    match it {
+        Scalar::String => chance.of(TEXTS).to_owned(),
+        Scalar::Character => chance.of(&["a", " ", "\n", "\"", "é", "👍", "0"]).to_owned(),
+        Scalar::Boolean => bits.is_multiple_of(2).to_string(),
+        Scalar::I8 => i8::from_be_bytes([bits.to_be_bytes()[0]]).to_string(),
+        Scalar::I16 => (i16::from_be_bytes([bits.to_be_bytes()[0], 7])).to_string(),
+        Scalar::I32 => chance.of(&[i32::MIN, -1, 0, 1, i32::MAX]).to_string(),
+        Scalar::I64 => chance.of(&[i64::MIN, -1, 0, i64::MAX, half.cast_signed()]).to_string(),
+        Scalar::U8 => bits.to_be_bytes()[0].to_string(),
+        Scalar::U16 => (bits % 65_536).to_string(),
+        Scalar::U32 => chance.of(&[0, 1, u32::MAX]).to_string(),
+        Scalar::U64 => chance.of(&[0, 1 << 53, (1 << 53) + 1, u64::MAX, half]).to_string(),
+        Scalar::I128 => chance.of(&[i128::MIN, -1, 0, i128::MAX, wide]).to_string(),
+        Scalar::U128 => chance.of(&[0, 1, u128::MAX, bits.into()]).to_string(),
+        Scalar::F32 => {
+            real(f64::from(f32::from_bits(u32::try_from(half >> 32).unwrap_or(3))), true, chance)
+        }
+        Scalar::F64 => real(f64::from_bits(bits), false, chance),
+        Scalar::Bytes => base64_text(&bits.to_be_bytes()[..chance.below(9)]),
+        Scalar::Words(words) => words.list[chance.below(words.list.len())].text.to_string(),
+        _ => example_text(it),
+    }
+}
+
+/// A number as JSON has it: the names of those that it can't write.
+fn real(it: f64, single: bool, chance: &mut Chance) -> String {
+    let few =
+        [it, it, 0.0, -0.0, 0.1, 42.0, 1e300, 5e-324, f64::NAN, f64::INFINITY, -f64::INFINITY];
+    let it = chance.of(&few);
+    let it = if single { short(it) } else { it };
+    match () {
+        () if it.is_nan() => "NaN".to_owned(),
+        () if it.is_infinite() => if it > 0.0 { "INF" } else { "-INF" }.to_owned(),
+        () => it.to_string(),
+    }
+}
+
+/// The double that is written as the nearest number of single precision is.
+fn short(it: f64) -> f64 {
+    let single: f32 = it.to_string().parse().unwrap_or_default();
+    single.to_string().parse().unwrap_or_default()
+}
