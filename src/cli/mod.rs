@@ -14,6 +14,7 @@ mod incoming;
 mod init;
 mod inspect;
 mod organism;
+mod reload;
 mod run;
 mod screen;
 mod send;

@@ -9,10 +9,12 @@ use serde_json::json;
 
 use crate::cli::data;
 use crate::cli::organism::{Organism, complained};
+use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::client::Address;
-use crate::door::{self, Options, Tcp, Tokens};
+use crate::clock;
+use crate::door::{self, Options, Tcp, Tls, Tokens};
 use crate::engine::{Builder, Plan, Pump};
 use crate::listener::Described;
 use crate::listeners;
@@ -20,11 +22,14 @@ use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 use crate::manifest::Door;
 use crate::schema;
 
+/// Signals that come within so long are one.
+const SAME_SIGNAL_US: u64 = 1_000_000;
+
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
 ///
 /// One `run` a data folder. Ctrl-C or SIGTERM stops it: it takes nothing more, lets what is under
-/// way come to its end for up to 30 s, and takes up the rest at its next start. A second Ctrl-C
-/// ends it at once; nothing that was acknowledged is lost then either.
+/// way come to its end for up to 30 s, and takes up the rest at its next start. A second one, a
+/// second later or more, ends it at once; nothing that was acknowledged is lost then either.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +37,8 @@ Examples:
   pumphouse run conf/organism.yaml
   pumphouse run --data /srv/pump --durability normal
   pumphouse run --unix /run/pump.sock                       # beside 127.0.0.1:8765
-  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt   # lines NAME:TOKEN
+  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt \\
+    --tls-cert fullchain.pem --tls-key privkey.pem          # lines NAME:TOKEN
 
 Then push, from any language, with netcat if need be:
   printf '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' \\
@@ -45,6 +51,13 @@ pub(crate) struct Run {
     /// [default: 127.0.0.1:8765]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
+    /// A certificate in PEM, with those between it and its issuer behind it: then every --listen
+    /// speaks TLS, and nothing else. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM, for this user's eyes only.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// A Unix socket to listen at as well, for this user's programs: whoever may open it is an
     /// operator. May be given more than once.
     #[arg(long, value_name = "PATH")]
@@ -74,14 +87,20 @@ impl Run {
         let mut signals = Signals::listen()?;
         let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
+        let mut reload = Reload::of(doors.iter().filter_map(Door::tls).cloned().collect())?;
         let mut addresses = Vec::new();
         for door in &doors {
             match door {
-                Door::Tcp(address) => {
+                Door::Tcp { address, tls } => {
                     let options = Options::default().tokens(tokens.clone());
+                    let options = Options { tls: tls.clone(), ..options };
                     let bound = Tcp::bind(address.as_str(), options).await;
                     let door = bound.map_err(|error| unbound(address, &error, &data))?;
-                    addresses.push(Address::Tcp(door.local_addr().to_string()));
+                    let address = door.local_addr().to_string();
+                    addresses.push(match tls {
+                        Some(_) => Address::Tls { address, authority: None },
+                        None => Address::Tcp(address),
+                    });
                     builder = builder.with(door);
                 }
                 Door::Unix(path) => {
@@ -94,7 +113,15 @@ impl Run {
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, place, durability };
-        serve(plan, &greeting, &mut signals, to).await
+        serve(plan, &greeting, &mut reload, &mut signals, to).await
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let tls = Tls::read(certificate, key);
+        tls.map(Some).map_err(|error| Failure::Untried(error.to_string()))
     }
 
     /// What flags say counts more than what the manifest says.
@@ -111,7 +138,15 @@ impl Run {
             organism.tokens = read.map_err(|it| Failure::Untried(it.to_string()))?;
         }
         if !self.listen.is_empty() {
-            organism.doors = self.listen.iter().cloned().map(Door::Tcp).collect();
+            let tcp = |address: &String| Door::Tcp { address: address.clone(), tls: None };
+            organism.doors = self.listen.iter().map(tcp).collect();
+        }
+        if let Some(given) = self.tls()? {
+            for door in &mut organism.doors {
+                if let Door::Tcp { tls, .. } = door {
+                    *tls = Some(given.clone());
+                }
+            }
         }
         organism.doors.extend(self.unix.iter().cloned().map(Door::Unix));
         Ok(organism)
@@ -121,6 +156,7 @@ impl Run {
 async fn serve(
     plan: Plan,
     greeting: &Greeting,
+    reload: &mut Reload,
     signals: &mut Signals,
     to: &mut Screen<'_>,
 ) -> Result<Ending, Failure> {
@@ -128,7 +164,10 @@ async fn serve(
     pump.ready().await?;
     // Whoever no longer reads what is said here may still want to be served.
     let _ = greeting.say(to);
-    let signal = signals.next().await;
+    let signal = tokio::select! {
+        signal = signals.next() => signal,
+        never = reload.forever() => match never {},
+    };
     let _ = said(
         to,
         &json!({ "event": "stopping", "signal": signal }),
@@ -148,9 +187,21 @@ async fn stop(pump: &Pump, signals: &mut Signals, to: &mut Screen<'_>) -> Result
             let _ = said(to, &json!({ "event": "stopped" }), "stopped; the log is closed");
             Ok(Ending::Well)
         }
-        signal = signals.next() => {
+        signal = again(signals) => {
             let text = "what was under way is taken up at the next start";
             Err(Failure::Wrong(format!("{signal} again: ended at once; {text}")))
+        }
+    }
+}
+
+/// The next signal that means more than the last: one that comes at once is the same, said to the
+/// whole group of processes and passed on by one of them.
+async fn again(signals: &mut Signals) -> &'static str {
+    let until = clock::now_us() + SAME_SIGNAL_US;
+    loop {
+        let signal = signals.next().await;
+        if clock::now_us() >= until {
+            return signal;
         }
     }
 }

@@ -35,7 +35,7 @@ fn every_block_says_what_it_is() {
 }
 
 #[test]
-fn xml_and_json_are_well_formed() {
+fn documents_are_well_formed() {
     for (path, text) in pages() {
         for Block { line, kind, text } in blocks(&text) {
             let wrong = match kind.as_str() {
@@ -47,6 +47,13 @@ fn xml_and_json_are_well_formed() {
                     let values = serde_json::Deserializer::from_str(&text).into_iter();
                     let all: Result<Vec<serde_json::Value>, _> = values.collect();
                     all.err().map(|it| it.to_string())
+                }
+                "yaml" if text.contains("streaming_config:") => {
+                    Streaming::from_yaml(&text).err().map(|it| it.to_string())
+                }
+                "yaml" => {
+                    let value = serde_yaml::from_str::<serde_yaml::Value>(&text);
+                    value.err().map(|it| it.to_string())
                 }
                 _ => None,
             };
@@ -125,8 +132,7 @@ fn commands_do_what_the_pages_say() {
         let stage = Stage::new();
         if !text.contains(" run\n") {
             // It reads a log that is there.
-            let one = "<echo xmlns='https://xml-pipeline.org/ns/echo/v1'><text>one</text></echo>";
-            let began = stage.play(&format!("pumphouse run; echo \"{one}\" | pumphouse send"));
+            let began = stage.play("pumphouse run; pumphouse send message.xml");
             assert!(matches!(began, Ok(Played::Said(_))));
         }
         let mut said: Option<String> = None;
