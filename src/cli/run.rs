@@ -228,7 +228,9 @@ fn log(
 #[cfg(unix)]
 async fn unix(path: &Path, tokens: &Tokens) -> Result<door::Unix, Failure> {
     let bound = door::Unix::at(path, Options::default().tokens(tokens.clone())).await;
-    bound.map_err(|error| Failure::Untried(format!("{error}; give another path")))
+    bound.map_err(|error| {
+        Failure::Untried(format!("{error}; give another with --unix PATH, or in the manifest"))
+    })
 }
 
 #[cfg(not(unix))]
