@@ -15,6 +15,7 @@ mod examples;
 mod golden;
 mod idle;
 mod json;
+mod manifest;
 mod manual;
 mod operators;
 mod paper;

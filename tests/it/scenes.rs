@@ -3,9 +3,13 @@
 
 mod cast;
 mod memory;
-mod play;
-mod scene;
+mod pages;
 mod socket;
+
+/// The player is everybody's.
+mod play {
+    pub(super) use pumphouse::scene::{Line, Stage, payload, plain, play};
+}
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +22,7 @@ use crate::door::tls::Authority;
 use cast::{Quiet, cast, limits};
 use memory::Memory;
 use play::{Stage, play};
-use scene::{Scene, pages};
+use pumphouse::scene::Scene;
 use socket::{SPEAKERS, Socket, token};
 
 #[tokio::test]
@@ -118,11 +122,13 @@ async fn all(stage: &impl Stage, scenes: impl Iterator<Item = &Scene>) {
 /// Every scene: a file of its own, or a block in the page of a fault.
 fn scenes() -> Vec<Scene> {
     let files = texts("tests/scenes", "scene").into_iter();
-    let files = files.map(|(path, text)| Scene::read(&path.display().to_string(), 0, &text));
+    let files =
+        files.map(|(path, text)| Scene::read(&path.display().to_string(), 0, &text).unwrap());
     let blocks = page_texts().into_iter().flat_map(|(path, text)| {
         let blocks = pages::blocks(&text, "scene").into_iter();
-        let read =
-            |(line, text): (usize, String)| Scene::read(&path.display().to_string(), line, &text);
+        let read = |(line, text): (usize, String)| {
+            Scene::read(&path.display().to_string(), line, &text).unwrap()
+        };
         blocks.map(read).collect::<Vec<_>>()
     });
     files.chain(blocks).collect()
