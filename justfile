@@ -59,6 +59,10 @@ crash rounds="20":
 disconnects times="10000":
     PUMPHOUSE_DISCONNECTS={{ times }} cargo test --test it door::resume -- --nocapture
 
+# Opens so many connections that say nothing, and half as many half-way; times a new client.
+idle connections="10000":
+    PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
+
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}

@@ -3,14 +3,15 @@
 pub mod describe;
 pub mod echo;
 pub mod thread;
+pub mod timer;
 pub mod tool;
 
 use pumphouse::prelude::Listener;
 
-/// What every organism needs to live: `thread`.
+/// What every organism needs to live: `thread` and `timer`.
 #[must_use]
 pub fn core() -> Vec<Listener> {
-    vec![thread::thread()]
+    vec![thread::thread(), timer::timer()]
 }
 
 /// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and

@@ -11,6 +11,7 @@ mod folder;
 mod follow;
 mod incoming;
 mod inspect;
+mod reload;
 mod run;
 mod screen;
 mod send;

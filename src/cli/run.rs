@@ -9,26 +9,32 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
 use crate::cli::data;
+use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::client::Address;
-use crate::door::{self, Options, Tcp, Tokens};
+use crate::clock;
+use crate::door::{self, Options, Tcp, Tls, Tokens};
 use crate::engine::{Builder, Plan, Pump};
 use crate::listener::Described;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 
+/// Signals that come within so long are one.
+const SAME_SIGNAL_US: u64 = 1_000_000;
+
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
 ///
 /// One `run` a data folder. Ctrl-C or SIGTERM stops it: it takes nothing more, lets what is under
-/// way come to its end for up to 30 s, and takes up the rest at its next start. A second Ctrl-C
-/// ends it at once; nothing that was acknowledged is lost then either.
+/// way come to its end for up to 30 s, and takes up the rest at its next start. A second one, a
+/// second later or more, ends it at once; nothing that was acknowledged is lost then either.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   pumphouse run
   pumphouse run --data /srv/pump --durability normal
   pumphouse run --unix /run/pump.sock                       # beside 127.0.0.1:8765
-  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt   # lines NAME:TOKEN
+  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt \\
+    --tls-cert fullchain.pem --tls-key privkey.pem          # lines NAME:TOKEN
 
 Then push, from any language, with netcat if need be:
   printf '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' \\
@@ -37,6 +43,13 @@ pub(crate) struct Run {
     /// Where to listen; may be given more than once. Port 0 takes a free one.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
     listen: Vec<String>,
+    /// A certificate in PEM, with those between it and its issuer behind it: then every --listen
+    /// speaks TLS, and nothing else. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM, for this user's eyes only.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// A Unix socket to listen at as well, for this user's programs: whoever may open it is an
     /// operator. May be given more than once.
     #[arg(long, value_name = "PATH")]
@@ -69,12 +82,19 @@ impl Run {
             None => Tokens::default(),
             Some(path) => Tokens::read(path).map_err(|it| Failure::Untried(it.to_string()))?,
         };
+        let tls = self.tls()?;
+        let mut reload = Reload::of(tls.clone())?;
         let (mut builder, mut addresses) = (builder, Vec::new());
         for address in &self.listen {
             let options = Options::default().tokens(tokens.clone());
+            let options = Options { tls: tls.clone(), ..options };
             let bound = Tcp::bind(address.as_str(), options).await;
             let door = bound.map_err(|error| unbound(address, &error, data))?;
-            addresses.push(Address::Tcp(door.local_addr().to_string()));
+            let address = door.local_addr().to_string();
+            addresses.push(match tls {
+                Some(_) => Address::Tls { address, authority: None },
+                None => Address::Tcp(address),
+            });
             builder = builder.with(door);
         }
         for path in &self.unix {
@@ -89,13 +109,22 @@ impl Run {
             place,
             durability: self.durability,
         };
-        serve(plan, &greeting, &mut signals, to).await
+        serve(plan, &greeting, &mut reload, &mut signals, to).await
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let tls = Tls::read(certificate, key);
+        tls.map(Some).map_err(|error| Failure::Untried(error.to_string()))
     }
 }
 
 async fn serve(
     plan: Plan,
     greeting: &Greeting,
+    reload: &mut Reload,
     signals: &mut Signals,
     to: &mut Screen<'_>,
 ) -> Result<Ending, Failure> {
@@ -103,7 +132,10 @@ async fn serve(
     pump.ready().await?;
     // Whoever no longer reads what is said here may still want to be served.
     let _ = greeting.say(to);
-    let signal = signals.next().await;
+    let signal = tokio::select! {
+        signal = signals.next() => signal,
+        never = reload.forever() => match never {},
+    };
     let _ = said(
         to,
         &json!({ "event": "stopping", "signal": signal }),
@@ -123,9 +155,21 @@ async fn stop(pump: &Pump, signals: &mut Signals, to: &mut Screen<'_>) -> Result
             let _ = said(to, &json!({ "event": "stopped" }), "stopped; the log is closed");
             Ok(Ending::Well)
         }
-        signal = signals.next() => {
+        signal = again(signals) => {
             let text = "what was under way is taken up at the next start";
             Err(Failure::Wrong(format!("{signal} again: ended at once; {text}")))
+        }
+    }
+}
+
+/// The next signal that means more than the last: one that comes at once is the same, said to the
+/// whole group of processes and passed on by one of them.
+async fn again(signals: &mut Signals) -> &'static str {
+    let until = clock::now_us() + SAME_SIGNAL_US;
+    loop {
+        let signal = signals.next().await;
+        if clock::now_us() >= until {
+            return signal;
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Body {
     length: usize,
     /// Elements of the same name within.
     nested: usize,
-    /// JSON's braces and brackets that are open.
+    /// JSON's braces and brackets, or elements, that are open.
     depth: usize,
     /// A JSON value is whole, or can't be one any more: another tag may mean what it says.
     over: bool,
@@ -121,10 +121,7 @@ impl Body {
             At::Tag(tag) => self.tag_step(tag, byte, around),
             At::String { escape } => self.string_step(escape, byte),
             At::Content if self.form == Form::Elements => {
-                if byte == b'<' {
-                    self.tag = self.length;
-                    self.at = At::Open;
-                }
+                self.text(byte, around);
                 Seen::More
             }
             At::Content => self.content(byte, around),
@@ -134,6 +131,21 @@ impl Body {
             self.length += 1;
         }
         seen
+    }
+
+    /// A byte of text among elements. Right below the element itself, another of ours may begin.
+    fn text(&mut self, byte: u8, around: &Around<'_>) {
+        match byte {
+            b'<' => {
+                self.tag = self.length;
+                self.fresh_tag = std::mem::take(&mut self.fresh);
+                let outmost = self.depth == 0;
+                self.at = if outmost { At::Tag(Tag::new(around.markup)) } else { At::Open };
+            }
+            b'\n' => self.fresh = true,
+            b' ' | b'\t' | b'\r' => {}
+            _ => self.fresh = false,
+        }
     }
 
     /// A byte of JSON outside strings.
@@ -190,7 +202,9 @@ impl Body {
             Step::Whole { .. } => Seen::Whole,
             Step::Comment => self.mix(At::Comment(0)),
             Step::Section => {
-                self.form = Form::Json;
+                if self.form == Form::Unknown {
+                    self.form = Form::Json;
+                }
                 self.mix(At::Data(0))
             }
             Step::Name(place) if tag.closes && place == around.own => {
@@ -200,11 +214,12 @@ impl Body {
             Step::Name(place) if self.is_next(place, tag.closes, around) => Seen::Next,
             Step::Name(_) | Step::Not | Step::Torn => {
                 self.at = At::Content;
-                if self.form == Form::Unknown {
-                    let own = step == Step::Name(around.own);
-                    return self.first_child(tag, own, byte, around);
+                let own = step == Step::Name(around.own);
+                match self.form {
+                    Form::Unknown => self.first_child(tag, own, byte, around),
+                    Form::Elements => self.child(tag, own, byte, around),
+                    Form::Json => self.content(byte, around),
                 }
-                self.content(byte, around)
             }
         }
     }
@@ -215,12 +230,13 @@ impl Body {
         Seen::More
     }
 
-    /// A tag of ours within JSON that is over: who forgot a close tag loses one element, not all.
+    /// A tag of ours where none can be meant: who forgot a close tag, or spoke of a tag, loses one
+    /// element and not all that follows.
     fn is_next(&self, place: usize, closes: bool, around: &Around<'_>) -> bool {
         let name = around.markup.at(place);
         let is_ours = name.kind.is_text() || name.kind.is_call();
-        // Where nothing stands yet, another call or text is no child.
-        let over = self.over || (self.form == Form::Unknown && is_ours);
+        // Where no JSON stands, another call or text is no child.
+        let over = self.over || (self.form != Form::Json && is_ours);
         let known = if closes {
             name.kind.is_text() && around.open[name.group] > 0
         } else {
@@ -238,8 +254,25 @@ impl Body {
             return self.content(byte, around);
         }
         self.form = Form::Elements;
+        self.child(tag, own, byte, around)
+    }
+
+    /// A tag among elements that means nothing to us; the byte behind what was read of it.
+    fn child(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
+        if tag.is_bang() {
+            self.text(byte, around);
+            return Seen::More;
+        }
+        let begun = self.length - self.tag;
         let length = around.markup.at(around.own).text.len();
-        self.at = At::Name { matched: if own { length } else { usize::MAX }, closes: false };
+        let matched = if own { length } else { usize::MAX };
+        let closes = tag.closes;
+        self.at = match begun {
+            1 => At::Open,
+            2 if closes => At::Name { matched: 0, closes },
+            _ if tag.is_named() => At::Rest { own: true, closes, quote: 0, slash: false },
+            _ => At::Name { matched, closes },
+        };
         self.markup_step(byte, around)
     }
 
@@ -306,6 +339,10 @@ impl Body {
                     self.nested -= 1;
                 } else if own && !slash {
                     self.nested += 1;
+                }
+                match closes {
+                    true => self.depth = self.depth.saturating_sub(1),
+                    false => self.depth += usize::from(!slash),
                 }
                 At::Content
             }

@@ -211,11 +211,11 @@ impl Parser {
         let body = &source[capture.tag_bytes..];
         let name = self.name(capture.name);
         match json::check(body) {
-            Err(Wrong { at, reason }) => {
+            Err(Wrong { at, reason }) if capture.body.form != Form::Elements => {
                 let at = capture.tag_bytes + at;
                 self.broken(capture.name, Fault::Json, &reason, source, at, sink);
             }
-            Ok(()) => {
+            _ => {
                 let reason = format!("</{name}> is missing before {next}>");
                 let end = source.len();
                 self.broken(capture.name, Fault::Markup, &reason, source, end, sink);

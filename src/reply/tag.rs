@@ -65,6 +65,11 @@ impl Tag {
         !matches!(self.stage, Stage::Start | Stage::Name | Stage::Comment(_) | Stage::Section(_))
     }
 
+    /// Whether it begins with `<!`.
+    pub(super) fn is_bang(&self) -> bool {
+        matches!(self.stage, Stage::Comment(_) | Stage::Section(_))
+    }
+
     /// The place of its name, once it is known; or of the first that it may become.
     pub(super) fn name(&self) -> usize {
         self.names.0

@@ -13,6 +13,7 @@ mod door;
 mod engine;
 mod examples;
 mod golden;
+mod idle;
 mod json;
 mod manual;
 mod operators;

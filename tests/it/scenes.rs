@@ -10,10 +10,11 @@ mod socket;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pumphouse::door::{Options, Tcp, Tokens, Unix};
+use pumphouse::door::{Options, Tcp, Tls, Tokens, Unix};
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 
+use crate::door::tls::Authority;
 use cast::{Quiet, cast, limits};
 use memory::Memory;
 use play::{Stage, play};
@@ -32,6 +33,18 @@ async fn every_scene_holds_in_memory() {
 async fn every_scene_holds_over_tcp() {
     let door = Tcp::bind("127.0.0.1:0", options()).await.unwrap();
     let stage = Socket::Tcp(door.local_addr());
+    let pump = pump(door);
+    all(&stage, scenes().iter()).await;
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn every_scene_holds_over_tls() {
+    let authority = Authority::new();
+    authority.issue("127.0.0.1", 2099);
+    let tls = Tls::read(authority.path("cert.pem"), authority.path("key.pem")).unwrap();
+    let door = Tcp::bind("127.0.0.1:0", options().tls(tls)).await.unwrap();
+    let stage = Socket::Tls(door.local_addr(), authority.path("ca.pem"));
     let pump = pump(door);
     all(&stage, scenes().iter()).await;
     pump.shutdown().await.unwrap();

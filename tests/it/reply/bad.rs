@@ -338,6 +338,55 @@ fn what_is_mentioned_in_prose_is_text_as_far_as_it_can_be() {
 }
 
 #[test]
+fn who_speaks_of_a_tag_without_quotes_loses_little() {
+    check(
+        "<thought>I could <spawn-thread> here</thought><response>a</response>",
+        &[
+            "<thought",
+            "thought: I could ",
+            "broken spawn-thread 1:37 </spawn-thread> is missing before </thought>",
+            "thought>",
+            "<response",
+            "response: a",
+            "response>",
+        ],
+    );
+    check(
+        "A <calculate> would do.\n<action>{}</action>",
+        &[
+            "text: A ",
+            "broken calculate 2:1 </calculate> is missing before <action>",
+            "action type=tool mode=sync id=__auto_1 {}",
+        ],
+    );
+    // What stands deeper is the element's own.
+    let nested =
+        "<calculate><a>\n<action>{}</action>\n<thought/><calculate/></a> &amp; b</calculate>";
+    check(
+        &format!("<think>{nested}</think>"),
+        &["<think", &format!("calculate {nested}"), "think>"],
+    );
+}
+
+#[test]
+fn children_may_begin_in_any_way() {
+    for inside in ["a <![C- b", "a <!- b", "a < b", "a <- b"] {
+        let mended = inside.replace('<', "&lt;");
+        check(
+            &format!("<calculate>{inside}</calculate>"),
+            &[
+                "repaired: `<` that begins no tag is taken as `&lt;`",
+                &format!("calculate <calculate>{mended}</calculate>"),
+            ],
+        );
+    }
+    check(
+        "<calculate><a b='>'/><cal/><calculates/></calculate >",
+        &["calculate <calculate><a b='>'/><cal/><calculates/></calculate >"],
+    );
+}
+
+#[test]
 fn a_reply_cut_anywhere_loses_nothing() {
     let text = "<thought>a `b` <action id=\"x\">{\"c\": \"\\\"</action>\"}</action></thought>\n\
                 <response final=\"false\">d é ```\n<action></response>\n```\n</response>\
