@@ -29,6 +29,7 @@ mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::door::{Tls, Tokens};
 use crate::engine::{Builder, Complaints, Plugin};
@@ -66,6 +67,8 @@ pub struct Manifest {
     pub limits: Limits,
     /// How many workers there are.
     pub workers: Option<usize>,
+    /// How often an organism with a name says that it lives.
+    pub heartbeat: Option<Duration>,
     /// Where its listeners stand.
     pub places: Places,
 }
@@ -123,6 +126,12 @@ impl Plugin for Manifest {
         let mut all = std::mem::take(builder).limits(self.limits);
         if let Some(workers) = self.workers {
             all = all.workers(workers);
+        }
+        if let Some(name) = self.name {
+            all = all.name(name);
+        }
+        if let Some(every) = self.heartbeat {
+            all = all.heartbeat(every);
         }
         *builder = all.with((self.listeners.unwrap_or_default(), self.meta.map(describe)));
     }

@@ -134,6 +134,7 @@ impl Reader<'_> {
             meta: root.key("meta").map(meta),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),
+            heartbeat: text("heartbeat").and_then(amount::time),
             places: self.places(root),
         }
     }

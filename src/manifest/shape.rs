@@ -60,13 +60,15 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         key("doors", list(door()), DOORS, "doors: [{tcp: 127.0.0.1:8765}]"),
         key("listeners", list(listener()), LISTENERS, "listeners: [{use: calculate}]"),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
+        key("heartbeat", Kind::Time, HEARTBEAT, "heartbeat: 30s"),
         key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),
         key("limits", Kind::Map(limits()), LIMITS, "limits: {handlers_max: 40}"),
     ];
     Kind::Map(Map { what: "the manifest", keys, one_of: &[] })
 });
 
-const NAME: &str = "What this pump is called, in its traces and its greeting.";
+const NAME: &str = "What this pump is called; with a name it keeps its life in a thread, organism.";
+const HEARTBEAT: &str = "How often a pump with a name says in that thread that it lives.";
 const DATA: &str = "The folder of the log, pumphouse.db; `data` unless said.";
 const DURABLE: &str = "What an acknowledged message survives; `full` unless said.";
 const TOKENS: &str = "Who may come in at the TCP doors: lines NAME:TOKEN or NAME:TOKEN:operator.";

@@ -20,6 +20,7 @@
 //! | `alice is cut off` | the other side ends the connection |
 //! | `only over a socket` | the scene has no meaning without a socket |
 //! | `$alice` | the thread that alice's last accepted message is in |
+//! | `$any` | any text, up to a quote or a tag |
 //!
 //! A payload stands for any message that holds it. A `<message>` is compared with its envelope,
 //! but for the `<entry>` in it, which says when. At the end nobody may have received more.

@@ -18,11 +18,21 @@ pub(super) fn crash<T: Send + 'static>(
     plugin: impl Plugin,
     until: impl AsyncFnOnce(Pump) -> T,
 ) -> T {
+    crash_with(file, |it| it, plugin, until)
+}
+
+/// The same with a builder that says more.
+pub(super) fn crash_with<T: Send + 'static>(
+    file: &Path,
+    builder: impl FnOnce(Builder) -> Builder,
+    plugin: impl Plugin,
+    until: impl AsyncFnOnce(Pump) -> T,
+) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let log = SqliteLog::open(file, Durability::Normal).unwrap();
     let it = runtime.block_on(async {
-        let plan = pumphouse::builder().with(plugin).with(log).workers(2).build().unwrap();
-        until(plan.start()).await
+        let builder = builder(pumphouse::builder().with(plugin).with(log).workers(2));
+        until(builder.build().unwrap().start()).await
     });
     runtime.shutdown_background();
     it
@@ -30,14 +40,23 @@ pub(super) fn crash<T: Send + 'static>(
 
 /// Opens the log again, once the tasks that held it are gone.
 pub(super) async fn again(file: &Path, plugin: impl Plugin) -> Pump {
+    again_with(file, |it| it, plugin).await
+}
+
+/// The same with a builder that says more.
+pub(super) async fn again_with(
+    file: &Path,
+    builder: impl FnOnce(Builder) -> Builder,
+    plugin: impl Plugin,
+) -> Pump {
     let log = loop {
         match SqliteLog::open(file, Durability::Normal) {
             Ok(log) => break log,
             Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
         }
     };
-    let plan = pumphouse::builder().with(plugin).with(log).workers(2).build().unwrap();
-    let pump = plan.start();
+    let builder = builder(pumphouse::builder().with(plugin).with(log).workers(2));
+    let pump = builder.build().unwrap().start();
     pump.ready().await.unwrap();
     pump
 }

@@ -4,6 +4,7 @@
 mod build;
 mod crash;
 mod handlers;
+mod life;
 mod order;
 mod replies;
 mod threads;

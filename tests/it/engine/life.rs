@@ -1,0 +1,88 @@
+//! The organism's own life, in its own thread.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pumphouse::log::Log;
+use pumphouse::prelude::*;
+use pumphouse::wire::core::{Boot, Heartbeat};
+
+use super::crash::{again_with, crash_with};
+use super::{Answer, Question, story};
+
+async fn answer(Question { n }: Question) -> Answer {
+    Answer { n }
+}
+
+async fn lives(log: &Arc<dyn Log>, lines: usize) -> Vec<String> {
+    let thread = ThreadId::new("organism");
+    loop {
+        if log.thread(&thread).await.unwrap().is_some() {
+            let story = story(log, &thread).await;
+            if story.len() >= lines {
+                return story;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[test]
+fn an_organism_with_a_name_says_when_it_begins_who_came_and_who_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pumphouse.db");
+    let named = |it: Builder| it.name("sums");
+    let both = (Listener::new("a").on(answer), Listener::new("b").on(async |_: Answer| ()));
+    let first = crash_with(&file, named, both, async |pump| {
+        pump.tell(Question { n: 1 }).await.unwrap();
+        lives(pump.log(), 3).await
+    });
+    assert_eq!(first, ["core > *: boot", "core > *: listener-joined", "core > *: listener-joined"]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let second = runtime.block_on(async {
+        let pump = again_with(&file, named, Listener::new("a").on(answer)).await;
+        let story = lives(pump.log(), 5).await;
+        let entries = pump.log().read(&ThreadId::new("organism"), 0, 9, 9).await.unwrap();
+        let text = |at: usize| String::from_utf8_lossy(&entries[at].body).into_owned();
+        assert!(text(0).contains("<organism-name>sums</organism-name>"), "{}", text(0));
+        assert!(text(4).contains("<name>b</name>"), "{}", text(4));
+        pump.shutdown().await.unwrap();
+        story
+    });
+    assert_eq!(second[3..], ["core > *: boot", "core > *: listener-left"]);
+}
+
+#[tokio::test]
+async fn a_listener_may_take_what_the_pump_says_of_itself() {
+    let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let beat = told.clone();
+    let on_boot = move |it: Boot| {
+        drop(told.send(it.organism_name));
+        std::future::ready(())
+    };
+    let on_beat = move |it: Heartbeat| {
+        drop(beat.send(it.sequence.to_string()));
+        std::future::ready(())
+    };
+    let watch = Listener::new("watch").on(on_boot).on(on_beat);
+    let plan = pumphouse::builder().with(watch).name("sums").heartbeat(Duration::from_millis(5));
+    let pump = plan.build().unwrap().start();
+    for expected in ["sums", "1", "2"] {
+        assert_eq!(hears.recv().await.unwrap(), expected);
+    }
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_else_speaks_in_the_organisms_thread() {
+    let plan = pumphouse::builder().with(Listener::new("a").on(answer)).name("sums");
+    let pump = plan.build().unwrap().start();
+    lives(pump.log(), 2).await;
+    let there = pump.in_thread(&ThreadId::new("organism"));
+    let refused = there.tell(Question { n: 1 }).await.unwrap_err();
+    assert!(refused.unknown_thread.is_some(), "{refused}");
+    let entries = pump.log().read(&ThreadId::new("organism"), 0, 9, 9).await.unwrap();
+    let names: Vec<&str> = entries.iter().map(|it| it.name.local()).collect();
+    assert_eq!(names, ["boot", "listener-joined"]);
+    pump.shutdown().await.unwrap();
+}
