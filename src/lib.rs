@@ -49,6 +49,7 @@ pub mod wire;
 pub mod log;
 pub mod listener;
 pub mod engine;
+pub mod sim;
 pub mod door;
 pub mod client;
 pub mod audit;

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -32,7 +33,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) road: Arc<Road>,
     /// By ids that strangers may name, so the hash is keyed.
-    pub(crate) trees: HashMap<ThreadId, Slot>,
+    pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
     /// Trees that have events to take.
     ready: VecDeque<ThreadId>,
     /// Trees that looked quiet, the longest first.
@@ -56,6 +57,19 @@ pub(crate) struct Worker<P: Port> {
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
     now_us: u64,
+}
+
+/// A hash that nobody can aim at, from a key that the port draws.
+pub(crate) struct Keyed(u64);
+
+impl BuildHasher for Keyed {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
 }
 
 /// A tree, or the mail that waits until it is awake.
@@ -95,10 +109,10 @@ impl<P: Port> Worker<P> {
         Worker {
             road: Arc::new(Road(shared.clone())),
             now_us: port.now_us(),
+            trees: HashMap::with_hasher(Keyed(port.random())),
             port,
             number,
             shared,
-            trees: HashMap::new(),
             ready: VecDeque::new(),
             quiet: VecDeque::new(),
             in_flight: VecDeque::new(),
@@ -412,6 +426,7 @@ impl<P: Port> Worker<P> {
                 over.push(key.clone());
             }
         }
+        over.sort_unstable_by(|a, b| (&a.thread, a.seq).cmp(&(&b.thread, b.seq)));
         for key in over {
             self.give(&key.thread.clone(), Event::Overtime(key));
         }

@@ -22,6 +22,7 @@ mod public;
 mod scenes;
 mod schemas;
 mod shapes;
+mod sim;
 mod suites;
 mod tidy;
 mod ui;
