@@ -172,6 +172,10 @@ impl<P: Port> Worker<P> {
     fn read(&mut self, mail: Mail) {
         match mail {
             Mail::Event(thread, event) => self.give(&thread, event),
+            Mail::Push { push, .. } if self.dead.is_some() => {
+                let fault = self.dead.clone();
+                fault.into_iter().for_each(|it| self.refuse(&push, it));
+            }
             Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
                 Some(Slot::Waking(waiting)) => {
                     waiting.push(Mail::Push { thread, drawn, push });
@@ -235,7 +239,8 @@ impl<P: Port> Worker<P> {
     fn turn(&mut self) -> bool {
         let limits = &self.shared.limits;
         let full = self.in_flight.len() >= limits.batches_in_flight_max;
-        if !self.begun || full || self.ready.is_empty() {
+        let dying = self.dead.is_some() && !self.in_flight.is_empty();
+        if !self.begun || full || dying || self.ready.is_empty() {
             return false;
         }
         let shared = self.shared.clone();
@@ -304,9 +309,12 @@ impl<P: Port> Worker<P> {
                     let fault = Fault::new(Code::LogFailed, text);
                     tracing::error!(%error, "the log failed; nothing more is accepted");
                     drop_effects(flight.effects, &fault);
-                    self.abandon(&fault);
                     self.dead = Some(fault);
                 }
+            }
+            // What was on its way with it is told first what became of it.
+            if let (Some(fault), true) = (self.dead.clone(), self.in_flight.is_empty()) {
+                self.abandon(&fault);
             }
         }
         busy
