@@ -386,7 +386,9 @@ impl Thread {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         self.defer(it, entry.clone(), until_us, 0, out);
                     }
-                    Some(it) if attempt == 0 => self.wait(it, Waiting::new(it, entry.clone(), 0)),
+                    Some(it) if attempt == 0 && !world.routes.listeners[it.listener].traits.pure => {
+                        self.wait(it, Waiting::new(it, entry.clone(), 0));
+                    }
                     Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
                         let sent = sent
                             .iter()

@@ -41,10 +41,11 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
 
 /// What an attempt that was cut off had sent, for listeners that will try again.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
-    let again = open.started.iter().any(|(name, _)| {
-        let found = shared.routes.find(name);
-        found.is_some_and(|it| shared.routes.listeners[it].traits.idempotent)
-    });
+    let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
+    let started = open.started.iter().filter_map(|(name, _)| traits(name));
+    // The start of what is pure isn't noted, so nobody knows whether there was one.
+    let pure = open.entry.to.as_deref().and_then(traits).is_some_and(|it| it.pure);
+    let again = pure || started.into_iter().any(|it| it.idempotent);
     if !again {
         return Ok(Vec::new());
     }

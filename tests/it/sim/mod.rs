@@ -3,6 +3,7 @@
 
 mod check;
 mod clients;
+mod found;
 mod world;
 
 use std::fmt::Write;
@@ -136,7 +137,7 @@ impl Played {
             let identity = pumphouse::engine::Identity { name: name.into(), operator: name == "root" };
             let pump = pump.speaking_as(identity);
             let client = Client { world, pump, ear, name };
-            pumphouse::engine::Port::spawn(sim, client.live(sim.below(5)));
+            pumphouse::engine::Port::spawn(sim, client.live(sim.below(9)));
         }
         pump
     }
