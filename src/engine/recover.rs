@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::run::sent_for;
+use crate::engine::run::{came_after, sent_for};
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::Left;
 use crate::id::ThreadId;
@@ -31,7 +31,8 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
     for open in open {
         let thread = open.entry.id.thread.clone();
         let sent = sent_before(shared, &open).await?;
-        threads.entry(thread).or_default().push(Left { open, sent });
+        let since = came_since(shared, &open).await?;
+        threads.entry(thread).or_default().push(Left { open, sent, since });
     }
     for (thread, left) in threads {
         shared.post(&thread, Mail::Recover(thread.clone(), left));
@@ -51,4 +52,16 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     }
     let sent = sent_for(shared, &Entry::kept(&open.entry)).await;
     sent.map_err(|fault| log::Error::Io(fault.to_string().into()))
+}
+
+/// What came after an entry, for a listener that may wait for some of it.
+async fn came_since(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
+    let entry = &open.entry;
+    let to = entry.to.as_deref().and_then(|it| shared.routes.find(it));
+    let waits = to.is_some_and(|it| shared.routes.listeners[it].wakes.is_some());
+    if !waits || !open.waits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let came = came_after(shared, &Entry::kept(entry), |_| true).await;
+    came.map_err(|fault| log::Error::Io(fault.to_string().into()))
 }

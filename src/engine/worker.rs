@@ -277,6 +277,7 @@ impl<P: Port> Worker<P> {
             match it {
                 Timing::Until(until_us, key) => self.waits.add(until_us, key),
                 Timing::Over(key) => self.waits.remove(&key),
+                Timing::Asked(..) | Timing::Done(_) => {}
             }
         }
         let append = match (&self.dead, step.batch.is_empty()) {

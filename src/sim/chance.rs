@@ -32,7 +32,8 @@ mod tests {
     fn it_draws_what_the_algorithms_authors_do() {
         let mut chance = Chance::new(1_234_567);
         let drawn: Vec<u64> = std::iter::repeat_with(|| chance.draw()).take(3).collect();
-        let theirs = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        let theirs =
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!(drawn, theirs);
         assert_eq!(chance.below(0), 0);
     }

@@ -156,7 +156,8 @@ impl Sim {
         self.state().steps = 0;
         loop {
             let next = self.advance()?;
-            let waker = Waker::from(Arc::new(Wakes { task: next, machine: Arc::downgrade(&self.0) }));
+            let waker =
+                Waker::from(Arc::new(Wakes { task: next, machine: Arc::downgrade(&self.0) }));
             let mut context = Context::from_waker(&waker);
             if next != id {
                 self.poll(next, &mut context);

@@ -112,9 +112,9 @@ fn runs(world: &World, entries: &[Arc<Entry>], book: &Book) {
         if cut.is_none() || from_core {
             continue;
         }
-        let told = entries.iter().any(|it| {
-            it.cause.as_ref() == Some(message) && &*it.from == "core" && is_end(it)
-        });
+        let told = entries
+            .iter()
+            .any(|it| it.cause.as_ref() == Some(message) && &*it.from == "core" && is_end(it));
         let over = entries.iter().any(|it| {
             it.id.thread == message.thread && it.flags.state().is_some_and(|it| !it.is_live())
         });

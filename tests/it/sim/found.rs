@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use pumphouse::listeners::thread::{CancelThread, thread};
+use pumphouse::listeners::thread::wait::{AwaitThreads, ThreadsAwaited};
+use pumphouse::listeners::thread::{CancelThread, InitialPayload, SpawnThread, thread};
 use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
-use pumphouse::wire::core::ThreadCancelled;
+use pumphouse::wire::core::{ThreadCancelled, ThreadSpawned};
 
-use super::world::{Plain, Said};
+use super::world::{Plain, Quick, Said};
 
 fn start(sim: &Sim, disk: &Disk, plugin: impl Plugin) -> Pump {
     let plan = pumphouse::builder().with(plugin).with(disk.log()).workers(1).build();
@@ -55,6 +56,28 @@ fn whoever_asks_while_the_log_fails_hears_of_that() {
     for it in asked {
         let it = it.unwrap_err();
         assert!(matches!(&it, AskError::Refused(_)), "{it}");
+    }
+}
+
+#[test]
+fn a_wait_is_over_also_when_its_thread_ended_while_it_began() {
+    for seed in 0..50 {
+        let sim = Sim::new(seed);
+        let disk = Disk::new(&sim);
+        let work = async |State(sim): State<Sim>, _: Plain| {
+            sim.sleep(Duration::from_micros(sim.below(3_000))).await;
+            Quick { fuel: 0, due: None }
+        };
+        let worker = Listener::with_state("a", sim.clone()).on(work);
+        let pump = start(&sim, &disk, (worker, thread()));
+        let payload = Plain { fuel: 0, due: None }.into();
+        let initial_payload = InitialPayload { payload };
+        let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+        let there: ThreadSpawned = sim.run(pump.ask(spawn)).unwrap().unwrap();
+        let here = pump.in_thread(&ThreadId::new(&there.parent_id));
+        let wait = AwaitThreads { mode: None, count: None, timeout: None, thread: Vec::new() };
+        let waited = sim.run(here.ask::<ThreadsAwaited>(wait));
+        assert!(waited.is_ok_and(|it| it.unwrap().complete), "seed {seed}");
     }
 }
 
