@@ -92,5 +92,6 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/simulation.md")]
 #[doc = include_str!("../docs/tutorial.md")]
 pub struct Manual;
