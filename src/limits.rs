@@ -7,6 +7,77 @@ const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
 
+/// Declares bounds, and lets them be found by their names: a manifest has a key for each.
+macro_rules! bounds {
+    ($(#[$of:meta])* pub struct $Type:ident {
+        $($(#[doc = $text:literal])+ pub $name:ident: $kind:ty,)+
+    }) => {
+        $(#[$of])*
+        pub struct $Type { $($(#[doc = $text])+ pub $name: $kind,)+ }
+
+        impl $Type {
+            /// Every bound: its name, what it is for, and where it stands.
+            pub fn bounds(&mut self) -> Vec<Bound<'_>> {
+                vec![$(Bound {
+                    name: stringify!($name),
+                    text: concat!($($text),+).trim_ascii(),
+                    amount: (&mut self.$name).into(),
+                }),+]
+            }
+        }
+    };
+}
+
+/// A bound by its name, to be read or changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Bound<'a> {
+    /// What it is called, here and in a manifest; its unit and its side stand in it.
+    pub name: &'static str,
+    /// What it is for.
+    pub text: &'static str,
+    /// Where it stands.
+    pub amount: Amount<'a>,
+}
+
+/// What is bounded.
+#[derive(Debug)]
+// Exhaustive: whoever sets a bound must know all there are.
+pub enum Amount<'a> {
+    /// A number, of bytes where the name says so.
+    Count(&'a mut usize),
+    /// A time.
+    Time(&'a mut Duration),
+    /// XML documents, which have bounds of their own.
+    Xml(&'a mut XmlLimits),
+}
+
+impl<'a> From<&'a mut usize> for Amount<'a> {
+    fn from(count: &'a mut usize) -> Amount<'a> {
+        Amount::Count(count)
+    }
+}
+
+impl<'a> From<&'a mut Duration> for Amount<'a> {
+    fn from(time: &'a mut Duration) -> Amount<'a> {
+        Amount::Time(time)
+    }
+}
+
+impl<'a> From<&'a mut XmlLimits> for Amount<'a> {
+    fn from(xml: &'a mut XmlLimits) -> Amount<'a> {
+        Amount::Xml(xml)
+    }
+}
+
+/// Bytes of a manifest: some thousands of listeners.
+pub const MANIFEST_BYTES_MAX: usize = 256 * KIB;
+/// Lists and maps within one another in a manifest; settings have to get along with that.
+pub const MANIFEST_DEPTH_MAX: usize = 32;
+/// Values of a manifest, where an alias counts as all that it stands for.
+pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
+
+bounds! {
 /// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,6 +96,7 @@ pub struct XmlLimits {
     pub declarations_max: usize,
     /// Namespace declarations in force at one place: each is looked at when a prefix is.
     pub bindings_max: usize,
+}
 }
 
 impl XmlLimits {
@@ -53,6 +125,32 @@ impl XmlLimits {
     };
 }
 
+/// What one reply of a model may be. Crossing one is said, and the reply goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyLimits {
+    /// Bytes of one action or other element that is kept until it closes.
+    pub action_bytes_max: usize,
+    /// Bytes of one text: of a thought, of a response, or between elements.
+    pub text_bytes_max: usize,
+    /// Bytes of one tag: it is held back until it ends.
+    pub tag_bytes_max: usize,
+    /// Thoughts within thoughts. More than any mind needs, and little enough to keep.
+    pub depth_max: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> ReplyLimits {
+        ReplyLimits {
+            action_bytes_max: MIB,
+            text_bytes_max: 10 * MIB,
+            tag_bytes_max: 64 * KIB,
+            depth_max: 16 * KIB,
+        }
+    }
+}
+
+bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -109,6 +207,7 @@ pub struct Limits {
     pub drain_time_max: Duration,
     /// Bytes of a client's own message id.
     pub client_id_bytes_max: usize,
+}
 }
 
 impl Default for Limits {

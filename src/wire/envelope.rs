@@ -34,10 +34,7 @@ impl Envelope {
         if !document.is(ENVELOPE, "message") {
             return Ok(Envelope::bare(document.clone()));
         }
-        if let Some(attribute) = document.attributes().next() {
-            let text = format!("<message> has no attribute {}", attribute.local);
-            return Err(wrong(document.view(), &text));
-        }
+        refuse_attributes(document.view())?;
         let mut parts = elements(document.view())?;
         let meta = parts.next().filter(|it| it.is(ENVELOPE, "meta"));
         let meta = meta.ok_or_else(|| wrong(document.view(), "<meta> comes first in <message>"))?;
@@ -79,6 +76,7 @@ impl Envelope {
     }
 
     fn read_meta(&mut self, meta: View<'_>, limits: &Limits) -> Result<(), Fault> {
+        refuse_attributes(meta)?;
         let mut foreign = Vec::new();
         for it in elements(meta)? {
             if it.namespace() == CORE {
@@ -99,6 +97,7 @@ impl Envelope {
                     return Err(wrong(it, &text));
                 }
             };
+            refuse_attributes(it)?;
             let text = it.text().trim().to_owned();
             if it.elements().next().is_some() || text.is_empty() {
                 return Err(wrong(it, &format!("<{}> holds a text", it.local())));
@@ -114,6 +113,14 @@ impl Envelope {
         }
         self.meta = (!foreign.is_empty()).then(|| foreign.into());
         Ok(())
+    }
+}
+
+/// The envelope's own elements have none: what is said there would be lost.
+fn refuse_attributes(of: View<'_>) -> Result<(), Fault> {
+    match of.attributes().next() {
+        Some(it) => Err(wrong(of, &format!("<{}> has no attribute {}", of.local(), it.local))),
+        None => Ok(()),
     }
 }
 
@@ -280,6 +287,23 @@ mod tests {
             let message = read(&message, Profile::Wire, &XmlLimits::DOOR).unwrap();
             let envelope = Envelope::open(&message, &Limits::default()).unwrap();
             assert_eq!(envelope.payload.canonical(), element.canonical(), "{text}");
+        }
+    }
+
+    /// Nothing that is said in an envelope is dropped without a word.
+    #[test]
+    fn an_envelope_has_no_attributes() {
+        for (message, meta, from) in
+            [(" a='1'", "", ""), ("", " xml:lang='de'", ""), ("", "", " xmlns:x='urn:x' x:a='1'")]
+        {
+            let text = format!(
+                "<message xmlns='{ENVELOPE}'{message}><meta{meta}><from{from}>me</from></meta>\
+                 <a xmlns='urn:a'/></message>"
+            );
+            let message = read(&text, Profile::Wire, &XmlLimits::DOOR).unwrap();
+            let fault = Envelope::open(&message, &Limits::default()).unwrap_err();
+            assert_eq!(fault.code, Code::Envelope, "{text}");
+            assert!(fault.message.contains("has no attribute"), "{fault}");
         }
     }
 }

@@ -53,21 +53,24 @@ pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut imp
     };
     walk.declared[EMPTY as usize] = walk.number_of(outer);
     let mut open: Vec<(u32, usize)> = Vec::new();
-    for at in number..document.nodes[number as usize].end {
+    let nodes = &document.nodes;
+    let (mut at, end) = (number, nodes.end(number));
+    while at < end {
         while let Some(&(inner, mark)) = open.last()
-            && document.nodes[inner as usize].end <= at
+            && nodes.end(inner) <= at
         {
             sink.end(inner);
             walk.forget(mark);
             open.pop();
         }
-        if document.nodes[at as usize].is_text() {
-            sink.text(document.get(document.nodes[at as usize].text));
+        if nodes.is_text(at) {
+            sink.text(document.get(nodes.text(at)));
         } else {
             open.push((at, walk.undo.len()));
             walk.prepare(at);
             sink.start(at, &walk.declarations, &walk.attributes);
         }
+        at = nodes.after(at);
     }
     while let Some((inner, _)) = open.pop() {
         sink.end(inner);
@@ -94,20 +97,19 @@ impl Walk<'_> {
         let document = self.document;
         self.declarations.clear();
         self.attributes.clear();
-        self.need(document.nodes[number as usize].name);
-        let range = document.attributes_of(number);
-        if range.is_empty() {
+        self.need(document.nodes.name(number));
+        let places = document.nodes.attribute_places(number);
+        if places.is_empty() {
             return;
         }
-        self.attributes.extend_from_slice(&document.attributes[range.clone()]);
-        for it in &document.attributes[range.clone()] {
-            if it.name != BARE {
-                self.need(it.name);
+        self.attributes.extend(document.nodes.attributes(number));
+        for at in 0..self.attributes.len() {
+            if self.attributes[at].name != BARE {
+                self.need(self.attributes[at].name);
             }
         }
-        let first = document.uses.partition_point(|it| (it.attribute as usize) < range.start);
-        for it in document.uses[first..].iter().take_while(|it| (it.attribute as usize) < range.end)
-        {
+        let first = document.uses.partition_point(|it| it.place < number);
+        for it in document.uses[first..].iter().take_while(|it| it.place < places.end) {
             self.need(it.name);
         }
         if self.declarations.len() > 1 {
@@ -174,6 +176,11 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    fn element_name(&mut self, element: u32) {
+        let nodes = &self.document.nodes;
+        self.name(nodes.name(element), self.document.get(nodes.text(element)));
+    }
+
     fn name(&mut self, name: u32, local: &str) {
         let prefix = self.document.prefix(self.document.pair(name).0);
         if !prefix.is_empty() {
@@ -187,9 +194,8 @@ impl Writing<'_> {
 impl Sink for Writing<'_> {
     fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]) {
         let document = self.document;
-        let node = &document.nodes[number as usize];
         self.out.push('<');
-        self.name(node.name, document.get(node.text));
+        self.element_name(number);
         for &(prefix, namespace) in declarations {
             self.out.push_str(if prefix == EMPTY { " xmlns" } else { " xmlns:" });
             self.out.push_str(document.prefix(prefix));
@@ -212,9 +218,8 @@ impl Sink for Writing<'_> {
     }
 
     fn end(&mut self, number: u32) {
-        let node = &self.document.nodes[number as usize];
         self.out.push_str("</");
-        self.name(node.name, self.document.get(node.text));
+        self.element_name(number);
         self.out.push('>');
     }
 }

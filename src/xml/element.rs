@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 use super::canon;
 use super::error::{Error, Kind, Place, place_of};
+use super::nodes::Nodes;
 use super::read::{Profile, read};
-use super::tree::{AttributeNode, Binding, Document, Node};
+use super::tree::{AttributeNode, Binding, Document};
 use crate::limits::XmlLimits;
 use crate::name::Name;
 
@@ -85,7 +86,8 @@ impl Element {
     /// Lends the element as a `roxmltree` document, made of its canonical bytes.
     ///
     /// # Errors
-    /// If that library refuses what ours has read, as it does elements with the prefix `xml`.
+    /// If that library refuses what ours has read, as it does elements with the prefix `xml`; if it
+    /// would read it otherwise, as it does with attributes named `xmlns` with a prefix.
     pub fn with_tree<T>(
         &self,
         then: impl FnOnce(&roxmltree::Document<'_>) -> T,
@@ -95,6 +97,11 @@ impl Element {
             let place = place_of(&bytes, 0);
             Error { kind: Kind::Syntax, place, message }
         };
+        if self.view().has_attribute_anywhere("xmlns") {
+            return Err(refuse(
+                "an attribute xmlns with a prefix has no roxmltree view".to_owned(),
+            ));
+        }
         let text = std::str::from_utf8(&bytes).map_err(|error| refuse(error.to_string()))?;
         let tree = roxmltree::Document::parse(text).map_err(|error| refuse(error.to_string()))?;
         Ok(then(&tree))
@@ -229,19 +236,19 @@ impl<'a> View<'a> {
     /// Empty where there is none.
     #[must_use]
     pub fn namespace(self) -> &'a str {
-        self.document.namespace(self.document.pair(self.here().name).1)
+        self.document.namespace(self.document.pair(self.name_number()).1)
     }
 
     /// The name without its prefix.
     #[must_use]
     pub fn local(self) -> &'a str {
-        self.document.get(self.here().text)
+        self.document.get(self.document.nodes.text(self.node))
     }
 
     /// Empty where there is none.
     #[must_use]
     pub fn prefix(self) -> &'a str {
-        self.document.prefix(self.document.pair(self.here().name).0)
+        self.document.prefix(self.document.pair(self.name_number()).0)
     }
 
     /// Whether this is `{namespace}local`.
@@ -253,7 +260,7 @@ impl<'a> View<'a> {
     /// Whether both have the same namespace; two of one document are told apart by its number.
     pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
         if Arc::ptr_eq(self.document, other.document) {
-            let namespace = |it: View<'_>| it.document.pair(it.here().name).1;
+            let namespace = |it: View<'_>| it.document.pair(it.name_number()).1;
             return namespace(self) == namespace(other);
         }
         self.namespace() == other.namespace()
@@ -269,8 +276,7 @@ impl<'a> View<'a> {
     /// The attributes as written, without namespace declarations.
     pub fn attributes(self) -> impl Iterator<Item = Attribute<'a>> {
         let document: &'a Document = self.document;
-        let attributes = &document.attributes[document.attributes_of(self.node)];
-        attributes.iter().map(|&AttributeNode { local, value, name }| {
+        document.nodes.attributes(self.node).map(|AttributeNode { local, value, name }| {
             let (prefix, namespace) = document.pair(name);
             Attribute {
                 namespace: document.namespace(namespace),
@@ -283,11 +289,12 @@ impl<'a> View<'a> {
 
     /// Elements and texts directly within.
     pub fn children(self) -> impl Iterator<Item = Child<'a>> {
-        self.child_nodes().map(move |(number, node)| {
-            if node.is_text() {
-                Child::Text(self.document.get(node.text))
+        let document: &'a Document = self.document;
+        self.child_nodes().map(move |node| {
+            if document.nodes.is_text(node) {
+                Child::Text(document.get(document.nodes.text(node)))
             } else {
-                Child::Element(View { document: self.document, node: number })
+                Child::Element(View { document: self.document, node })
             }
         })
     }
@@ -295,16 +302,16 @@ impl<'a> View<'a> {
     /// Elements directly within.
     pub fn elements(self) -> impl Iterator<Item = View<'a>> {
         self.child_nodes()
-            .filter(|(_, node)| !node.is_text())
-            .map(move |(number, _)| View { document: self.document, node: number })
+            .filter(move |&node| !self.document.nodes.is_text(node))
+            .map(move |node| View { document: self.document, node })
     }
 
     /// The texts directly within, put together.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
-        let mut all = Cow::Borrowed("");
-        for (_, node) in self.child_nodes().filter(|(_, node)| node.is_text()) {
-            all += self.document.get(node.text);
+        let (document, mut all): (&'a Document, _) = (self.document, Cow::Borrowed(""));
+        for node in self.child_nodes().filter(|&node| document.nodes.is_text(node)) {
+            all += document.get(document.nodes.text(node));
         }
         all
     }
@@ -312,7 +319,8 @@ impl<'a> View<'a> {
     /// Whether nothing is within.
     #[must_use]
     pub fn is_empty(self) -> bool {
-        self.here().end == self.node + 1
+        let nodes = &self.document.nodes;
+        nodes.end(self.node) == nodes.after(self.node)
     }
 
     /// Whether no element is within.
@@ -331,7 +339,7 @@ impl<'a> View<'a> {
         }
         let document: &'a Document = self.document;
         let before = document.bindings.partition_point(|it| it.owner <= self.node);
-        let in_force = |it: &&Binding| document.nodes[it.owner as usize].end > self.node;
+        let in_force = |it: &&Binding| document.nodes.end(it.owner) > self.node;
         let named = |it: &&Binding| document.prefix(it.prefix) == prefix;
         let found = document.bindings[..before].iter().rev().filter(in_force).find(named)?;
         Some(document.namespace(found.namespace)).filter(|namespace| !namespace.is_empty())
@@ -342,7 +350,7 @@ impl<'a> View<'a> {
     /// Counts the lines before it, so ask only for what a person will read.
     #[must_use]
     pub fn place(self) -> Place {
-        place_of(self.document.text.main.as_bytes(), self.document.offset(self.here()))
+        place_of(self.document.text.main.as_bytes(), self.document.offset(self.node))
     }
 
     /// Local names from the document's root to here: `/message/add/a`.
@@ -351,17 +359,30 @@ impl<'a> View<'a> {
         let (nodes, mut path) = (&self.document.nodes, String::new());
         let mut at = 0;
         loop {
-            let node = &nodes[at as usize];
             path.push('/');
-            path.push_str(self.document.get(node.text));
+            path.push_str(self.document.get(nodes.text(at)));
             if at == self.node {
                 return path;
             }
-            at += 1;
-            while nodes[at as usize].end <= self.node {
-                at = nodes[at as usize].end;
+            at = nodes.after(at);
+            while nodes.end(at) <= self.node {
+                at = nodes.end(at);
             }
         }
+    }
+
+    /// Whether it, or an element within, has an attribute of this name in whatever namespace.
+    fn has_attribute_anywhere(self, local: &str) -> bool {
+        let nodes = &self.document.nodes;
+        let (mut at, end) = (self.node, nodes.end(self.node));
+        while at < end {
+            let is_it = |it: AttributeNode| self.document.get(it.local) == local;
+            if !nodes.is_text(at) && nodes.attributes(at).any(is_it) {
+                return true;
+            }
+            at = nodes.after(at);
+        }
+        false
     }
 
     pub(super) fn document(self) -> &'a Document {
@@ -372,19 +393,18 @@ impl<'a> View<'a> {
         self.node
     }
 
-    fn here(self) -> &'a Node {
-        &self.document.nodes[self.node as usize]
+    /// Which binding its prefix, or none, has.
+    fn name_number(self) -> u32 {
+        self.document.nodes.name(self.node)
     }
 
-    fn child_nodes(self) -> impl Iterator<Item = (u32, &'a Node)> {
-        let nodes = &self.document.nodes;
-        let end = self.here().end;
-        let mut next = self.node + 1;
+    fn child_nodes(self) -> impl Iterator<Item = u32> {
+        let nodes: &'a Nodes = &self.document.nodes;
+        let (mut next, end) = (nodes.after(self.node), nodes.end(self.node));
         std::iter::from_fn(move || {
-            let number = (next < end).then_some(next)?;
-            let node = &nodes[number as usize];
-            next = node.end;
-            Some((number, node))
+            let node = (next < end).then_some(next)?;
+            next = nodes.end(node);
+            Some(node)
         })
     }
 }

@@ -19,6 +19,8 @@ mod chars;
 mod element;
 mod error;
 mod floor;
+mod intern;
+mod nodes;
 mod read;
 mod split;
 mod tag;

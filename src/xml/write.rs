@@ -41,10 +41,9 @@ pub struct Writer {
     refusal: Option<Refusal>,
 }
 
-/// A text just written: where it started, and whether it stands decoded in the extra text.
+/// The last node, a text: where it started, and whether it stands decoded in the extra text.
 #[derive(Clone, Copy, Debug)]
 struct Continued {
-    node: usize,
     start: usize,
     is_extra: bool,
 }
@@ -189,11 +188,10 @@ impl Writer {
         let is_plain = self.at() - start == text.len();
         let Some(before) = self.text else {
             let (span, extra) = self.decoded(start, text, is_plain);
-            let node = self.tree.nodes.len();
-            self.text = Some(Continued { node, start: extra, is_extra: !is_plain });
+            self.text = Some(Continued { start: extra, is_extra: !is_plain });
             return self.tree.push_text(span, start);
         };
-        let Continued { node, start: mut first, mut is_extra } = before;
+        let Continued { start: mut first, mut is_extra } = before;
         if !is_extra && !is_plain {
             let decoded = self.tree.text.extra.len();
             let Builder { text, .. } = &mut self.tree;
@@ -206,8 +204,8 @@ impl Writer {
         } else {
             Span::new(first, self.at())
         };
-        self.tree.nodes[node].text = span;
-        self.text = Some(Continued { node, start: first, is_extra });
+        self.tree.nodes.set_text(span);
+        self.text = Some(Continued { start: first, is_extra });
         Ok(())
     }
 
@@ -402,12 +400,12 @@ impl Copying<'_, '_> {
         attributes: &[AttributeNode],
     ) -> Result<(), Refusal> {
         let (writer, document) = (&mut *self.writer, self.document);
-        let node = &document.nodes[number as usize];
+        let name = document.nodes.name(number);
         let offset = writer.at();
         writer.text = None;
         writer.tree.text.main.push('<');
-        let prefix = document.prefix(document.pair(node.name).0);
-        let local = writer.put_name(prefix, document.get(node.text));
+        let prefix = document.prefix(document.pair(name).0);
+        let local = writer.put_name(prefix, document.get(document.nodes.text(number)));
         for &(prefix, namespace) in declarations {
             let (prefix, namespace) = (document.prefix(prefix), document.namespace(namespace));
             writer.put_declaration(prefix, namespace, offset)?;

@@ -31,7 +31,7 @@ fn roxmltree(text: &str) -> Result<Said, String> {
     Ok(said)
 }
 
-fn tree(node: roxmltree::Node<'_, '_>, said: &mut Said) {
+pub(super) fn tree(node: roxmltree::Node<'_, '_>, said: &mut Said) {
     let name = node.tag_name();
     said.start(name.namespace().unwrap_or_default(), name.name());
     let attribute = |it: roxmltree::Attribute<'_, '_>| {

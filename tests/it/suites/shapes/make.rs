@@ -79,6 +79,15 @@ pub(crate) const SHAPES: &[Shape] = &[
     right("closing brackets", |n| around("<r>", "]]", "</r>", n)),
     right("greater-than signs", |n| around("<r>", ">", "</r>", n)),
     right("elements that are nothing", |n| around("<r>", "<element/>", "</r>", n)),
+    right("the smallest elements", |n| around("<r>", "<a/>", "</r>", n)),
+    right("the smallest texts", |n| around("<r>", "<a>x</a>", "</r>", n)),
+    right("the smallest attributes", |n| around("<r>", "<a b=''/>", "</r>", n)),
+    right("three attributes each", |n| around("<r>", "<a b='' c='' d=''/>", "</r>", n)),
+    right("attributes to decode", |n| around("<r>", "<a b = '&lt;' c='&gt;'/>", "</r>", n)),
+    right("many attributes each", |n| {
+        let element: String = ('a'..='z').chain('A'..='Z').map(|it| format!(" {it}=''")).collect();
+        around("<r>", &format!("<a{element}/>"), "</r>", n)
+    }),
     right("names that never repeat", |n| {
         numbered("<r>", n, |i| format!("<name{i}>t</name{i}>"), "</r>")
     }),
