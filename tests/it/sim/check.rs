@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use pumphouse::log::{Entry, Flags, State as ThreadState, ThreadRecord};
+use pumphouse::log::{Entry, Flags, Open, State as ThreadState, ThreadRecord};
 use pumphouse::prelude::*;
 
 use super::clients::Heard;
@@ -12,11 +12,22 @@ use super::world::World;
 
 /// At rest nothing is open but what waits for what never comes.
 pub(super) fn rest(world: &World) {
-    let open = world.disk.kept().open_entries().now_or_never().unwrap().unwrap();
-    for it in open {
+    let kept = world.disk.kept();
+    let open = kept.open_entries().now_or_never().unwrap().unwrap();
+    for it in &open {
         let waits = !it.waits.is_empty() && it.waits.iter().all(|(_, until)| *until == u64::MAX);
         if !waits {
             world.wrong(format!("{} is still open at rest: {it:?}", it.entry.id));
+        }
+    }
+    for it in kept.threads(None, usize::MAX).now_or_never().unwrap().unwrap() {
+        let record = kept.thread(&it.id).now_or_never().unwrap().unwrap().unwrap();
+        let below = format!("{}.", it.id);
+        let busy = |open: &Open| {
+            open.entry.id.thread == it.id || open.entry.id.thread.as_str().starts_with(&below)
+        };
+        if it.parent.is_some() && record.state.is_live() && !open.iter().any(busy) {
+            world.wrong(format!("{} has nothing left to do, and hasn't ended", it.id));
         }
     }
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use pumphouse::listeners::thread::wait::{AwaitThreads, ThreadsAwaited};
-use pumphouse::listeners::thread::{CancelThread, InitialPayload, SpawnThread, thread};
+use pumphouse::listeners::thread::{
+    CancelThread, InitialPayload, PauseThread, ResumeThread, SpawnThread, ThreadPaused,
+    ThreadResumed, thread,
+};
 use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::core::{ThreadCancelled, ThreadSpawned};
@@ -79,6 +82,28 @@ fn a_wait_is_over_also_when_its_thread_ended_while_it_began() {
         let waited = sim.run(here.ask::<ThreadsAwaited>(wait));
         assert!(waited.is_ok_and(|it| it.unwrap().complete), "seed {seed}");
     }
+}
+
+#[test]
+fn a_child_that_is_done_while_it_pauses_ends_when_it_goes_on() {
+    let sim = Sim::new(1);
+    let disk = Disk::new(&sim);
+    let work = async |State(sim): State<Sim>, _: Plain| sim.sleep(Duration::from_millis(20)).await;
+    let worker = Listener::with_state("a", sim.clone()).on(work);
+    let pump = start(&sim, &disk, (worker, thread()));
+    let payload = Plain { fuel: 0, due: None }.into();
+    let initial_payload = InitialPayload { payload };
+    let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+    let there: ThreadSpawned = sim.run(pump.ask(spawn)).unwrap().unwrap();
+    let here = pump.in_thread(&ThreadId::new(&there.parent_id));
+    let pause = PauseThread { thread: None, reason: None };
+    let _: ThreadPaused = sim.run(here.ask(pause)).unwrap().unwrap();
+    sim.run(sim.sleep(Duration::from_millis(50))).unwrap();
+    let resume = ResumeThread { thread: None, reason: None };
+    let _: ThreadResumed = sim.run(here.ask(resume)).unwrap().unwrap();
+    let wait = AwaitThreads { mode: None, count: None, timeout: None, thread: Vec::new() };
+    let waited = sim.run(here.ask::<ThreadsAwaited>(wait)).expect("it has ended");
+    assert!(waited.unwrap().complete);
 }
 
 /// Sends something and takes its time.
