@@ -10,6 +10,7 @@ mod follow;
 mod gate;
 mod inlet;
 mod later;
+mod life;
 mod port;
 mod pump;
 mod recover;

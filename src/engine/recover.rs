@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::life;
 use crate::engine::run::{came_after, sent_for};
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::Left;
@@ -18,6 +19,8 @@ pub(crate) async fn recover(shared: Arc<Shared>) {
         Ok(count) => tracing::info!(count, "messages that the last stop left are taken up"),
         Err(error) => tracing::error!(%error, "the log can't be read"),
     }
+    let begun = life::begin(&shared).await;
+    let found = begun.and(found);
     for inbox in &shared.inboxes {
         inbox.post(Mail::Begin);
     }
@@ -43,10 +46,10 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
 /// What an attempt that was cut off had sent, for listeners that will try again.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
-    let started = open.started.iter().filter_map(|(name, _)| traits(name));
+    let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
     // The start of what is pure isn't noted, so nobody knows whether there was one.
     let pure = open.entry.to.as_deref().and_then(traits).is_some_and(|it| it.pure);
-    let again = pure || started.into_iter().any(|it| it.idempotent);
+    let again = pure || started.any(|it| it.idempotent);
     if !again {
         return Ok(Vec::new());
     }

@@ -74,9 +74,15 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Opens a session under a drawn id; an id that somebody named stays unknown.
+    /// Opens a session under a drawn id, or the thread of the pump's own; an id that somebody
+    /// named stays unknown.
     fn open(&mut self, id: &ThreadId) {
         let Some(Slot::Waking(waiting)) = self.trees.get_mut(id) else { return };
+        if waiting.iter().any(|it| matches!(it, Mail::Note(..))) {
+            let new = log::NewThread { id: id.clone(), parent: None, fork: None };
+            let owner = self.shared.core.clone();
+            return self.keep(id, Tree::new(Thread::new(new, owner, 0)));
+        }
         let first = waiting.iter().position(|it| matches!(it, Mail::Push { drawn: true, .. }));
         let Some(Mail::Push { thread, push, .. }) = first.map(|at| waiting.remove(at)) else {
             return self.refuse_all(id, &Fault::unknown_thread(id.as_str()));

@@ -123,6 +123,9 @@ impl Sim {
     /// The most microseconds that one step of a task takes.
     const STEP_US_MAX: u64 = 20;
 
+    /// The most microseconds that a new task may have to wait for its first step.
+    const LATE_US_MAX: u64 = 10_000;
+
     /// A runtime whose every choice is drawn from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Sim {
@@ -276,6 +279,12 @@ impl fmt::Debug for Sim {
 
 impl Port for Sim {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let late_us = if self.below(8) == 0 { self.below(Sim::LATE_US_MAX) } else { 0 };
+        let late = self.sleep(Duration::from_micros(late_us));
+        let task = async move {
+            late.await;
+            task.await;
+        };
         let id = self.fresh();
         let mut state = self.state();
         state.tasks.insert(id, Some(Box::pin(task)));

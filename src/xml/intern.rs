@@ -12,6 +12,7 @@ pub(super) struct Interner {
     /// Numbers, each at the first free place from where its string's hash points; as many places
     /// as a power of two, a quarter of them free at least. None while strings are looked at.
     index: Vec<u32>,
+    /// Drawn anew, so that nobody can send strings that share a hash; no order comes of it.
     keys: RandomState,
 }
 
