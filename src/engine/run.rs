@@ -91,9 +91,14 @@ impl<P: Port> Worker<P> {
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
             let handler = AssertUnwindSafe(future).catch_unwind();
-            let ended = match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
-                Either::Left((ended, _)) => Some(ready(&shared, listener, ended)),
-                Either::Right(_) => None,
+            // One that was told to stop before it began doesn't begin; later, it gets to see it.
+            let ended = if cancel.is_cancelled() {
+                None
+            } else {
+                match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
+                    Either::Left((ended, _)) => Some(ready(&shared, listener, ended)),
+                    Either::Right(_) => None,
+                }
             };
             shared.inboxes[worker].post(Mail::Ended(key, ended));
         };

@@ -1,5 +1,6 @@
 //! What the simulator found, as the smallest story that shows it.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -104,6 +105,29 @@ fn a_child_that_is_done_while_it_pauses_ends_when_it_goes_on() {
     let wait = AwaitThreads { mode: None, count: None, timeout: None, thread: Vec::new() };
     let waited = sim.run(here.ask::<ThreadsAwaited>(wait)).expect("it has ended");
     assert!(waited.unwrap().complete);
+}
+
+#[test]
+fn a_handler_that_was_cancelled_before_it_began_never_does() {
+    for seed in 0..200 {
+        let sim = Sim::new(seed);
+        let disk = Disk::new(&sim);
+        let (told, begins) = mpsc::sync_channel(1);
+        let work = move |State(sim): State<Sim>, _: Plain| {
+            told.send(sim.now_us()).unwrap();
+            std::future::pending::<()>()
+        };
+        let worker = Listener::with_state("a", sim.clone()).on(work);
+        let pump = start(&sim, &disk, (worker, thread()));
+        let first = sim.run(pump.tell(Plain { fuel: 0, due: None })).unwrap().unwrap();
+        let cancel = CancelThread { thread: None, reason: None };
+        let over = sim.run(pump.in_thread(&first.thread).ask::<ThreadCancelled>(cancel));
+        assert!(over.is_ok_and(|it| it.is_ok()));
+        let over_us = sim.now_us();
+        sim.rest().unwrap();
+        let began = begins.try_iter().next();
+        assert!(began.is_none_or(|it| it <= over_us), "seed {seed}");
+    }
 }
 
 /// Sends something and takes its time.
