@@ -370,7 +370,7 @@ impl Thread {
     /// Takes up what a stop left behind: what had not started runs, what may run again does, and
     /// of the rest the sender is told that nobody knows.
     pub(crate) fn recover(&mut self, left: Vec<Left>, world: &World<'_>, out: &mut Step) {
-        for Left { open, sent } in left {
+        for Left { open, sent, since } in left {
             let entry = Entry::kept(&open.entry);
             let mut closed = open.consumed.len();
             for (name, receiver) in left_to(&entry, &open.started, world) {
@@ -381,12 +381,19 @@ impl Thread {
                 let started = open.started.iter().find(|(it, _)| *it == name);
                 let attempt = started.map_or(0, |(_, attempt)| *attempt);
                 let until = open.waits.iter().find(|(it, _)| *it == name);
+                if let (Some(it), None) = (receiver, until) {
+                    self.note_asked(it, &entry, since.clone(), world, out);
+                }
                 match receiver {
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         self.defer(it, entry.clone(), until_us, 0, out);
                     }
-                    Some(it) if attempt == 0 => self.wait(it, Waiting::new(it, entry.clone(), 0)),
+                    Some(it)
+                        if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>
+                    {
+                        self.wait(it, Waiting::new(it, entry.clone(), 0));
+                    }
                     Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
                         let sent = sent
                             .iter()

@@ -125,7 +125,10 @@ impl Thread {
         }
         for receiver in receivers {
             match it.until_us {
-                None => self.wait(*receiver, Waiting::new(*receiver, entry.clone(), it.root)),
+                None => {
+                    self.note_asked(*receiver, &entry, Vec::new(), world, out);
+                    self.wait(*receiver, Waiting::new(*receiver, entry.clone(), it.root));
+                }
                 Some(until_us) => {
                     out.batch.marks.push(Mark::Waits {
                         entry: entry.id().clone(),
@@ -137,6 +140,29 @@ impl Thread {
             }
         }
         entry
+    }
+
+    /// Notes what a listener that may wait for entries has to do.
+    pub(crate) fn note_asked(
+        &self,
+        receiver: Receiver,
+        entry: &Entry,
+        since: Vec<Entry>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let listener = receiver.listener;
+        if world.routes.listeners[listener].wakes.is_some() {
+            let key = Key { thread: self.id.clone(), seq: entry.seq(), listener };
+            out.later.push(Timing::Asked(key, since));
+        }
+    }
+
+    /// Notes that it has done it, or never will.
+    fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
+        if world.routes.listeners[listener].wakes.is_some() {
+            out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
+        }
     }
 
     /// Starts what waits in the lanes of these receivers.
@@ -297,6 +323,7 @@ impl Thread {
                 attempt: done.attempt,
             });
             self.unconsumed -= 1;
+            self.note_done(seq, listener, world, out);
             self.let_go(root, world, out);
         }
         if let Some(lane) = self.lanes.get_mut(&listener) {
@@ -346,6 +373,9 @@ impl Thread {
         });
         out.effects.extend(leave);
         over.sort_unstable();
+        for (seq, listener, _) in &over {
+            self.note_done(*seq, *listener, world, out);
+        }
         out.batch.marks.extend(over.into_iter().map(|(seq, listener, attempt)| Mark::Consumed {
             entry: self.entry(seq),
             listener: name(listener),

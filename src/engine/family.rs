@@ -190,6 +190,10 @@ impl Tree {
                 }
             }
         }
+        // What came to its end while it paused had to wait with that.
+        for id in branch.iter().filter(|_| it.state == State::Open) {
+            self.end_if_done(id, world, out);
+        }
     }
 
     /// Ends a thread because the one above it came to its end.

@@ -66,6 +66,8 @@ pub(crate) struct Key {
 pub(crate) struct Left {
     pub(crate) open: Open,
     pub(crate) sent: Vec<Entry>,
+    /// What came into its thread after it, where its listener may wait for some of that.
+    pub(crate) since: Vec<Entry>,
 }
 
 /// An emission that was looked at, or why it can't go out.
@@ -134,8 +136,12 @@ impl Event {
     }
 }
 
-/// What becomes of a delivery that waits for its time.
+/// What becomes of a delivery that waits for its time, or may come to wait.
 pub(crate) enum Timing {
+    /// A listener that waits for entries has this to do; what came since it was sent.
+    Asked(Key, Vec<Entry>),
+    /// It has done it.
+    Done(Key),
     /// It waits until then.
     Until(u64, Key),
     /// It waits no more.
@@ -199,6 +205,9 @@ pub(crate) struct Tree {
     pub(crate) suffixes: FxHashMap<ThreadId, u32>,
     /// What waits for its time or for an entry.
     pub(crate) wakeable: FxHashSet<Key>,
+    /// What listeners that wait for entries have to do, and what came since it was sent: what they
+    /// come to wait for may be among that.
+    asked: FxHashMap<Key, Vec<Entry>>,
     /// The identity that opened the session.
     owner: Arc<str>,
 }
@@ -211,6 +220,7 @@ impl Tree {
             over: FxHashMap::default(),
             suffixes: FxHashMap::default(),
             wakeable: FxHashSet::default(),
+            asked: FxHashMap::default(),
         }
     }
 
@@ -223,6 +233,7 @@ impl Tree {
             over: FxHashMap::default(),
             suffixes: FxHashMap::default(),
             wakeable: FxHashSet::default(),
+            asked: FxHashMap::default(),
         };
         for it in records {
             if !it.state.is_live() {
@@ -303,7 +314,7 @@ impl Tree {
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
         let mut noted = out.later.len();
-        out.came = (!self.wakeable.is_empty()).then(Vec::new);
+        out.came = world.routes.any_wakes.then(Vec::new);
         self.take(event, world, out);
         self.go_beyond(world, out);
         self.end_if_done(&at, world, out);
@@ -315,15 +326,46 @@ impl Tree {
         }
     }
 
-    /// Notes what of a step waits for entries now, and what no longer does.
-    fn note_timings(&mut self, from: usize, world: &World<'_>, out: &Step) -> usize {
-        for it in &out.later[from..] {
+    /// Notes what of a step waits for entries now, and what no longer does. What waits for one
+    /// that came while its listener was still at it is due at once.
+    fn note_timings(&mut self, from: usize, world: &World<'_>, out: &mut Step) -> usize {
+        let came = out.came.as_deref().unwrap_or_default();
+        self.asked.values_mut().for_each(|since| since.extend_from_slice(came));
+        let mut due = Vec::new();
+        for it in &mut out.later[from..] {
             match it {
-                Timing::Until(_, key) => self.may_wake(key, world.routes),
+                Timing::Until(_, key) => {
+                    self.may_wake(key, world.routes);
+                    due.extend(self.came_before(key, world).map(|because| (key.clone(), because)));
+                }
                 Timing::Over(key) => drop(self.wakeable.remove(key)),
+                Timing::Asked(key, since) => {
+                    let mut since = std::mem::take(since);
+                    let own = |it: &Entry| it.thread() == &key.thread && it.seq() == key.seq;
+                    let after = came.iter().position(own).map_or(0, |at| at + 1);
+                    since.extend_from_slice(&came[after..]);
+                    self.asked.insert(key.clone(), since);
+                }
+                Timing::Done(key) => drop(self.asked.remove(key)),
             }
         }
-        out.later.len()
+        let noted = out.later.len();
+        for (key, because) in due {
+            if let Some(thread) = self.threads.get_mut(&key.thread) {
+                thread.due(&key, Some(&because), world, out);
+            }
+        }
+        noted
+    }
+
+    /// The entry that something waits for, where it came after what asked for the wait.
+    fn came_before(&self, key: &Key, world: &World<'_>) -> Option<EntryId> {
+        let wakes = world.routes.listeners[key.listener].wakes?;
+        let waiting = &self.threads.get(&key.thread)?.later.iter().find(|it| it.is(key))?.entry;
+        let cause = waiting.cause()?;
+        let asked = Key { thread: cause.thread.clone(), seq: cause.seq, listener: key.listener };
+        let because = self.asked.get(&asked)?.iter().find(|it| is_woken(wakes, waiting, it))?;
+        Some(because.id().clone())
     }
 
     /// Notes that something waits, if its listener may want it earlier.
@@ -344,15 +386,7 @@ impl Tree {
             let wakes = world.routes.listeners[key.listener].wakes?;
             let later = &self.threads.get(&key.thread)?.later;
             let waiting = &later.iter().find(|it| it.is(key))?.entry;
-            let may = |it: &&Entry| it.id() != waiting.id() && !it.is_refused();
-            let is_it = |it: &&Entry| {
-                let asked = catch_unwind(AssertUnwindSafe(|| wakes(waiting, it)));
-                asked.unwrap_or_else(|_| {
-                    tracing::error!(waiting = %waiting.id(), came = %it.id(), "a wake panicked");
-                    false
-                })
-            };
-            let because = came.iter().filter(may).find(is_it)?;
+            let because = came.iter().find(|it| is_woken(wakes, waiting, it))?;
             Some((key.clone(), because.id().clone()))
         };
         let mut due: Vec<(Key, EntryId)> = self.wakeable.iter().filter_map(woken_by).collect();
@@ -412,4 +446,16 @@ impl Tree {
             }
         }
     }
+}
+
+/// Whether something that waits is to have its turn because of an entry.
+fn is_woken(wakes: fn(&Entry, &Entry) -> bool, waiting: &Entry, came: &Entry) -> bool {
+    if came.id() == waiting.id() || came.is_refused() {
+        return false;
+    }
+    let asked = catch_unwind(AssertUnwindSafe(|| wakes(waiting, came)));
+    asked.unwrap_or_else(|_| {
+        tracing::error!(waiting = %waiting.id(), came = %came.id(), "a wake panicked");
+        false
+    })
 }

@@ -207,6 +207,10 @@ impl<P: Port> Worker<P> {
 /// Reads a tree, and what waits in it.
 async fn find(log: &dyn Log, tree: &ThreadId, waits: Vec<(u64, Key)>) -> Result<Found, log::Error> {
     let mut found = Found { threads: log.tree(tree).await?, waits: Vec::new() };
+    // Whose the session is stays so after its end.
+    if let Some(session) = found.threads.first_mut().filter(|it| it.first.is_none()) {
+        session.first = log.read(tree, 0, 1, 1).await?.into_iter().next();
+    }
     for (_, key) in waits {
         let entry = log.read(&key.thread, key.seq - 1, key.seq, 1).await?;
         found.waits.extend(entry.first().map(|it| (key, Entry::kept(it))));

@@ -26,9 +26,19 @@ impl MemoryLog {
     /// An empty log.
     #[must_use]
     pub fn new() -> MemoryLog {
-        let identity = Identity::fresh();
-        let state = State::new(&identity, crate::log::fresh_uuid());
+        MemoryLog::of(Identity::fresh(), crate::log::fresh_uuid())
+    }
+
+    /// An empty log that is this one, written by this writer.
+    pub(crate) fn of(identity: Identity, writer: Uuid) -> MemoryLog {
+        let state = State::new(&identity, writer);
         MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
+    }
+
+    /// Keeps a batch, at once.
+    pub(crate) fn keep(&self, batch: Batch) -> Result<Receipt, Error> {
+        let job = Job::seal(batch, &self.origins);
+        self.state().append(job)
     }
 
     /// A panic elsewhere leaves the state whole: nothing here panics half-way.
@@ -59,8 +69,7 @@ impl Log for MemoryLog {
     }
 
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
-        let job = Job::seal(batch, &self.origins);
-        ready(self.state().append(job))
+        ready(self.keep(batch))
     }
 
     fn health(&self) -> Health {
