@@ -195,6 +195,14 @@ pub(crate) struct Start {
     pub(crate) cancel: Option<CancellationToken>,
 }
 
+/// Something that a listener which waits for entries has to do.
+struct Asked {
+    /// What came after it before a stop.
+    before: Vec<Entry>,
+    /// Where in all that came since begins what came after it.
+    from: usize,
+}
+
 /// A session and all threads below it.
 pub(crate) struct Tree {
     /// The live ones.
@@ -205,9 +213,12 @@ pub(crate) struct Tree {
     pub(crate) suffixes: FxHashMap<ThreadId, u32>,
     /// What waits for its time or for an entry.
     pub(crate) wakeable: FxHashSet<Key>,
-    /// What listeners that wait for entries have to do, and what came since it was sent: what they
-    /// come to wait for may be among that.
-    asked: FxHashMap<Key, Vec<Entry>>,
+    /// What listeners that wait for entries have to do: what they come to wait for may be among
+    /// what came since.
+    asked: FxHashMap<Key, Asked>,
+    /// What came while they had something to do, and how much was let go of before it.
+    since: VecDeque<Entry>,
+    let_go: usize,
     /// The identity that opened the session.
     owner: Arc<str>,
 }
@@ -221,6 +232,8 @@ impl Tree {
             suffixes: FxHashMap::default(),
             wakeable: FxHashSet::default(),
             asked: FxHashMap::default(),
+            since: VecDeque::new(),
+            let_go: 0,
         }
     }
 
@@ -234,6 +247,8 @@ impl Tree {
             suffixes: FxHashMap::default(),
             wakeable: FxHashSet::default(),
             asked: FxHashMap::default(),
+            since: VecDeque::new(),
+            let_go: 0,
         };
         for it in records {
             if !it.state.is_live() {
@@ -330,7 +345,8 @@ impl Tree {
     /// that came while its listener was still at it is due at once.
     fn note_timings(&mut self, from: usize, world: &World<'_>, out: &mut Step) -> usize {
         let came = out.came.as_deref().unwrap_or_default();
-        self.asked.values_mut().for_each(|since| since.extend_from_slice(came));
+        let first = self.let_go + self.since.len();
+        self.since.extend(came.iter().cloned());
         let mut due = Vec::new();
         for it in &mut out.later[from..] {
             match it {
@@ -340,16 +356,19 @@ impl Tree {
                 }
                 Timing::Over(key) => drop(self.wakeable.remove(key)),
                 Timing::Asked(key, since) => {
-                    let mut since = std::mem::take(since);
                     let own = |it: &Entry| it.thread() == &key.thread && it.seq() == key.seq;
-                    let after = came.iter().position(own).map_or(0, |at| at + 1);
-                    since.extend_from_slice(&came[after..]);
-                    self.asked.insert(key.clone(), since);
+                    let from = first + came.iter().position(own).map_or(0, |at| at + 1);
+                    let asked = Asked { before: std::mem::take(since), from };
+                    self.asked.insert(key.clone(), asked);
                 }
                 Timing::Done(key) => drop(self.asked.remove(key)),
             }
         }
         let noted = out.later.len();
+        if self.asked.is_empty() {
+            self.let_go += self.since.len();
+            self.since.clear();
+        }
         for (key, because) in due {
             if let Some(thread) = self.threads.get_mut(&key.thread) {
                 thread.due(&key, Some(&because), world, out);
@@ -364,7 +383,10 @@ impl Tree {
         let waiting = &self.threads.get(&key.thread)?.later.iter().find(|it| it.is(key))?.entry;
         let cause = waiting.cause()?;
         let asked = Key { thread: cause.thread.clone(), seq: cause.seq, listener: key.listener };
-        let because = self.asked.get(&asked)?.iter().find(|it| is_woken(wakes, waiting, it))?;
+        let asked = self.asked.get(&asked)?;
+        let since = self.since.iter().skip(asked.from - self.let_go);
+        let mut since = asked.before.iter().chain(since);
+        let because = since.find(|it| is_woken(wakes, waiting, it))?;
         Some(because.id().clone())
     }
 
