@@ -7,6 +7,9 @@ const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
 
+/// No bound. People write it as the word `unlimited`.
+pub const UNLIMITED: u64 = u64::MAX;
+
 /// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -91,8 +94,26 @@ pub struct Limits {
     pub handler_time_max: Duration,
     /// What one handler may emit while it handles one message.
     pub emissions_max: usize,
-    /// Threads above one another below a session.
+    /// Threads above one another below a session: what goes deeper is mostly lost.
     pub thread_depth_max: usize,
+    /// Turns of one listener in one thread: an agent that needs more goes round in circles.
+    pub thread_turns_max: u64,
+    /// Messages that the listeners of one tree of threads are given, but for the pump's own.
+    pub tree_messages_max: u64,
+    /// Threads of one tree that live at once, but for the session.
+    pub tree_children_max: u64,
+    /// Tokens of models in one tree, as its listeners charge them.
+    pub tree_tokens_max: u64,
+    /// Seconds from the opening of a session until nothing of its tree may begin any more.
+    pub tree_seconds_max: u64,
+    /// Millionths of money in one tree, as its listeners charge them.
+    pub tree_cost_micros_max: u64,
+    /// How often a listener may send the same payload in a thread without anything from outside
+    /// between; at the last there is a warning, and the next is `P0043`.
+    pub repeats_max: u32,
+    /// How long a chain of messages among listeners may be in a thread without anything from
+    /// outside between; at its end there is a warning, and the next is `P0043`.
+    pub chain_max: u32,
     /// Steps that one tree takes before its neighbours.
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
@@ -132,6 +153,14 @@ impl Default for Limits {
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
             thread_depth_max: 10,
+            thread_turns_max: 50,
+            tree_messages_max: UNLIMITED,
+            tree_children_max: UNLIMITED,
+            tree_tokens_max: UNLIMITED,
+            tree_seconds_max: UNLIMITED,
+            tree_cost_micros_max: UNLIMITED,
+            repeats_max: 3,
+            chain_max: 10_000,
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,

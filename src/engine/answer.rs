@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use crate::engine::budget::Raising;
 use crate::engine::deliver::Sending;
 use crate::engine::family::{Beyond, How, Opening, Steering};
+use crate::engine::guard::Chain;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Origin, Running, Thread, Waiting};
@@ -12,6 +14,7 @@ use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
 use crate::id::EntryId;
 use crate::listener::{EmitCore, Entry, Grant, Target};
 use crate::log::{Flags, Mark};
+use crate::wire::budget::RaiseBudget;
 use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
 
@@ -21,6 +24,7 @@ pub(crate) struct Part {
     pub(crate) message: Entry,
     pub(crate) listener: usize,
     pub(crate) root: u64,
+    pub(crate) chain: Chain,
     emitted: usize,
 }
 
@@ -30,6 +34,7 @@ impl Part {
             message: running.entry.clone(),
             listener,
             root: running.root,
+            chain: running.chain,
             emitted: running.emitted,
         }
     }
@@ -68,7 +73,11 @@ impl Thread {
         };
         let registered = &world.routes.listeners[part.listener];
         let answers = ready.target.answered(&part.message).is_some();
-        let reserved = checked.is_reserved(&world.routes.catalog);
+        if let Some(short) = self.has_no_room_for(part, &ready.target, world, out) {
+            return self.refuse_for(part, checked, &ready.target, short, world, out);
+        }
+        let is_charge = matches!(ready.target, Target::Charge);
+        let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
         if reserved && !registered.grants.contains(EmitCore::GRANT) {
             let text = format!("{} may be emitted by the pump only", checked.name());
             let fault = Fault::new(Code::Reserved, text);
@@ -97,6 +106,13 @@ impl Thread {
                 self.hold(part.root);
                 let steering = Steering { part, thread, state, why };
                 out.beyond.push_back(Beyond::Steer(Box::new(steering)));
+            }
+            Target::Charge => self.charge(part, checked, world, out),
+            Target::Raise => {
+                let Ok(it) = RaiseBudget::decode(checked.element()) else { return };
+                self.hold(part.root);
+                let raising = Raising { part: part.clone(), it };
+                out.beyond.push_back(Beyond::Raise(Box::new(raising)));
             }
             Target::Later { until_us, is_awaited } => {
                 let receiver = world.routes.route(part.listener, checked.name());
@@ -138,7 +154,7 @@ impl Thread {
     }
 
     /// Whether an answer to this message is what comes of the thread.
-    fn ends_with(&self, answered: &Entry) -> bool {
+    pub(crate) fn ends_with(&self, answered: &Entry) -> bool {
         self.spawner.is_some()
             && self.state.is_live()
             && answered.seq() == 1
@@ -177,7 +193,10 @@ impl Thread {
         };
         let sending = self.sending(part, checked, Some(to), world);
         let sending = Sending { receivers: &[receiver], ..sending };
-        self.append(sending, world, out);
+        if let Some(bound) = self.goes_round(&sending, world) {
+            return self.stop_round(part, sending, bound, world, out);
+        }
+        self.pass(sending, world, out);
         self.start_all_of(&[receiver], world, out);
     }
 
@@ -197,12 +216,13 @@ impl Thread {
         }
         let sending = self.sending(part, checked, Some(answered.sender().clone()), world);
         let sending = Sending { from, reply_to: Some(answered.id().clone()), ..sending };
-        self.answer(answered, sending, world, out);
+        self.answer(part, answered, sending, world, out);
     }
 
     /// Sends an answer to the sender of `answered`: an identity, a listener, or nobody.
     pub(crate) fn answer(
         &mut self,
+        part: &Part,
         answered: &Entry,
         sending: Sending<'_>,
         world: &World<'_>,
@@ -221,7 +241,11 @@ impl Thread {
             return;
         }
         let receivers: Vec<Receiver> = receiver.into_iter().collect();
-        self.append(Sending { receivers: &receivers, ..sending }, world, out);
+        let sending = Sending { receivers: &receivers, ..sending };
+        if let Some(bound) = self.goes_round(&sending, world) {
+            return self.stop_round(part, sending, bound, world, out);
+        }
+        self.pass(sending, world, out);
         self.start_all_of(&receivers, world, out);
     }
 
@@ -264,7 +288,7 @@ impl Thread {
         let sending = self.sending(part, checked, Some(to), world);
         let reply_to = Some(part.message.id().clone());
         let sending = Sending { from: world.core, reply_to, ..sending };
-        self.answer(&part.message, sending, world, out);
+        self.answer(part, &part.message, sending, world, out);
     }
 
     /// Records what a listener tried to send, and tells it why nobody got it.
@@ -279,12 +303,24 @@ impl Thread {
     ) {
         let sending = self.sending(part, checked, to, world);
         let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+        self.tell_refused(part, refused.id(), fault, world, out);
+    }
+
+    /// Tells a listener why nobody got what it tried to send.
+    pub(crate) fn tell_refused(
+        &mut self,
+        part: &Part,
+        refused: &EntryId,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
         let Some(huh) = said(fault) else { return };
         let receiver = world.routes.reply(part.listener, huh.name());
         let receivers: Vec<_> = receiver.into_iter().filter(|_| !part.is_from_core()).collect();
         let to = world.routes.listeners[part.listener].name.clone();
         let sending = self.sending(part, huh, Some(to), world);
-        let reply_to = Some(refused.id().clone());
+        let reply_to = Some(refused.clone());
         let sending = Sending { from: world.core, reply_to, receivers: &receivers, ..sending };
         self.append(sending, world, out);
         self.start_all_of(&receivers, world, out);
@@ -309,6 +345,7 @@ impl Thread {
             client_id: None,
             meta: None,
             root: part.root,
+            chain: part.chain,
             until_us: None,
         }
     }
@@ -335,6 +372,7 @@ impl Thread {
             client_id: None,
             meta: None,
             root: pushed,
+            chain: Chain::default(),
             until_us: None,
         };
         let entry = self.append(sending, world, out);
@@ -362,6 +400,7 @@ impl Thread {
             client_id: None,
             meta: None,
             root: pushed,
+            chain: Chain::default(),
             until_us: None,
         };
         self.tell(identity, pushed, sending, world, out);
@@ -423,7 +462,13 @@ impl Thread {
         } else {
             Fault::new(Code::ListenerGone, "a listener that had the message is no longer there")
         };
-        let part = Part { message: entry.clone(), listener: 0, root: 0, emitted: 0 };
+        let part = Part {
+            message: entry.clone(),
+            listener: 0,
+            root: 0,
+            chain: Chain::default(),
+            emitted: 0,
+        };
         self.complain(&part, &fault, world, out);
         out.batch.marks.push(Mark::Consumed {
             entry: entry.id().clone(),

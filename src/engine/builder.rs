@@ -25,6 +25,7 @@ use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener,
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::{self, Schema};
+use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
     Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError, ThreadCancelled,
     ThreadResult, ThreadSpawned,
@@ -149,8 +150,13 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
         Accepted::schema(),
         Authenticate::schema(),
         Authenticated::schema(),
+        BudgetRaised::schema(),
+        BudgetWarning::schema(),
+        Charge::schema(),
         Done::schema(),
         Huh::schema(),
+        LoopWarning::schema(),
+        OverBudget::schema(),
         SystemThreadError::schema(),
         ThreadCancelled::schema(),
         ThreadResult::schema(),

@@ -2,13 +2,16 @@
 //! Knows no sockets, no YAML, no models, and not what the core's payloads mean.
 
 mod answer;
+mod budget;
 mod builder;
 mod deliver;
 mod family;
 mod follow;
 mod gate;
+mod guard;
 mod inlet;
 mod later;
+pub(crate) mod ledger;
 mod port;
 mod pump;
 mod recover;
