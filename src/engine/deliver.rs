@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::answer::Part;
-use crate::engine::guard::Chain;
+use crate::engine::guard::{Chain, Hop};
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Folds, Later, Origin, Running, Thread, Waiting};
@@ -100,6 +100,7 @@ impl Thread {
         self.next_seq += 1;
         // Nothing runs in a thread that has ended.
         let receivers = if self.state.is_live() { it.receivers } else { &[] };
+        let cause = it.cause.as_ref().filter(|it| it.thread == self.id).map_or(0, |it| it.seq);
         out.ledger.count(!receivers.is_empty() && **it.from != *CORE_NAME, world.now_us);
         let draft = Draft {
             id,
@@ -136,7 +137,9 @@ impl Thread {
             match it.until_us {
                 None => {
                     let to = &world.routes.listeners[receiver.listener].name;
-                    let chain = self.guard.longer(it.from, to, it.chain);
+                    let hop = Hop { from: it.from, to, chain: it.chain, cause };
+                    let is_outside = it.flags.contains(Flags::FROM_IDENTITY);
+                    let chain = if is_outside { it.chain } else { self.guard.longer(&hop) };
                     let first = Waiting::new(*receiver, entry.clone(), it.root);
                     self.wait(*receiver, Waiting { chain, ..first });
                 }

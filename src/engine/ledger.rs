@@ -311,3 +311,129 @@ fn level(used: u64, limit: u64) -> Option<u8> {
     let reached = |it: &u8| u128::from(used) * 100 >= u128::from(limit) * u128::from(*it);
     WARNED_AT.into_iter().find(reached)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::EntryId;
+    use crate::log::{Draft, Flags};
+    use crate::wire::Payload;
+
+    fn limits() -> Limits {
+        Limits {
+            thread_turns_max: 7,
+            tree_tokens_max: 100,
+            tree_cost_micros_max: 1_000,
+            ..Limits::default()
+        }
+    }
+
+    /// An entry of the budget, as the log would have it.
+    fn entry<P: Payload>(seq: u64, thread: &str, from: &str, it: &P) -> Entry {
+        let element = it.encode().unwrap();
+        let id = EntryId::new(&ThreadId::new(thread), seq);
+        let draft = Draft::new(id, 1, from.into(), P::NAME, element.canonical());
+        Entry::fresh(&Draft { flags: Flags::CHARGES, ..draft }, element)
+    }
+
+    /// What may happen to a ledger.
+    #[derive(Clone, Debug)]
+    enum Deed {
+        Charge(u8, u8, Charge),
+        Raise(BudgetKey, u64),
+    }
+
+    fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+        let charge = (0_u8..3, 0_u8..3, 0_i64..5, 0_i64..60, 0_i64..500, any::<bool>());
+        let charge = charge.prop_map(|(thread, from, turns, tokens, cost_micros, settled)| {
+            let sign = if settled { -1 } else { 1 };
+            let tokens = sign * tokens;
+            Deed::Charge(thread, from, Charge { turns: sign * turns, tokens, cost_micros, settled })
+        });
+        let key = prop::sample::select(vec![BudgetKey::Turns, BudgetKey::Tokens]);
+        let raise = (key, 0_u64..50).prop_map(|(key, by)| Deed::Raise(key, by));
+        prop::collection::vec(prop_oneof![9 => charge, 1 => raise], 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn no_reservation_exceeds_and_a_ledger_is_what_its_entries_say(deeds in deeds()) {
+            let mut ledger = Ledger::new(&limits());
+            let mut log = Vec::new();
+            for (seq, deed) in (1..).zip(deeds) {
+                let before = ledger.clone();
+                match deed {
+                    Deed::Charge(thread, from, it) => {
+                        let (thread, from) = (format!("t{thread}"), Arc::from(format!("l{from}")));
+                        let booked = ledger.charge(&ThreadId::new(&thread), &from, &it);
+                        match booked {
+                            Ok(()) => log.push(entry(seq, &thread, &from, &it)),
+                            Err(short) => {
+                                prop_assert!(short.asked + short.used > short.limit);
+                                prop_assert_eq!(&ledger, &before, "nothing of it is spent");
+                            }
+                        }
+                        if !it.settled && booked.is_ok() && it.tokens > 0 {
+                            let spent = ledger.used(BudgetKey::Tokens);
+                            prop_assert!(spent <= ledger.limit(BudgetKey::Tokens));
+                        }
+                        if !it.settled && booked.is_ok() && it.turns > 0 {
+                            let spent = ledger.turns().iter().map(|(_, _, it)| *it).max();
+                            prop_assert!(spent <= Some(ledger.limit(BudgetKey::Turns)));
+                        }
+                    }
+                    Deed::Raise(key, by) => {
+                        let limit = ledger.raise(&RaiseBudget { key, by: Some(by), to: None });
+                        let limit = limit.unwrap().to_string();
+                        log.push(entry(seq, "t0", "thread", &BudgetRaised { key, limit, by: "o".into() }));
+                    }
+                }
+                for it in ledger.unsaid() {
+                    log.push(entry(seq, "t0", "core", &it));
+                }
+            }
+            prop_assert_eq!(Ledger::kept(&limits(), 0, 0, log), ledger);
+        }
+    }
+
+    #[test]
+    fn a_warning_is_said_once_for_each_of_three_levels_of_each_limit() {
+        let mut ledger = Ledger::new(&Limits { tree_tokens_max: 100, ..Limits::default() });
+        let (thread, from) = (ThreadId::new("t"), Arc::from("l"));
+        let mut spend = |tokens: i64, ledger: &mut Ledger| -> Vec<u8> {
+            let it = Charge { tokens, ..Charge::default() };
+            ledger.charge(&thread, &from, &it).unwrap();
+            ledger.unsaid().iter().map(|it| it.percent).collect()
+        };
+        assert_eq!(spend(74, &mut ledger), []);
+        assert_eq!(spend(1, &mut ledger), [75]);
+        assert_eq!(spend(20, &mut ledger), [95], "the highest speaks for those below");
+        assert_eq!(spend(5, &mut ledger), []);
+        let raise = RaiseBudget { key: BudgetKey::Tokens, by: Some(100), to: None };
+        assert_eq!(ledger.raise(&raise), Ok(Amount(200)));
+        assert_eq!(spend(50, &mut ledger), [75], "of the new limit");
+    }
+
+    #[test]
+    fn an_amount_is_a_number_or_the_word() {
+        for (text, amount) in [("0", Amount(0)), ("unlimited", Amount(UNLIMITED)), ("7", Amount(7))]
+        {
+            assert_eq!((text.parse(), amount.to_string().as_str()), (Ok(amount), text));
+        }
+        assert!("-1".parse::<Amount>().is_err() && "none".parse::<Amount>().is_err());
+    }
+
+    #[test]
+    fn time_is_spent_from_the_first_entry_on() {
+        let mut ledger = Ledger::new(&Limits { tree_seconds_max: 10, ..Limits::default() });
+        assert_eq!(ledger.look_at_clock(5_000_000), Ok(()));
+        ledger.count(true, 5_000_000);
+        assert_eq!(ledger.look_at_clock(12_600_000), Ok(()));
+        assert_eq!(ledger.unsaid().len(), 1);
+        let short = Short { key: BudgetKey::Seconds, asked: 1, used: 10, limit: 10 };
+        assert_eq!(ledger.look_at_clock(15_000_000), Err(short));
+        assert!(short.is_spent());
+    }
+}

@@ -22,6 +22,11 @@ struct Begin {
 #[payload(ns = "urn:test")]
 struct Same {}
 
+/// The same, at each tick.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "urn:test")]
+struct Poll {}
+
 type Rounds = State<Arc<AtomicU64>>;
 
 /// Whether there is a round left.
@@ -54,18 +59,20 @@ fn crowd() -> Listener {
 }
 
 fn waves() -> Listener {
-    let wave = |n: u64| (0..n).map(|_| To("wall", Question { n })).collect::<Vec<_>>();
-    let next = async move |Answer { n }: Answer| (n > 1).then(|| To("wall", Question { n: n - 1 }));
-    Listener::new("waves").on(async move |Begin { n }: Begin| wave(n.min(9))).on_reply(next)
+    let wave = async |Begin { n }: Begin| -> Vec<_> {
+        (0..n.min(9)).map(|_| To("wall", Question { n })).collect()
+    };
+    let next = async |Answer { n }: Answer| (n > 1).then(|| To("wall", Question { n: n - 1 }));
+    Listener::new("waves").on(wave).on_reply(next)
 }
 
 fn poller() -> Listener<Arc<AtomicU64>> {
     let begin = async |rounds: Rounds, Begin { n }: Begin| {
         rounds.0.store(n, Ordering::SeqCst);
-        Later::at(0, Same {})
+        Later::at(0, Poll {})
     };
-    let poll = async |rounds: Rounds, clock: Clock, _: Same| {
-        let next = one_more(&rounds).then(|| Later::at(clock.now_us() + 100, Same {}));
+    let poll = async |rounds: Rounds, clock: Clock, _: Poll| {
+        let next = one_more(&rounds).then(|| Later::at(clock.now_us() + 100, Poll {}));
         (To("wall", Question { n: 7 }), next)
     };
     Listener::with_state("poller", Arc::default()).on(begin).on(poll).grant::<Timers>()
@@ -82,12 +89,11 @@ fn parents() -> Listener {
     Listener::new("parent").on(open).grant::<Threads>()
 }
 
-fn cell(n: u64) -> Listener {
+fn cell() -> Listener {
     let split = async |Begin { n }: Begin| match n {
         0 => Vec::new(),
         n => vec![Again(Begin { n: n / 2 }), Again(Begin { n: n / 3 })],
     };
-    drop(n);
     Listener::new("cell").on(split)
 }
 
@@ -104,11 +110,11 @@ fn retrier() -> Listener<Arc<AtomicU64>> {
 async fn played(plugin: impl Plugin, n: u64, times: u64) -> Vec<String> {
     let plan = pumphouse::builder().with((plugin, wall())).workers(1).build().unwrap();
     let pump = plan.start();
-    let first = pump.tell(Begin { n }).await.unwrap().thread;
+    let _: Done = pump.ask(Begin { n }).await.unwrap();
+    let first = pump.log().threads(None, 1).await.unwrap().remove(0).id;
     for _ in 1..times {
         let _: Done = pump.in_thread(&first).ask(Begin { n }).await.unwrap();
     }
-    pump.drain().await;
     let mut all = Vec::new();
     for it in pump.log().tree(&first).await.unwrap() {
         all.extend(story(pump.log(), &it.id).await);
@@ -136,7 +142,7 @@ async fn a_hundred_healthy_shapes_pass() {
             played(relay(), n, n.max(1)).await,
         );
         healthy("many threads that begin alike", n, played(parents(), n, 1).await);
-        healthy("one that divides", n, played(cell(n), n, 1).await);
+        healthy("one that divides", n, played(cell(), n, 1).await);
         healthy("a second try", n, played(retrier(), n.min(1), 1).await);
     }
     assert!(shapes >= 100, "{shapes}");
