@@ -59,15 +59,24 @@ crash rounds="20":
 disconnects times="10000":
     PUMPHOUSE_DISCONNECTS={{ times }} cargo test --test it door::resume -- --nocapture
 
+# Opens so many connections that say nothing, and half as many half-way; times a new client.
+idle connections="10000":
+    PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
+
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}
+
+# How fast a model's reply is understood.
+reply:
+    cargo bench --bench reply
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
 json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 
-# Fuzzes split, read, envelope, check, canonical_write or json_to_xml; what is new is in fuzz/work.
+# Fuzzes split, read, envelope, check, canonical_write, json_to_xml or reply (whose words are in
+# reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":
     command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
     mkdir -p fuzz/work/{{ target }}

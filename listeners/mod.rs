@@ -3,14 +3,15 @@
 pub mod describe;
 pub mod echo;
 pub mod thread;
+pub mod timer;
 pub mod tool;
 
-use pumphouse::prelude::Listener;
+use pumphouse::prelude::{Builder, Factory, Listener};
 
-/// What every organism needs to live: `thread`.
+/// What every organism needs to live: `thread` and `timer`.
 #[must_use]
 pub fn core() -> Vec<Listener> {
-    vec![thread::thread()]
+    vec![thread::thread(), timer::timer()]
 }
 
 /// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
@@ -18,7 +19,20 @@ pub fn core() -> Vec<Listener> {
 #[must_use]
 pub fn standard() -> Vec<Listener> {
     let mut all = core();
-    all.extend([echo::echo(), tool::calculate::calculate()]);
-    all.push(describe::describe(describe::Allow::default()));
+    all.extend(usual());
     all
+}
+
+/// What there is beside [`core`] when nothing else is said: `echo`, `calculate` and `describe`.
+#[must_use]
+pub fn usual() -> Vec<Listener> {
+    let describe = describe::describe(describe::Allow::default());
+    vec![echo::echo(), tool::calculate::calculate(), describe]
+}
+
+/// What `use:` in a manifest may name of the house staff. [`cli`](pumphouse::cli::main)
+/// registers it.
+pub fn factories(builder: &mut Builder) {
+    builder.factory(Factory::plain("echo", echo::echo));
+    builder.factory(Factory::plain("calculate", tool::calculate::calculate));
 }

@@ -46,16 +46,20 @@ pub mod clock;
 pub mod xml;
 pub mod schema;
 pub mod wire;
+pub mod reply;
 pub mod log;
 pub mod listener;
 pub mod engine;
 pub mod door;
 pub mod client;
 pub mod audit;
+pub mod scene;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
+pub mod manifest;
 pub mod cli;
 
+pub use cli::main as cli;
 pub use engine::{AskError, Builder, Pump};
 pub use id::{EntryId, ThreadId};
 pub use limits::Limits;
@@ -73,7 +77,7 @@ pub fn builder() -> Builder {
 /// What a listener's author needs.
 pub mod prelude {
     pub use crate::Payload;
-    pub use crate::engine::{AskError, Builder, Plugin, Pump};
+    pub use crate::engine::{AskError, Builder, Factory, Plugin, Pump};
     pub use crate::id::{EntryId, ThreadId};
     pub use crate::limits::Limits;
     pub use crate::listener::{
@@ -91,5 +95,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/manifest.md")]
 #[doc = include_str!("../docs/tutorial.md")]
+#[doc = include_str!("../docs/doors.md")]
+#[doc = include_str!("../docs/schema.md")]
 pub struct Manual;

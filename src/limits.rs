@@ -1,5 +1,7 @@
 //! Every bound, with its name, its default and its reason. Whoever refuses by one names it.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// One kibibyte.
@@ -10,6 +12,123 @@ const MIB: usize = 1024 * KIB;
 /// No bound. People write it as the word `unlimited`.
 pub const UNLIMITED: u64 = u64::MAX;
 
+/// What may be spent, as people write it: a number, or `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_structs, reason = "an allowance is a number")]
+pub struct Allowance(
+    /// The number; [`UNLIMITED`] is none.
+    pub u64,
+);
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == UNLIMITED { f.write_str("unlimited") } else { self.0.fmt(f) }
+    }
+}
+
+impl FromStr for Allowance {
+    type Err = NoAllowance;
+
+    fn from_str(text: &str) -> Result<Allowance, NoAllowance> {
+        if text == "unlimited" {
+            return Ok(Allowance(UNLIMITED));
+        }
+        text.parse().map(Allowance).map_err(|_| NoAllowance)
+    }
+}
+
+/// What was given is no allowance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
+pub struct NoAllowance;
+
+impl fmt::Display for NoAllowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it takes a whole number such as 200, or unlimited")
+    }
+}
+
+impl std::error::Error for NoAllowance {}
+
+/// Declares bounds, and lets them be found by their names: a manifest has a key for each.
+macro_rules! bounds {
+    ($(#[$of:meta])* pub struct $Type:ident {
+        $($(#[doc = $text:literal])+ pub $name:ident: $kind:ty,)+
+    }) => {
+        $(#[$of])*
+        pub struct $Type { $($(#[doc = $text])+ pub $name: $kind,)+ }
+
+        impl $Type {
+            /// Every bound: its name, what it is for, and where it stands.
+            pub fn bounds(&mut self) -> Vec<Bound<'_>> {
+                vec![$(Bound {
+                    name: stringify!($name),
+                    text: concat!($($text),+).trim_ascii(),
+                    amount: (&mut self.$name).into(),
+                }),+]
+            }
+        }
+    };
+}
+
+/// A bound by its name, to be read or changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Bound<'a> {
+    /// What it is called, here and in a manifest; its unit and its side stand in it.
+    pub name: &'static str,
+    /// What it is for.
+    pub text: &'static str,
+    /// Where it stands.
+    pub amount: Amount<'a>,
+}
+
+/// What is bounded.
+#[derive(Debug)]
+// Exhaustive: whoever sets a bound must know all there are.
+pub enum Amount<'a> {
+    /// What may be spent: [`UNLIMITED`] is no bound.
+    Allowance(&'a mut u64),
+    /// A number, of bytes where the name says so.
+    Count(&'a mut usize),
+    /// A time.
+    Time(&'a mut Duration),
+    /// XML documents, which have bounds of their own.
+    Xml(&'a mut XmlLimits),
+}
+
+impl<'a> From<&'a mut usize> for Amount<'a> {
+    fn from(count: &'a mut usize) -> Amount<'a> {
+        Amount::Count(count)
+    }
+}
+
+impl<'a> From<&'a mut u64> for Amount<'a> {
+    fn from(allowance: &'a mut u64) -> Amount<'a> {
+        Amount::Allowance(allowance)
+    }
+}
+
+impl<'a> From<&'a mut Duration> for Amount<'a> {
+    fn from(time: &'a mut Duration) -> Amount<'a> {
+        Amount::Time(time)
+    }
+}
+
+impl<'a> From<&'a mut XmlLimits> for Amount<'a> {
+    fn from(xml: &'a mut XmlLimits) -> Amount<'a> {
+        Amount::Xml(xml)
+    }
+}
+
+/// Bytes of a manifest: some thousands of listeners.
+pub const MANIFEST_BYTES_MAX: usize = 256 * KIB;
+/// Lists and maps within one another in a manifest; settings have to get along with that.
+pub const MANIFEST_DEPTH_MAX: usize = 32;
+/// Values of a manifest, where an alias counts as all that it stands for.
+pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
+
+bounds! {
 /// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -28,6 +147,7 @@ pub struct XmlLimits {
     pub declarations_max: usize,
     /// Namespace declarations in force at one place: each is looked at when a prefix is.
     pub bindings_max: usize,
+}
 }
 
 impl XmlLimits {
@@ -56,6 +176,32 @@ impl XmlLimits {
     };
 }
 
+/// What one reply of a model may be. Crossing one is said, and the reply goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyLimits {
+    /// Bytes of one action or other element that is kept until it closes.
+    pub action_bytes_max: usize,
+    /// Bytes of one text: of a thought, of a response, or between elements.
+    pub text_bytes_max: usize,
+    /// Bytes of one tag: it is held back until it ends.
+    pub tag_bytes_max: usize,
+    /// Thoughts within thoughts. More than any mind needs, and little enough to keep.
+    pub depth_max: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> ReplyLimits {
+        ReplyLimits {
+            action_bytes_max: MIB,
+            text_bytes_max: 10 * MIB,
+            tag_bytes_max: 64 * KIB,
+            depth_max: 16 * KIB,
+        }
+    }
+}
+
+bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -110,10 +256,10 @@ pub struct Limits {
     pub tree_cost_micros_max: u64,
     /// How often a listener may send the same payload in a thread without anything from outside
     /// between; at the last there is a warning, and the next is `P0043`.
-    pub repeats_max: u32,
+    pub repeats_max: usize,
     /// How long a chain of messages among listeners may be in a thread without anything from
     /// outside between; at its end there is a warning, and the next is `P0043`.
-    pub chain_max: u32,
+    pub chain_max: usize,
     /// Steps that one tree takes before its neighbours.
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
@@ -130,6 +276,7 @@ pub struct Limits {
     pub drain_time_max: Duration,
     /// Bytes of a client's own message id.
     pub client_id_bytes_max: usize,
+}
 }
 
 impl Default for Limits {

@@ -1,7 +1,7 @@
 //! The server: every verb of the command line, with the house staff as listeners.
 //!
 //! A program with listeners of its own is the same line with them in it:
-//! `pumphouse::cli::main(pumphouse::builder().with(my_listeners()))`.
+//! `pumphouse::cli(pumphouse::builder().with(my_listeners()))`.
 
 use std::process::ExitCode;
 
@@ -10,5 +10,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    pumphouse::cli::main(pumphouse::builder().with(pumphouse::listeners::standard()))
+    pumphouse::cli(pumphouse::builder())
 }

@@ -4,6 +4,7 @@ mod check;
 mod envelope;
 mod json;
 mod read;
+mod reply;
 mod split;
 mod write;
 
@@ -11,5 +12,6 @@ pub use check::check;
 pub use envelope::envelope;
 pub use json::json_to_xml;
 pub use read::read;
+pub use reply::reply;
 pub use split::split;
 pub use write::canonical_write;

@@ -1,5 +1,7 @@
 //! The data folder, its log, and what to say where something is missing.
 
+use std::fs::DirBuilder;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +12,15 @@ use crate::log::{Entry, Log, SqliteLog};
 
 /// The log's name in its folder.
 pub(crate) const LOG: &str = "pumphouse.db";
+
+/// Makes the folder of a log, for its owner only; one that is there stays as it is.
+pub(crate) fn make(data: &Path) -> io::Result<()> {
+    let mut folder = DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(data)
+}
 
 /// Opens the log of a folder, or a file itself, for reading.
 pub(crate) fn open(data: &Path) -> Result<SqliteLog, Failure> {

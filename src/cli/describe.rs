@@ -140,9 +140,11 @@ fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> St
     let word = all.word(&schema.name);
     let gap = " ".repeat(width - audit::cells(&word).min(width));
     let (takers, emitters) = (names(all.takers(&schema.name)), names(all.emitters(&schema.name)));
+    // What the pump's own words are, their heading says; among others' it has to be said.
+    let reserved = if schema.reserved { ", reserved" } else { "" };
     let who = match (takers.is_empty(), emitters.is_empty()) {
-        (false, _) => format!("by {}: ", takers.join(", ")),
-        (true, false) => format!("by {}: ", emitters.join(", ")),
+        (false, _) => format!("by {}{reserved}: ", takers.join(", ")),
+        (true, false) => format!("by {}{reserved}: ", emitters.join(", ")),
         (true, true) => String::new(),
     };
     let doc = audit::line(&first(schema.doc())).into_owned();

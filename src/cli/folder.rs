@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::cli::data;
 use crate::cli::screen::Failure;
 use crate::clock;
 
@@ -13,7 +14,7 @@ impl Folder {
     pub(crate) fn make(verb: &str) -> Result<Folder, Failure> {
         let name = format!("pumphouse-{verb}-{:016x}", clock::random());
         let path = std::env::temp_dir().join(name);
-        let made = fs::create_dir(&path);
+        let made = data::make(&path);
         let why = |error| Failure::Untried(format!("{} can't be made: {error}", path.display()));
         made.map_err(why)?;
         Ok(Folder(path))

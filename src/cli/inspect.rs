@@ -1,6 +1,7 @@
 //! `inspect`: what the pump makes of files, without a pump: a verdict each.
 
 mod payload;
+mod reply;
 mod xml;
 
 use std::io::{self, BufRead as _};
@@ -20,6 +21,7 @@ pub(crate) struct Inspect {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    Reply(reply::Reply),
     Xml(xml::Xml),
     Payload(payload::Payload),
 }
@@ -27,6 +29,7 @@ enum What {
 impl Inspect {
     pub(crate) fn run(self, builder: Builder, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         match self.what {
+            What::Reply(it) => it.run(to),
             What::Xml(it) => it.run(to),
             What::Payload(it) => it.run(builder, to),
         }

@@ -1,6 +1,7 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
 mod bench;
+mod check;
 mod completions;
 mod data;
 mod demo;
@@ -10,20 +11,24 @@ mod filters;
 mod folder;
 mod follow;
 mod incoming;
+mod init;
 mod inspect;
+mod organism;
+mod reload;
 mod run;
 mod screen;
 mod send;
 mod show;
 mod signals;
 mod tail;
+mod test;
 mod threads;
 mod tree;
 mod verify;
 mod why;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -34,18 +39,22 @@ use crate::audit::{Paint, Style};
 use crate::engine::Builder;
 use screen::{Ending, Failure, Screen};
 
-/// Gives a program every verb: `run` starts what the builder holds, the others read its log.
+/// Gives a program every verb: `run` serves what the builder and the manifest hold, the others
+/// read its log.
 ///
 /// ```no_run
 /// use pumphouse::prelude::*;
 ///
 /// fn main() -> std::process::ExitCode {
-///     pumphouse::cli::main(pumphouse::builder().with(pumphouse::listeners::standard()))
+///     pumphouse::cli(pumphouse::builder())
 /// }
 /// ```
+///
+/// A manifest may name the factories of the builder and those of the house. Where neither the
+/// builder nor a manifest has listeners, the house's standard ones are there.
 #[must_use]
 pub fn main(builder: Builder) -> ExitCode {
-    let command = match Command::try_parse() {
+    let mut command = match Command::try_parse() {
         Ok(command) => command,
         Err(error) => {
             // Whoever closed the pipe has read enough.
@@ -53,12 +62,21 @@ pub fn main(builder: Builder) -> ExitCode {
             return if error.use_stderr() { ExitCode::from(UNTRIED) } else { ExitCode::SUCCESS };
         }
     };
+    let verb = match command.verb.take() {
+        Some(verb) => verb,
+        None if organism::here().is_some() => Verb::Run(run::Run::default()),
+        None => {
+            let help = Command::command().render_help();
+            let _ = write!(io::stderr(), "{help}");
+            return ExitCode::from(UNTRIED);
+        }
+    };
     command.trace();
     let out = io::stdout();
     let style = style(&out);
     let mut out = BufWriter::new(out.lock());
     let mut screen = Screen { out: &mut out, style, json: command.json };
-    let ended = command.run(builder, &mut screen);
+    let ended = command.run(verb, builder, &mut screen);
     let ended = ended.and_then(|ending| {
         screen.out.flush()?;
         Ok(ending)
@@ -75,28 +93,30 @@ const UNTRIED: u8 = 2;
     name = "pumphouse",
     version,
     propagate_version = true,
-    subcommand_required = true,
-    arg_required_else_help = true,
     after_help = EXAMPLES
 )]
 struct Command {
-    /// The folder of the log, pumphouse.db; a reader takes the file itself, too.
-    #[arg(long, global = true, value_name = "DIR", default_value = "data")]
-    data: PathBuf,
+    /// The folder of the log, pumphouse.db; a reader takes the file itself, too. [default: what
+    /// organism.yaml here says, else data]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Prints one JSON object a line.
     #[arg(long, global = true)]
     json: bool,
     /// Traces in JSON; RUST_LOG says what is traced, such as RUST_LOG=debug.
     #[arg(long, global = true)]
     log_json: bool,
+    /// Without one, `run`, where there is an organism.yaml.
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   pumphouse demo                     the whole trip, on a folder that is gone afterwards
   pumphouse run                      serve on 127.0.0.1:8765, log to data/pumphouse.db
+  pumphouse init trial               a project with a listener of your own
+  pumphouse check                    whether organism.yaml is sound, and what comes of it
   pumphouse send message.xml         push what a file holds, print what comes back
   pumphouse threads                  what there is in the log
   pumphouse show sess-k3v9x2ma       a thread, every message whole
@@ -105,12 +125,16 @@ Examples:
   pumphouse verify                   whether the log is what was written
   pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
+  pumphouse inspect reply reply.txt  what an agent makes of what a model wrote
 
 Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't be tried.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(run::Run),
+    Check(check::Check),
+    Test(test::Test),
+    Init(init::Init),
     Demo(demo::Demo),
     Send(send::Send),
     Threads(threads::Threads),
@@ -127,13 +151,17 @@ enum Verb {
 }
 
 impl Command {
-    fn run(self, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
+    fn run(self, verb: Verb, builder: Builder, screen: &mut Screen<'_>) -> Result<Ending, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|it| Failure::Untried(format!("no runtime: {it}")))?;
-        let data = &self.data;
+        let given = self.data.as_deref();
+        let data = &given.map_or_else(organism::data, Path::to_owned);
         let ended = runtime.block_on(async {
-            match self.verb {
-                Verb::Run(it) => it.run(builder, data, screen).await,
+            match verb {
+                Verb::Run(it) => it.run(builder, given, screen).await,
+                Verb::Check(it) => it.run(builder, given, screen),
+                Verb::Test(it) => it.run(builder, screen).await,
+                Verb::Init(it) => it.run(screen),
                 Verb::Demo(it) => it.run(screen).await,
                 Verb::Send(it) => it.run(screen).await,
                 Verb::Threads(it) => it.run(data, screen).await,
@@ -143,7 +171,7 @@ impl Command {
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Export(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
-                Verb::Describe(it) => it.run(builder, screen),
+                Verb::Describe(it) => it.run(organism::served(builder)?, screen),
                 Verb::Inspect(it) => it.run(builder, screen),
                 Verb::Bench(it) => it.run(screen).await,
                 Verb::Completions(it) => it.run(Command::command(), screen),

@@ -1,6 +1,5 @@
-//! `run`: serves what the builder holds, until it is told to stop.
+//! `run`: serves what the builder and the manifest hold, until it is told to stop.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,48 +8,69 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
 use crate::cli::data;
+use crate::cli::organism::{Organism, complained};
+use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
 use crate::client::Address;
-use crate::door::{self, Options, Tcp, Tokens};
+use crate::clock;
+use crate::door::{self, Options, Tcp, Tls, Tokens};
 use crate::engine::{Builder, Plan, Pump};
 use crate::listener::Described;
+use crate::listeners;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
+use crate::manifest::Door;
+use crate::schema;
+
+/// Signals that come within so long are one.
+const SAME_SIGNAL_US: u64 = 1_000_000;
 
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
 ///
 /// One `run` a data folder. Ctrl-C or SIGTERM stops it: it takes nothing more, lets what is under
-/// way come to its end for up to 30 s, and takes up the rest at its next start. A second Ctrl-C
-/// ends it at once; nothing that was acknowledged is lost then either.
-#[derive(Debug, clap::Args)]
+/// way come to its end for up to 30 s, and takes up the rest at its next start. A second one, a
+/// second later or more, ends it at once; nothing that was acknowledged is lost then either.
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
-  pumphouse run
+  pumphouse run                           # organism.yaml, if there is one here
+  pumphouse run conf/organism.yaml
   pumphouse run --data /srv/pump --durability normal
   pumphouse run --unix /run/pump.sock                       # beside 127.0.0.1:8765
-  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt   # lines NAME:TOKEN
+  pumphouse run --listen 0.0.0.0:8765 --tokens tokens.txt \\
+    --tls-cert fullchain.pem --tls-key privkey.pem          # lines NAME:TOKEN
 
 Then push, from any language, with netcat if need be:
   printf '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' \\
     | nc -N 127.0.0.1 8765")]
 pub(crate) struct Run {
+    /// The manifest; organism.yaml, if there is one here. What is given below overrides it.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Where to listen; may be given more than once. Port 0 takes a free one.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
+    /// [default: 127.0.0.1:8765]
+    #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
+    /// A certificate in PEM, with those between it and its issuer behind it: then every --listen
+    /// speaks TLS, and nothing else. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM, for this user's eyes only.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// A Unix socket to listen at as well, for this user's programs: whoever may open it is an
     /// operator. May be given more than once.
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory
-    /// nothing.
+    /// nothing. [default: full]
     #[arg(
         long,
         value_name = "HOW",
-        default_value = "full",
         value_parser = PossibleValuesParser::new(["full", "normal", "memory"])
             .try_map(|it| it.parse::<Durability>()),
     )]
-    durability: Durability,
+    durability: Option<Durability>,
     /// Who may come in: a file of lines NAME:TOKEN, or NAME:TOKEN:operator. Needed to listen
     /// where other machines can reach it.
     #[arg(long, value_name = "FILE")]
@@ -61,41 +81,75 @@ impl Run {
     pub(crate) async fn run(
         self,
         builder: Builder,
-        data: &Path,
+        data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
-        let tokens = match &self.tokens {
-            None => Tokens::default(),
-            Some(path) => Tokens::read(path).map_err(|it| Failure::Untried(it.to_string()))?,
-        };
-        let (mut builder, mut addresses) = (builder, Vec::new());
-        for address in &self.listen {
-            let options = Options::default().tokens(tokens.clone());
-            let bound = Tcp::bind(address.as_str(), options).await;
-            let door = bound.map_err(|error| unbound(address, &error, data))?;
-            addresses.push(Address::Tcp(door.local_addr().to_string()));
-            builder = builder.with(door);
+        let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
+        let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
+        let tls = self.tls()?;
+        let mut reload = Reload::of(tls.clone())?;
+        let mut addresses = Vec::new();
+        for door in &doors {
+            match door {
+                Door::Tcp(address) => {
+                    let options = Options::default().tokens(tokens.clone());
+                    let options = Options { tls: tls.clone(), ..options };
+                    let bound = Tcp::bind(address.as_str(), options).await;
+                    let door = bound.map_err(|error| unbound(address, &error, &data))?;
+                    let address = door.local_addr().to_string();
+                    addresses.push(match tls {
+                        Some(_) => Address::Tls { address, authority: None },
+                        None => Address::Tcp(address),
+                    });
+                    builder = builder.with(door);
+                }
+                Door::Unix(path) => {
+                    builder = builder.with(unix(path, &tokens).await?);
+                    addresses.push(Address::Unix(path.clone()));
+                }
+            }
         }
-        for path in &self.unix {
-            builder = builder.with(unix(path, &tokens).await?);
-            addresses.push(Address::Unix(path.clone()));
-        }
-        let (builder, place) = log(builder, data, self.durability)?;
-        let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
-        let greeting = Greeting {
-            listeners: plan.listeners().to_vec(),
-            addresses,
-            place,
-            durability: self.durability,
+        let (builder, place) = log(builder, &data, durability)?;
+        let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
+        let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
+        let greeting = Greeting { name, listeners, push, addresses, place, durability };
+        serve(plan, &greeting, &mut reload, &mut signals, to).await
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
         };
-        serve(plan, &greeting, &mut signals, to).await
+        let tls = Tls::read(certificate, key);
+        tls.map(Some).map_err(|error| Failure::Untried(error.to_string()))
+    }
+
+    /// What flags say counts more than what the manifest says.
+    fn over(&self, organism: Organism, data: Option<&Path>) -> Result<Organism, Failure> {
+        let mut organism = organism;
+        if let Some(data) = data {
+            data.clone_into(&mut organism.data);
+        }
+        if let Some(durability) = self.durability {
+            organism.durability = durability;
+        }
+        if let Some(path) = &self.tokens {
+            let read = Tokens::read(path);
+            organism.tokens = read.map_err(|it| Failure::Untried(it.to_string()))?;
+        }
+        if !self.listen.is_empty() {
+            organism.doors = self.listen.iter().cloned().map(Door::Tcp).collect();
+        }
+        organism.doors.extend(self.unix.iter().cloned().map(Door::Unix));
+        Ok(organism)
     }
 }
 
 async fn serve(
     plan: Plan,
     greeting: &Greeting,
+    reload: &mut Reload,
     signals: &mut Signals,
     to: &mut Screen<'_>,
 ) -> Result<Ending, Failure> {
@@ -103,7 +157,10 @@ async fn serve(
     pump.ready().await?;
     // Whoever no longer reads what is said here may still want to be served.
     let _ = greeting.say(to);
-    let signal = signals.next().await;
+    let signal = tokio::select! {
+        signal = signals.next() => signal,
+        never = reload.forever() => match never {},
+    };
     let _ = said(
         to,
         &json!({ "event": "stopping", "signal": signal }),
@@ -123,9 +180,21 @@ async fn stop(pump: &Pump, signals: &mut Signals, to: &mut Screen<'_>) -> Result
             let _ = said(to, &json!({ "event": "stopped" }), "stopped; the log is closed");
             Ok(Ending::Well)
         }
-        signal = signals.next() => {
+        signal = again(signals) => {
             let text = "what was under way is taken up at the next start";
             Err(Failure::Wrong(format!("{signal} again: ended at once; {text}")))
+        }
+    }
+}
+
+/// The next signal that means more than the last: one that comes at once is the same, said to the
+/// whole group of processes and passed on by one of them.
+async fn again(signals: &mut Signals) -> &'static str {
+    let until = clock::now_us() + SAME_SIGNAL_US;
+    loop {
+        let signal = signals.next().await;
+        if clock::now_us() >= until {
+            return signal;
         }
     }
 }
@@ -139,7 +208,7 @@ fn log(
     if durability == Durability::Memory {
         return Ok((builder.with(MemoryLog::new()), "memory".to_owned()));
     }
-    let made = fs::create_dir_all(data);
+    let made = data::make(data);
     made.map_err(|error| {
         let text = "can't be made; name another with --data DIR";
         Failure::Untried(format!("the folder {} {text}: {error}", data.display()))
@@ -152,7 +221,7 @@ fn log(
 #[cfg(unix)]
 async fn unix(path: &Path, tokens: &Tokens) -> Result<door::Unix, Failure> {
     let bound = door::Unix::at(path, Options::default().tokens(tokens.clone())).await;
-    bound.map_err(|error| Failure::Untried(format!("{error}; give another with --unix PATH")))
+    bound.map_err(|error| Failure::Untried(format!("{error}; give another path")))
 }
 
 #[cfg(not(unix))]
@@ -162,8 +231,12 @@ async fn unix(path: &Path, _: &Tokens) -> Result<Option<Tcp>, Failure> {
 }
 
 fn unopened(data: &Path, error: Error) -> Failure {
-    let Error::Locked { process, .. } = error else { return error.into() };
     let data = data.display();
+    if error == Error::Full {
+        let way = "make room, or serve another folder with --data DIR";
+        return Failure::Untried(format!("the disk that holds {data} is full; {way}"));
+    }
+    let Error::Locked { process, .. } = error else { return error.into() };
     let who = process.map_or_else(|| "another process".to_owned(), |it| format!("process {it}"));
     let way = "stop it first, or serve another folder with --data DIR";
     let text = format!("{who} serves the folder {data} already, and a folder has one `run`; {way}");
@@ -191,7 +264,9 @@ fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
 
 /// What is said when the doors are open.
 struct Greeting {
+    name: Option<String>,
     listeners: Vec<Described>,
+    push: Option<String>,
     addresses: Vec<Address>,
     place: String,
     durability: Durability,
@@ -200,9 +275,14 @@ struct Greeting {
 impl Greeting {
     fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
         let names: Vec<&str> = self.listeners.iter().map(|it| it.name.as_str()).collect();
+        // What every pump has is no news to people.
+        let core = listeners::core();
+        let mut own = names.clone();
+        own.retain(|it| core.iter().all(|one| one.name() != *it));
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
         let object = json!({
             "event": "accepting",
+            "name": self.name,
             "listen": addresses,
             "log": self.place,
             "durability": self.durability.as_str(),
@@ -214,10 +294,13 @@ impl Greeting {
             how => format!("logs to {} ({how})", self.place),
         };
         let line = format!(
-            "pumphouse {} accepts XML on {}, {place}, for {}",
-            env!("CARGO_PKG_VERSION"),
-            addresses.join(" and "),
-            if names.is_empty() { "no listener yet".to_owned() } else { names.join(", ") },
+            "{} accepts XML on {}, {place}, for {}",
+            match &self.name {
+                Some(name) => format!("{name} (pumphouse {})", env!("CARGO_PKG_VERSION")),
+                None => format!("pumphouse {}", env!("CARGO_PKG_VERSION")),
+            },
+            if addresses.is_empty() { "no door".to_owned() } else { addresses.join(" and ") },
+            if own.is_empty() { "no listener yet".to_owned() } else { own.join(", ") },
         );
         said(to, &object, &format!("{line}\ntry: {}", self.example()))
     }
@@ -230,16 +313,22 @@ impl Greeting {
             return format!("PUMPHOUSE_TOKEN=… pumphouse send --connect {first} message.xml");
         };
         let (host, port) = (at.ip(), at.port());
-        let namespace = "https://xml-pipeline.org/ns/calculate/v1";
-        let takes = |it: &Described| it.takes.iter().any(|it| it.is(namespace, "calculate"));
-        if !self.listeners.iter().any(takes) {
-            return format!("nc -N {host} {port} < message.xml");
+        match &self.push {
+            Some(push) => format!("printf '{push}' | nc -N {host} {port}"),
+            None => format!("nc -N {host} {port} < message.xml"),
         }
-        format!(
-            "printf '<calculate xmlns=\"{namespace}\"><expression>6*7</expression></calculate>' \
-             | nc -N {host} {port}"
-        )
     }
+}
+
+/// What the first listener beside the core's takes, where it can stand in a line of a shell.
+fn push(plan: &Plan) -> Option<String> {
+    let core = listeners::core();
+    let own = plan.listeners().iter().find(|it| core.iter().all(|one| one.name() != it.name));
+    let name = own?.takes.iter().min()?.clone();
+    let schema = plan.schemas().into_iter().find(|it| it.name == name)?;
+    let example = schema::example(schema);
+    let is_plain = !example.contains(['\'', '\\', '%', '\n']) && example.len() <= 200;
+    is_plain.then_some(example)
 }
 
 /// Says something now.

@@ -31,13 +31,16 @@ Examples:
   echo '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' | pumphouse send
   pumphouse send --thread sess-k3v9x2ma more.xml
   pumphouse send --connect unix:/run/pump.sock message.xml
-  PUMPHOUSE_TOKEN=s3cret pumphouse send --connect pump.example:8765 message.xml
+  PUMPHOUSE_TOKEN=s3cret pumphouse send --connect tls:pump.example:8765 message.xml
 
 Exits with 1 where anything was refused or failed, or the time was up.")]
 pub(crate) struct Send {
-    /// Where the pump listens: HOST:PORT, or unix:PATH.
+    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
     connect: Address,
+    /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// The listener it is for; without it, whoever owns the payload's name.
     #[arg(long, value_name = "LISTENER")]
     to: Option<String>,
@@ -139,8 +142,16 @@ impl Send {
         out: &mut Out,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
-        let client = Client::connect_to(&self.connect).await;
-        let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
+        let address = match (&self.connect, &self.ca) {
+            (tls @ Address::Tls { .. }, Some(ca)) => tls.clone().trusting(ca),
+            (_, Some(_)) => {
+                let text = "--ca is for --connect tls:HOST:PORT; nothing was sent".to_owned();
+                return Err(Failure::Untried(text));
+            }
+            (address, None) => address.clone(),
+        };
+        let client = Client::connect_to(&address).await;
+        let mut client = client.map_err(|error| unconnected(&address, &error))?;
         if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
             client.authenticate(token).await.map_err(|it| broken(&it))?;
         }
@@ -221,7 +232,10 @@ fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
 }
 
 fn unconnected(address: &Address, error: &client::Error) -> Failure {
-    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT or unix:PATH";
+    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT, \
+               tls:HOST:PORT or unix:PATH";
+    let way =
+        if matches!(address, Address::Tls { .. }) { "--ca FILE names whom to trust" } else { way };
     Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
 }
 

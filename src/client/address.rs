@@ -8,7 +8,9 @@ use std::str::FromStr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Where a pump listens: `HOST:PORT`, or `unix:PATH`.
+use crate::client::tls;
+
+/// Where a pump listens: `HOST:PORT`, `tls:HOST:PORT`, or `unix:PATH`.
 ///
 /// ```
 /// use pumphouse::client::Address;
@@ -23,6 +25,13 @@ use tokio::net::TcpStream;
 pub enum Address {
     /// A host's name or number, and a port.
     Tcp(String),
+    /// The same, by TLS.
+    Tls {
+        /// A host's name or number, and a port.
+        address: String,
+        /// A file of certificates whose issuers are trusted; none trusts whom this system does.
+        authority: Option<PathBuf>,
+    },
     /// A socket in the file system.
     Unix(PathBuf),
 }
@@ -42,12 +51,17 @@ impl FromStr for Address {
                 path => Ok(Address::Unix(path.into())),
             };
         }
-        let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        let (address, is_tls) = match text.strip_prefix("tls:") {
+            Some(address) => (address.to_owned(), true),
+            None => (text.to_owned(), false),
+        };
+        let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
         match port {
-            Some(Ok(_)) => Ok(Address::Tcp(text.into())),
+            Some(Ok(_)) if is_tls => Ok(Address::Tls { address, authority: None }),
+            Some(Ok(_)) => Ok(Address::Tcp(address)),
             Some(Err(_)) => wrong("after the last ':' stands a port, from 1 to 65535"),
             None if text.contains('/') => wrong("a socket's path is written unix:PATH"),
-            None => wrong("an address is HOST:PORT or unix:PATH"),
+            None => wrong("an address is HOST:PORT, tls:HOST:PORT or unix:PATH"),
         }
     }
 }
@@ -56,6 +70,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Tcp(address) => f.write_str(address),
+            Address::Tls { address, .. } => write!(f, "tls:{address}"),
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -75,12 +90,25 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Address {
+    /// The same, trusting whoever issued the certificates of a file: for TLS alone.
+    #[must_use]
+    pub fn trusting(self, authority: impl Into<PathBuf>) -> Address {
+        match self {
+            Address::Tls { address, .. } => {
+                Address::Tls { address, authority: Some(authority.into()) }
+            }
+            other => other,
+        }
+    }
+
     pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         match self {
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
-                stream.set_nodelay(true)?;
-                Ok(Box::new(stream))
+            Address::Tcp(address) => Ok(Box::new(tcp(address).await?)),
+            Address::Tls { address, authority } => {
+                let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                let stream = tcp(address).await?;
+                Ok(Box::new(tls::connect(stream, host, authority.as_deref()).await?))
             }
             #[cfg(unix)]
             Address::Unix(path) => Ok(Box::new(tokio::net::UnixStream::connect(path).await?)),
@@ -93,20 +121,26 @@ impl Address {
     }
 }
 
+async fn tcp(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_address_is_read_as_it_is_written() {
-        for text in ["127.0.0.1:8765", "[::1]:1", "unix:a b/c:d", "pump.example:65535"] {
+        for text in ["127.0.0.1:8765", "[::1]:1", "unix:a b/c:d", "tls:pump.example:65535"] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
         let check = |text: &str, expected: &str| {
             let wrong = text.parse::<Address>().unwrap_err().to_string();
             assert!(wrong.contains(expected), "{wrong}");
         };
-        check("localhost", "HOST:PORT or unix:PATH");
+        check("localhost", "HOST:PORT");
         check("/run/pump.sock", "unix:PATH");
         check("unix:", "a path follows");
         check("localhost:http", "a port");

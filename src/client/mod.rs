@@ -28,6 +28,7 @@ mod follow;
 mod message;
 mod push;
 mod resume;
+mod tls;
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.follows.end(None);
             }
             if self.session.is_overdue(now_us) {
-                return Ok(());
+                return self.leave(now_us).await;
             }
             if self.session.is_settled() {
                 self.follows.come_to_an_end();
@@ -160,17 +160,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Says that nothing more comes, then reads on for a while and throws it away: bytes that
     /// nobody read would turn the end into a reset, which takes the last answer with it.
     async fn leave(&mut self, now_us: u64) -> io::Result<()> {
-        poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
-        if self.session.is_half_closed() {
-            return Ok(());
-        }
         let limits = self.pump.limits();
         let wait = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);
         let mut sleep = Box::pin(self.port.sleep_until(now_us.saturating_add(wait)));
-        let mut left = limits.linger_bytes_max;
+        let mut left = if self.session.is_half_closed() { 0 } else { limits.linger_bytes_max };
+        let mut said = false;
         poll_fn(|context| {
             if sleep.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Ok(()));
+            }
+            if !said {
+                ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+                said = true;
             }
             while left > 0 {
                 let mut read_bytes = 0;

@@ -7,10 +7,12 @@ mod connection;
 mod egress;
 mod error;
 mod follow;
+mod guesses;
 mod inbox;
 mod reception;
 mod session;
 mod tcp;
+mod tls;
 mod tokens;
 #[cfg(unix)]
 mod unix;
@@ -20,6 +22,7 @@ mod tests;
 
 pub use error::Error;
 pub use tcp::{Options, Tcp};
+pub use tls::{Tls, Unusable};
 pub use tokens::{Tokens, Wrong};
 #[cfg(unix)]
 pub use unix::Unix;

@@ -1,6 +1,7 @@
 //! What every door does with whoever comes: a place, a task, and a way out when the pump stops.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,6 +13,7 @@ use tracing::Instrument;
 use crate::door::Tokens;
 use crate::door::connection::Connection;
 use crate::door::follow::Follows;
+use crate::door::guesses::Guesses;
 use crate::door::inbox::Inbox;
 use crate::door::session::{Session, Setting};
 use crate::engine::{Identity, Port, Pump, Stage, Tokio};
@@ -42,6 +44,8 @@ pub(super) struct Opened<S: Source + ?Sized> {
     pub(super) stream: S::Stream,
     /// Who it is where it says no token; nobody, where it must.
     pub(super) who: Option<Identity>,
+    /// The machine it comes from, where that is known.
+    pub(super) peer: Option<IpAddr>,
 }
 
 /// Lets everybody in until the pump stops, then waits until everybody has left.
@@ -52,7 +56,11 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
         connected: Arc::new(Connected::default()),
         left: watch::Sender::new(()),
         pump: pump.clone(),
-        setting: Arc::new(Setting { limits: pump.limits().clone(), tokens }),
+        setting: Arc::new(Setting {
+            limits: pump.limits().clone(),
+            tokens,
+            guesses: Guesses::default(),
+        }),
     };
     let mut stage = pump.stage();
     let accepting = async {
@@ -183,7 +191,7 @@ impl<S: Source> Guest<S> {
         };
         // The door must close its listener though connections are still served.
         drop((source, stage));
-        let Opened { stream, who } = match opened {
+        let Opened { stream, who, peer } = match opened {
             Ok(opened) => opened,
             Err(error) => return tracing::debug!(%error, "it doesn't come to speak"),
         };
@@ -197,6 +205,7 @@ impl<S: Source> Guest<S> {
             (None, Some(Ok(who))) => Session::new(setting, Some(who), now_us),
             (None, None) => Session::new(setting, None, now_us),
         };
+        let session = session.from(peer);
         let follows = Follows::new(pump.clone());
         Connection { stream, session, inbox, pump, port, follows }.serve().await;
     }

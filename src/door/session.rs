@@ -4,11 +4,13 @@ mod said;
 mod say;
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::door::Tokens;
 use crate::door::egress::Egress;
+use crate::door::guesses::Guesses;
 use crate::engine::{Identity, News};
 use crate::id::EntryId;
 use crate::limits::Limits;
@@ -32,6 +34,7 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Setting {
     pub(super) limits: Limits,
     pub(super) tokens: Tokens,
+    pub(super) guesses: Guesses,
 }
 
 /// What a session wants of the pump.
@@ -73,6 +76,10 @@ pub(super) struct Session {
     /// Pushes that were accepted and whose consequences aren't over.
     unsettled: u64,
     opened_us: u64,
+    /// When the clock was last looked at.
+    now_us: u64,
+    /// The machine at the other end, where that is known.
+    peer: Option<IpAddr>,
     /// When the message on its way began.
     begun_us: Option<u64>,
     /// Since when the client has read nothing though something waits.
@@ -127,6 +134,8 @@ impl Session {
             moved: false,
             unsettled: 0,
             opened_us: now_us,
+            now_us,
+            peer: None,
             begun_us: None,
             stuck_us: None,
             ends_us: None,
@@ -143,6 +152,11 @@ impl Session {
         session.say(fault);
         session.end_by(now_us);
         session
+    }
+
+    /// The same, of whoever comes from there.
+    pub(super) fn from(self, peer: Option<IpAddr>) -> Session {
+        Session { peer, ..self }
     }
 
     /// Who is sending, once that is known.
@@ -220,11 +234,19 @@ impl Session {
             let fault = fault("<authenticate> is not the first element of the connection");
             return Some(self.close(fault));
         }
+        let guesses = &self.setting.guesses;
+        if let Some(wait) = self.peer.and_then(|it| guesses.wait(it, self.now_us)) {
+            let seconds = wait.as_secs() + 1;
+            let text = format!("too many wrong tokens came from there: wait {seconds} s");
+            return Some(self.close(fault(&text)));
+        }
         // What is wrong with the element is not said: it holds a token.
         let token = element.attribute("token").unwrap_or_default();
         let Some(who) = self.setting.tokens.find(token).cloned() else {
+            self.peer.into_iter().for_each(|it| guesses.wrong(it, self.now_us));
             return Some(self.close(fault("nobody has this token")));
         };
+        self.peer.into_iter().for_each(|it| guesses.right(it));
         self.is(Some(who));
         let number = self.number(0);
         self.answer(number, Answer::Authenticated);
@@ -393,6 +415,7 @@ impl Session {
 
     /// Looks at the clock and at what waits; a fault to count, where there is one.
     pub(super) fn tick(&mut self, now_us: u64) -> Option<Fault> {
+        self.now_us = now_us;
         self.rest(now_us);
         let limits = &self.setting.limits;
         if !self.wants_bytes() || self.splitter.is_between() {

@@ -3,13 +3,22 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
 use crate::door::reception::{self, Opened, Source};
-use crate::door::{Error, Tokens};
+use crate::door::{Error, Tls, Tokens};
 use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
+
+/// How long a connection may be silent before the system asks whether anybody is there, and how
+/// often it asks then before it gives up.
+const ALIVE_AFTER: Duration = Duration::from_secs(60);
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// A TCP door.
 ///
@@ -29,7 +38,7 @@ use crate::listener::Boxed;
 pub struct Tcp {
     listener: TcpListener,
     address: SocketAddr,
-    tokens: Tokens,
+    options: Options,
 }
 
 /// How a door is to be.
@@ -38,13 +47,22 @@ pub struct Tcp {
 pub struct Options {
     /// Who may come in. Beyond loopback there must be some, and nobody comes in without one.
     pub tokens: Tokens,
+    /// What a TCP door shows of itself before anything is said: then it speaks TLS, and nothing
+    /// else.
+    pub tls: Option<Tls>,
 }
 
 impl Options {
     /// With these tokens.
     #[must_use]
     pub fn tokens(self, tokens: Tokens) -> Options {
-        Options { tokens }
+        Options { tokens, ..self }
+    }
+
+    /// With TLS, for TCP.
+    #[must_use]
+    pub fn tls(self, tls: Tls) -> Options {
+        Options { tls: Some(tls), ..self }
     }
 }
 
@@ -62,7 +80,10 @@ impl Tcp {
             match TcpListener::bind(address).await {
                 Ok(listener) => {
                     let address = listener.local_addr().map_err(Error::Address)?;
-                    return Ok(Tcp { listener, address, tokens: options.tokens });
+                    if options.tls.is_none() && !is_local(address.ip()) {
+                        tracing::warn!(%address, "without TLS, others on the way read tokens");
+                    }
+                    return Ok(Tcp { listener, address, options });
                 }
                 Err(error) => last = error,
             }
@@ -90,12 +111,12 @@ impl Plugin for Tcp {
 
 impl Door for Tcp {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
-        let Tcp { listener, address, tokens } = *self;
-        Box::pin(reception::serve(Knocks { listener, address }, tokens, pump))
+        let Tcp { listener, address, options: Options { tokens, tls } } = *self;
+        Box::pin(reception::serve(Knocks { listener, address, tls }, tokens, pump))
     }
 
     fn identities(&self) -> Vec<Arc<str>> {
-        self.tokens.identities()
+        self.options.tokens.identities()
     }
 }
 
@@ -103,26 +124,35 @@ impl Door for Tcp {
 struct Knocks {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Tls>,
 }
 
 impl Source for Knocks {
-    type Came = TcpStream;
-    type Stream = TcpStream;
+    type Came = (TcpStream, IpAddr);
+    type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
     fn place(&self) -> String {
         self.address.to_string()
     }
 
-    async fn accept(&self) -> io::Result<(TcpStream, String)> {
+    async fn accept(&self) -> io::Result<((TcpStream, IpAddr), String)> {
         let (stream, peer) = self.listener.accept().await?;
         // Answers are written together already: nothing is gained by waiting for more.
         drop(stream.set_nodelay(true));
-        Ok((stream, peer.to_string()))
+        // Whoever is gone without a word holds no place for ever.
+        let alive = TcpKeepalive::new().with_time(ALIVE_AFTER).with_interval(ALIVE_EVERY);
+        drop(SockRef::from(&stream).set_tcp_keepalive(&alive));
+        Ok(((stream, peer.ip()), peer.to_string()))
     }
 
-    async fn open(&self, stream: TcpStream) -> io::Result<Opened<Knocks>> {
+    async fn open(&self, (stream, peer): (TcpStream, IpAddr)) -> io::Result<Opened<Knocks>> {
+        let stream = match &self.tls {
+            None => Either::Left(stream),
+            Some(tls) => Either::Right(Box::new(tls.acceptor().accept(stream).await?)),
+        };
         // Whoever comes from this very machine needs no token, and shares a name.
         let console = || Identity { name: CONSOLE.into(), operator: false };
-        Ok(Opened { stream, who: is_local(self.address.ip()).then(console) })
+        let who = is_local(self.address.ip()).then(console);
+        Ok(Opened { stream, who, peer: Some(peer) })
     }
 }

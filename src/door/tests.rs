@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::door::Tokens;
+use crate::door::guesses::Guesses;
 use crate::door::session::{Session, Setting, Step};
 use crate::engine::{CONSOLE, Identity, News};
 use crate::id::{EntryId, ThreadId};
@@ -15,7 +16,11 @@ const A: &str = "<a xmlns=\"urn:a\"></a>";
 
 fn session(limits: Limits) -> Session {
     let who = Identity { name: CONSOLE.into(), operator: false };
-    Session::new(Arc::new(Setting { limits, tokens: Tokens::default() }), Some(who), 0)
+    Session::new(
+        Arc::new(Setting { limits, tokens: Tokens::default(), guesses: Guesses::default() }),
+        Some(who),
+        0,
+    )
 }
 
 /// The numbers of all pushes that can be taken now.

@@ -158,7 +158,8 @@ fn text_of(path: &Path) -> Result<String, String> {
     }
     let mut file = fs::File::open(path).map_err(|error| error.to_string())?;
     let opened = file.metadata().map_err(|error| error.to_string())?;
-    check_access(&named, &opened)?;
+    check_same(&named, &opened)?;
+    check_access(&opened)?;
     if opened.len() > FILE_BYTES_MAX {
         return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
     }
@@ -168,11 +169,23 @@ fn text_of(path: &Path) -> Result<String, String> {
 }
 
 #[cfg(unix)]
-fn check_access(named: &fs::Metadata, opened: &fs::Metadata) -> Result<(), String> {
+fn check_same(named: &fs::Metadata, opened: &fs::Metadata) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
     if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
         return Err("it was exchanged while it was opened".into());
     }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_same(_: &fs::Metadata, _: &fs::Metadata) -> Result<(), String> {
+    Ok(())
+}
+
+/// Whether a file of secrets is its owner's only, or its group's to read.
+#[cfg(unix)]
+pub(super) fn check_access(opened: &fs::Metadata) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
     let mode = opened.mode() & 0o777;
     if mode & 0o027 != 0 {
         return Err(format!("its mode is {mode:04o}, so others may read or change it: chmod 600"));
@@ -181,7 +194,7 @@ fn check_access(named: &fs::Metadata, opened: &fs::Metadata) -> Result<(), Strin
 }
 
 #[cfg(not(unix))]
-fn check_access(_: &fs::Metadata, _: &fs::Metadata) -> Result<(), String> {
+pub(super) fn check_access(_: &fs::Metadata) -> Result<(), String> {
     Ok(())
 }
 

@@ -219,7 +219,7 @@ impl Thread {
         let reached = self.guard.note(&hop, entry.seq(), entry.body(), world.limits);
         if let Some(Bound { name, value }) = reached {
             let (listener, limit) = (from.to_string(), name.to_owned());
-            let what = LoopWarning { listener, limit, value: u64::from(value) };
+            let what = LoopWarning { listener, limit, value: value as u64 };
             self.record(&what, Flags::NONE, Some(entry.id().clone()), world, out);
         }
     }

@@ -11,7 +11,6 @@ use dashmap::DashMap;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 
-use crate::engine::Pump;
 use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
 use crate::engine::port::{Port, Tokio};
@@ -20,6 +19,7 @@ use crate::engine::route::{Registered, Routes};
 use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
 use crate::engine::worker::Worker;
+use crate::engine::{Factory, Pump};
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
@@ -61,6 +61,7 @@ pub struct Builder {
     specs: Vec<Spec>,
     logs: Vec<Arc<dyn Log>>,
     doors: Vec<Box<dyn Door>>,
+    factories: Vec<Factory>,
     limits: Limits,
     workers: Option<usize>,
 }
@@ -105,6 +106,24 @@ impl Builder {
         self.doors.push(Box::new(door));
     }
 
+    /// Lets a manifest name this; of two with one name the first counts.
+    pub fn factory(&mut self, factory: Factory) {
+        if self.factories.iter().all(|it| it.name() != factory.name()) {
+            self.factories.push(factory);
+        }
+    }
+
+    /// What a manifest may name.
+    #[must_use]
+    pub fn factories(&self) -> &[Factory] {
+        &self.factories
+    }
+
+    /// The names of the listeners that it has so far.
+    pub fn listeners(&self) -> impl Iterator<Item = &str> {
+        self.specs.iter().map(|it| it.name.as_str())
+    }
+
     /// Judges. It runs nothing.
     ///
     /// # Errors
@@ -116,13 +135,14 @@ impl Builder {
         complaints.extend(self.specs.iter().flat_map(unmet));
         complaints.extend(owners(&self.specs));
         if self.logs.len() > 1 {
-            complaints.push("more than one log was given; keep one".to_owned());
+            complaints.push((None, "more than one log was given; keep one".to_owned()));
         }
         if self.workers.is_some_and(|it| it == 0 || it > WORKERS_MAX) {
-            complaints.push(format!("workers must be from 1 to {WORKERS_MAX}"));
+            complaints.push((None, format!("workers must be from 1 to {WORKERS_MAX}")));
         }
         if !complaints.is_empty() {
-            return Err(Complaints(complaints));
+            let (listeners, all) = complaints.into_iter().unzip();
+            return Err(Complaints { all, listeners });
         }
         let there = || std::thread::available_parallelism().map_or(1, usize::from);
         let default_us = u64::try_from(self.limits.handler_time_max.as_micros());
@@ -144,7 +164,7 @@ impl Builder {
 }
 
 /// The schemas of all that is taken, emitted or the pump's own; two of one name must be equal.
-fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
+fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
     let own = [
         Accepted::schema(),
@@ -182,7 +202,8 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<String>) {
                 let how = catalog.get(&name).and_then(|it| difference(it, schema));
                 let how = how.unwrap_or_default();
                 let text = format!("its {name} isn't that of {who}{how}");
-                complaints.push(format!("{}: {text}; share the type, or rename one", spec.name));
+                let text = format!("{text}; share the type, or rename one");
+                complaints.push(about(&spec.name, &text));
             } else {
                 first.entry(schema.name.clone()).or_insert(&spec.name);
             }
@@ -203,7 +224,7 @@ fn difference(there: &Schema, here: &Schema) -> Option<String> {
 }
 
 /// Names that are missing, taken or unfit.
-fn names(specs: &[Spec]) -> Vec<String> {
+fn names(specs: &[Spec]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for spec in specs {
@@ -211,34 +232,30 @@ fn names(specs: &[Spec]) -> Vec<String> {
         let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
         if name.is_empty() || !name.chars().all(fits) {
             let text = "a listener's name is letters, digits, '-', '_' and '.'";
-            complaints.push(format!("{name:?}: {text}"));
+            complaints.push((Some(name.to_owned()), format!("{name:?}: {text}")));
         }
         if name == CORE_NAME {
-            complaints.push("core: the pump itself has this name; take another".to_owned());
+            complaints.push(about(name, "the pump itself has this name; take another"));
         }
         *seen.entry(name).or_default() += 1;
     }
     let twice = seen.into_iter().filter(|(_, times)| *times > 1);
     complaints.extend(twice.map(|(name, times)| {
-        format!("{name}: {times} listeners of this name; each needs its own")
+        about(name, &format!("{times} listeners of this name; each needs its own"))
     }));
     complaints
 }
 
 /// Identities of a door that are a listener's name as well: nobody could tell the two apart.
-fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<String> {
+fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     let mut names = door.identities();
     names.retain(|name| specs.iter().any(|it| it.name == **name));
-    names
-        .into_iter()
-        .map(|it| {
-            format!("{it}: a listener and an identity have this name; give one of them another")
-        })
-        .collect()
+    let text = "a listener and an identity have this name; give one of them another";
+    names.into_iter().map(|it| about(&it, text)).collect()
 }
 
 /// What a listener's signatures ask for and it wasn't given.
-fn unmet(spec: &Spec) -> Vec<String> {
+fn unmet(spec: &Spec) -> Vec<Complaint> {
     let core = spec.grants.contains(EmitCore::GRANT);
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
@@ -277,11 +294,11 @@ fn unmet(spec: &Spec) -> Vec<String> {
             wrong.push(text);
         }
     }
-    wrong.into_iter().map(|it| format!("{}: {it}", spec.name)).collect()
+    wrong.into_iter().map(|it| about(&spec.name, &it)).collect()
 }
 
 /// Names with more than one owner, where not all are shared, and handlers that shadow others.
-fn owners(specs: &[Spec]) -> Vec<String> {
+fn owners(specs: &[Spec]) -> Vec<Complaint> {
     let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
     let mut complaints = Vec::new();
     for spec in specs {
@@ -298,37 +315,56 @@ fn owners(specs: &[Spec]) -> Vec<String> {
                 Way::Reply(name) => format!("the reply {name}"),
                 Way::AnyReply => "any reply".to_owned(),
             };
-            complaints.push(format!("{}: {times} handlers of {what}; keep one", spec.name));
+            let text = format!("{times} handlers of {what}; keep one");
+            complaints.push(about(&spec.name, &text));
         }
     }
     for (name, mut owners) in owners {
         owners.dedup_by(|a, b| std::ptr::eq(*a, *b));
         if owners.len() > 1 && !owners.iter().all(|it| it.traits.shared) {
             let names: Vec<&str> = owners.iter().map(|it| it.name.as_str()).collect();
+            let last = names.last().map(|it| (*it).to_owned());
             let names = names.join(" and ");
-            complaints.push(format!(
-                "{name} is owned by {names}, and not all are .shared(): make each so, or keep one"
-            ));
+            let way = "make each so, or keep one";
+            let text = format!("{name} is owned by {names}, and not all are .shared(): {way}");
+            complaints.push((last, text));
         }
     }
     complaints
 }
 
+/// One thing that is wrong, and the listener that it is about.
+type Complaint = (Option<String>, String);
+
+fn about(listener: &str, text: &str) -> Complaint {
+    (Some(listener.to_owned()), format!("{listener}: {text}"))
+}
+
 /// All that is wrong with what was to be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaints(Vec<String>);
+pub struct Complaints {
+    all: Vec<String>,
+    /// The listener that each is about.
+    listeners: Vec<Option<String>>,
+}
 
 impl Complaints {
     /// Each of them.
     #[must_use]
     pub fn all(&self) -> &[String] {
-        &self.0
+        &self.all
+    }
+
+    /// Each of them, with the name of the listener that it is about, if it is about one.
+    pub fn by_listener(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
+        let listeners = self.listeners.iter().map(Option::as_deref);
+        listeners.zip(self.all.iter().map(String::as_str))
     }
 }
 
 impl fmt::Display for Complaints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
+        f.write_str(&self.all.join("\n"))
     }
 }
 

@@ -28,7 +28,7 @@ struct Last {
     from: Arc<str>,
     body: Bytes,
     seq: u64,
-    times: u32,
+    times: usize,
 }
 
 /// The messages that led to one: how many went from one listener to another, and the last of
@@ -36,7 +36,7 @@ struct Last {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     calls: u32,
-    hops: u32,
+    hops: usize,
     /// Their places in the thread, the newest first.
     last: [u64; REMEMBERED],
 }
@@ -61,7 +61,7 @@ impl Hop<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     pub(crate) name: &'static str,
-    pub(crate) value: u32,
+    pub(crate) value: usize,
 }
 
 impl Bound {
@@ -98,13 +98,13 @@ impl Guard {
         Chain { calls: self.calls, ..Chain::default() }
     }
 
-    fn hops(&self, chain: Chain) -> u32 {
+    fn hops(&self, chain: Chain) -> usize {
         if chain.calls == self.calls { chain.hops } else { 0 }
     }
 
     /// The chain that a message stands at the end of.
     pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
-        let hops = self.hops(hop.chain).saturating_add(u32::from(hop.from.as_ref() != hop.to));
+        let hops = self.hops(hop.chain).saturating_add(usize::from(hop.from.as_ref() != hop.to));
         let mut last = hop.chain.last;
         last.rotate_right(1);
         last[0] = hop.cause;
@@ -147,7 +147,7 @@ impl Guard {
     }
 
     /// How often its sender has said this in a row, each time because of the time before.
-    fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> u32 {
+    fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> usize {
         let known = self.last.iter_mut().flatten().find(|it| it.from == *hop.from);
         if let Some(last) = known {
             if last.body != *body {

@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use crate::engine::tree::CORE_NAME;
 use crate::id::ThreadId;
-use crate::limits::{Limits, UNLIMITED};
+use crate::limits::{Allowance, Limits, UNLIMITED};
 use crate::listener::Entry;
 use crate::log::{self, Log, ThreadRecord};
-use crate::wire::budget::{Amount, BudgetKey, BudgetRaised, BudgetWarning, Charge, RaiseBudget};
+use crate::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning, Charge, RaiseBudget};
 use crate::wire::{Code, Fault};
 
 /// The percentages of a limit at which something is said.
@@ -92,7 +92,7 @@ impl Ledger {
             entry.decode().map(|it: Charge| self.book(entry.thread(), entry.sender(), &it))
         } else if entry.is::<BudgetRaised>() {
             entry.decode().map(|it: BudgetRaised| {
-                let limit = it.limit.parse().map_or(0, |it: Amount| it.0);
+                let limit = it.limit.parse().map_or(0, |it: Allowance| it.0);
                 let limit = limit.max(self.limits[it.key as usize]);
                 self.set(it.key, limit);
             })
@@ -250,20 +250,20 @@ impl Ledger {
     }
 
     /// Allows more: what it comes to, or that nothing was said of how much.
-    pub(crate) fn raise(&mut self, it: &RaiseBudget) -> Result<Amount, Fault> {
+    pub(crate) fn raise(&mut self, it: &RaiseBudget) -> Result<Allowance, Fault> {
         let invalid = |text: &str| Fault::new(Code::Invalid, format!("raise-budget: {text}"));
         let limit = self.limit(it.key);
         let raised = match (it.by, &it.to) {
             (Some(by), None) => limit.saturating_add(by),
-            (None, Some(to)) => to.parse::<Amount>().map_err(|it| invalid(&it.to_string()))?.0,
+            (None, Some(to)) => to.parse::<Allowance>().map_err(|it| invalid(&it.to_string()))?.0,
             _ => return Err(invalid("say either by or to")),
         };
         if raised < limit {
-            let text = format!("{} is {} already", it.key, Amount(limit));
+            let text = format!("{} is {} already", it.key, Allowance(limit));
             return Err(invalid(&text));
         }
         self.set(it.key, raised);
-        Ok(Amount(raised))
+        Ok(Allowance(raised))
     }
 
     /// Sets a limit; what was said of the one before doesn't count any more.
@@ -412,17 +412,18 @@ mod tests {
         assert_eq!(spend(20, &mut ledger), [95], "the highest speaks for those below");
         assert_eq!(spend(5, &mut ledger), []);
         let raise = RaiseBudget { key: BudgetKey::Tokens, by: Some(100), to: None };
-        assert_eq!(ledger.raise(&raise), Ok(Amount(200)));
+        assert_eq!(ledger.raise(&raise), Ok(Allowance(200)));
         assert_eq!(spend(50, &mut ledger), [75], "of the new limit");
     }
 
     #[test]
-    fn an_amount_is_a_number_or_the_word() {
-        for (text, amount) in [("0", Amount(0)), ("unlimited", Amount(UNLIMITED)), ("7", Amount(7))]
+    fn an_allowance_is_a_number_or_the_word() {
+        for (text, allowance) in
+            [("0", Allowance(0)), ("unlimited", Allowance(UNLIMITED)), ("7", Allowance(7))]
         {
-            assert_eq!((text.parse(), amount.to_string().as_str()), (Ok(amount), text));
+            assert_eq!((text.parse(), allowance.to_string().as_str()), (Ok(allowance), text));
         }
-        assert!("-1".parse::<Amount>().is_err() && "none".parse::<Amount>().is_err());
+        assert!("-1".parse::<Allowance>().is_err() && "none".parse::<Allowance>().is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod answer;
 mod budget;
 mod builder;
 mod deliver;
+mod factory;
 mod family;
 mod follow;
 mod gate;
@@ -25,6 +26,7 @@ mod worker;
 
 pub use crate::listener::CONSOLE;
 pub use builder::{Builder, Complaints, Door, Plan, Plugin};
+pub use factory::{Factory, Makes, Unmade};
 pub use follow::{Follow, Followed, Showing};
 pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::listener::{
-    Apply, Arguments, Boxed, Call, Context, Emit, Entry, FoldId, FoldOf, Function, Grant, Handler,
-    IntoEmit, Need,
+    Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
+    Handler, IntoEmit, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
@@ -92,6 +92,14 @@ impl Listener {
     /// A listener without state.
     pub fn new(name: impl Into<String>) -> Listener {
         Listener::with_state(name, ())
+    }
+}
+
+impl<S> Listener<S> {
+    /// The same without the type of its state, which its handlers keep.
+    #[must_use]
+    pub fn stateless(self) -> Listener {
+        Listener { state: (), spec: self.spec }
     }
 }
 
@@ -208,6 +216,39 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     pub fn shared(mut self) -> Listener<S> {
         self.spec.traits.shared = true;
         self
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Calls it otherwise, where one factory makes several.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Listener<S> {
+        self.spec.name = name.into();
+        self
+    }
+
+    /// Grants what is called so; a name that nothing asks for grants nothing.
+    #[must_use]
+    pub fn grant_named(mut self, grant: impl Into<String>) -> Listener<S> {
+        self.spec.grants.insert(grant.into());
+        self
+    }
+
+    /// What may be granted to it, by name: what its signatures ask for, and `emit:core`.
+    #[must_use]
+    pub fn grantable(&self) -> Vec<&'static str> {
+        let asked = self.spec.needs.iter().filter_map(|it| match it {
+            Need::Grant(it) => Some(*it),
+            _ => None,
+        });
+        let mut grants: Vec<_> = asked.chain([EmitCore::GRANT]).collect();
+        grants.sort_unstable();
+        grants.dedup();
+        grants
     }
 
     /// Has each call of another listener in a thread of its own, below the caller's: the caller

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::limits::UNLIMITED;
 use crate::wire::Payload;
 
 /// What a budget is of.
@@ -57,44 +56,6 @@ impl fmt::Display for BudgetKey {
         f.write_str(self.as_str())
     }
 }
-
-/// An amount as people write it: a number, or `unlimited`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_structs, reason = "an amount is a number")]
-pub struct Amount(
-    /// The number; [`UNLIMITED`] is none.
-    pub u64,
-);
-
-impl fmt::Display for Amount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == UNLIMITED { f.write_str("unlimited") } else { self.0.fmt(f) }
-    }
-}
-
-impl std::str::FromStr for Amount {
-    type Err = NoAmount;
-
-    fn from_str(text: &str) -> Result<Amount, NoAmount> {
-        if text == "unlimited" {
-            return Ok(Amount(UNLIMITED));
-        }
-        text.parse().map(Amount).map_err(|_| NoAmount)
-    }
-}
-
-/// What was given is no amount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
-pub struct NoAmount;
-
-impl fmt::Display for NoAmount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an amount is a whole number such as 200, or unlimited")
-    }
-}
-
-impl std::error::Error for NoAmount {}
 
 /// Lets a tree of threads spend more: an operator's word. What had run out of it goes on, and the
 /// answer is `budget-raised`.

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::door::tls::Authority;
 use crate::program::{Scene, log_in};
 
 fn echo(text: &str) -> String {
@@ -51,7 +52,7 @@ fn what_is_sent_is_served_and_can_be_read_meanwhile() {
     let server = scene.serve(&[]);
     let greeting = &server.greeting;
     assert_eq!(greeting["durability"], "full");
-    assert_eq!(greeting["listeners"], json!(["echo", "calculate", "describe"]));
+    assert_eq!(greeting["listeners"], json!(["thread", "echo", "calculate", "describe"]));
     let file = format!("<?xml version=\"1.0\"?>\n{}\n{}\n", echo("日本"), calculate("6*7"));
     scene.write("two.xml", file);
     let send = ["send", "--connect", &server.address, "two.xml"];
@@ -103,6 +104,44 @@ fn a_signal_drains_and_says_so() {
         assert_eq!(events, ["stopping", "stopped"]);
         scene.run(&["verify"]).code(0);
     }
+}
+
+#[test]
+fn a_signal_said_twice_at_once_is_one() {
+    let scene = Scene::new();
+    let mut server = scene.serve(&["--durability", "normal"]);
+    let (code, said) = server.stop_at_once(["-TERM", "-TERM", "-INT"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(said.last().unwrap()["event"], "stopped");
+}
+
+#[test]
+fn a_unix_socket_and_tls_are_served_beside_each_other() {
+    let authority = Authority::new();
+    authority.issue("127.0.0.1", 2099);
+    let file = |name: &str| authority.path(name).display().to_string();
+    let (scene, cert, key, ca) = (Scene::new(), file("cert.pem"), file("key.pem"), file("ca.pem"));
+    let options = ["--unix", "pump.sock", "--tls-cert", &cert, "--tls-key", &key];
+    let server = scene.serve(&options);
+    assert_eq!(server.greeting["listen"][1], "unix:pump.sock");
+    assert!(server.address.starts_with("tls:127.0.0.1:"), "{}", server.address);
+    let unix = ["send", "--connect", "unix:pump.sock"];
+    scene.pipe(&unix, &echo("a")).code(0).says(&["<text>a</text>"]);
+    let tls = ["send", "--connect", &server.address];
+    let trusting = [&tls[..], &["--ca", &ca]].concat();
+    scene.pipe(&trusting, &echo("b")).code(0).says(&["<text>b</text>"]);
+    scene.pipe(&[&unix[..], &["--ca", &ca]].concat(), &echo("c")).code(2).says(&["tls:HOST:PORT"]);
+    // A new certificate for another name: who comes by the old one no longer believes it.
+    authority.issue("localhost", 2099);
+    server.signal("-HUP");
+    let refused = || scene.pipe(&trusting, &echo("d"));
+    let is_new = std::iter::repeat_with(refused).find(|it| it.code == 2).unwrap();
+    is_new.says(&["its certificate is for another name"]);
+    let other = Scene::new();
+    let wrong = ["run", "--listen", "127.0.0.1:0", "--tls-cert", &ca, "--tls-key", &key];
+    other.run(&wrong).code(2).says(&["key.pem: it is not the key of"]);
+    let used = ["run", "--listen", "127.0.0.1:0", "--unix", &file("key.pem")];
+    other.run(&used).code(2).says(&["is no socket", "--unix PATH"]);
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn the_list_has_every_payload_and_who_takes_it() {
         "taken\n",
         "  calculate            by calculate: Works out an arithmetic expression",
         "  calculated           by calculate: What an expression comes to.\n",
+        "  thread-cancelled     by thread, reserved: A thread was ended",
         "the pump's own\n",
         "  huh                  Something is wrong with what was sent",
         "`pumphouse describe NAME`",

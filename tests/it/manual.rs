@@ -8,7 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pumphouse::log::{Batch, Draft, Durability, Flags, Log, SqliteLog};
+use pumphouse::manifest::Manifest;
 use pumphouse::prelude::*;
+use pumphouse::reply::Streaming;
 use rusqlite::{Connection, OpenFlags};
 
 use page::{Block, blocks};
@@ -16,8 +18,8 @@ use stage::{Played, Stage, plain};
 
 /// What blocks may be, and so who checks them: all of them here, but for programs in Rust, which
 /// `src/lib.rs` takes up, scenes (`scenes.rs`), and the log's vectors (`src/log/chain.rs`).
-const KINDS: [&str; 10] =
-    ["sh", "text", "sql", "xml", "json", "python", "js", "rust", "scene", "vectors"];
+const KINDS: [&str; 11] =
+    ["sh", "text", "sql", "xml", "json", "yaml", "python", "js", "rust", "scene", "vectors"];
 
 #[test]
 fn every_block_says_what_it_is() {
@@ -33,7 +35,7 @@ fn every_block_says_what_it_is() {
 }
 
 #[test]
-fn xml_and_json_are_well_formed() {
+fn documents_are_well_formed() {
     for (path, text) in pages() {
         for Block { line, kind, text } in blocks(&text) {
             let wrong = match kind.as_str() {
@@ -46,11 +48,47 @@ fn xml_and_json_are_well_formed() {
                     let all: Result<Vec<serde_json::Value>, _> = values.collect();
                     all.err().map(|it| it.to_string())
                 }
+                "yaml" if text.contains("streaming_config:") => {
+                    Streaming::from_yaml(&text).err().map(|it| it.to_string())
+                }
+                "yaml" => {
+                    let value = serde_yaml::from_str::<serde_yaml::Value>(&text);
+                    value.err().map(|it| it.to_string())
+                }
                 _ => None,
             };
             assert_eq!(wrong, None, "{path}:{line}");
         }
     }
+}
+
+/// A block in YAML is a manifest, or says how replies stream.
+#[test]
+fn what_is_yaml_is_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens.txt");
+    fs::write(&tokens, "ann:s3cret\n").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let builder = pumphouse::builder().with(pumphouse::listeners::factories);
+    let mut count = 0;
+    for (path, text) in pages() {
+        for Block { line, text, .. } in blocks(&text).into_iter().filter(|it| it.kind == "yaml") {
+            let file = folder.path().join("organism.yaml");
+            let wrong = match text.starts_with("streaming_config:") {
+                true => Streaming::from_yaml(&text).err().map(|it| it.to_string()),
+                false => Manifest::read(&file, text.as_bytes(), &|_| None, &builder)
+                    .err()
+                    .map(|it| it.to_string()),
+            };
+            assert_eq!(wrong, None, "{path}:{line}");
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "only {count} blocks of YAML");
 }
 
 fn without_declaration(text: &str) -> &str {
@@ -94,8 +132,7 @@ fn commands_do_what_the_pages_say() {
         let stage = Stage::new();
         if !text.contains(" run\n") {
             // It reads a log that is there.
-            let one = "<echo xmlns='https://xml-pipeline.org/ns/echo/v1'><text>one</text></echo>";
-            let began = stage.play(&format!("pumphouse run; echo \"{one}\" | pumphouse send"));
+            let began = stage.play("pumphouse run; pumphouse send message.xml");
             assert!(matches!(began, Ok(Played::Said(_))));
         }
         let mut said: Option<String> = None;

@@ -158,6 +158,26 @@ async fn a_tree_draws_threads_and_states() {
     scene.run(&["tree", "sess-c"]).code(1).says(&["there is no thread sess-c; did you mean sess-"]);
 }
 
+#[test]
+fn a_tree_shows_what_was_spawned() {
+    let scene = Scene::new();
+    let server = scene.serve(&[]);
+    let spawn = "<spawn-thread suggested_sub_id=\"aside\"><initial-payload>\
+                 <echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>\
+                 </initial-payload></spawn-thread>";
+    let sent = scene.pipe(&["send", "--json", "--connect", &server.address], spawn).code(0);
+    let thread = sent.objects()[0]["thread"].as_str().unwrap().to_owned();
+    let objects = scene.run(&["tree", "--json"]).code(0).objects();
+    let told: Vec<Value> = objects.iter().map(|it| json!([it["thread"], it["state"]])).collect();
+    let aside = format!("{thread}.aside");
+    assert!(told.contains(&json!([thread, "open"])), "{told:?}");
+    assert!(told.contains(&json!([aside, "closed"])), "{told:?}");
+    assert_eq!(listed(&scene, &["threads", "--state", "closed"], "thread"), [aside.as_str()]);
+    let last = listed(&scene, &["show", &aside], "entry").pop().unwrap();
+    let way = scene.run(&["why", &last]).code(0);
+    way.says(&[&format!("1. From outside, console opened {thread} with this, for thread.")]);
+}
+
 #[tokio::test]
 async fn a_text_that_goes_on_is_not_indented() {
     let scene = Scene::new();

@@ -130,10 +130,27 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// Tells it to stop; its code and what it said.
-    pub(crate) fn stop(&mut self, signal: &str) -> (Option<i32>, Vec<Value>) {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// Tells it to stop; its code and what it said.
+    pub(crate) fn stop(&mut self, signal: &str) -> (Option<i32>, Vec<Value>) {
+        self.stop_at_once([signal])
+    }
+
+    /// Tells it to stop, several times; its code and what it said.
+    pub(crate) fn stop_at_once<const N: usize>(
+        &mut self,
+        signals: [&str; N],
+    ) -> (Option<i32>, Vec<Value>) {
+        for signal in signals {
+            // It may be gone after the first.
+            let id = self.child.id().to_string();
+            Command::new("kill").args([signal, &id]).stderr(Stdio::null()).status().unwrap();
+        }
         let status = self.child.wait().unwrap();
         let lines = (&mut self.out).lines().map(|it| serde_json::from_str(&it.unwrap()).unwrap());
         (status.code(), lines.collect())

@@ -3,21 +3,26 @@
 
 mod cast;
 mod memory;
-mod play;
-mod scene;
+mod pages;
 mod socket;
+
+/// The player is everybody's.
+mod play {
+    pub(super) use pumphouse::scene::{Line, Stage, payload, plain, play};
+}
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pumphouse::door::{Options, Tcp, Tokens, Unix};
+use pumphouse::door::{Options, Tcp, Tls, Tokens, Unix};
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 
+use crate::door::tls::Authority;
 use cast::{Quiet, cast, limits};
 use memory::Memory;
 use play::{Stage, play};
-use scene::{Scene, pages};
+use pumphouse::scene::Scene;
 use socket::{SPEAKERS, Socket, token};
 
 #[tokio::test]
@@ -32,6 +37,18 @@ async fn every_scene_holds_in_memory() {
 async fn every_scene_holds_over_tcp() {
     let door = Tcp::bind("127.0.0.1:0", options()).await.unwrap();
     let stage = Socket::Tcp(door.local_addr());
+    let pump = pump(door);
+    all(&stage, scenes().iter()).await;
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn every_scene_holds_over_tls() {
+    let authority = Authority::new();
+    authority.issue("127.0.0.1", 2099);
+    let tls = Tls::read(authority.path("cert.pem"), authority.path("key.pem")).unwrap();
+    let door = Tcp::bind("127.0.0.1:0", options().tls(tls)).await.unwrap();
+    let stage = Socket::Tls(door.local_addr(), authority.path("ca.pem"));
     let pump = pump(door);
     all(&stage, scenes().iter()).await;
     pump.shutdown().await.unwrap();
@@ -105,11 +122,13 @@ async fn all(stage: &impl Stage, scenes: impl Iterator<Item = &Scene>) {
 /// Every scene: a file of its own, or a block in the page of a fault.
 fn scenes() -> Vec<Scene> {
     let files = texts("tests/scenes", "scene").into_iter();
-    let files = files.map(|(path, text)| Scene::read(&path.display().to_string(), 0, &text));
+    let files =
+        files.map(|(path, text)| Scene::read(&path.display().to_string(), 0, &text).unwrap());
     let blocks = page_texts().into_iter().flat_map(|(path, text)| {
         let blocks = pages::blocks(&text, "scene").into_iter();
-        let read =
-            |(line, text): (usize, String)| Scene::read(&path.display().to_string(), line, &text);
+        let read = |(line, text): (usize, String)| {
+            Scene::read(&path.display().to_string(), line, &text).unwrap()
+        };
         blocks.map(read).collect::<Vec<_>>()
     });
     files.chain(blocks).collect()

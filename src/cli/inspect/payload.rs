@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{digest, unreadable};
+use crate::cli::organism;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::limits::Limits;
@@ -37,7 +38,8 @@ pub(crate) struct Payload {
 
 impl Payload {
     pub(crate) fn run(self, builder: Builder, to: &mut Screen<'_>) -> Result<Ending, Failure> {
-        let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
+        let plan =
+            organism::served(builder)?.build().map_err(|it| Failure::Untried(it.to_string()))?;
         let (all, limits) = (plan.capabilities(), plan.limits());
         super::each(&self.files, to, |file| verdict(file, all, limits))
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,9 +19,15 @@ const STATEMENTS_MAX: usize = 64;
 
 /// The connection that writes; what the file is has been looked at.
 pub(super) fn writing(path: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // What SQLite makes beside it is readable to whom the file is. One that is there isn't opened:
+    // closing it would free SQLite's locks.
+    match own().create_new(true).open(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(Error::Io(format!("{}: {error}", path.display()).into()));
+        }
+        _ => {}
+    }
     let db = Connection::open_with_flags(path, flags).map_err(|it| schema::opening(path, &it))?;
     common(&db).map_err(|it| schema::opening(path, &it))?;
     Ok(db)
@@ -123,13 +129,8 @@ impl Lock {
         let beside = beside(path, "-lock");
         let trouble =
             |error: std::io::Error| Error::Io(format!("{}: {error}", beside.display()).into());
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&beside)
-            .map_err(trouble)?;
+        let mut file =
+            own().create(true).truncate(false).read(true).open(&beside).map_err(trouble)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -149,6 +150,15 @@ impl Lock {
         drop(courtesy);
         Ok(Lock { _file: file })
     }
+}
+
+/// How to make a file that only its owner may read: messages are nobody else's.
+fn own() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// The path of a file that belongs to another.

@@ -93,6 +93,24 @@ async fn whoever_is_cut_for_not_reading_is_told_between_two_messages() {
 }
 
 #[tokio::test]
+async fn whoever_is_cut_is_told_though_it_goes_on_sending() {
+    let answer = async |_: Add| Echo { text: "x".repeat(1_000_000) };
+    let change = |it: &mut Limits| it.outbound_bytes_max = 2 << 20;
+    let house = House::with(change, Options::default(), Listener::new("big").on(answer)).await;
+    let mut stream = house.stream().await;
+    let mut text = String::new();
+    Push::of(&Add { a: 1, b: 2 }).unwrap().write(&mut text);
+    stream.write_all(text.repeat(20).as_bytes()).await.unwrap();
+    while !house.pump.refusals().contains_key(&Code::SlowReader) {
+        tokio::task::yield_now().await;
+    }
+    // What nobody reads would turn the end into a reset.
+    stream.write_all(ECHO.repeat(2_000).as_bytes()).await.unwrap();
+    let heard = text_to_end(&mut stream).await;
+    assert!(heard.lines().last().unwrap().contains("code=\"P0024\""));
+}
+
+#[tokio::test]
 async fn one_too_many_is_told_so() {
     let house = House::new(|it| it.connections_max = 2).await;
     let mut first = house.client().await;

@@ -6,6 +6,7 @@ mod life;
 mod limits;
 mod order;
 mod resume;
+pub(crate) mod tls;
 mod tokens;
 mod unix;
 

@@ -66,6 +66,29 @@ async fn a_wrong_token_and_a_late_one_end_the_connection() {
 }
 
 #[tokio::test]
+async fn whoever_guesses_waits() {
+    let house = house().await;
+    let mut ann = house.client().await;
+    ann.authenticate("s3cret-a").await.unwrap();
+    let guess = async |token: &str| {
+        let guess = house.client().await.authenticate(token).await;
+        guess.map_err(|it| it.to_string())
+    };
+    for number in 0..5 {
+        let refused = guess(&format!("s3cret-{number}")).await.unwrap_err();
+        assert!(refused.contains("nobody has this token"), "{refused}");
+    }
+    // Not even the right one is looked at now, or guessing on would tell.
+    for token in ["s3cret-x", "s3cret-a"] {
+        let refused = guess(token).await.unwrap_err();
+        assert!(refused.contains("P0021") && refused.contains("wait 1 s"), "{refused}");
+    }
+    // Whoever is in stays, and so does whoever needs no token.
+    ann.ask(&echo("still here")).await.unwrap();
+    house.client().await.ask(&echo("hello")).await.unwrap();
+}
+
+#[tokio::test]
 async fn beyond_this_machine_everybody_says_who_they_are() {
     let bare = Tcp::bind("0.0.0.0:0", Options::default()).await.unwrap_err();
     assert!(matches!(bare, door::Error::Exposed(_)));

@@ -61,6 +61,9 @@ exit 1
 /// What the pages write for `just`: there is such a recipe.
 const JUST: &str = "#!/bin/bash\ngrep -q \"^$1\\( .*\\)\\?:\" \"$STAGE_ROOT/justfile\"\n";
 
+/// A message for pages that push one from a file.
+pub(super) const ONE: &str =
+    "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>one</text></echo>\n";
 /// Tools that may be missing where tests run.
 const TOOLS: [&str; 6] = ["nc", "sqlite3", "python3", "node", "jq", "xmllint"];
 
@@ -89,6 +92,9 @@ impl Stage {
         let release = stage.path("here/target/release");
         std::fs::create_dir_all(&release).unwrap();
         link(&stage.path("bin/pumphouse"), &release.join("pumphouse"));
+        stage.write("message.xml", ONE);
+        let tokens = stage.write("tokens.txt", "ada:s3cret:operator\n");
+        assert!(Command::new("chmod").arg("600").arg(tokens).status().unwrap().success());
         link(&root().join("examples"), &stage.path("here/examples"));
         link(&root().join("schemas"), &stage.path("here/schemas"));
         stage
@@ -99,13 +105,22 @@ impl Stage {
         self.folder.path().join(name)
     }
 
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path("here").join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
     /// Runs a block; what it wrote to its output, or why it went wrong.
     pub(super) fn play(&self, block: &str) -> Result<Played, String> {
         if let Some(tool) = missing(block) {
             return Ok(Played::Skipped(tool));
         }
         let script = self.filled(block);
-        let output = self.command("bash").args(["-euo", "pipefail", "-c", &script]).output();
+        let output = self
+            .command("timeout")
+            .args(["60", "bash", "-euo", "pipefail", "-c", &script])
+            .output();
         let output = output.unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() {
@@ -136,7 +151,10 @@ impl Stage {
     pub(super) fn filled(&self, block: &str) -> String {
         let port = self.port.to_string();
         let text = block.replace("127.0.0.1 8765", &format!("127.0.0.1 {port}"));
-        let mut text = text.replace("127.0.0.1:8765", &format!("127.0.0.1:{port}"));
+        // No test listens where other machines can reach it, or asks one.
+        let hosts = ["127.0.0.1:8765", "0.0.0.0:8765", "pump.example:8765"];
+        let here = format!("127.0.0.1:{port}");
+        let mut text = hosts.iter().fold(text, |text, it| text.replace(it, &here));
         if let Some(thread) = self.told(&["threads", "--json"], "thread") {
             for shown in masked(&text, session) {
                 text = text.replace(&shown, &thread);

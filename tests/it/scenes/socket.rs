@@ -1,14 +1,20 @@
 //! The stage with a socket: a pump with a door, and a connection for each speaker.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::Authenticated;
 use pumphouse::xml::{self, Profile, Splitter};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::play::{Line, Stage, payload};
 
@@ -19,6 +25,8 @@ pub(super) const SPEAKERS: [&str; 2] = ["alice", "bob"];
 pub(super) enum Socket {
     Tcp(SocketAddr),
     Unix(PathBuf),
+    /// By TLS, with a file of whom to trust.
+    Tls(SocketAddr, PathBuf),
 }
 
 trait Stream: AsyncRead + AsyncWrite + Unpin {}
@@ -36,6 +44,7 @@ impl Stage for Socket {
     async fn open(&self, who: &str) -> SocketLine {
         let stream: Box<dyn Stream> = match self {
             Socket::Tcp(address) => Box::new(TcpStream::connect(address).await.unwrap()),
+            Socket::Tls(address, authority) => Box::new(tls(*address, authority).await),
             Socket::Unix(path) => Box::new(UnixStream::connect(path).await.unwrap()),
         };
         let mut line = SocketLine { stream, splitter: Splitter::new(XmlLimits::INSIDE) };
@@ -73,6 +82,18 @@ impl Line for SocketLine {
     async fn hang_up(&mut self) {
         let _ = self.stream.shutdown().await;
     }
+}
+
+async fn tls(address: SocketAddr, authority: &Path) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let config = builder.with_root_certificates(roots).with_no_client_auth();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = address.ip().into();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
 }
 
 pub(super) fn token(who: &str) -> String {

@@ -18,7 +18,7 @@ use serde_json::Value;
 /// The folder of the suites: `PUMPHOUSE_SUITES`, or `suites` in a folder `shared` beside this
 /// project. None, and a line that says so, where there is no such folder.
 #[expect(clippy::disallowed_methods, reason = "this is the one setting that tests have")]
-fn suites() -> Option<PathBuf> {
+pub(crate) fn suites() -> Option<PathBuf> {
     let given = std::env::var_os("PUMPHOUSE_SUITES").map(PathBuf::from);
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/suites");
     let folder = given.unwrap_or_else(beside);

@@ -1,34 +1,36 @@
 //! Plays a scene on a stage: opens the speakers' connections, sends, waits and compares.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use pumphouse::Payload;
-use pumphouse::limits::XmlLimits;
-use pumphouse::name::{CORE, ENVELOPE};
-use pumphouse::wire::core::Accepted;
-use pumphouse::xml::{self, Child, Element, Profile, Splitter, View, Writer};
+use crate::engine::{Port, Tokio};
+use crate::limits::XmlLimits;
+use crate::name::{CORE, ENVELOPE};
+use crate::wire::Payload;
+use crate::wire::core::Accepted;
+use crate::xml::{self, Child, Element, Profile, Splitter, View, Writer};
 
-use super::scene::{Act, Scene, Step};
+use crate::scene::{Act, Scene, Step};
 
 /// Where scenes are played.
-pub(super) trait Stage {
+pub trait Stage {
+    /// A speaker's connection.
     type Line: Line;
-    /// A speaker's own connection.
-    async fn open(&self, who: &str) -> Self::Line;
+    /// Opens a speaker's own connection.
+    fn open(&self, who: &str) -> impl Future<Output = Self::Line>;
 }
 
 /// One speaker's connection.
-pub(super) trait Line {
-    async fn send(&mut self, bytes: &[u8]);
+pub trait Line {
+    /// Sends bytes.
+    fn send(&mut self, bytes: &[u8]) -> impl Future<Output = ()>;
     /// The next `<message>`; nothing once the other side has ended.
-    async fn next(&mut self) -> Option<Element>;
+    fn next(&mut self) -> impl Future<Output = Option<Element>>;
     /// Sends no more.
-    async fn hang_up(&mut self);
+    fn hang_up(&mut self) -> impl Future<Output = ()>;
 }
 
 /// How long a speaker waits for a message before the scene is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_US: u64 = 10_000_000;
 
 struct Speaker<L> {
     line: L,
@@ -37,8 +39,11 @@ struct Speaker<L> {
 
 type Threads = BTreeMap<String, String>;
 
-/// Plays a scene to its end, or says where it went another way.
-pub(super) async fn play<S: Stage>(scene: &Scene, stage: &S) -> Result<(), String> {
+/// Plays a scene to its end.
+///
+/// # Errors
+/// Where it went another way.
+pub async fn play<S: Stage>(scene: &Scene, stage: &S) -> Result<(), String> {
     let mut speakers: BTreeMap<&str, Speaker<S::Line>> = BTreeMap::new();
     let mut threads = Threads::new();
     for step in &scene.steps {
@@ -135,14 +140,18 @@ async fn end<L: Line>(
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test doesn't wait for ever")]
 async fn hear<L: Line>(
     who: &str,
     line: &mut L,
     threads: &mut Threads,
 ) -> Result<Option<Element>, String> {
-    let message = tokio::time::timeout(PATIENCE, line.next()).await;
-    let message = message.map_err(|_| format!("{who} waited in vain"))?;
+    let port = Tokio::current();
+    let message = tokio::select! {
+        message = line.next() => message,
+        () = port.sleep_until(port.now_us() + PATIENCE_US) => {
+            return Err(format!("{who} waited in vain"));
+        }
+    };
     if let Some(message) = &message
         && let Ok(accepted) = Accepted::decode(&payload(message))
     {
@@ -169,21 +178,24 @@ fn elements(text: &str) -> Result<Vec<Element>, String> {
     Ok(found)
 }
 
-/// The payload of a `<message>`.
-pub(super) fn payload(message: &Element) -> Element {
-    assert!(message.is(ENVELOPE, "message"), "every element comes in a <message>: {message:?}");
-    message.elements().last().unwrap().to_element()
+/// The payload of a `<message>`; what is none stands for itself.
+#[must_use]
+pub fn payload(message: &Element) -> Element {
+    let inside = message.elements().last().filter(|_| message.is(ENVELOPE, "message"));
+    inside.map_or_else(|| message.clone(), View::to_element)
 }
 
 fn shown(element: &Element) -> String {
-    String::from_utf8(element.canonical().to_vec()).unwrap()
+    String::from_utf8_lossy(&element.canonical()).into_owned()
 }
 
 /// The same without prefixes, without white space between elements, and without `<entry>`.
-pub(super) fn plain(element: View<'_>) -> Element {
-    let mut to = Writer::new(XmlLimits::INSIDE);
+#[must_use]
+#[expect(clippy::expect_used, reason = "a part of an element is within the bounds of the whole")]
+pub fn plain(element: View<'_>) -> Element {
+    let mut to = Writer::new(XmlLimits::FILE);
     copy(element, &mut to);
-    to.finish().unwrap()
+    to.finish().expect("an element can be copied")
 }
 
 fn copy(element: View<'_>, to: &mut Writer) {

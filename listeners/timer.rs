@@ -1,0 +1,257 @@
+//! The listener `timer`: ticks after a while, at a time, over and over, or by a cron pattern. A
+//! timer is a message that waits in the log, so it survives a stop and ticks once.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use croner::Cron;
+use jiff::tz::TimeZone;
+use pumphouse::prelude::*;
+use pumphouse::wire::{SignedDuration, Timestamp};
+
+/// The shortest time between two ticks of one timer: shorter ones are work, and no waiting.
+const EVERY_MIN_US: u64 = 1_000;
+
+/// Sets a timer: one of `in`, `at`, `every` and `cron`. The answer is `timer-set`; a `tick`
+/// follows each time it is due.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct SetTimer {
+    /// How long from now.
+    #[payload(attribute, rename = "in", example = "PT5S")]
+    pub after: Option<SignedDuration>,
+    /// When.
+    #[payload(attribute)]
+    pub at: Option<Timestamp>,
+    /// How often, the first time so long from now.
+    #[payload(attribute)]
+    pub every: Option<SignedDuration>,
+    /// Whenever this pattern of minute, hour, day, month and weekday fits, in UTC.
+    #[payload(attribute, example = "*/5 * * * *")]
+    pub cron: Option<String>,
+    /// What it is for; each tick says it.
+    #[payload(attribute)]
+    pub note: Option<String>,
+}
+
+/// A timer is set.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct TimerSet {
+    /// The timer, by the place in the thread of what set it.
+    #[payload(attribute)]
+    pub timer: u64,
+    /// When it is due first.
+    #[payload(attribute)]
+    pub due: Timestamp,
+}
+
+/// A timer can't be set.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct TimerRefused {
+    /// Why not, and what would do.
+    #[payload(attribute, example = "set one of in, at, every and cron")]
+    pub message: String,
+}
+
+/// A timer is due.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Tick {
+    /// The timer.
+    #[payload(attribute)]
+    pub timer: u64,
+    /// When it was due.
+    #[payload(attribute)]
+    pub due: Timestamp,
+    /// By how much the tick is late: a pump that was stopped ticks at its next start.
+    #[payload(attribute, example = "PT0.002S")]
+    pub late: SignedDuration,
+    /// How many ticks before this one fell out, because the pump was stopped.
+    #[payload(attribute)]
+    pub missed: Option<u64>,
+    /// What the timer is for.
+    #[payload(attribute)]
+    pub note: Option<String>,
+}
+
+/// Takes a timer back.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct ClearTimer {
+    /// The timer, as `timer-set` said it.
+    #[payload(attribute)]
+    pub timer: u64,
+}
+
+/// A timer ticks no more.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct TimerCleared {
+    /// The timer.
+    #[payload(attribute)]
+    pub timer: u64,
+    /// Whether it would have ticked.
+    #[payload(attribute)]
+    pub was_set: bool,
+}
+
+/// A timer that waits for its time.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct TimerDue {
+    /// The timer.
+    #[payload(attribute)]
+    pub timer: u64,
+    /// When, in microseconds since the epoch.
+    #[payload(attribute)]
+    pub due: u64,
+    /// How often, in microseconds.
+    #[payload(attribute)]
+    pub every: Option<u64>,
+    /// Whenever this pattern fits.
+    #[payload(attribute)]
+    pub cron: Option<String>,
+    /// What it is for.
+    #[payload(attribute)]
+    pub note: Option<String>,
+}
+
+/// The timers of a thread: those that were set, and those of them that are over.
+#[derive(Clone, Debug, Default)]
+pub struct Timers {
+    set: BTreeSet<u64>,
+    once: BTreeSet<u64>,
+    cleared: BTreeSet<u64>,
+}
+
+impl Apply for Timers {
+    fn apply(&mut self, entry: &Entry) {
+        if entry.is::<TimerDue>()
+            && let Ok(it) = entry.decode::<TimerDue>()
+        {
+            self.set.insert(it.timer);
+            if it.every.is_none() && it.cron.is_none() {
+                self.once.insert(it.timer);
+            }
+        } else if entry.is::<TimerCleared>()
+            && let Ok(it) = entry.decode::<TimerCleared>()
+        {
+            self.cleared.insert(it.timer);
+        } else if entry.is::<Tick>()
+            && let Ok(it) = entry.decode::<Tick>()
+            && self.once.contains(&it.timer)
+        {
+            self.set.remove(&it.timer);
+        }
+    }
+}
+
+/// The listener `timer`.
+#[must_use]
+pub fn timer() -> Listener {
+    Listener::new("timer")
+        .on(set)
+        .on(clear)
+        .on(due)
+        .fold::<Timers>()
+        .wakes(wakes)
+        .serial()
+        .inline()
+        .idempotent()
+        .grant::<pumphouse::listener::Timers>()
+        .grant::<EmitCore>()
+        .describe("Ticks after a while, at a time, over and over, or by a cron pattern.")
+}
+
+type Set = Result<(TimerSet, Later<TimerDue>), TimerRefused>;
+
+async fn set(message: Message, clock: Clock, it: SetTimer) -> Set {
+    let refused = |text: &str| TimerRefused { message: text.to_owned() };
+    let given = [it.after.is_some(), it.at.is_some(), it.every.is_some(), it.cron.is_some()];
+    if given.iter().filter(|it| **it).count() != 1 {
+        return Err(refused("set one of in, at, every and cron"));
+    }
+    let now_us = clock.now_us();
+    let every = it.every.map(micros);
+    if every.is_some_and(|it| it < EVERY_MIN_US) {
+        return Err(refused("every is 0.001 s or more"));
+    }
+    let due = match (it.after, it.at, every, &it.cron) {
+        (Some(after), ..) => now_us.saturating_add(micros(after)),
+        (_, Some(at), ..) => u64::try_from(at.as_microsecond()).unwrap_or(0),
+        (_, _, Some(every), _) => now_us.saturating_add(every),
+        (.., Some(pattern)) => match Cron::from_str(pattern) {
+            Ok(_) => fits(pattern, now_us).ok_or_else(|| refused("the pattern never fits"))?,
+            Err(error) => return Err(refused(&format!("cron: {error}"))),
+        },
+        _ => return Err(refused("set one of in, at, every and cron")),
+    };
+    let due_at = stamp(due).ok_or_else(|| refused("that is behind the year 9999"))?;
+    let timer = message.seq();
+    let waits = TimerDue { timer, due, every, cron: it.cron, note: it.note };
+    Ok((TimerSet { timer, due: due_at }, Later::at(due, waits).unawaited()))
+}
+
+async fn clear(timers: Fold<Timers>, it: ClearTimer) -> TimerCleared {
+    let was_set = timers.set.contains(&it.timer) && !timers.cleared.contains(&it.timer);
+    TimerCleared { timer: it.timer, was_set }
+}
+
+/// Ticks, and waits for the next time where there is one.
+async fn due(
+    history: History,
+    timers: Fold<Timers>,
+    clock: Clock,
+    out: Outbox<Tick>,
+    it: TimerDue,
+) -> Result<Option<Later<TimerDue>>, Fault> {
+    if timers.cleared.contains(&it.timer) {
+        return Ok(None);
+    }
+    let now_us = clock.now_us();
+    let (next, missed) = next(&it, now_us);
+    let late = SignedDuration::from_micros(now_us.saturating_sub(it.due).cast_signed());
+    let Some(due) = stamp(it.due) else { return Ok(None) };
+    let tick = Tick { timer: it.timer, due, late, missed, note: it.note.clone() };
+    if let Some(asked) = history.read(it.timer - 1, 1).await?.first() {
+        out.reply_to(asked, tick).await?;
+    }
+    Ok(next.map(|due| Later::at(due, TimerDue { due, ..it }).unawaited()))
+}
+
+/// When a timer is due again after now, and how many times it missed.
+fn next(it: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
+    if let Some(every) = it.every {
+        let passed = now_us.saturating_sub(it.due) / every;
+        let next = it.due.saturating_add(every.saturating_mul(passed + 1));
+        return (Some(next), (passed > 0).then_some(passed));
+    }
+    (it.cron.as_deref().and_then(|pattern| fits(pattern, now_us)), None)
+}
+
+/// A timer that was taken back needn't wait for its time.
+fn wakes(waiting: &Entry, came: &Entry) -> bool {
+    came.is::<TimerCleared>()
+        && came.thread() == waiting.thread()
+        && match (waiting.decode::<TimerDue>(), came.decode::<TimerCleared>()) {
+            (Ok(waiting), Ok(came)) => waiting.timer == came.timer,
+            _ => false,
+        }
+}
+
+/// The first time after now that a pattern fits, in UTC.
+fn fits(pattern: &str, now_us: u64) -> Option<u64> {
+    let now = stamp(now_us)?.to_zoned(TimeZone::UTC);
+    let next = Cron::from_str(pattern).ok()?.find_next_occurrence(&now, false).ok()?;
+    u64::try_from(next.timestamp().as_microsecond()).ok()
+}
+
+fn stamp(us: u64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()
+}
+
+fn micros(it: SignedDuration) -> u64 {
+    u64::try_from(it.as_micros()).unwrap_or(0)
+}

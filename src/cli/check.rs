@@ -1,0 +1,177 @@
+//! `check`: whether a manifest is sound, and what comes of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::cli::organism::{Organism, Unread, complained, told};
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::door::Tokens;
+use crate::listener::Described;
+use crate::log::Durability;
+use crate::manifest::{Door, Mistake, Mistakes};
+
+/// Reads a manifest, tells every mistake in it at once, and shows what a `run` would serve.
+///
+/// It opens nothing: no log, no socket.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse check
+  pumphouse check conf/organism.yaml --json
+
+Exit codes: 0 sound; 1 there are mistakes; 2 the file can't be read.")]
+pub(crate) struct Check {
+    /// The manifest; organism.yaml, if there is one here.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl Check {
+    pub(crate) fn run(
+        self,
+        builder: crate::engine::Builder,
+        data: Option<&Path>,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        let organism = match Organism::read(self.file.as_deref(), builder) {
+            Ok(it) => it,
+            Err(unread) => return told_of(unread, to),
+        };
+        let Organism { builder, file, name, tokens, doors, durability, places, .. } = organism;
+        let data = data.map_or(organism.data, Path::to_owned);
+        let file = file.map(|it| it.display().to_string());
+        let plan = match builder.build() {
+            Ok(plan) => plan,
+            Err(all) => return told_of(complained(&all, places.as_ref()), to),
+        };
+        let listeners = plan.listeners().to_vec();
+        let report = Report { file, name, data, durability, tokens, doors, listeners };
+        if to.json {
+            to.object(&report.json())?;
+        } else {
+            report.say(to)?;
+        }
+        Ok(Ending::Well)
+    }
+}
+
+/// Tells the mistakes; what isn't one ends the verb.
+fn told_of(unread: Unread, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    match unread {
+        Unread::Failure(it) => Err(it),
+        Unread::Mistakes(all) => {
+            mistakes(&all, to)?;
+            Ok(Ending::Wrong)
+        }
+    }
+}
+
+fn mistakes(all: &Mistakes, to: &mut Screen<'_>) -> io::Result<()> {
+    if !to.json {
+        return to.line(&told(all));
+    }
+    let object = |it: &Mistake| {
+        json!({
+            "file": all.file(),
+            "line": it.place.line,
+            "column": it.place.column,
+            "path": it.path,
+            "message": it.message,
+            "nearest": it.nearest,
+            "help": it.help(),
+        })
+    };
+    all.all().iter().try_for_each(|it| to.object(&object(it)))
+}
+
+/// What a `run` would serve.
+struct Report {
+    file: Option<String>,
+    name: Option<String>,
+    data: PathBuf,
+    durability: Durability,
+    tokens: Tokens,
+    doors: Vec<Door>,
+    listeners: Vec<Described>,
+}
+
+impl Report {
+    fn log(&self) -> Option<String> {
+        let kept = self.durability != Durability::Memory;
+        kept.then(|| self.data.join(crate::cli::data::LOG).display().to_string())
+    }
+
+    fn json(&self) -> Value {
+        let listeners = self.listeners.iter().map(|it| {
+            let takes = takes(it);
+            json!({
+                "name": it.name,
+                "text": it.text,
+                "takes": takes,
+                "peers": it.peers.as_ref().map(|it| it.to_vec()),
+                "grants": it.grants,
+            })
+        });
+        let doors = self.doors.iter().map(|it| match it {
+            Door::Tcp(address) => json!({ "tcp": address }),
+            Door::Unix(path) => json!({ "unix": path }),
+        });
+        json!({
+            "sound": true,
+            "file": self.file,
+            "name": self.name,
+            "log": self.log(),
+            "durability": self.durability.as_str(),
+            "doors": doors.collect::<Vec<_>>(),
+            "identities": self.tokens.names().collect::<Vec<_>>(),
+            "listeners": listeners.collect::<Vec<_>>(),
+        })
+    }
+
+    fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
+        let of = self.name.as_ref().map_or(String::new(), |it| format!(": {it}"));
+        match &self.file {
+            Some(file) => to.line(&format!("{file} is sound{of}"))?,
+            None => to.line("there is no manifest here; without one, `run` serves this")?,
+        }
+        let log = self.log().unwrap_or_else(|| "in memory".to_owned());
+        to.line(&format!("log       {log} ({})", self.durability))?;
+        for door in &self.doors {
+            match door {
+                Door::Tcp(address) => to.line(&format!("door      tcp {address}"))?,
+                Door::Unix(path) => to.line(&format!("door      unix {}", path.display()))?,
+            }
+        }
+        if self.doors.is_empty() {
+            to.line("door      none: only the program itself can push")?;
+        }
+        let names: Vec<&str> = self.tokens.names().collect();
+        if !names.is_empty() {
+            to.line(&format!("identity  {}", names.join(", ")))?;
+        }
+        for it in &self.listeners {
+            let text = it.text.as_deref().unwrap_or("–");
+            to.line(&format!("listener  {}  {text}", it.name))?;
+            for name in takes(it) {
+                to.line(&format!("  takes   {name}"))?;
+            }
+            if let Some(peers) = &it.peers {
+                let peers = if peers.is_empty() { "nobody".to_owned() } else { peers.join(", ") };
+                to.line(&format!("  peers   {peers}"))?;
+            }
+            for grant in &it.grants {
+                to.line(&format!("  grant   {grant}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names it owns, in order.
+fn takes(it: &Described) -> Vec<String> {
+    let mut takes: Vec<String> = it.takes.iter().map(ToString::to_string).collect();
+    takes.sort();
+    takes
+}

@@ -1,0 +1,128 @@
+//! `init`: a project with a listener of one's own, which works at once.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::cli::screen::{Ending, Failure, Screen};
+
+/// Makes a Cargo project with one listener, a manifest, a scene and a README, which works at once.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse init trial && cd trial && cargo run
+  pumphouse init trial --pumphouse ../pumphouse")]
+pub(crate) struct Init {
+    /// Where; a folder that isn't there yet, or is empty.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The checkout of Pumphouse that the project uses. [default: the one this program was built
+    /// from]
+    #[arg(long, value_name = "PATH")]
+    pumphouse: Option<PathBuf>,
+}
+
+/// The files: where they are, and what they hold, where `@NAME@` and `@PUMPHOUSE@` are filled in.
+const FILES: [(&str, &str); 6] = [
+    ("Cargo.toml", include_str!("init/Cargo.toml.txt")),
+    ("src/main.rs", include_str!("init/main.rs.txt")),
+    ("organism.yaml", include_str!("init/organism.yaml.txt")),
+    ("scenes/greet.scene", include_str!("init/greet.scene.txt")),
+    ("README.md", include_str!("init/README.md.txt")),
+    (".gitignore", "/target\n/data\n"),
+];
+
+/// Where this program was built from.
+const CHECKOUT: &str = env!("CARGO_MANIFEST_DIR");
+
+impl Init {
+    pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let folder = &self.folder;
+        let untried = |text: String| Failure::Untried(text);
+        let given = self.pumphouse.as_deref().unwrap_or(Path::new(CHECKOUT));
+        let checkout = whole(given).map_err(|it| {
+            let way = "name a checkout of Pumphouse with --pumphouse PATH";
+            untried(format!("{} can't be used: {it}; {way}", given.display()))
+        })?;
+        if fs::read_dir(folder).is_ok_and(|mut it| it.next().is_some()) {
+            let text = "isn't empty; name a folder that isn't there yet";
+            return Err(untried(format!("{} {text}", folder.display())));
+        }
+        let made = |path: &Path, it: io::Error| {
+            Failure::Untried(format!("{} can't be made: {it}", path.display()))
+        };
+        fs::create_dir_all(folder).map_err(|it| made(folder, it))?;
+        let here = folder.canonicalize().map_err(|it| made(folder, it))?;
+        let name = name(&here);
+        for (file, text) in FILES {
+            let text = text.replace("@NAME@", &name).replace("@PUMPHOUSE@", &quoted(&checkout));
+            let path = folder.join(file);
+            let parent = path.parent().unwrap_or(folder);
+            fs::create_dir_all(parent).map_err(|it| made(parent, it))?;
+            fs::write(&path, text).map_err(|it| made(&path, it))?;
+        }
+        // The versions that Pumphouse was tested with; without them Cargo takes the newest.
+        drop(fs::copy(checkout.join("Cargo.lock"), folder.join("Cargo.lock")));
+        match to.json {
+            true => to.object(&json!({ "event": "made", "folder": folder, "name": name }))?,
+            false => to.line(&format!(
+                "{} is there; now: cd {} && cargo run",
+                folder.display(),
+                folder.display()
+            ))?,
+        }
+        Ok(Ending::Well)
+    }
+}
+
+/// The whole path of a checkout, if it is one.
+fn whole(path: &Path) -> io::Result<PathBuf> {
+    let path = path.canonicalize()?;
+    let text = fs::read_to_string(path.join("Cargo.toml"))?;
+    match text.lines().any(|it| it == "name = \"pumphouse\"") {
+        true => Ok(path),
+        false => Err(io::Error::other("it isn't Pumphouse's")),
+    }
+}
+
+/// A path as TOML has it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}
+
+/// A name that Cargo takes, made of the folder's.
+fn name(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
+    let name: String = name.chars().map(|it| if fits(it) { it } else { '-' }).collect();
+    let name = name.trim_matches('-').to_owned();
+    // Cargo takes no name that begins with a digit, nor one of the library's own.
+    let is_fit = name.starts_with(|it: char| it.is_ascii_alphabetic());
+    match is_fit && !matches!(name.as_str(), "pumphouse" | "test" | "core" | "std" | "alloc") {
+        true => name,
+        false => format!("my-{name}").trim_end_matches('-').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_names_the_project() {
+        for (folder, expected) in [
+            ("/x/trial", "trial"),
+            ("/x/My Trial_2", "My-Trial_2"),
+            ("/x/2nd", "my-2nd"),
+            ("/x/pumphouse", "my-pumphouse"),
+            ("/x/été", "t"),
+            ("/x/日本", "my"),
+            ("/", "my"),
+        ] {
+            assert_eq!(name(Path::new(folder)), expected);
+        }
+    }
+}

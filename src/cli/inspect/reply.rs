@@ -1,0 +1,206 @@
+//! `inspect reply`: what the pump understands of a model's reply, event by event.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::str::FromStr;
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::reply::{
+    Attribute, Broken, Config, Dialect, Element, Event, Kind, Markup, Parser, What,
+};
+use crate::xml::Place;
+
+/// Reads a model's reply as an agent does, and prints one JSON object a line for each event, text
+/// that is adjacent joined; nothing runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse inspect reply reply.txt
+  pumphouse inspect reply --dialect tool_use --peer calculate reply.txt
+  pumphouse inspect reply --chunks 1 reply.txt | jq -r 'select(.event == \"broken\") | .reason'
+
+The `text` or `source` of all lines, one behind the other, is the reply.
+Exits with 0 whatever the reply is; bytes that aren't UTF-8 become U+FFFD.")]
+pub(crate) struct Reply {
+    /// How the model writes its calls.
+    #[arg(long, value_enum, default_value_t = Calls::Tags)]
+    dialect: Calls,
+    /// How the reply comes in: whole, N characters at a time, or by chance, random:SEED.
+    #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
+    chunks: Chunks,
+    /// The agent's own root; what is in it is looked at as well.
+    #[arg(long, value_name = "NAME")]
+    root: Vec<String>,
+    /// A peer's root.
+    #[arg(long, value_name = "NAME")]
+    peer: Vec<String>,
+    /// Actions in the text of a response run.
+    #[arg(long)]
+    actions_in_response: bool,
+    /// What to read; - is the standard input.
+    #[arg(value_name = "FILE")]
+    file: String,
+}
+
+/// How calls are written.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Calls {
+    /// As tags.
+    Tags,
+    /// As `<tool_use>`, or as JSON in the text.
+    ToolUse,
+}
+
+/// How many characters come at once.
+#[derive(Clone, Copy, Debug)]
+enum Chunks {
+    Whole,
+    Of(usize),
+    Random(u64),
+}
+
+impl FromStr for Chunks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Chunks, String> {
+        let chunks = match text.split_once(':') {
+            None if text == "whole" => Some(Chunks::Whole),
+            None => text.parse().ok().filter(|it| *it > 0).map(Chunks::Of),
+            Some(("random", seed)) => seed.parse().ok().map(Chunks::Random),
+            Some(_) => None,
+        };
+        chunks.ok_or_else(|| "say whole, a number of characters, or random:SEED".to_owned())
+    }
+}
+
+impl Chunks {
+    /// How many characters come next.
+    fn next(&mut self) -> usize {
+        match self {
+            Chunks::Whole => usize::MAX,
+            Chunks::Of(count) => *count,
+            Chunks::Random(state) => {
+                // SplitMix64: small, and the same on every machine.
+                *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                let it = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                let it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                let it = it ^ (it >> 31);
+                // Mostly a few characters, now and then many.
+                usize::try_from(if it & 7 == 0 { it >> 8 & 0x3FF } else { it >> 8 & 0xF })
+                    .map_or(1, |it| it + 1)
+            }
+        }
+    }
+}
+
+impl Reply {
+    pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let text = self.read()?;
+        let mut config = Config::default();
+        let markup = self.root.iter().fold(Markup::default(), |it, name| it.root(name));
+        config.markup = self.peer.iter().fold(markup, |it, name| it.peer(name));
+        config.actions_in_response = self.actions_in_response;
+        config.dialect = match self.dialect {
+            Calls::Tags => Dialect::Tags,
+            Calls::ToolUse => Dialect::ToolUse,
+        };
+        let mut lines = Lines { waiting: None, to, ended: Ok(()) };
+        let mut parser = Parser::new(config);
+        let (mut chunks, mut rest) = (self.chunks, &*text);
+        while !rest.is_empty() {
+            let count = chunks.next();
+            let end = rest.char_indices().nth(count).map_or(rest.len(), |(end, _)| end);
+            let (chunk, later) = rest.split_at(end);
+            parser.feed(chunk, &mut |event| lines.take(event));
+            rest = later;
+        }
+        parser.finish(&mut |event| lines.take(event));
+        lines.ended.map(|()| Ending::Well)
+    }
+
+    fn read(&self) -> Result<String, Failure> {
+        let mut bytes = Vec::new();
+        let read = match &*self.file {
+            "-" => io::stdin().lock().read_to_end(&mut bytes).map(drop),
+            file => fs::read(file).map(|it| bytes = it),
+        };
+        read.map_err(|it| Failure::Untried(format!("{}: {it}", self.file)))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Events on their way to the screen.
+struct Lines<'a, 'b> {
+    /// Text that may go on.
+    waiting: Option<(&'static str, String, Place)>,
+    to: &'a mut Screen<'b>,
+    ended: Result<(), Failure>,
+}
+
+impl Lines<'_, '_> {
+    fn take(&mut self, event: Event<'_>) {
+        let piece = match event.what {
+            What::Text { within: Some(Kind::Thought) } => Some("thought"),
+            What::Text { within: Some(Kind::Response) } => Some("response"),
+            What::Text { .. } => Some("text"),
+            What::Discarded { .. } => Some("discarded"),
+            _ => None,
+        };
+        if let (Some(piece), Some((name, text, _))) = (piece, &mut self.waiting)
+            && piece == *name
+        {
+            text.push_str(event.source);
+            return;
+        }
+        if let Some((name, text, Place { line, column, .. })) = self.waiting.take() {
+            self.print(&json!({ "event": name, "text": text, "line": line, "column": column }));
+        }
+        match piece {
+            Some(piece) => {
+                self.waiting = Some((piece, event.source.to_owned(), event.place));
+            }
+            None => self.print(&object(&event)),
+        }
+    }
+
+    fn print(&mut self, object: &Value) {
+        if self.ended.is_ok() {
+            self.ended = self.to.object(object).map_err(Failure::from);
+        }
+    }
+}
+
+/// An event that is no text.
+fn object(event: &Event<'_>) -> Value {
+    let Event { what, source, place: Place { line, column, .. }, .. } = event;
+    let place = |mut object: Value| {
+        object["source"] = json!(source);
+        object["line"] = json!(line);
+        object["column"] = json!(column);
+        object
+    };
+    place(match what {
+        What::Opened(Element { name, attributes, .. }) => {
+            json!({ "event": "opened", "name": name, "attributes": pairs(attributes) })
+        }
+        What::Closed(Element { name, attributes, body, .. }) => json!({
+            "event": "closed",
+            "name": name,
+            "attributes": pairs(attributes),
+            "body": body.as_str(),
+        }),
+        What::Broken(Broken { name, reason, snippet, .. }) => {
+            json!({ "event": "broken", "name": name, "reason": reason, "snippet": snippet })
+        }
+        What::Repaired(note) => json!({ "event": "repaired", "reason": note }),
+        What::Finished { cut } => json!({ "event": "finished", "cut": cut.map(|it| it.name) }),
+        What::Text { .. } | What::Discarded { .. } => Value::Null,
+    })
+}
+
+fn pairs(attributes: &[Attribute]) -> Map<String, Value> {
+    attributes.iter().map(|it| (it.name.clone(), json!(it.value))).collect()
+}

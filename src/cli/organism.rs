@@ -1,0 +1,132 @@
+//! What is to be served or checked: the program's builder, the manifest, and what flags override.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::cli::screen::Failure;
+use crate::door::Tokens;
+use crate::engine::{Builder, Complaints};
+use crate::limits::MANIFEST_BYTES_MAX;
+use crate::listeners;
+use crate::log::Durability;
+use crate::manifest::{self, Door, Manifest, Mistakes, Places};
+
+/// Where the log is if nothing says otherwise.
+const DATA: &str = "data";
+/// Where to listen if nothing says otherwise.
+const LISTEN: &str = "127.0.0.1:8765";
+
+/// All that a start needs but for open files and sockets.
+pub(crate) struct Organism {
+    pub(crate) builder: Builder,
+    /// The manifest, if there is one.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) name: Option<String>,
+    pub(crate) data: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) tokens: Tokens,
+    pub(crate) doors: Vec<Door>,
+    /// Where the listeners of the manifest stand, if there is one.
+    pub(crate) places: Option<Places>,
+}
+
+/// Why there is no organism.
+pub(crate) enum Unread {
+    /// The manifest is wrong.
+    Mistakes(Mistakes),
+    /// There is none where one was named, or it can't be read.
+    Failure(Failure),
+}
+
+impl From<Unread> for Failure {
+    fn from(unread: Unread) -> Failure {
+        match unread {
+            Unread::Mistakes(all) => Failure::Untried(told(&all)),
+            Unread::Failure(it) => it,
+        }
+    }
+}
+
+/// What a builder complains of, with its places if there are some.
+pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
+    match places {
+        Some(places) => Unread::Mistakes(places.find(all)),
+        None => Unread::Failure(Failure::Untried(all.to_string())),
+    }
+}
+
+/// All mistakes, for people.
+pub(crate) fn told(all: &Mistakes) -> String {
+    let count = all.all().len();
+    let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+    format!("{count} {mistakes} in {}\n{all}", all.file())
+}
+
+impl Organism {
+    /// Reads the named manifest, or the one that stands here, if one does.
+    pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
+        let nobody = builder.listeners().next().is_none();
+        let mut core = listeners::core();
+        core.retain(|one| builder.listeners().all(|it| it != one.name()));
+        let builder = builder.with((listeners::factories, core));
+        let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
+        let read = |file: &PathBuf| {
+            let bytes = bytes_of(file).map_err(Unread::Failure)?;
+            Manifest::read(file, &bytes, &variable, &builder).map_err(Unread::Mistakes)
+        };
+        let mut manifest = file.as_ref().map(read).transpose()?;
+        let says = manifest.as_ref();
+        let staff = nobody && says.is_none_or(|it| it.listeners.is_none());
+        let usual = || vec![Door::Tcp(LISTEN.to_owned())];
+        Ok(Organism {
+            file,
+            name: says.and_then(|it| it.name.clone()),
+            data: says.and_then(|it| it.data.clone()).unwrap_or_else(|| DATA.into()),
+            durability: says.and_then(|it| it.durability).unwrap_or_default(),
+            tokens: says.and_then(|it| it.tokens.clone()).unwrap_or_default(),
+            doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
+            places: says.map(|it| it.places.clone()),
+            builder: builder.with((manifest.take(), staff.then(listeners::usual))),
+        })
+    }
+}
+
+/// A builder with all that `run` would serve here.
+pub(crate) fn served(builder: Builder) -> Result<Builder, Failure> {
+    Ok(Organism::read(None, builder)?.builder)
+}
+
+/// The folder that a reader of the log looks into if none is given.
+pub(crate) fn data() -> PathBuf {
+    let says = here().and_then(|file| {
+        let bytes = bytes_of(file).ok()?;
+        Manifest::data_of(file, &bytes, &variable)
+    });
+    says.unwrap_or_else(|| DATA.into())
+}
+
+/// The manifest that stands here.
+pub(crate) fn here() -> Option<&'static Path> {
+    let path = Path::new(manifest::FILE);
+    path.exists().then_some(path)
+}
+
+/// What a file holds, but no more of it than a manifest may have.
+fn bytes_of(path: &Path) -> Result<Vec<u8>, Failure> {
+    let trouble = |error: io::Error| {
+        let way = "name another, or make one with `pumphouse init DIR`";
+        Failure::Untried(format!("{} can't be read: {error}; {way}", path.display()))
+    };
+    let mut bytes = Vec::new();
+    let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
+    let read = File::open(path).and_then(|it| it.take(most + 1).read_to_end(&mut bytes));
+    read.map_err(trouble)?;
+    Ok(bytes)
+}
+
+/// What the environment says.
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

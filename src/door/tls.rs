@@ -1,0 +1,193 @@
+//! What a TLS door shows of itself: a certificate and its key, from files that may change.
+
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+
+use crate::clock;
+use crate::door::tokens::check_access;
+
+/// The bytes of a file of certificates or of a key.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// How long before its end a certificate is warned about.
+const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// A certificate and its key. Clones share them, and so do doors: reading them again changes what
+/// new connections are shown, and no connection that there is.
+///
+/// ```no_run
+/// use pumphouse::door::{Options, Tcp, Tls};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let tls = Tls::read("fullchain.pem", "privkey.pem")?;
+/// let door = Tcp::bind("0.0.0.0:8765", Options::default().tls(tls.clone())).await?;
+/// // later, when the files have changed
+/// tls.reload()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Tls {
+    certificate: Arc<Path>,
+    key: Arc<Path>,
+    config: Arc<RwLock<Arc<ServerConfig>>>,
+}
+
+impl Tls {
+    /// Reads a certificate, with those between it and its issuer behind it, and its private key,
+    /// both in PEM.
+    ///
+    /// # Errors
+    /// What is wrong with the files.
+    pub fn read(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Tls, Unusable> {
+        let (certificate, key) = (certificate.as_ref(), key.as_ref());
+        let config = Arc::new(RwLock::new(config(certificate, key)?));
+        Ok(Tls { certificate: certificate.into(), key: key.into(), config })
+    }
+
+    /// Reads the files again.
+    ///
+    /// # Errors
+    /// What is wrong with the files; then what was read before stays.
+    pub fn reload(&self) -> Result<(), Unusable> {
+        let config = config(&self.certificate, &self.key)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        tracing::info!(certificate = %self.certificate.display(), "the certificate was read again");
+        Ok(())
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into()
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tls").field(&self.certificate).finish()
+    }
+}
+
+fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Unusable> {
+    let chain = chain(certificate)?;
+    let secret = secret(key)?;
+    check_time(&chain).map_err(|why| Unusable::of(certificate, why))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions();
+    let config = builder.and_then(|it| it.with_no_client_auth().with_single_cert(chain, secret));
+    config.map(Arc::new).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            Unusable::of(key, format!("it is not the key of {}", certificate.display()))
+        }
+        error => Unusable::of(certificate, error.to_string()),
+    })
+}
+
+fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+    let wrong = |why: String| Unusable::of(path, why);
+    let (text, _) = bytes(path).map_err(wrong)?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(|error| wrong(format!("it is no PEM: {error}")))?;
+    if chain.is_empty() {
+        return Err(wrong("it holds no certificate: no -----BEGIN CERTIFICATE-----".into()));
+    }
+    Ok(chain)
+}
+
+fn secret(path: &Path) -> Result<PrivateKeyDer<'static>, Unusable> {
+    let wrong = |why: String| Unusable::of(path, why);
+    let (text, opened) = bytes(path).map_err(wrong)?;
+    check_access(&opened).map_err(wrong)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
+        let is_locked = text.windows(9).any(|it| it == b"ENCRYPTED");
+        wrong(match error {
+            _ if is_locked => "it is locked by a passphrase: write it without one".into(),
+            rustls::pki_types::pem::Error::NoItemsFound => {
+                "it holds no private key: no -----BEGIN PRIVATE KEY-----".into()
+            }
+            error => format!("it is no PEM: {error}"),
+        })
+    })
+}
+
+fn bytes(path: &Path) -> Result<(Vec<u8>, fs::Metadata), String> {
+    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+    let opened = file.metadata().map_err(|error| error.to_string())?;
+    if !opened.is_file() {
+        return Err("it is no file".into());
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    if read.map_err(|error| error.to_string())? as u64 > FILE_BYTES_MAX {
+        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    Ok((bytes, opened))
+}
+
+/// Whether a certificate is valid now. What a client would check first, we ask before one does.
+fn check_time(chain: &[CertificateDer<'static>]) -> Result<(), String> {
+    let [first, between @ ..] = chain else { return Ok(()) };
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(chain.last().cloned());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let (1.., Ok(verifier), Ok(name)) = (added, verifier, ServerName::try_from("any.invalid"))
+    else {
+        return Err("it is no certificate that clients would take".into());
+    };
+    let now = Duration::from_micros(clock::now_us());
+    let at = |time| {
+        let time = UnixTime::since_unix_epoch(time);
+        match verifier.verify_server_cert(first, between, &name, &[], time) {
+            Err(rustls::Error::InvalidCertificate(why)) => Some(why),
+            _ => None,
+        }
+    };
+    use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+    match at(now) {
+        Some(Expired | ExpiredContext { .. }) => return Err("it has expired: renew it".into()),
+        Some(NotValidYet | NotValidYetContext { .. }) => {
+            return Err("it is not valid yet: look at this machine's clock".into());
+        }
+        Some(CertificateError::BadEncoding) => return Err("it is no certificate".into()),
+        // Who issued it, and for which name, is for clients to judge.
+        _ => {}
+    }
+    if matches!(at(now + WARN_BEFORE), Some(Expired | ExpiredContext { .. })) {
+        tracing::warn!("the certificate expires within two weeks");
+    }
+    Ok(())
+}
+
+/// Why a certificate or a key can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unusable {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Unusable {
+    fn of(path: &Path, why: String) -> Unusable {
+        Unusable { path: path.to_owned(), why }
+    }
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.why)
+    }
+}
+
+impl std::error::Error for Unusable {}

@@ -1,0 +1,96 @@
+//! Amounts as people write them: `30s`, `64 KiB`, `40`.
+
+use std::time::Duration;
+
+use crate::limits::Allowance;
+
+/// A number of bytes: `65536`, `64 KiB`, `1MiB`; units of 1000 too.
+pub(super) fn bytes(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let end = text.find(|it: char| !(it.is_ascii_digit() || it == '_')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: usize = number.replace('_', "").parse().ok()?;
+    let unit = match unit.trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "KiB" => 1 << 10,
+        "MB" => 1_000_000,
+        "MiB" => 1 << 20,
+        "GB" => 1_000_000_000,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+/// A time with its unit: `30s`, `1.5 h`, `2m 30s`.
+pub(super) fn time(text: &str) -> Option<Duration> {
+    let has_unit = text.ends_with(|it: char| it.is_ascii_alphabetic());
+    let parsed = text.parse::<jiff::SignedDuration>().ok().filter(|_| has_unit)?;
+    Duration::try_from(parsed).ok()
+}
+
+/// A whole number, or `unlimited`.
+pub(super) fn allowance(text: &str) -> Option<u64> {
+    text.replace('_', "").parse::<Allowance>().ok().map(|it| it.0)
+}
+
+/// A whole number.
+pub(super) fn count(text: &str) -> Option<usize> {
+    text.replace('_', "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_units() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("65536", Some(65_536)),
+            ("65_536", Some(65_536)),
+            ("64KiB", Some(65_536)),
+            (" 64 KiB ", Some(65_536)),
+            ("1 kB", Some(1_000)),
+            ("2 MB", Some(2_000_000)),
+            ("1 GiB", Some(1 << 30)),
+            ("7 B", Some(7)),
+            ("", None),
+            ("-1", None),
+            ("1.5 MiB", None),
+            ("1 M", None),
+            ("MiB", None),
+            ("99999999999999999999", None),
+            ("99999999999 GiB", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_allowance_may_have_no_bound() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("200_000", Some(200_000)),
+            ("unlimited", Some(u64::MAX)),
+            ("none", None),
+            ("-1", None),
+        ] {
+            assert_eq!(allowance(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        let ms = |text: &str| time(text).map(|it| it.as_millis());
+        assert_eq!(ms("30s"), Some(30_000));
+        assert_eq!(ms("500ms"), Some(500));
+        assert_eq!(ms("2m 30s"), Some(150_000));
+        assert_eq!(ms("1.5h"), Some(5_400_000));
+        assert_eq!(ms("1 day"), None);
+        for wrong in ["30", "", "s", "-30s", "30s ago", "thirty"] {
+            assert_eq!(ms(wrong), None, "{wrong}");
+        }
+    }
+}

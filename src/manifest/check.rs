@@ -1,0 +1,181 @@
+//! Compares a tree with the table, and finds every mistake.
+
+use std::collections::BTreeMap;
+
+use crate::manifest::amount;
+use crate::manifest::mistake::{Mistake, cut, listed};
+use crate::manifest::shape::{Key, Kind, Map};
+use crate::manifest::yaml::{Entry, Node, Plain, Scalar, Value};
+
+/// Finds what is wrong with a value.
+pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
+    match (kind, &node.value) {
+        // A key without a value is as good as none.
+        _ if node.is_null() => {}
+        (Kind::Settings, Value::Map(entries)) => twice(entries, path, wrong),
+        (Kind::Map(map), Value::Map(entries)) => keys(node, entries, path, map, wrong),
+        (Kind::List(of), Value::List(items)) => {
+            for (number, item) in items.iter().enumerate() {
+                let path = format!("{path}[{number}]");
+                if item.is_null() {
+                    let text = "here an item is missing";
+                    wrong.push(Mistake::new(item.place, text).at(&path).example(example));
+                }
+                check(item, &path, of, example, wrong);
+            }
+        }
+        (Kind::Map(_) | Kind::List(_) | Kind::Settings, there) => {
+            // Not repeated: somebody may have put a secret where the name of a file belongs.
+            let there = match there {
+                Value::Scalar(_) => "a single value".to_owned(),
+                _ => node.said(),
+            };
+            let text = format!("this is {there}, and {} is expected", expected(kind));
+            wrong.push(Mistake::new(node.place, text).at(path).example(example));
+        }
+        (_, Value::Scalar(scalar)) => {
+            if let Err(mistake) = word(node, scalar, kind) {
+                wrong.push(mistake.at(path).example(example));
+            }
+        }
+        _ => {
+            let text = format!("this is {}, and {} is expected", node.said(), expected(kind));
+            wrong.push(Mistake::new(node.place, text).at(path).example(example));
+        }
+    }
+}
+
+/// What may stand there, for an error.
+fn expected(kind: &Kind) -> String {
+    match kind {
+        Kind::Text => "a text".to_owned(),
+        Kind::Name => "a name of letters, digits, `-`, `_` and `.`".to_owned(),
+        Kind::Path => "a path".to_owned(),
+        Kind::Word(words) => listed(words.iter().map(|it| it.0)).replace(" and ", " or "),
+        Kind::Allowance => "a whole number, or unlimited,".to_owned(),
+        Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Bytes => "a number of bytes, such as 65536 or 64 KiB,".to_owned(),
+        Kind::Time => "a time with a unit, such as 500ms, 30s or 5m,".to_owned(),
+        Kind::Address => "HOST:PORT, such as 127.0.0.1:8765,".to_owned(),
+        Kind::List(_) => "a list".to_owned(),
+        Kind::Map(map) => format!("a value with the keys of {}", map.what),
+        Kind::Settings => "a value with keys".to_owned(),
+    }
+}
+
+/// Finds keys that are unknown, doubled or missing, and looks at the values of the others.
+fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<Mistake>) {
+    twice(entries, path, wrong);
+    for entry in entries {
+        let below = joined(path, &entry.key);
+        match map.keys.iter().find(|it| it.name == entry.key) {
+            Some(key) => check(&entry.value, &below, &key.kind, &key.example, wrong),
+            None => wrong.push(unknown(entry, map).at(&below)),
+        }
+    }
+    let is_there = |name: &str| entries.iter().any(|it| it.key == name && !it.value.is_null());
+    for key in map.keys.iter().filter(|it| it.needed && !is_there(it.name)) {
+        let text = format!("{} needs the key `{}`", map.what, key.name);
+        wrong.push(Mistake::new(node.place, text).at(path).example(key.example.as_str()));
+    }
+    let there: Vec<&str> = map.one_of.iter().copied().filter(|it| is_there(it)).collect();
+    let any = |it: &Key| map.one_of.contains(&it.name);
+    // Where a key is misspelt, that is the mistake.
+    let is_misspelt = || entries.iter().any(|it| map.keys.iter().all(|key| key.name != it.key));
+    if let (Some(key), true) = (map.keys.iter().find(|it| any(it)), there.is_empty())
+        && !is_misspelt()
+    {
+        let names = listed(map.one_of.iter().copied()).replace(" and ", " or ");
+        let text = format!("{} needs the key {names}", map.what);
+        wrong.push(Mistake::new(node.place, text).at(path).example(key.example.as_str()));
+    }
+    if there.len() > 1 {
+        let text = format!("{} has one of {}", map.what, listed(there));
+        wrong.push(Mistake::new(node.place, text).at(path).advice("keep one of them"));
+    }
+}
+
+fn unknown(entry: &Entry, map: &Map) -> Mistake {
+    let names = || map.keys.iter().map(|it| it.name);
+    let text = format!("{} has no key `{}`", map.what, cut(&entry.key));
+    let mistake = Mistake::new(entry.place, text).or_nearest(&entry.key, names());
+    match map.keys.iter().find(|it| mistake.nearest.as_deref() == Some(it.name)) {
+        Some(key) => mistake.example(key.example.as_str()),
+        None => {
+            let all: Vec<&str> = names().collect();
+            mistake.advice(format!("it has {}", all.join(", ")))
+        }
+    }
+}
+
+fn twice(entries: &[Entry], path: &str, wrong: &mut Vec<Mistake>) {
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in entries {
+        let key = entry.key.as_str();
+        match first.get(key) {
+            Some(line) => {
+                let text = format!("`{}` stands here again, after line {line}", cut(key));
+                let mistake = Mistake::new(entry.place, text).at(&joined(path, key));
+                wrong.push(mistake.advice("keep one of the two"));
+            }
+            None => drop(first.insert(key, entry.place.line)),
+        }
+    }
+}
+
+pub(super) fn joined(path: &str, key: &str) -> String {
+    match path {
+        "" => cut(key).into_owned(),
+        path => format!("{path}.{}", cut(key)),
+    }
+}
+
+/// Whether a scalar is what it should be.
+fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
+    let text = scalar.text.as_str();
+    let fits = match kind {
+        Kind::Text | Kind::Path => !text.is_empty(),
+        Kind::Name => is_name(text),
+        Kind::Word(words) => words.iter().any(|it| it.0 == text),
+        Kind::Allowance => amount::allowance(text).is_some(),
+        Kind::Count { min, max } => {
+            amount::count(text).is_some_and(|it| (*min..=*max).contains(&it))
+        }
+        Kind::Bytes => amount::bytes(text).is_some(),
+        Kind::Time => amount::time(text).is_some(),
+        Kind::Address => is_address(text),
+        Kind::List(_) | Kind::Map(_) | Kind::Settings => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let mut message = format!("this is {}, and {} is expected", node.said(), expected(kind));
+    let is_filled = scalar.source != scalar.text;
+    if is_filled {
+        message = format!("what {} comes to isn't {}", node.said(), expected(kind));
+    }
+    let mistake = Mistake::new(node.place, message.trim_end_matches(','));
+    Err(match kind {
+        Kind::Word(words) if !is_filled => mistake.or_nearest(text, words.iter().map(|it| it.0)),
+        Kind::Allowance => mistake.or_nearest(text, ["unlimited"]),
+        Kind::Time if matches!(scalar.kind, Plain::Whole(_) | Plain::Number(_)) && !is_filled => {
+            mistake.advice(format!("say which unit, such as {}s", cut(text)))
+        }
+        _ => mistake,
+    })
+}
+
+/// As the builder and the doors have it.
+pub(super) fn is_name(text: &str) -> bool {
+    let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+    !text.is_empty() && text.chars().all(fits)
+}
+
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let is_host = match host.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        Some(inside) => inside.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => is_name(host),
+    };
+    is_host && port.parse::<u16>().is_ok()
+}

@@ -1,0 +1,115 @@
+//! `${VAR}` and `${VAR:-default}` in values, filled in once, when the manifest is read.
+//!
+//! What is filled in isn't scanned again. `$${` stands for `${`.
+
+use crate::manifest::mistake::{Mistake, cut};
+use crate::manifest::yaml::{Node, Scalar, Value, kind_of};
+
+/// What the environment says; none where a variable isn't set.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Fills in the variables of every value.
+pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(|it| expand(it, environment, wrong)),
+        Value::Map(entries) => {
+            entries.iter_mut().for_each(|it| expand(&mut it.value, environment, wrong));
+        }
+        Value::Scalar(scalar) if scalar.source.contains("${") => {
+            match filled(&scalar.source, environment) {
+                Ok(text) => fill(scalar, text),
+                Err(mistake) => wrong.push(Mistake { place: node.place, ..mistake }),
+            }
+        }
+        Value::Scalar(_) => {}
+    }
+}
+
+fn fill(scalar: &mut Scalar, text: String) {
+    if scalar.is_plain {
+        scalar.kind = kind_of(&text);
+    }
+    scalar.text = text;
+}
+
+fn filled(source: &str, environment: Environment<'_>) -> Result<String, Mistake> {
+    let mistake = |text: String| Mistake::new(Default::default(), text);
+    let (mut text, mut rest) = (String::new(), source);
+    while let Some((before, after)) = rest.split_once("${") {
+        if let Some(before) = before.strip_suffix('$') {
+            text += before;
+            text += "${";
+            rest = after;
+            continue;
+        }
+        text += before;
+        let Some((inside, after)) = after.split_once('}') else {
+            return Err(mistake(format!("`${{{}` has no end", cut(after)))
+                .advice("close it, as in ${HOME}; for a ${ that means itself write $${"));
+        };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        if !is_name(name) {
+            return Err(mistake(format!("`{}` is no name of a variable", cut(name)))
+                .example("${NAME} or ${NAME:-default}"));
+        }
+        let set = environment(name).filter(|it| default.is_none() || !it.is_empty());
+        let Some(value) = set.or_else(|| default.map(str::to_owned)) else {
+            return Err(mistake(format!("the variable {name} isn't set, and has no default"))
+                .advice(format!("set it, or write a default: ${{{name}:-default}}")));
+        };
+        text += &value;
+        rest = after;
+    }
+    Ok(text + rest)
+}
+
+fn is_name(text: &str) -> bool {
+    let begins = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
+    begins && text.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(source: &str) -> Result<String, String> {
+        let environment = |name: &str| match name {
+            "A" => Some("a".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "DOLLAR" => Some("${A}".to_owned()),
+            _ => None,
+        };
+        filled(source, &environment).map_err(|it| it.message.into())
+    }
+
+    #[test]
+    fn a_variable_is_filled_in() {
+        let check = |source: &str, expected: &str| assert_eq!(of(source).as_deref(), Ok(expected));
+        check("${A}", "a");
+        check("<${A}${A}>", "<aa>");
+        check("${B:-b}", "b");
+        check("${A:-b}", "a");
+        check("${B:-}", "");
+        check("${EMPTY}", "");
+        check("${EMPTY:-x}", "x");
+        check("${B:-:-}", ":-");
+        check("${DOLLAR}", "${A}");
+        check("$A $ {A} $$ }", "$A $ {A} $$ }");
+        check("$${A}", "${A}");
+        check("$$${A}", "$${A}");
+    }
+
+    #[test]
+    fn what_can_not_be_filled_in_is_told() {
+        let check = |source: &str, expected: &str| assert_eq!(of(source), Err(expected.to_owned()));
+        check("${B}", "the variable B isn't set, and has no default");
+        check("a${A", "`${A` has no end");
+        check("${}", "`` is no name of a variable");
+        check("${A-b}", "`A-b` is no name of a variable");
+        check("${1}", "`1` is no name of a variable");
+        check("${A${A}}", "`A${A` is no name of a variable");
+    }
+}

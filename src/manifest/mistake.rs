@@ -1,0 +1,147 @@
+//! What is wrong with a manifest, where, and what would be right.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::schema::nearest;
+
+/// Characters of a word that a mistake repeats.
+const ECHO_MAX: usize = 40;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mistake {
+    /// Where.
+    pub place: Place,
+    /// Under which keys, such as `doors[0].tcp`; empty for the manifest itself.
+    pub path: Box<str>,
+    /// What is wrong, in a sentence.
+    pub message: Box<str>,
+    /// The right word that is most like the wrong one.
+    pub nearest: Option<Box<str>>,
+    /// What would be right there, as it is written.
+    pub example: Option<Box<str>>,
+    /// What to do about it, where the example doesn't say so already.
+    pub advice: Option<Box<str>>,
+}
+
+/// Where something stands in a manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+}
+
+impl Mistake {
+    pub(super) fn new(place: Place, message: impl Into<Box<str>>) -> Mistake {
+        let message = message.into();
+        Mistake { place, path: Box::default(), message, nearest: None, example: None, advice: None }
+    }
+
+    pub(super) fn at(mut self, path: &str) -> Mistake {
+        self.path = path.into();
+        self
+    }
+
+    pub(super) fn example(mut self, example: impl Into<Box<str>>) -> Mistake {
+        self.example = Some(example.into());
+        self
+    }
+
+    pub(super) fn advice(mut self, advice: impl Into<Box<str>>) -> Mistake {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// Asks whether the right word was meant that is most like the wrong one, if any is.
+    pub(super) fn or_nearest<'a>(
+        mut self,
+        wrong: &str,
+        right: impl IntoIterator<Item = &'a str>,
+    ) -> Mistake {
+        self.nearest = nearest(wrong, right.into_iter()).map(Box::from);
+        if let Some(it) = &self.nearest {
+            self.message = format!("{}; did you mean `{it}`?", self.message).into();
+        }
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn help(&self) -> Option<String> {
+        let shown = || self.example.as_ref().map(|it| format!("write it as in `{it}`"));
+        self.advice.as_deref().map(str::to_owned).or_else(shown)
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mistake { place: Place { line, column }, message, .. } = self;
+        write!(f, "line {line}, column {column}: {message}")
+    }
+}
+
+/// All that is wrong with a manifest, in the order of its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistakes {
+    file: String,
+    all: Vec<Mistake>,
+}
+
+impl Mistakes {
+    pub(super) fn new(file: &str, mut all: Vec<Mistake>) -> Mistakes {
+        all.sort_by_key(|it| it.place);
+        all.dedup();
+        Mistakes { file: file.to_owned(), all }
+    }
+
+    /// The manifest.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Each of them.
+    #[must_use]
+    pub fn all(&self) -> &[Mistake] {
+        &self.all
+    }
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, it) in self.all.iter().enumerate() {
+            let end = if number == 0 { "" } else { "\n" };
+            let Mistake { place: Place { line, column }, message, .. } = it;
+            write!(f, "{end}{}:{line}:{column}: {message}", self.file)?;
+            if let Some(help) = it.help() {
+                write!(f, "\n  {help}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+/// A word as a mistake repeats it.
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(ECHO_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Several words, as in a sentence.
+pub(super) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|it| format!("`{it}`")).collect();
+    match words.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}

@@ -1,0 +1,113 @@
+//! A pump as a file: builder calls, written in YAML.
+//!
+//! ```yaml
+//! name: sums
+//! data: data
+//! tokens: {file: tokens.txt}
+//! doors:
+//!   - tcp: ${HOST:-127.0.0.1}:8765
+//! listeners:
+//!   - use: calculate
+//!   - use: echo
+//!     name: parrot
+//!     peers: []
+//! limits:
+//!   handlers_max: 40
+//! ```
+//!
+//! It can't do anything that a caller in Rust couldn't. `docs/manifest.md` has every key.
+
+mod amount;
+mod check;
+mod expand;
+mod mistake;
+mod read;
+mod schema;
+mod settings;
+mod shape;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::door::Tokens;
+use crate::engine::{Builder, Complaints, Plugin};
+use crate::limits::Limits;
+use crate::listener::Listener;
+use crate::listeners::describe::{Allow, describe};
+use crate::log::Durability;
+
+pub use mistake::{Mistake, Mistakes, Place};
+pub use schema::json_schema;
+
+/// The name that is looked for where none is given.
+pub const FILE: &str = "organism.yaml";
+
+/// What a manifest says, found sound.
+#[non_exhaustive]
+pub struct Manifest {
+    /// The file.
+    pub file: PathBuf,
+    /// What the pump is called.
+    pub name: Option<String>,
+    /// The folder of the log.
+    pub data: Option<PathBuf>,
+    /// What an acknowledged message survives.
+    pub durability: Option<Durability>,
+    /// Who may come in.
+    pub tokens: Option<Tokens>,
+    /// Where to listen; none where the manifest says nothing of it.
+    pub doors: Option<Vec<Door>>,
+    /// Its listeners; none where the manifest says nothing of them.
+    pub listeners: Option<Vec<Listener>>,
+    /// Who may ask `describe` for what; none where it isn't there.
+    pub meta: Option<Allow>,
+    /// The bounds.
+    pub limits: Limits,
+    /// How many workers there are.
+    pub workers: Option<usize>,
+    /// Where its listeners stand.
+    pub places: Places,
+}
+
+/// Where the listeners of a manifest stand, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    file: String,
+    listeners: BTreeMap<String, Place>,
+}
+
+impl Places {
+    /// Gives what a builder complains of its place in the manifest.
+    #[must_use]
+    pub fn find(&self, complaints: &Complaints) -> Mistakes {
+        let place = |it: Option<&str>| self.listeners.get(it?).copied();
+        let all = complaints.by_listener().map(|(listener, text)| {
+            let place = place(listener).unwrap_or(Place { line: 1, column: 1 });
+            Mistake::new(place, text)
+        });
+        Mistakes::new(&self.file, all.collect())
+    }
+}
+
+/// A door as a manifest has it. Whoever opens it does IO.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Door {
+    /// HOST:PORT.
+    Tcp(String),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
+/// Its listeners, `describe` if it has `meta`, its limits and its workers. Doors and the log are
+/// opened by whoever serves.
+impl Plugin for Manifest {
+    fn install(self, builder: &mut Builder) {
+        let mut all = std::mem::take(builder).limits(self.limits);
+        if let Some(workers) = self.workers {
+            all = all.workers(workers);
+        }
+        *builder = all.with((self.listeners.unwrap_or_default(), self.meta.map(describe)));
+    }
+}

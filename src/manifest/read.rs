@@ -1,0 +1,361 @@
+//! From a tree that was checked to what it says; what only its values together show is found here.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::door::Tokens;
+use crate::engine::{Builder, Factory, Unmade};
+use crate::limits::{Amount, Bound, Limits};
+use crate::listener::Listener;
+use crate::listeners::describe::Allow;
+use crate::log::Durability;
+use crate::manifest::check::{self, joined};
+use crate::manifest::expand::{Environment, expand};
+use crate::manifest::mistake::{Mistake, Mistakes, cut};
+use crate::manifest::settings::{At, Findings};
+use crate::manifest::shape::ORGANISM;
+use crate::manifest::yaml::{self, Node, Value};
+use crate::manifest::{Door, Manifest, Places, amount};
+use crate::schema::nearest;
+
+impl Manifest {
+    /// Reads a manifest: `file` says where it is from, `environment` what variables hold, and
+    /// `builder` which kinds of listeners there are.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use pumphouse::listeners;
+    /// use pumphouse::manifest::Manifest;
+    ///
+    /// let builder = pumphouse::builder().with(listeners::factories);
+    /// let read = |text: &str| {
+    ///     Manifest::read(Path::new("organism.yaml"), text.as_bytes(), &|_| None, &builder)
+    /// };
+    /// assert!(read("listeners: [{use: calculate}]").is_ok());
+    /// let mistakes = read("listeners: [{use: calcualte}]").err().unwrap().to_string();
+    /// assert!(mistakes.starts_with("organism.yaml:1:18: no listener is of the kind `calcualte`"));
+    /// ```
+    ///
+    /// # Errors
+    /// Every mistake at once.
+    pub fn read(
+        file: &Path,
+        bytes: &[u8],
+        environment: &dyn Fn(&str) -> Option<String>,
+        builder: &Builder,
+    ) -> Result<Manifest, Mistakes> {
+        let wrong = |all| Mistakes::new(&file.display().to_string(), all);
+        let mut root = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
+        let mut mistakes = Vec::new();
+        expand(&mut root, environment, &mut mistakes);
+        // What isn't filled in is one mistake, not two.
+        let unset: Vec<_> = mistakes.iter().map(|it| it.place).collect();
+        let mut found = Vec::new();
+        check::check(&root, "", &ORGANISM, "listeners: [{use: calculate}]", &mut found);
+        found.retain(|it| !unset.contains(&it.place));
+        mistakes.extend(found);
+        let reader = Reader { file, environment, builder, mistakes: RefCell::new(mistakes) };
+        let manifest = reader.manifest(&root);
+        match reader.mistakes.into_inner() {
+            none if none.is_empty() => Ok(manifest),
+            all => Err(wrong(all)),
+        }
+    }
+
+    /// The folder of the log that a manifest names, if it names one that can be told.
+    #[must_use]
+    pub fn data_of(
+        file: &Path,
+        bytes: &[u8],
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<PathBuf> {
+        let mut root = yaml::read(bytes).ok()?;
+        let mut wrong = Vec::new();
+        expand(&mut root, environment, &mut wrong);
+        let data = root.key("data").filter(|it| wrong.iter().all(|no| no.place != it.place))?;
+        data.text().map(|it| beside(file, it))
+    }
+}
+
+/// A path that is written from the manifest's own folder.
+fn beside(file: &Path, path: &str) -> PathBuf {
+    file.parent().unwrap_or(Path::new("")).join(path)
+}
+
+impl Node {
+    /// The text of a scalar.
+    fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar(it) => Some(&it.text),
+            _ => None,
+        }
+    }
+
+    fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    environment: Environment<'a>,
+    builder: &'a Builder,
+    mistakes: RefCell<Vec<Mistake>>,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, mistake: Mistake) {
+        // Where something is wrong already, what follows from it is no news.
+        let mut all = self.mistakes.borrow_mut();
+        if all.iter().all(|it| it.place != mistake.place) {
+            all.push(mistake);
+        }
+    }
+
+    /// What is sound of it; what isn't is among the mistakes.
+    fn manifest(&self, root: &Node) -> Manifest {
+        let text = |key: &str| root.key(key).and_then(Node::text);
+        let tokens = root.key("tokens").and_then(|it| self.tokens(it));
+        let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
+        let listeners = root.key("listeners").map(|it| self.listeners(it, tokens.as_ref()));
+        Manifest {
+            file: self.file.to_owned(),
+            name: text("name").map(str::to_owned),
+            data: text("data").map(|it| beside(self.file, it)),
+            durability: text("durability").and_then(|it| it.parse::<Durability>().ok()),
+            tokens,
+            doors,
+            listeners,
+            meta: root.key("meta").map(meta),
+            limits: limits(root),
+            workers: text("workers").and_then(amount::count),
+            places: self.places(root),
+        }
+    }
+
+    fn places(&self, root: &Node) -> Places {
+        let items = root.key("listeners").map(Node::items).unwrap_or_default();
+        let named = items.iter().filter_map(|it| Some((self.meant(it)?.to_owned(), it.place)));
+        Places { file: self.file.display().to_string(), listeners: named.collect() }
+    }
+
+    fn tokens(&self, node: &Node) -> Option<Tokens> {
+        if node.key("file").is_some() && node.key("env").is_some() {
+            return None;
+        }
+        if let Some((at, file)) = node.key("file").and_then(|it| Some((it, it.text()?))) {
+            let read = Tokens::read(beside(self.file, file));
+            let wrong = |it: crate::door::Wrong| Mistake::new(at.place, it.to_string());
+            return read.map_err(|it| self.wrong(wrong(it).at("tokens.file"))).ok();
+        }
+        let at = node.key("env")?;
+        let name = at.text()?;
+        let Some(lines) = (self.environment)(name) else {
+            let text = format!("the variable {} isn't set", cut(name));
+            let advice = "set it to lines NAME:TOKEN, or name a file with `file:`";
+            self.wrong(Mistake::new(at.place, text).at("tokens.env").advice(advice));
+            return None;
+        };
+        let wrong = |it: crate::door::Wrong| {
+            let text = format!("in the variable {}: {it}", cut(name));
+            Mistake::new(at.place, text).at("tokens.env")
+        };
+        Tokens::parse(&lines).map_err(|it| self.wrong(wrong(it))).ok()
+    }
+
+    fn doors(&self, node: &Node, tokens: Option<&Tokens>) -> Vec<Door> {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut doors = Vec::new();
+        for (number, item) in node.items().iter().enumerate() {
+            if let Some((at, path)) = item.key("unix").and_then(|it| Some((it, it.text()?))) {
+                self.once(&mut seen, at, path, &format!("doors[{number}].unix"));
+                doors.push(Door::Unix(beside(self.file, path)));
+            }
+            let Some((at, address)) = item.key("tcp").and_then(|it| Some((it, it.text()?))) else {
+                continue;
+            };
+            let path = format!("doors[{number}].tcp");
+            let parsed: Option<SocketAddr> = address.parse().ok();
+            if tokens.is_none() && parsed.is_some_and(|it| !it.ip().to_canonical().is_loopback()) {
+                let text = "other machines can reach this address, and there are no tokens";
+                let advice = "add `tokens: {file: tokens.txt}`, or listen on 127.0.0.1";
+                self.wrong(Mistake::new(at.place, text).at(&path).advice(advice));
+            }
+            if parsed.is_none_or(|it| it.port() != 0) {
+                self.once(&mut seen, at, address, &path);
+            }
+            doors.push(Door::Tcp(address.to_owned()));
+        }
+        doors
+    }
+
+    /// Two doors can't be at one place.
+    fn once<'b>(
+        &self,
+        seen: &mut BTreeMap<&'b str, usize>,
+        at: &Node,
+        address: &'b str,
+        path: &str,
+    ) {
+        let Some(line) = seen.insert(address, at.place.line) else { return };
+        let text = format!("line {line} listens on {} already", cut(address));
+        self.wrong(Mistake::new(at.place, text).at(path).advice("choose another"));
+    }
+
+    fn listeners(&self, node: &Node, tokens: Option<&Tokens>) -> Vec<Listener> {
+        let made: Vec<(&Node, String, Listener)> = (0..)
+            .zip(node.items())
+            .filter_map(|(number, item)| {
+                let path = format!("listeners[{number}]");
+                self.listener(item, &path).map(|it| (item, path, it))
+            })
+            .collect();
+        let mut names: BTreeMap<&str, Option<usize>> = BTreeMap::new();
+        names.extend(self.builder.listeners().map(|it| (it, None)));
+        for (item, path, listener) in &made {
+            let (name, at) = (listener.name(), item.key("name").unwrap_or(item));
+            let wrong = |text: String, advice: &str| {
+                self.wrong(Mistake::new(at.place, text).at(path).advice(advice));
+            };
+            if let Some(first) = names.insert(name, Some(at.place.line)) {
+                let first = first.map_or("the program".to_owned(), |it| format!("line {it}"));
+                let text = format!("{first} has a listener `{name}` already");
+                wrong(text, "give this one a `name:` of its own");
+            }
+            if name == "core" {
+                wrong("`core` is the pump's own name".to_owned(), "give it another `name:`");
+            }
+            if tokens.is_some_and(|it| it.names().any(|it| it == name)) {
+                let text = format!("`{name}` has a token: an identity and a listener of one name");
+                wrong(text, "give the listener another `name:`");
+            }
+        }
+        // Those that couldn't be made are meant to be there, too.
+        names.extend(node.items().iter().filter_map(|it| Some((self.meant(it)?, None))));
+        for (item, path, _) in &made {
+            self.peers(item, path, &names);
+        }
+        made.into_iter().map(|(.., it)| it).collect()
+    }
+
+    /// The name that a listener is to have.
+    fn meant<'b>(&'b self, item: &'b Node) -> Option<&'b str> {
+        let kind = item.key("use").and_then(Node::text)?;
+        let kinds = || self.builder.factories().iter().map(Factory::name);
+        let near = || if kinds().any(|it| it == kind) { None } else { nearest(kind, kinds()) };
+        item.key("name").and_then(Node::text).or_else(near).or(Some(kind))
+    }
+
+    fn peers(&self, item: &Node, path: &str, names: &BTreeMap<&str, Option<usize>>) {
+        let peers = item.key("peers").map(Node::items).unwrap_or_default();
+        for (number, peer) in peers.iter().enumerate() {
+            let Some(name) = peer.text().filter(|it| !names.contains_key(it)) else { continue };
+            let text = format!("there is no listener `{}`", cut(name));
+            let mistake = Mistake::new(peer.place, text).at(&format!("{path}.peers[{number}]"));
+            let all: Vec<&str> = names.keys().copied().collect();
+            let mistake = mistake.or_nearest(name, all.iter().copied());
+            self.wrong(mistake.advice(format!("there is {}", all.join(", "))));
+        }
+    }
+
+    fn listener(&self, item: &Node, path: &str) -> Option<Listener> {
+        let at = item.key("use")?;
+        let kind = at.text().filter(|it| check::is_name(it))?;
+        let factories = self.builder.factories();
+        let Some(factory) = factories.iter().find(|it| it.name() == kind) else {
+            let text = format!("no listener is of the kind `{}`", cut(kind));
+            let names = || factories.iter().map(Factory::name);
+            let mistake = Mistake::new(at.place, text).at(&joined(path, "use"));
+            let advice = match names().collect::<Vec<_>>() {
+                none if none.is_empty() => "this program registers no Factory".to_owned(),
+                all => format!("there is {}", all.join(", ")),
+            };
+            self.wrong(mistake.or_nearest(kind, names()).advice(advice));
+            return None;
+        };
+        let mut listener = self.made(factory, item, path)?;
+        if let Some(name) = item.key("name").and_then(Node::text) {
+            listener = listener.named(name);
+        }
+        if let Some(text) = item.key("describe").and_then(Node::text) {
+            listener = listener.describe(text);
+        }
+        if let Some(limit) = item.key("timeout").and_then(Node::text).and_then(amount::time) {
+            listener = listener.timeout(limit);
+        }
+        if let Some(peers) = item.key("peers") {
+            listener = listener.peers(peers.items().iter().filter_map(Node::text));
+        }
+        for (number, at) in item.key("grants").map(Node::items).into_iter().flatten().enumerate() {
+            let Some(grant) = at.text() else { continue };
+            let grantable = listener.grantable();
+            if !grantable.contains(&grant) {
+                let text = format!("`{kind}` has no use for the grant `{}`", cut(grant));
+                let mistake = Mistake::new(at.place, text).at(&format!("{path}.grants[{number}]"));
+                let mistake = mistake.or_nearest(grant, grantable.iter().copied());
+                self.wrong(mistake.advice(format!("it may have {}", grantable.join(", "))));
+            }
+            listener = listener.grant_named(grant);
+        }
+        Some(listener)
+    }
+
+    /// A listener from its settings.
+    fn made(&self, factory: &Factory, item: &Node, path: &str) -> Option<Listener> {
+        let none = Node { place: item.place, value: Value::Map(Vec::new()) };
+        let node = item.key("settings").unwrap_or(&none);
+        let (findings, path) = (Findings::default(), joined(path, "settings"));
+        let at = At { node, path: path.clone(), findings: &findings };
+        let made = factory.make(&mut <dyn erased_serde::Deserializer<'_>>::erase(at));
+        let all = findings.all();
+        let is_told = !all.is_empty();
+        all.into_iter().for_each(|it| self.wrong(it));
+        match made {
+            Ok(listener) => Some(listener),
+            Err(Unmade::Settings(_)) if is_told => None,
+            Err(error) => {
+                self.wrong(Mistake::new(node.place, error.to_string()).at(&path));
+                None
+            }
+        }
+    }
+}
+
+/// Who may ask for what.
+fn meta(node: &Node) -> Allow {
+    let who = |key: &str| node.key(key).and_then(Node::text)?.parse().ok();
+    Allow {
+        list: who("list").unwrap_or_default(),
+        schema: who("schema").unwrap_or_default(),
+        example: who("example").unwrap_or_default(),
+        prompt: who("prompt").unwrap_or_default(),
+    }
+}
+
+/// The bounds, as far as they are amounts.
+fn limits(root: &Node) -> Limits {
+    let mut limits = Limits::default();
+    if let Some(node) = root.key("limits") {
+        limits.bounds().into_iter().for_each(|it| set(it, node));
+    }
+    limits
+}
+
+fn set(bound: Bound<'_>, node: &Node) {
+    let Some(node) = node.key(bound.name) else { return };
+    let text = node.text().unwrap_or_default();
+    match bound.amount {
+        Amount::Allowance(it) => *it = amount::allowance(text).unwrap_or(*it),
+        Amount::Count(it) if bound.name.contains("bytes") => {
+            *it = amount::bytes(text).unwrap_or(*it);
+        }
+        Amount::Count(it) => *it = amount::count(text).unwrap_or(*it),
+        Amount::Time(it) => *it = amount::time(text).unwrap_or(*it),
+        Amount::Xml(it) => it.bounds().into_iter().for_each(|it| set(it, node)),
+    }
+}

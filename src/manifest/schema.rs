@@ -1,0 +1,83 @@
+//! The manifest's JSON Schema, for editors: made of the same table that finds the mistakes.
+
+use serde_json::{Map, Value, json};
+
+use crate::manifest::shape::{self, Key, Kind, ORGANISM};
+
+/// The JSON Schema of a manifest; it stands in `schemas/organism.schema.json`.
+#[must_use]
+pub fn json_schema() -> Value {
+    let mut schema = Map::new();
+    schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    schema.insert("title".into(), "A Pumphouse manifest, organism.yaml".into());
+    if let Value::Object(rest) = of(&ORGANISM) {
+        schema.extend(rest);
+    }
+    schema.into()
+}
+
+/// Any text may be one that the environment fills in.
+const FILLED: &str = r"\$\{";
+
+fn of(kind: &Kind) -> Value {
+    let or_filled = |it: Value| json!({ "anyOf": [it, { "type": "string", "pattern": FILLED }] });
+    let number = json!({ "type": "integer", "minimum": 0 });
+    match kind {
+        Kind::Text | Kind::Path => json!({ "type": ["string", "number"], "minLength": 1 }),
+        Kind::Name => or_filled(json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]+$" })),
+        Kind::Word(words) => {
+            let each =
+                words.iter().map(|(word, text)| json!({ "const": word, "description": text }));
+            let each: Vec<Value> = each.collect();
+            or_filled(json!({ "oneOf": each }))
+        }
+        Kind::Allowance => {
+            let word = json!({ "const": "unlimited" });
+            or_filled(json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, word] }))
+        }
+        Kind::Count { min, max } => {
+            or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
+        }
+        Kind::Bytes => {
+            let text = json!({ "type": "string", "pattern": "^[0-9_]+ ?([kKMG]i?B|B)?$" });
+            or_filled(json!({ "anyOf": [number, text] }))
+        }
+        Kind::Time => or_filled(json!({ "type": "string", "pattern": "[a-z]$" })),
+        Kind::Address => or_filled(json!({ "type": "string", "pattern": ":[0-9]+$" })),
+        Kind::List(of_items) => json!({ "type": ["array", "null"], "items": of(of_items) }),
+        Kind::Map(map) => keys(map),
+        Kind::Settings => json!({ "type": ["object", "null"] }),
+    }
+}
+
+/// The value of a key's example.
+fn example(key: &Key) -> Value {
+    let parsed = serde_yaml::from_str::<Map<String, Value>>(&key.example);
+    parsed.ok().and_then(|mut it| it.remove(key.name)).unwrap_or_default()
+}
+
+fn keys(map: &shape::Map) -> Value {
+    let described = |key: &Key| {
+        let mut schema = of(&key.kind);
+        if let Some(it) = schema.as_object_mut() {
+            it.insert("description".into(), key.text.into());
+            it.insert("examples".into(), json!([example(key)]));
+        }
+        (key.name.to_owned(), schema)
+    };
+    let properties: Map<String, Value> = map.keys.iter().map(described).collect();
+    let needed: Vec<&str> = map.keys.iter().filter(|it| it.needed).map(|it| it.name).collect();
+    let mut schema = json!({
+        "type": ["object", "null"],
+        "additionalProperties": false,
+        "properties": properties,
+    });
+    if !needed.is_empty() {
+        schema["required"] = json!(needed);
+    }
+    if !map.one_of.is_empty() {
+        let each = map.one_of.iter().map(|it| json!({ "required": [it] }));
+        schema["oneOf"] = each.collect();
+    }
+    schema
+}

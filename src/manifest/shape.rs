@@ -1,0 +1,197 @@
+//! What a manifest may hold: one table, from which mistakes are found and the schema for editors
+//! is written.
+
+use std::sync::LazyLock;
+
+use crate::limits::{Allowance, Amount, Bound, Limits};
+
+/// What a value may be.
+pub(super) enum Kind {
+    /// Words.
+    Text,
+    /// A listener's or an identity's name.
+    Name,
+    /// Where a file or folder is, from the manifest's own folder.
+    Path,
+    /// One of these words, each with what it means.
+    Word(&'static [(&'static str, &'static str)]),
+    /// What may be spent: a whole number, or `unlimited`.
+    Allowance,
+    /// A whole number within bounds.
+    Count { min: usize, max: usize },
+    /// A number of bytes, with a unit or without.
+    Bytes,
+    /// A time with a unit.
+    Time,
+    /// HOST:PORT.
+    Address,
+    /// Several of a kind.
+    List(Box<Kind>),
+    /// Keys.
+    Map(Map),
+    /// Whatever a listener reads by itself.
+    Settings,
+}
+
+/// A value that has keys.
+pub(super) struct Map {
+    /// What has them, for an error.
+    pub(super) what: &'static str,
+    pub(super) keys: Vec<Key>,
+    /// Keys of which there must be just one.
+    pub(super) one_of: &'static [&'static str],
+}
+
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// What it is for, in a sentence.
+    pub(super) text: &'static str,
+    pub(super) needed: bool,
+    /// The key with a value, as it may stand in a manifest.
+    pub(super) example: String,
+}
+
+/// The whole manifest.
+pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
+    let keys = vec![
+        key("name", Kind::Name, NAME, "name: adder"),
+        key("data", Kind::Path, DATA, "data: data"),
+        key("durability", Kind::Word(DURABILITY), DURABLE, "durability: full"),
+        key("tokens", Kind::Map(tokens()), TOKENS, "tokens: {file: tokens.txt}"),
+        key("doors", list(door()), DOORS, "doors: [{tcp: 127.0.0.1:8765}]"),
+        key("listeners", list(listener()), LISTENERS, "listeners: [{use: calculate}]"),
+        key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
+        key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),
+        key("limits", Kind::Map(limits()), LIMITS, "limits: {handlers_max: 40}"),
+    ];
+    Kind::Map(Map { what: "the manifest", keys, one_of: &[] })
+});
+
+const NAME: &str = "What this pump is called, in its traces and its greeting.";
+const DATA: &str = "The folder of the log, pumphouse.db; `data` unless said.";
+const DURABLE: &str = "What an acknowledged message survives; `full` unless said.";
+const TOKENS: &str = "Who may come in at the TCP doors: lines NAME:TOKEN or NAME:TOKEN:operator.";
+const DOORS: &str = "Where to listen; 127.0.0.1:8765 unless said.";
+const LISTENERS: &str = "The listeners. Those that the program itself holds are there anyway.";
+const META: &str = "Has the listener describe, and says who may ask it for what.";
+const WORKERS: &str = "How many threads of the system route messages; one a processor unless said.";
+const LIMITS: &str = "Bounds. A refusal names the one that it goes by.";
+
+const DURABILITY: &[(&str, &str)] = &[
+    ("full", "A power cut: it is on the disk before anybody hears of it."),
+    ("normal", "A killed process, but not a power cut."),
+    ("memory", "Nothing: it is in memory only."),
+];
+
+const WHO: &[(&str, &str)] = &[
+    ("anyone", "Whoever comes in, without a token too."),
+    ("authenticated", "Listeners, and identities that were proved."),
+    ("admin", "Operators."),
+    ("none", "Nobody."),
+];
+
+/// Who may ask for what; anyone unless said.
+fn meta() -> Map {
+    let who = |name: &'static str, text, example| key(name, Kind::Word(WHO), text, example);
+    Map {
+        what: "meta",
+        keys: vec![
+            who("list", "For list-capabilities.", "list: anyone"),
+            who("schema", "For request-schema.", "schema: authenticated"),
+            who("example", "For request-example.", "example: authenticated"),
+            who("prompt", "For request-prompt.", "prompt: admin"),
+        ],
+        one_of: &[],
+    }
+}
+
+fn tokens() -> Map {
+    let file = "A file of such lines, which only its owner may read.";
+    let variable = "The variable of the environment that holds such lines.";
+    Map {
+        what: "tokens",
+        keys: vec![
+            key("file", Kind::Path, file, "file: tokens.txt"),
+            key("env", Kind::Text, variable, "env: PUMPHOUSE_TOKENS"),
+        ],
+        one_of: &["file", "env"],
+    }
+}
+
+fn door() -> Map {
+    let tcp = "Listens on a host and a port; port 0 takes a free one.";
+    let unix = "Listens at a Unix socket: whoever may open it is an operator.";
+    Map {
+        what: "a door",
+        keys: vec![
+            key("tcp", Kind::Address, tcp, "tcp: 127.0.0.1:8765"),
+            key("unix", Kind::Path, unix, "unix: pump.sock"),
+        ],
+        one_of: &["tcp", "unix"],
+    }
+}
+
+fn listener() -> Map {
+    let settings = "What this kind of listener wants to know.";
+    let peers = "The listeners that it may address by name; without this, every one.";
+    let grants = "What it may do beyond what every listener may, such as emit:core.";
+    let limit = "How long one of its handlers may run; handler_time_max unless said.";
+    let names = || Kind::List(Box::new(Kind::Name));
+    Map {
+        what: "a listener",
+        keys: vec![
+            Key {
+                needed: true,
+                ..key("use", Kind::Name, "Which kind of listener it is.", "use: calculate")
+            },
+            key("name", Kind::Name, "What it is called; as its kind unless said.", "name: sums"),
+            key("describe", Kind::Text, "What it is for, in a sentence.", "describe: Adds."),
+            key("settings", Kind::Settings, settings, "settings: {}"),
+            key("peers", names(), peers, "peers: [echo, calculate]"),
+            key("grants", Kind::List(Box::new(Kind::Text)), grants, "grants: [emit:core]"),
+            key("timeout", Kind::Time, limit, "timeout: 30s"),
+        ],
+        one_of: &[],
+    }
+}
+
+/// A key for each of the bounds.
+fn limits() -> Map {
+    let mut all = Limits::default();
+    Map { what: "limits", keys: all.bounds().into_iter().map(limit).collect(), one_of: &[] }
+}
+
+fn limit(bound: Bound<'_>) -> Key {
+    let Bound { name, text, amount } = bound;
+    let (kind, example) = match amount {
+        Amount::Allowance(it) => (Kind::Allowance, Allowance(*it).to_string()),
+        Amount::Count(it) if name.contains("bytes") => (Kind::Bytes, bytes(*it)),
+        Amount::Count(it) => (Kind::Count { min: 0, max: u32::MAX as usize }, it.to_string()),
+        Amount::Time(it) => (Kind::Time, format!("{}s", it.as_secs())),
+        Amount::Xml(it) => {
+            let keys: Vec<Key> = it.bounds().into_iter().map(limit).collect();
+            let example = format!("{{{}}}", keys[0].example);
+            (Kind::Map(Map { what: name, keys, one_of: &[] }), example)
+        }
+    };
+    key(name, kind, text, &format!("{name}: {example}"))
+}
+
+/// Bytes in the largest unit that they are whole in.
+fn bytes(count: usize) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let fits = |(_, shift): &&(&str, u32)| count > 0 && count.trailing_zeros() >= *shift;
+    match units.iter().find(fits) {
+        Some((unit, shift)) => format!("{} {unit}", count >> shift),
+        None => count.to_string(),
+    }
+}
+
+fn list(map: Map) -> Kind {
+    Kind::List(Box::new(Kind::Map(map)))
+}
+
+fn key(name: &'static str, kind: Kind, text: &'static str, example: &str) -> Key {
+    Key { name, kind, text, needed: false, example: example.to_owned() }
+}

@@ -1,0 +1,414 @@
+//! YAML to a tree with places.
+//!
+//! Two readers go over the same text: serde_yaml says what each value is, saphyr-parser where it
+//! stands. What the two read otherwise is refused, since a person might read it in a third way.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::limits::{MANIFEST_BYTES_MAX, MANIFEST_DEPTH_MAX, MANIFEST_NODES_MAX};
+use crate::manifest::mistake::{Mistake, Place, cut};
+
+/// A value, and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) value: Value,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) place: Place,
+    pub(super) value: Node,
+}
+
+/// A value that holds no others.
+#[derive(Clone, Debug)]
+pub(super) struct Scalar {
+    /// As the manifest has it: what an error may repeat, for there is no secret in it.
+    pub(super) source: String,
+    /// With its variables filled in.
+    pub(super) text: String,
+    pub(super) kind: Plain,
+    /// Whether it stands there without quotes.
+    pub(super) is_plain: bool,
+}
+
+/// What serde_yaml takes a scalar for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Plain {
+    Null,
+    Flag(bool),
+    Whole(i128),
+    Number(f64),
+    Text,
+}
+
+impl Node {
+    /// What is there, for an error.
+    pub(super) fn said(&self) -> String {
+        match &self.value {
+            Value::Scalar(it) if it.kind == Plain::Null => "nothing".to_owned(),
+            Value::Scalar(it) if it.is_plain => format!("`{}`", cut(&it.source)),
+            Value::Scalar(it) => format!("`\"{}\"`", cut(&it.source)),
+            Value::List(_) => "a list".to_owned(),
+            Value::Map(_) => "keys with values".to_owned(),
+        }
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(&self.value, Value::Scalar(it) if it.kind == Plain::Null)
+    }
+
+    /// The value of a key.
+    pub(super) fn key(&self, key: &str) -> Option<&Node> {
+        let Value::Map(entries) = &self.value else { return None };
+        let found = entries.iter().find(|it| it.key == key)?;
+        (!found.value.is_null()).then_some(&found.value)
+    }
+
+    /// Keys with no values.
+    fn empty() -> Node {
+        Node { place: Place { line: 1, column: 1 }, value: Value::Map(Vec::new()) }
+    }
+}
+
+/// Reads a manifest; a text without a value is one without keys.
+pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
+    let text = text_of(bytes)?;
+    let mut reader = Reader {
+        text,
+        parser: Parser::new_from_str(text),
+        anchors: BTreeMap::new(),
+        nodes: 0,
+        depth: 0,
+    };
+    let Some(mut node) = reader.document()? else { return Ok(Node::empty()) };
+    let known: Doc = serde_yaml::from_str(text).map_err(|it| disliked(&it))?;
+    agree(&mut node, known)?;
+    match node.is_null() {
+        true => Ok(Node { value: Value::Map(Vec::new()), ..node }),
+        false => Ok(node),
+    }
+}
+
+/// What a manifest says in characters.
+fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
+    let start = Place { line: 1, column: 1 };
+    if bytes.len() > MANIFEST_BYTES_MAX {
+        return Err(over("manifest_bytes_max", MANIFEST_BYTES_MAX, start)
+            .advice(format!("it has {} bytes; is it a manifest at all?", bytes.len())));
+    }
+    let no_text = |valid: &[u8], what: &str| {
+        let valid = String::from_utf8_lossy(valid);
+        let line = valid.matches('\n').count() + 1;
+        let column = valid.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Mistake::new(Place { line, column }, format!("a manifest is text, and here is {what}"))
+            .advice("save it in UTF-8")
+    };
+    let text = std::str::from_utf8(bytes)
+        .map_err(|it| no_text(&bytes[..it.valid_up_to()], "a byte that is no UTF-8"))?;
+    let strange = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t' | '\u{85}');
+    if let Some((at, it)) = text.char_indices().find(|(_, it)| strange(*it)) {
+        let what = format!("the control character U+{:04X}", u32::from(it));
+        return Err(no_text(&bytes[..at], &what));
+    }
+    Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text))
+}
+
+fn over(limit: &str, max: usize, place: Place) -> Mistake {
+    Mistake::new(place, format!("the manifest is over a limit: {limit} is {max}"))
+}
+
+fn too_deep(place: Place) -> Mistake {
+    over("manifest_depth_max", MANIFEST_DEPTH_MAX, place)
+        .advice("put fewer lists and keys into one another")
+}
+
+/// How many brackets are open before a character: a scanner that looks ahead may give up before
+/// the values that they begin are seen.
+fn open_before(text: &str, index: usize) -> usize {
+    let count = |open: usize, it: char| match it {
+        '[' | '{' => open + 1,
+        ']' | '}' => open.saturating_sub(1),
+        _ => open,
+    };
+    text.chars().take(index).fold(0, count)
+}
+
+/// What serde_yaml says of a text that saphyr-parser read.
+fn disliked(error: &serde_yaml::Error) -> Mistake {
+    let place = error.location().map(|it| Place { line: it.line(), column: it.column() });
+    let whole = error.to_string();
+    // The place stands before it already.
+    let text = whole.split(" at line ").next().unwrap_or_default();
+    Mistake::new(place.unwrap_or(Place { line: 1, column: 1 }), format!("this is no YAML: {text}"))
+}
+
+/// Where saphyr-parser sees values.
+struct Reader<'a> {
+    text: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
+    /// What aliases stand for, and of how many values it is.
+    anchors: BTreeMap<usize, (Node, usize)>,
+    nodes: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// The one document of a text.
+    fn document(&mut self) -> Result<Option<Node>, Mistake> {
+        let mut found = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamEnd => return Ok(found),
+                Event::DocumentStart(_) if found.is_some() => {
+                    let text = "a manifest is one document, and here another begins";
+                    return Err(Mistake::new(place(span), text).advice("leave out the `---`"));
+                }
+                Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
+                event => found = Some(self.node(event, span)?),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'a>, Span), Mistake> {
+        match self.parser.next_event() {
+            Some(Ok(it)) => Ok(it),
+            Some(Err(error)) => {
+                let at = error.marker();
+                let place = Place { line: at.line(), column: at.col() + 1 };
+                if open_before(self.text, at.index()) > MANIFEST_DEPTH_MAX {
+                    return Err(too_deep(place));
+                }
+                Err(Mistake::new(place, format!("this is no YAML: {}", error.info())))
+            }
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span) -> Result<Node, Mistake> {
+        let (place, before) = (place(span), self.nodes);
+        self.count(1, place)?;
+        let (value, anchor, tag) = match event {
+            Event::Alias(id) => return self.alias(id, place),
+            Event::Scalar(text, style, anchor, tag) => {
+                let scalar = Scalar {
+                    source: text.clone().into_owned(),
+                    text: text.into_owned(),
+                    kind: Plain::Text,
+                    is_plain: style == ScalarStyle::Plain,
+                };
+                (Value::Scalar(scalar), anchor, tag)
+            }
+            Event::SequenceStart(anchor, tag) => (Value::List(self.list(place)?), anchor, tag),
+            Event::MappingStart(anchor, tag) => (Value::Map(self.map(place)?), anchor, tag),
+            _ => return Err(Mistake::new(place, "here a value is missing")),
+        };
+        if tag.is_some() {
+            let text = "a manifest has no tags, and here is one";
+            return Err(Mistake::new(place, text).advice("leave out the word that begins with `!`"));
+        }
+        let node = Node { place, value };
+        if anchor > 0 {
+            self.anchors.insert(anchor, (node.clone(), self.nodes - before));
+        }
+        Ok(node)
+    }
+
+    /// What an alias stands for, where it stands itself.
+    fn alias(&mut self, id: usize, place: Place) -> Result<Node, Mistake> {
+        let Some((node, count)) = self.anchors.get(&id) else {
+            let text = "this alias stands within what it stands for";
+            return Err(Mistake::new(place, text).advice("write out what is meant"));
+        };
+        let (node, count) = (node.clone(), *count);
+        self.count(count - 1, place)?;
+        Ok(node)
+    }
+
+    fn count(&mut self, more: usize, place: Place) -> Result<(), Mistake> {
+        self.nodes += more;
+        match self.nodes > MANIFEST_NODES_MAX {
+            true => Err(over("manifest_nodes_max", MANIFEST_NODES_MAX, place)
+                .advice("an alias counts as all that it stands for; write less")),
+            false => Ok(()),
+        }
+    }
+
+    fn deeper(&mut self, place: Place) -> Result<(), Mistake> {
+        self.depth += 1;
+        match self.depth > MANIFEST_DEPTH_MAX {
+            true => Err(too_deep(place)),
+            false => Ok(()),
+        }
+    }
+
+    fn list(&mut self, place: Place) -> Result<Vec<Node>, Mistake> {
+        self.deeper(place)?;
+        let mut items = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::SequenceEnd) {
+                self.depth -= 1;
+                return Ok(items);
+            }
+            items.push(self.node(event, span)?);
+        }
+    }
+
+    fn map(&mut self, at: Place) -> Result<Vec<Entry>, Mistake> {
+        self.deeper(at)?;
+        let mut entries = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                self.depth -= 1;
+                return Ok(entries);
+            }
+            let key = self.node(event, span)?;
+            let (event, span) = self.next()?;
+            let value = self.node(event, span)?;
+            let Value::Scalar(Scalar { source, .. }) = key.value else {
+                return Err(Mistake::new(key.place, "a key is a word, not a list or keys"));
+            };
+            entries.push(Entry { key: source, place: key.place, value });
+        }
+    }
+}
+
+fn place(span: Span) -> Place {
+    Place { line: span.start.line(), column: span.start.col() + 1 }
+}
+
+/// Gives each scalar its kind, and compares what the two have read.
+fn agree(node: &mut Node, known: Doc) -> Result<(), Mistake> {
+    let place = node.place;
+    let otherwise = || {
+        let text = "this can be read in two ways";
+        Mistake::new(place, text).advice("put the text into double quotes")
+    };
+    match (&mut node.value, known) {
+        (Value::List(items), Doc::List(known)) if items.len() == known.len() => {
+            items.iter_mut().zip(known).try_for_each(|(node, known)| agree(node, known))
+        }
+        (Value::Map(entries), Doc::Map(known)) if entries.len() == known.len() => {
+            for (entry, (key, known)) in entries.iter_mut().zip(known) {
+                if matches!(&key, Doc::Text(it) if *it != entry.key) {
+                    return Err(otherwise());
+                }
+                if !matches!(key, Doc::Text(_)) {
+                    let text = format!("a key is a word, not `{}`", cut(&entry.key));
+                    return Err(Mistake::new(entry.place, text));
+                }
+                agree(&mut entry.value, known)?;
+            }
+            Ok(())
+        }
+        (Value::Scalar(scalar), Doc::Text(text)) if scalar.text == text => Ok(()),
+        (Value::Scalar(scalar), Doc::Plain(kind)) if scalar.is_plain => {
+            scalar.kind = kind;
+            Ok(())
+        }
+        _ => Err(otherwise()),
+    }
+}
+
+/// What a plain scalar is once its variables are filled in: never more than a scalar.
+pub(super) fn kind_of(text: &str) -> Plain {
+    let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.' | '_');
+    match text.chars().all(is_word).then(|| serde_yaml::from_str(text)) {
+        Some(Ok(Doc::Plain(kind))) => kind,
+        _ => Plain::Text,
+    }
+}
+
+/// What serde_yaml reads: all that a text has, doubles too.
+enum Doc {
+    Plain(Plain),
+    Text(String),
+    List(Vec<Doc>),
+    Map(Vec<(Doc, Doc)>),
+}
+
+impl<'de> Deserialize<'de> for Doc {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Doc, D::Error> {
+        from.deserialize_any(Docs)
+    }
+}
+
+struct Docs;
+
+impl<'de> Visitor<'de> for Docs {
+    type Value = Doc;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Null))
+    }
+
+    fn visit_none<E>(self) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Null))
+    }
+
+    fn visit_bool<E>(self, it: bool) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Flag(it)))
+    }
+
+    fn visit_i64<E>(self, it: i64) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Whole(it.into())))
+    }
+
+    fn visit_u64<E>(self, it: u64) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Whole(it.into())))
+    }
+
+    fn visit_i128<E>(self, it: i128) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Whole(it)))
+    }
+
+    fn visit_u128<E>(self, it: u128) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Whole(i128::try_from(it).unwrap_or(i128::MAX))))
+    }
+
+    fn visit_f64<E>(self, it: f64) -> Result<Doc, E> {
+        Ok(Doc::Plain(Plain::Number(it)))
+    }
+
+    fn visit_str<E>(self, it: &str) -> Result<Doc, E> {
+        Ok(Doc::Text(it.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Doc, A::Error> {
+        let mut items = Vec::new();
+        while let Some(it) = from.next_element()? {
+            items.push(it);
+        }
+        Ok(Doc::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Doc, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(it) = from.next_entry()? {
+            entries.push(it);
+        }
+        Ok(Doc::Map(entries))
+    }
+}

@@ -1,0 +1,369 @@
+//! Where an element that is kept until it closes does close: byte by byte, without keeping it.
+
+use crate::reply::names::{Kind, Markup};
+use crate::reply::tag::{Step, Tag};
+
+/// What a body is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Only white space and comments so far.
+    Unknown,
+    Json,
+    Elements,
+}
+
+/// How far a body has been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Body {
+    pub(super) form: Form,
+    at: At,
+    /// Bytes of the element's source so far.
+    length: usize,
+    /// Elements of the same name within.
+    nested: usize,
+    /// JSON's braces and brackets, or elements, that are open.
+    depth: usize,
+    /// A JSON value is whole, or can't be one any more: another tag may mean what it says.
+    over: bool,
+    /// Nothing but white space since the line began.
+    fresh: bool,
+    /// Comments or sections stand in it.
+    pub(super) mixed: bool,
+    /// Where the last string began.
+    pub(super) string: usize,
+    /// Where the last `<` stands.
+    pub(super) tag: usize,
+    fresh_tag: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Content,
+    String {
+        escape: bool,
+    },
+    /// A tag of ours, while the body is JSON.
+    Tag(Tag),
+    /// Any tag, while the body is elements.
+    Open,
+    Name {
+        matched: usize,
+        closes: bool,
+    },
+    Rest {
+        own: bool,
+        closes: bool,
+        quote: u8,
+        slash: bool,
+    },
+    /// `!` and so many bytes of `--` or `[CDATA[`.
+    Bang,
+    Dash,
+    Section(u8),
+    Comment(u8),
+    Data(u8),
+}
+
+/// What a byte makes of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    More,
+    /// It is whole.
+    Whole,
+    /// A JSON string has a line end in it; the byte isn't taken.
+    Torn,
+    /// Another element begins, or one around it ends, at `tag`; the byte isn't taken.
+    Next,
+}
+
+/// What a body must know of what is around it.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) markup: &'a Markup,
+    /// The place of the element's own name.
+    pub(super) own: usize,
+    /// How many elements of each group are open around it.
+    pub(super) open: &'a [u32],
+    /// Its beginning was given away already.
+    pub(super) discarding: bool,
+}
+
+impl Body {
+    /// The body behind an open tag of so many bytes.
+    pub(super) fn new(form: Form, tag_bytes: usize) -> Body {
+        Body {
+            form,
+            at: At::Content,
+            length: tag_bytes,
+            nested: 0,
+            depth: 0,
+            over: false,
+            fresh: false,
+            mixed: false,
+            string: 0,
+            tag: tag_bytes,
+            fresh_tag: false,
+        }
+    }
+
+    pub(super) fn in_string(&self) -> bool {
+        matches!(self.at, At::String { .. })
+    }
+
+    /// The string that was torn is over, and so is the JSON.
+    pub(super) fn tear(&mut self) {
+        self.at = At::Content;
+        self.over = true;
+    }
+
+    pub(super) fn step(&mut self, byte: u8, around: &Around<'_>) -> Seen {
+        let seen = match self.at {
+            At::Tag(tag) => self.tag_step(tag, byte, around),
+            At::String { escape } => self.string_step(escape, byte),
+            At::Content if self.form == Form::Elements => {
+                self.text(byte, around);
+                Seen::More
+            }
+            At::Content => self.content(byte, around),
+            _ => self.markup_step(byte, around),
+        };
+        if matches!(seen, Seen::More | Seen::Whole) {
+            self.length += 1;
+        }
+        seen
+    }
+
+    /// A byte of text among elements. Right below the element itself, another of ours may begin.
+    fn text(&mut self, byte: u8, around: &Around<'_>) {
+        match byte {
+            b'<' => {
+                self.tag = self.length;
+                self.fresh_tag = std::mem::take(&mut self.fresh);
+                let outmost = self.depth == 0;
+                self.at = if outmost { At::Tag(Tag::new(around.markup)) } else { At::Open };
+            }
+            b'\n' => self.fresh = true,
+            b' ' | b'\t' | b'\r' => {}
+            _ => self.fresh = false,
+        }
+    }
+
+    /// A byte of JSON outside strings.
+    fn content(&mut self, byte: u8, around: &Around<'_>) -> Seen {
+        match byte {
+            b'\n' => self.fresh = true,
+            b' ' | b'\t' | b'\r' => {}
+            b'<' => {
+                self.tag = self.length;
+                self.fresh_tag = std::mem::take(&mut self.fresh);
+                self.at = At::Tag(Tag::new(around.markup));
+            }
+            _ => {
+                self.fresh = false;
+                if self.form == Form::Unknown {
+                    self.form = Form::Json;
+                    // What isn't quoted or in brackets can't have a tag in it.
+                    self.over = !matches!(byte, b'{' | b'[' | b'"');
+                }
+                match byte {
+                    b'"' => {
+                        self.string = self.length;
+                        self.at = At::String { escape: false };
+                    }
+                    b'{' | b'[' => self.depth += 1,
+                    b'}' | b']' => {
+                        self.depth = self.depth.saturating_sub(1);
+                        self.over |= self.depth == 0;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Seen::More
+    }
+
+    fn string_step(&mut self, escape: bool, byte: u8) -> Seen {
+        self.at = match byte {
+            b'\n' => return Seen::Torn,
+            b'"' if !escape => {
+                self.over |= self.depth == 0;
+                At::Content
+            }
+            _ => At::String { escape: byte == b'\\' && !escape },
+        };
+        Seen::More
+    }
+
+    fn tag_step(&mut self, mut tag: Tag, byte: u8, around: &Around<'_>) -> Seen {
+        let step = tag.step(byte, around.markup);
+        self.at = At::Tag(tag);
+        match step {
+            Step::More => Seen::More,
+            Step::Whole { .. } => Seen::Whole,
+            Step::Comment => self.mix(At::Comment(0)),
+            Step::Section => {
+                if self.form == Form::Unknown {
+                    self.form = Form::Json;
+                }
+                self.mix(At::Data(0))
+            }
+            Step::Name(place) if tag.closes && place == around.own => {
+                tag.welcome();
+                self.tag_step(tag, byte, around)
+            }
+            Step::Name(place) if self.is_next(place, tag.closes, around) => Seen::Next,
+            Step::Name(_) | Step::Not | Step::Torn => {
+                self.at = At::Content;
+                let own = step == Step::Name(around.own);
+                match self.form {
+                    Form::Unknown => self.first_child(tag, own, byte, around),
+                    Form::Elements => self.child(tag, own, byte, around),
+                    Form::Json => self.content(byte, around),
+                }
+            }
+        }
+    }
+
+    fn mix(&mut self, at: At) -> Seen {
+        self.mixed = true;
+        self.at = at;
+        Seen::More
+    }
+
+    /// A tag of ours where none can be meant: who forgot a close tag, or spoke of a tag, loses one
+    /// element and not all that follows.
+    fn is_next(&self, place: usize, closes: bool, around: &Around<'_>) -> bool {
+        let name = around.markup.at(place);
+        let is_ours = name.kind.is_text() || name.kind.is_call();
+        // Where no JSON stands, another call or text is no child.
+        let over = self.over || (self.form != Form::Json && is_ours);
+        let known = if closes {
+            name.kind.is_text() && around.open[name.group] > 0
+        } else {
+            self.fresh_tag && name.kind != Kind::Output
+        };
+        known && over && !around.discarding
+    }
+
+    /// A body that begins with a tag that means nothing here has elements, or is neither.
+    fn first_child(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
+        let begun = self.length - self.tag;
+        if tag.closes || (begun == 1 && !is_name_start(byte)) {
+            self.form = Form::Json;
+            self.over = true;
+            return self.content(byte, around);
+        }
+        self.form = Form::Elements;
+        self.child(tag, own, byte, around)
+    }
+
+    /// A tag among elements that means nothing to us; the byte behind what was read of it.
+    fn child(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
+        if tag.is_bang() {
+            self.text(byte, around);
+            return Seen::More;
+        }
+        let begun = self.length - self.tag;
+        let length = around.markup.at(around.own).text.len();
+        let matched = if own { length } else { usize::MAX };
+        let closes = tag.closes;
+        self.at = match begun {
+            1 => At::Open,
+            2 if closes => At::Name { matched: 0, closes },
+            _ if tag.is_named() => At::Rest { own: true, closes, quote: 0, slash: false },
+            _ => At::Name { matched, closes },
+        };
+        self.markup_step(byte, around)
+    }
+
+    /// A byte within markup, while the body is elements; or within comments and sections.
+    fn markup_step(&mut self, byte: u8, around: &Around<'_>) -> Seen {
+        let own = around.markup.at(around.own).text.as_bytes();
+        self.at = match self.at {
+            At::Open => match byte {
+                b'/' => At::Name { matched: 0, closes: true },
+                b'!' => At::Bang,
+                _ if is_name_start(byte) => {
+                    self.at = At::Name { matched: 0, closes: false };
+                    return self.markup_step(byte, around);
+                }
+                b'<' => {
+                    self.tag = self.length;
+                    At::Open
+                }
+                _ => At::Content,
+            },
+            At::Name { matched, closes } => {
+                if byte == b'>' || byte == b'/' || byte.is_ascii_whitespace() {
+                    let own = matched == own.len();
+                    self.at = At::Rest { own, closes, quote: 0, slash: false };
+                    return self.markup_step(byte, around);
+                }
+                let next = own.get(matched) == Some(&byte);
+                At::Name { matched: if next { matched + 1 } else { usize::MAX }, closes }
+            }
+            At::Rest { own, closes, quote, slash } => {
+                return self.rest(own, closes, quote, slash, byte);
+            }
+            At::Bang if byte == b'-' => At::Dash,
+            At::Bang if byte == b'[' => At::Section(1),
+            At::Dash if byte == b'-' => At::Comment(0),
+            At::Section(at) if SECTION[usize::from(at)] == byte => {
+                let whole = usize::from(at) + 1 == SECTION.len();
+                if whole { At::Data(0) } else { At::Section(at + 1) }
+            }
+            At::Comment(count) => run_to(count, byte, b'-', At::Comment),
+            At::Data(count) => run_to(count, byte, b']', At::Data),
+            _ if byte == b'<' => {
+                self.tag = self.length;
+                At::Open
+            }
+            _ => At::Content,
+        };
+        Seen::More
+    }
+
+    /// A byte of a tag behind its name.
+    fn rest(&mut self, own: bool, closes: bool, quote: u8, slash: bool, byte: u8) -> Seen {
+        self.at = match byte {
+            // No attribute has a `<`: the quotes don't match.
+            b'<' => {
+                self.tag = self.length;
+                At::Open
+            }
+            b'>' if quote == 0 => {
+                if own && closes {
+                    if self.nested == 0 {
+                        return Seen::Whole;
+                    }
+                    self.nested -= 1;
+                } else if own && !slash {
+                    self.nested += 1;
+                }
+                match closes {
+                    true => self.depth = self.depth.saturating_sub(1),
+                    false => self.depth += usize::from(!slash),
+                }
+                At::Content
+            }
+            b'"' | b'\'' if quote == 0 => At::Rest { own, closes, quote: byte, slash: false },
+            _ if byte == quote => At::Rest { own, closes, quote: 0, slash: false },
+            _ => At::Rest { own, closes, quote, slash: byte == b'/' },
+        };
+        Seen::More
+    }
+}
+
+const SECTION: &[u8] = b"[CDATA[";
+
+fn run_to(count: u8, byte: u8, mark: u8, at: fn(u8) -> At) -> At {
+    match byte {
+        b'>' if count == 2 => At::Content,
+        _ if byte == mark => at((count + 1).min(2)),
+        _ => at(0),
+    }
+}
+
+fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || byte >= 0x80
+}

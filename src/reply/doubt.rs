@@ -1,0 +1,63 @@
+//! A close tag that stands in a code span: `` `</response>` `` says its name, but the end of a
+//! response that has a lone backtick in it is its end. Which it is, the rest of the line says.
+
+use crate::reply::parser::{Parser, Sink, State};
+
+/// A close tag in a code span, and what came behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    name: usize,
+    /// Bytes of the tag.
+    tag: usize,
+    /// How many backticks end the span.
+    span: usize,
+    /// How many stand behind each other here.
+    run: usize,
+}
+
+/// Bytes behind the tag that are waited for. Whoever quotes a tag ends the quote soon.
+const BYTES_MAX: usize = 256;
+
+impl Doubt {
+    pub(super) fn new(name: usize, tag: usize, span: usize) -> Doubt {
+        Doubt { name, tag, span, run: 0 }
+    }
+}
+
+impl Parser {
+    pub(super) fn read_doubt<'c>(
+        &mut self,
+        mut doubt: Doubt,
+        rest: &'c str,
+        sink: Sink<'_>,
+    ) -> &'c str {
+        let waited = self.held.len() - doubt.tag;
+        for (at, byte) in rest.bytes().enumerate() {
+            let ends = doubt.run == doubt.span && byte != b'`';
+            if ends || byte == b'\n' || waited + at >= BYTES_MAX {
+                let (now, later) = rest.split_at(rest.floor_char_boundary(at));
+                self.held.push_str(now);
+                self.decide(doubt, sink);
+                return later;
+            }
+            doubt.run = if byte == b'`' { doubt.run + 1 } else { 0 };
+        }
+        self.held.push_str(rest);
+        self.state = State::Doubt(doubt);
+        ""
+    }
+
+    /// No more is waited for: the tag is quoted if the span has ended.
+    pub(super) fn decide(&mut self, doubt: Doubt, sink: Sink<'_>) {
+        let held = std::mem::take(&mut self.held);
+        self.state = State::Text;
+        if doubt.run == doubt.span {
+            self.code.end_span();
+            return self.say(&held, sink);
+        }
+        let (tag, rest) = held.split_at(doubt.tag);
+        self.close_tag(doubt.name, tag, sink);
+        // What came behind it is read anew: less than was waited for, so this goes no deeper.
+        self.feed(rest, sink);
+    }
+}

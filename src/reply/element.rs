@@ -1,0 +1,345 @@
+//! Elements that are kept until they close, and what is made of them then.
+
+use crate::reply::body::{Body as Reading, Form};
+use crate::reply::event::{Attribute, Body, Broken, Element, Event, Fault, What};
+use crate::reply::json::{self, Wrong};
+use crate::reply::mend;
+use crate::reply::names::{Kind, Markup};
+use crate::reply::parser::{Parser, Sink, State};
+use crate::reply::place;
+use crate::reply::tag::Inside;
+use crate::xml::Place;
+
+/// An element that is arriving.
+#[derive(Debug)]
+pub(super) struct Capture {
+    pub(super) name: usize,
+    kind: Kind,
+    inside: Inside,
+    pub(super) at: Place,
+    /// Bytes of its open tag.
+    tag_bytes: usize,
+    pub(super) body: Reading,
+    /// It crossed its limit.
+    pub(super) discarding: bool,
+}
+
+impl Capture {
+    pub(super) fn new(
+        name: usize,
+        kind: Kind,
+        at: Place,
+        tag_bytes: usize,
+        inside: Inside,
+    ) -> Capture {
+        let form = if kind.is_call() { Form::Unknown } else { Form::Elements };
+        let body = Reading::new(form, tag_bytes);
+        Capture { name, kind, inside, at, tag_bytes, body, discarding: false }
+    }
+
+    /// If it stands within a string that will never end: behind the close tag in that string.
+    pub(super) fn torn(&self, source: &str, markup: &Markup) -> Option<usize> {
+        if self.discarding || !self.body.in_string() {
+            return None;
+        }
+        let string = source.get(self.body.string..)?;
+        let close = format!("</{}", markup.at(self.name).text);
+        for at in memchr::memmem::find_iter(string.as_bytes(), close.as_bytes()) {
+            let rest = &string[at + close.len()..];
+            let spaces = rest.len() - rest.trim_ascii_start().len();
+            if rest[spaces..].starts_with('>') {
+                return Some(self.body.string + at + close.len() + spaces + 1);
+            }
+        }
+        None
+    }
+}
+
+impl Parser {
+    /// An element is whole.
+    pub(super) fn captured(&mut self, capture: Capture, source: &str, sink: Sink<'_>) {
+        self.code.reset();
+        self.bare = 0;
+        if let Some(twice) = &capture.inside.twice {
+            let reason = format!("attribute {twice} stands twice, with two values");
+            return self.broken(capture.name, Fault::Markup, &reason, source, 0, sink);
+        }
+        let tag = capture.tag_bytes.min(source.len());
+        let end = if tag == source.len() { tag } else { capture.body.tag };
+        let inner = &source[tag..end];
+        match (capture.kind, capture.body.form) {
+            (Kind::Feed, _) => self.closed(capture, Body::Text(inner), &[], source, sink),
+            (_, Form::Elements) => self.elements(capture, source, sink),
+            (_, Form::Json) => {
+                let blanked = capture.body.mixed.then(|| blank(inner));
+                let text = blanked.as_deref().unwrap_or(inner);
+                match json::check(text) {
+                    Ok(()) => {
+                        self.closed(capture, Body::Json(text.trim_ascii()), &[], source, sink);
+                    }
+                    Err(Wrong { at, reason }) => {
+                        self.broken(capture.name, Fault::Json, &reason, source, tag + at, sink);
+                    }
+                }
+            }
+            // What is called may be said by the tag alone.
+            (kind, Form::Unknown) => {
+                if kind != Kind::Metadata
+                    && capture.inside.attributes.iter().any(|it| it.name == "name")
+                {
+                    return self.closed(capture, Body::Empty, &[], source, sink);
+                }
+                let reason = "the body is empty; it must be JSON or elements";
+                self.broken(capture.name, Fault::Json, reason, source, tag, sink);
+            }
+        }
+    }
+
+    fn elements(&mut self, capture: Capture, source: &str, sink: Sink<'_>) {
+        match mend::element(source) {
+            Ok(it) => {
+                self.closed(capture, Body::Elements(&it.element), &it.repairs, source, sink);
+            }
+            Err(error) => {
+                let at = error.place.offset;
+                self.broken(capture.name, Fault::Markup, &error.message, source, at, sink);
+            }
+        }
+    }
+
+    fn closed(
+        &mut self,
+        capture: Capture,
+        body: Body<'_>,
+        repairs: &[String],
+        source: &str,
+        sink: Sink<'_>,
+    ) {
+        let Capture { name, kind, inside, at, .. } = capture;
+        let mut attributes = inside.attributes;
+        if kind == Kind::ToolUse
+            && let Some(missing) = self
+                .config
+                .tool_use_attributes
+                .iter()
+                .find(|it| *it != "id" && !attributes.iter().any(|has| has.name == **it))
+        {
+            let reason = format!("<{}> has no attribute {missing}", self.name(name));
+            return self.broken(name, Fault::Markup, &reason, source, 0, sink);
+        }
+        // The mender said the same of the open tag, where it had to look at it.
+        let of_tag = if repairs.is_empty() { &inside.repairs[..] } else { &[] };
+        for note in of_tag.iter().chain(repairs) {
+            self.repaired(note, "", sink);
+        }
+        self.fill_in(kind, &mut attributes);
+        let name = &self.config.markup.at(name).text;
+        let element = Element { name, kind, attributes: &attributes, body };
+        sink(Event { what: What::Closed(element), source, place: at });
+        self.at = place::behind(self.at, source);
+    }
+
+    /// What an action means if it doesn't say otherwise.
+    fn fill_in(&mut self, kind: Kind, attributes: &mut Vec<Attribute>) {
+        let lacks =
+            |attributes: &[Attribute], name: &str| !attributes.iter().any(|it| it.name == name);
+        if kind == Kind::Action {
+            for (name, value) in [("type", "tool"), ("mode", "sync")] {
+                if lacks(attributes, name) {
+                    attributes.push(Attribute::new(name, value));
+                }
+            }
+        }
+        if matches!(kind, Kind::Action | Kind::ToolUse) && lacks(attributes, "id") {
+            self.ids += 1;
+            attributes.push(Attribute::new("id", format!("__auto_{}", self.ids)));
+        }
+    }
+
+    /// An element crosses its limit: what is there of it is given away, the rest when it comes.
+    pub(super) fn overflows(&mut self, mut capture: Box<Capture>, sink: Sink<'_>) {
+        let mut held = std::mem::take(&mut self.held);
+        self.too_large(capture.name, &held, sink);
+        held.clear();
+        self.held = held;
+        capture.discarding = true;
+        self.state = State::Capture(capture);
+    }
+
+    pub(super) fn too_large(&mut self, name: usize, source: &str, sink: Sink<'_>) {
+        let max = self.config.limits.action_bytes_max;
+        let reason = format!("too large: action_bytes_max is {max}");
+        self.broken(name, Fault::Limit, &reason, source, 0, sink);
+    }
+
+    /// A line ends within a string of JSON: the element ends with the close tag in that string, if
+    /// there is one, and goes on otherwise.
+    pub(super) fn string_torn(&mut self, mut capture: Box<Capture>, sink: Sink<'_>) {
+        match capture.torn(&self.held, &self.config.markup) {
+            Some(end) => {
+                let mut held = std::mem::take(&mut self.held);
+                self.torn(&capture, &held, end, sink);
+                held.clear();
+                self.held = held;
+            }
+            None => {
+                capture.body.tear();
+                self.state = State::Capture(capture);
+            }
+        }
+    }
+
+    /// The element ends at `end`; what stands behind it, on the line of the torn string, is text.
+    pub(super) fn torn(&mut self, capture: &Capture, held: &str, end: usize, sink: Sink<'_>) {
+        let (source, rest) = held.split_at(end);
+        let body_end = source.rfind("</").unwrap_or(end);
+        let body = &source[capture.tag_bytes..body_end];
+        let (at, reason) = match json::check(body) {
+            Err(Wrong { at, reason }) if at < body.len() => (at, reason),
+            _ => (capture.body.string - capture.tag_bytes, "the string has no end".to_owned()),
+        };
+        self.broken(capture.name, Fault::Json, &reason, source, capture.tag_bytes + at, sink);
+        self.code.reset();
+        self.code.plain();
+        self.say(rest, sink);
+    }
+
+    /// An element that isn't closed before the next.
+    pub(super) fn unclosed(&mut self, capture: &Capture, source: &str, next: &str, sink: Sink<'_>) {
+        self.code.reset();
+        self.bare = 0;
+        let body = &source[capture.tag_bytes..];
+        let name = self.name(capture.name);
+        match json::check(body) {
+            Err(Wrong { at, reason }) if capture.body.form != Form::Elements => {
+                let at = capture.tag_bytes + at;
+                self.broken(capture.name, Fault::Json, &reason, source, at, sink);
+            }
+            _ => {
+                let reason = format!("</{name}> is missing before {next}>");
+                let end = source.len();
+                self.broken(capture.name, Fault::Markup, &reason, source, end, sink);
+            }
+        }
+    }
+
+    /// JSON in a text is whole: calls, or text.
+    pub(super) fn tried(&mut self, held: &str, sure: bool, sink: Sink<'_>) {
+        let sound = json::check(held).is_ok();
+        let calls = if sound { json::calls(held, &self.shape) } else { Vec::new() };
+        if calls.is_empty() && sure && !sound {
+            return self.not_json(held, sink);
+        }
+        if calls.is_empty() {
+            self.code.plain();
+            return self.say(held, sink);
+        }
+        self.code.reset();
+        self.bare = 0;
+        for call in calls {
+            let source = &held[call.from..call.to];
+            match call.fields {
+                Err(Wrong { at, reason }) => {
+                    let mark = self.shape.mark.clone();
+                    let at = at - call.from;
+                    self.broken_named(&mark, Fault::Json, &reason, source, at, sink);
+                }
+                Ok(fields) => {
+                    let pairs = fields.strings.into_iter();
+                    let mut attributes: Vec<Attribute> =
+                        pairs.map(|(name, value)| Attribute::new(name, value)).collect();
+                    self.fill_in(Kind::ToolUse, &mut attributes);
+                    let body = fields.input.map_or(Body::Empty, Body::Json);
+                    let name = &*self.shape.mark;
+                    let kind = Kind::ToolUse;
+                    let element = Element { name, kind, attributes: &attributes, body };
+                    let what = What::Closed(element);
+                    let space = source.len() - source.trim_ascii_start().len();
+                    let at = place::behind(self.at, &source[..space]);
+                    sink(Event { what, source, place: at });
+                    self.at = place::behind(self.at, source);
+                }
+            }
+        }
+    }
+
+    /// JSON that says it is a call, but isn't JSON.
+    pub(super) fn not_json(&mut self, held: &str, sink: Sink<'_>) {
+        self.code.reset();
+        let mark = self.shape.mark.clone();
+        let Wrong { at, reason } = match json::check(held) {
+            Err(wrong) => wrong,
+            Ok(()) => Wrong { at: 0, reason: "it isn't one value".to_owned() },
+        };
+        self.broken_named(&mark, Fault::Json, &reason, held, at, sink);
+    }
+
+    pub(super) fn broken(
+        &mut self,
+        name: usize,
+        fault: Fault,
+        reason: &str,
+        source: &str,
+        at: usize,
+        sink: Sink<'_>,
+    ) {
+        let name = self.name(name).to_owned();
+        self.broken_named(&name, fault, reason, source, at, sink);
+    }
+
+    /// Says what is broken, at a byte of its source.
+    pub(super) fn broken_named(
+        &mut self,
+        name: &str,
+        fault: Fault,
+        reason: &str,
+        source: &str,
+        at: usize,
+        sink: Sink<'_>,
+    ) {
+        let snippet = place::snippet(source, at);
+        let what = What::Broken(Broken { name, fault, reason, snippet });
+        let at = source.floor_char_boundary(at);
+        sink(Event { what, source, place: place::behind(self.at, &source[..at]) });
+        self.at = place::behind(self.at, source);
+    }
+}
+
+/// JSON without the comments and the marks of sections around it, every character at its place.
+fn blank(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let space = |out: &mut String, text: &str| {
+        out.extend(text.chars().flat_map(|it| {
+            let space = if it == '\n' { '\n' } else { ' ' };
+            std::iter::repeat_n(space, it.len_utf8())
+        }));
+    };
+    let mut string = false;
+    while let Some(first) = rest.chars().next() {
+        let marks = [("<![CDATA[", "]]>"), ("<!--", "-->")];
+        let mark = marks.into_iter().find(|(begin, _)| !string && rest.starts_with(begin));
+        let Some((begin, end)) = mark else {
+            let escaped = string && first == '\\';
+            string ^= first == '"';
+            let length = first.len_utf8()
+                + if escaped { rest[1..].chars().next().map_or(0, char::len_utf8) } else { 0 };
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+            continue;
+        };
+        let inside = &rest[begin.len()..];
+        let length = inside.find(end).unwrap_or(inside.len());
+        let behind = &inside[length..];
+        space(&mut out, begin);
+        if begin == "<!--" {
+            space(&mut out, &inside[..length]);
+        } else {
+            out.push_str(&inside[..length]);
+        }
+        let mark = end.len().min(behind.len());
+        space(&mut out, &behind[..mark]);
+        rest = &behind[mark..];
+    }
+    out
+}

@@ -1,0 +1,437 @@
+//! The parser: what of a reply waits, and what becomes of it.
+
+use crate::reply::body::{Around, Seen};
+use crate::reply::code::Code;
+use crate::reply::config::{Config, Dialect, Shape};
+use crate::reply::doubt::Doubt;
+use crate::reply::element::Capture;
+use crate::reply::event::{Body, Cut, Element, Event, Fault, What};
+use crate::reply::names::Kind;
+use crate::reply::place;
+use crate::reply::tag::{self, Step, Tag};
+use crate::reply::text::Frame;
+use crate::reply::trial::{Fate, Trial, Verdict};
+use crate::xml::Place;
+
+/// Whoever takes the events, one after the other.
+pub(super) type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
+
+/// Understands one reply, whichever chunks it comes in.
+///
+/// What it keeps is bounded by [`ReplyLimits`](crate::limits::ReplyLimits); text costs no
+/// allocation.
+#[derive(Debug)]
+pub struct Parser {
+    pub(super) config: Config,
+    pub(super) shape: Shape,
+    pub(super) state: State,
+    /// What was read but not said: a tag, an element or JSON that is still arriving.
+    pub(super) held: String,
+    /// Where what wasn't said begins.
+    pub(super) at: Place,
+    pub(super) code: Code,
+    /// The elements of text that are open, the outermost first.
+    pub(super) frames: Vec<Frame>,
+    /// How many of each group of names are open.
+    pub(super) open: Vec<u32>,
+    /// The texts of what is open, one behind the other.
+    pub(super) text: String,
+    /// Bytes of the text between elements.
+    pub(super) bare: usize,
+    /// Bytes of the tags of what is open.
+    pub(super) tags: usize,
+    /// Open tags that were too deep to be opened.
+    pub(super) too_deep: usize,
+    /// Ids made up so far.
+    pub(super) ids: u64,
+}
+
+/// What stands at the place that is read.
+#[derive(Debug)]
+pub(super) enum State {
+    Text,
+    /// What may become a tag; whether it begins a line.
+    Tag(Tag, bool),
+    /// A close tag in a code span that may not be one.
+    Doubt(Doubt),
+    /// An element that is kept until it closes.
+    Capture(Box<Capture>),
+    /// What may become a call in JSON.
+    Trial(Trial),
+}
+
+impl Parser {
+    /// Begins a reply.
+    #[must_use]
+    pub fn new(config: Config) -> Parser {
+        let shape = Shape::new(&config.tool_use_json);
+        let open = vec![0; config.markup.len()];
+        let code = Code::new(config.dialect == Dialect::ToolUse);
+        Parser {
+            config,
+            shape,
+            state: State::Text,
+            held: String::new(),
+            at: place::START,
+            code,
+            frames: Vec::new(),
+            open,
+            text: String::new(),
+            bare: 0,
+            tags: 0,
+            too_deep: 0,
+            ids: 0,
+        }
+    }
+
+    /// Takes a chunk, and says what is certain now.
+    pub fn feed(&mut self, chunk: &str, sink: &mut dyn FnMut(Event<'_>)) {
+        let mut rest = chunk;
+        while !rest.is_empty() {
+            rest = match &self.state {
+                State::Text => self.read_text(rest, sink),
+                State::Tag(tag, fresh) => self.read_tag(*tag, *fresh, rest, sink),
+                State::Doubt(doubt) => self.read_doubt(*doubt, rest, sink),
+                State::Capture(_) => self.read_body(rest, sink),
+                State::Trial(trial) => self.read_trial(*trial, rest, sink),
+            };
+        }
+    }
+
+    /// Ends the reply: what is open is closed if it is text, and discarded if it would run.
+    pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
+        while let State::Doubt(doubt) = self.state {
+            self.decide(doubt, sink);
+        }
+        let mut held = std::mem::take(&mut self.held);
+        let mut cut = None;
+        match std::mem::replace(&mut self.state, State::Text) {
+            State::Text | State::Doubt(_) => {}
+            State::Tag(tag, _) if tag.is_named() && !tag.closes => {
+                cut = Some((tag.name(), self.at));
+            }
+            State::Tag(tag, _) => {
+                if self.is_closing(tag, &held) {
+                    self.repaired("the reply ends within a close tag", &held, sink);
+                } else {
+                    self.say(&held, sink);
+                }
+                held.clear();
+            }
+            State::Capture(capture) => {
+                let torn = capture.torn(&held, &self.config.markup);
+                let name = capture.name;
+                let at = capture.at;
+                match torn {
+                    Some(end) => {
+                        self.torn(&capture, &held, end, sink);
+                        held.clear();
+                    }
+                    None => cut = Some((name, at)),
+                }
+            }
+            State::Trial(trial) => match trial.sure {
+                true => cut = self.tool_use_name().map(|it| (it, self.at)),
+                false => {
+                    self.say(&held, sink);
+                    held.clear();
+                }
+            },
+        }
+        while let Some(frame) = self.frames.last() {
+            let note = format!("<{}> is closed where the reply ends", self.name(frame.name));
+            self.repaired(&note, "", sink);
+            self.close_top("", sink);
+        }
+        let cut = cut.map(|(name, place)| Cut { name: &self.config.markup.at(name).text, place });
+        sink(Event { what: What::Finished { cut }, source: &held, place: self.at });
+    }
+
+    fn tool_use_name(&self) -> Option<usize> {
+        let markup = &self.config.markup;
+        (0..markup.len()).find(|it| markup.at(*it).kind == Kind::ToolUse)
+    }
+
+    pub(super) fn name(&self, place: usize) -> &str {
+        &self.config.markup.at(place).text
+    }
+
+    /// Whether a close tag that was cut is the one that is awaited: `</` and a letter, at least.
+    fn is_closing(&self, tag: Tag, held: &str) -> bool {
+        let Some(frame) = self.frames.last() else { return false };
+        let begun = held.strip_prefix("</").map_or("", str::trim_ascii_end);
+        tag.closes && !begun.is_empty() && self.name(frame.name).starts_with(begun)
+    }
+
+    fn read_text<'c>(&mut self, rest: &'c str, sink: Sink<'_>) -> &'c str {
+        let Some(at) = self.code.next(rest.as_bytes(), &self.config.markup) else {
+            self.say(rest, sink);
+            return "";
+        };
+        if at > 0 {
+            self.say(&rest[..at], sink);
+        }
+        self.held.push_str(&rest[at..=at]);
+        self.state = match rest.as_bytes()[at] {
+            b'<' => State::Tag(Tag::new(&self.config.markup), self.code.is_fresh()),
+            first if self.frames.last().is_none_or(|it| it.kind != Kind::Response) => {
+                State::Trial(Trial::new(first))
+            }
+            _ => return self.not_a_tag(&rest[at + 1..], 0, sink),
+        };
+        &rest[at + 1..]
+    }
+
+    fn read_tag<'c>(
+        &mut self,
+        mut tag: Tag,
+        fresh: bool,
+        rest: &'c str,
+        sink: Sink<'_>,
+    ) -> &'c str {
+        let max = self.config.limits.tag_bytes_max;
+        for (at, byte) in rest.bytes().enumerate() {
+            let mut step = tag.step(byte, &self.config.markup);
+            if let Step::Name(place) = step
+                && self.welcomes(place, tag.closes, fresh)
+            {
+                tag.welcome();
+                step = tag.step(byte, &self.config.markup);
+            }
+            match step {
+                Step::More if self.held.len() + at < max => {}
+                Step::More | Step::Torn => return self.torn_tag(tag, rest, at, sink),
+                Step::Name(_) | Step::Not => return self.not_a_tag(rest, at, sink),
+                Step::Whole { empty } => {
+                    self.held.push_str(&rest[..=at]);
+                    self.state = State::Text;
+                    self.whole_tag(tag, fresh, empty, sink);
+                    return &rest[at + 1..];
+                }
+                Step::Comment | Step::Section => {
+                    // In a span they are as much code as the rest, but at the start of a line.
+                    match step {
+                        _ if self.code.in_span() && !fresh => {}
+                        Step::Comment => self.code.comment(),
+                        _ => self.code.section(),
+                    }
+                    return self.not_a_tag(rest, at + 1, sink);
+                }
+            }
+        }
+        self.held.push_str(rest);
+        self.state = State::Tag(tag, fresh);
+        ""
+    }
+
+    /// What was held, and so many bytes more, is text.
+    fn not_a_tag<'c>(&mut self, rest: &'c str, at: usize, sink: Sink<'_>) -> &'c str {
+        let (now, later) = rest.split_at(rest.floor_char_boundary(at));
+        let mut held = std::mem::take(&mut self.held);
+        held.push_str(now);
+        self.state = State::Text;
+        self.code.plain();
+        self.say(&held, sink);
+        held.clear();
+        self.held = held;
+        later
+    }
+
+    /// An open tag that never ends, or that is too long.
+    fn torn_tag<'c>(&mut self, tag: Tag, rest: &'c str, at: usize, sink: Sink<'_>) -> &'c str {
+        let at = rest.floor_char_boundary(at);
+        if tag.closes || !(self.held.contains('=') || rest[..at].contains('=')) {
+            return self.not_a_tag(rest, at, sink);
+        }
+        let (now, later) = rest.split_at(at);
+        let mut held = std::mem::take(&mut self.held);
+        held.push_str(now);
+        self.state = State::Text;
+        self.code.reset();
+        let max = self.config.limits.tag_bytes_max;
+        let (fault, reason) = match later.as_bytes().first() {
+            Some(b'<') => {
+                let reason = "the tag has no end before the next `<`; is a quote missing?";
+                (Fault::Markup, reason.to_owned())
+            }
+            _ => (Fault::Limit, format!("too long a tag: tag_bytes_max is {max}")),
+        };
+        self.broken(tag.name(), fault, &reason, &held, 0, sink);
+        held.clear();
+        self.held = held;
+        later
+    }
+
+    fn whole_tag(&mut self, tag: Tag, fresh: bool, empty: bool, sink: Sink<'_>) {
+        let mut held = std::mem::take(&mut self.held);
+        let kind = self.config.markup.at(tag.name()).kind;
+        if let (true, false, Some(count)) = (tag.closes, fresh, self.code.span()) {
+            self.state = State::Doubt(Doubt::new(tag.name(), held.len(), count));
+            self.held = held;
+            return;
+        }
+        if tag.closes {
+            self.close_tag(tag.name(), &held, sink);
+        } else if kind.is_text() {
+            self.open_tag(tag.name(), fresh, empty, &held, sink);
+        } else if kind == Kind::Output {
+            self.code.plain();
+            if !empty {
+                self.code.output(tag.name());
+            }
+            self.say(&held, sink);
+        } else {
+            self.code.reset();
+            let inside = tag::inside(&held);
+            let capture = Capture::new(tag.name(), kind, self.at, held.len(), inside);
+            if empty {
+                self.captured(capture, &held, sink);
+            } else {
+                self.held = held;
+                self.state = State::Capture(Box::new(capture));
+                return;
+            }
+        }
+        held.clear();
+        self.held = held;
+    }
+
+    fn read_body<'c>(&mut self, rest: &'c str, sink: Sink<'_>) -> &'c str {
+        let State::Capture(mut capture) = std::mem::replace(&mut self.state, State::Text) else {
+            return rest;
+        };
+        let max = self.config.limits.action_bytes_max;
+        let room =
+            if capture.discarding { rest.len() } else { max.saturating_sub(self.held.len()) };
+        let window = &rest[..rest.floor_char_boundary(room)];
+        let around = Around {
+            markup: &self.config.markup,
+            own: capture.name,
+            open: &self.open,
+            discarding: capture.discarding,
+        };
+        let mut ended = None;
+        for (at, byte) in window.bytes().enumerate() {
+            match capture.body.step(byte, &around) {
+                Seen::More => {}
+                seen => {
+                    ended = Some((seen, at));
+                    break;
+                }
+            }
+        }
+        let at = match ended {
+            None => window.len(),
+            Some((Seen::Whole, at)) => at + 1,
+            Some((_, at)) => window.floor_char_boundary(at),
+        };
+        let (now, later) = rest.split_at(at);
+        if capture.discarding {
+            self.discard(capture.name, now, sink);
+        } else {
+            self.held.push_str(now);
+        }
+        match ended {
+            None if later.is_empty() => self.state = State::Capture(capture),
+            None => self.overflows(capture, sink),
+            Some((Seen::Whole, _)) if capture.discarding => self.code.reset(),
+            Some((Seen::Next, _)) => self.next_begins(&capture, sink),
+            Some((Seen::Torn, _)) => self.string_torn(capture, sink),
+            Some(_) => {
+                let mut held = std::mem::take(&mut self.held);
+                self.captured(*capture, &held, sink);
+                held.clear();
+                self.held = held;
+            }
+        }
+        later
+    }
+
+    /// Another element begins before this one is closed: this one is broken, and the other counts.
+    fn next_begins(&mut self, capture: &Capture, sink: Sink<'_>) {
+        let mut held = std::mem::take(&mut self.held);
+        let (source, next) = held.split_at(capture.body.tag);
+        let mut tag = Tag::new(&self.config.markup);
+        for byte in next.bytes().skip(1) {
+            tag.step(byte, &self.config.markup);
+        }
+        self.unclosed(capture, source, next, sink);
+        let begun = capture.body.tag;
+        held.drain(..begun);
+        self.held = held;
+        self.state = State::Tag(tag, true);
+    }
+
+    fn read_trial<'c>(&mut self, mut trial: Trial, rest: &'c str, sink: Sink<'_>) -> &'c str {
+        let max = self.config.limits.action_bytes_max;
+        let held = self.held.len();
+        let room = if trial.fate == Fate::Held { max.saturating_sub(held) } else { rest.len() };
+        let window = &rest[..rest.floor_char_boundary(room)];
+        let mut ended = None;
+        for (at, byte) in window.bytes().enumerate() {
+            match trial.step(byte, &self.shape) {
+                Verdict::More => {}
+                verdict => {
+                    ended = Some((verdict, at + usize::from(verdict == Verdict::Whole)));
+                    break;
+                }
+            }
+        }
+        let at = ended.map_or(window.len(), |it| window.floor_char_boundary(it.1));
+        let (now, later) = rest.split_at(at);
+        self.held.push_str(now);
+        let mut held = std::mem::take(&mut self.held);
+        match (trial.fate, ended) {
+            (Fate::Held, None) if later.is_empty() => {
+                self.state = State::Trial(trial);
+                self.held = held;
+                return later;
+            }
+            (Fate::Held, None) if trial.sure => {
+                self.too_large(self.tool_use_name().unwrap_or(0), &held, sink);
+                trial.fate = Fate::Discarded;
+            }
+            (Fate::Held, Some((Verdict::Whole, _))) => self.tried(&held, trial.sure, sink),
+            (Fate::Held, Some(_)) if trial.sure => self.not_json(&held, sink),
+            (Fate::Discarded, _) => self.discard(self.tool_use_name().unwrap_or(0), &held, sink),
+            (Fate::Held | Fate::Text, _) => {
+                self.code.plain();
+                self.say(&held, sink);
+                trial.fate = if trial.fate == Fate::Held { Fate::Text } else { trial.fate };
+            }
+        }
+        self.state = if ended.is_none() { State::Trial(trial) } else { State::Text };
+        held.clear();
+        self.held = held;
+        later
+    }
+
+    /// Says that something is there, and goes on behind its source.
+    pub(super) fn emit(&mut self, what: What<'_>, source: &str, sink: Sink<'_>) {
+        sink(Event { what, source, place: self.at });
+        self.at = place::behind(self.at, source);
+    }
+
+    pub(super) fn repaired(&mut self, note: &str, source: &str, sink: Sink<'_>) {
+        self.emit(What::Repaired(note), source, sink);
+    }
+
+    fn discard(&mut self, name: usize, source: &str, sink: Sink<'_>) {
+        if source.is_empty() {
+            return;
+        }
+        let name = &self.config.markup.at(name).text;
+        sink(Event { what: What::Discarded { name }, source, place: self.at });
+        self.at = place::behind(self.at, source);
+    }
+
+    /// An element as an event has it.
+    pub(super) fn element<'e>(&'e self, frame: &'e Frame, body: Body<'e>) -> Element<'e> {
+        Element {
+            name: self.name(frame.name),
+            kind: frame.kind,
+            attributes: &frame.attributes,
+            body,
+        }
+    }
+}

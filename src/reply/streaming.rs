@@ -1,0 +1,209 @@
+//! The document `streaming_config`: how calls are written, how many run together, how large they
+//! may be.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+
+/// What a `streaming_config` says.
+///
+/// ```
+/// let it = pumphouse::reply::Streaming::from_yaml("streaming_config: {tool_batch_size: 8}")?;
+/// assert_eq!((it.tool_batch_size, it.tool_batch_delay), (8, 0.1));
+/// # Ok::<(), pumphouse::reply::StreamingError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Streaming {
+    /// So many calls that are ready start at once.
+    pub tool_batch_size: usize,
+    /// Seconds that fewer wait for more.
+    pub tool_batch_delay: f64,
+    /// Bytes of one call.
+    pub tool_parse_buffer_max: usize,
+    /// Bytes of one text.
+    pub text_buffer_max: usize,
+    /// How calls are written.
+    pub formats: Formats,
+}
+
+impl Default for Streaming {
+    fn default() -> Streaming {
+        Streaming {
+            tool_batch_size: 5,
+            tool_batch_delay: 0.1,
+            tool_parse_buffer_max: 1 << 20,
+            text_buffer_max: 10 << 20,
+            formats: Formats::default(),
+        }
+    }
+}
+
+/// How calls are written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Formats {
+    /// As tags.
+    pub xml: Option<Tags>,
+    /// As JSON.
+    pub json: Option<JsonFormat>,
+}
+
+/// A call's tags.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Tags {
+    /// `<name>`.
+    pub tag_open: String,
+    /// `</name>`.
+    pub tag_close: String,
+    /// The attributes it must have.
+    #[serde(default)]
+    pub attributes: Vec<String>,
+}
+
+impl Tags {
+    /// The name between the brackets.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.tag_open.trim_start_matches('<').trim_end_matches('>')
+    }
+}
+
+/// A call's JSON.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct JsonFormat {
+    /// What it must hold to.
+    pub schema: JsonSchema,
+}
+
+impl Default for JsonFormat {
+    fn default() -> JsonFormat {
+        let property = |kind: Option<&str>, constant: Option<&str>| Property {
+            kind: kind.map(str::to_owned),
+            constant: constant.map(str::to_owned),
+        };
+        let properties = [
+            ("type", property(None, Some("tool_use"))),
+            ("id", property(Some("string"), None)),
+            ("name", property(Some("string"), None)),
+            ("input", property(Some("object"), None)),
+        ];
+        let schema = JsonSchema {
+            kind: "object".to_owned(),
+            required: ["type", "name", "input"].map(str::to_owned).to_vec(),
+            properties: properties.map(|(name, it)| (name.to_owned(), it)).into(),
+        };
+        JsonFormat { schema }
+    }
+}
+
+/// As much of JSON Schema as says what a call is.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct JsonSchema {
+    /// `object`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The properties that must be there.
+    #[serde(default)]
+    pub required: Vec<String>,
+    /// All that may be.
+    #[serde(default)]
+    pub properties: BTreeMap<String, Property>,
+}
+
+/// What a property may be.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Property {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Its one value.
+    #[serde(rename = "const")]
+    pub constant: Option<String>,
+}
+
+/// Why a `streaming_config` can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamingError {
+    /// What is wrong, where, and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for StreamingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StreamingError {}
+
+impl Streaming {
+    /// Reads a document with the keys `schema_version` and `streaming_config`.
+    ///
+    /// # Errors
+    /// What isn't YAML, isn't known, or can't be.
+    pub fn from_yaml(text: &str) -> Result<Streaming, StreamingError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Document {
+            #[serde(default)]
+            schema_version: Option<String>,
+            streaming_config: Streaming,
+        }
+        let document: Document =
+            serde_yaml::from_str(text).map_err(|it| it.to_string()).map_err(error)?;
+        match document.schema_version.as_deref() {
+            None => {}
+            Some(version) if version.starts_with("1.") => {}
+            Some(version) => {
+                return Err(error(format!("schema_version is {version}; 1.0.0 is understood")));
+            }
+        }
+        document.streaming_config.sound()
+    }
+
+    fn sound(self) -> Result<Streaming, StreamingError> {
+        if self.tool_batch_size == 0 {
+            return Err(error("tool_batch_size is 0: nothing would ever start; 1 is no batching"));
+        }
+        if !(0.0..=60.0).contains(&self.tool_batch_delay) {
+            return Err(error("tool_batch_delay is in seconds, from 0 to 60"));
+        }
+        for (name, value) in [
+            ("tool_parse_buffer_max", self.tool_parse_buffer_max),
+            ("text_buffer_max", self.text_buffer_max),
+        ] {
+            if value < 1_024 {
+                return Err(error(format!("{name} is {value} bytes: 1024 are the fewest")));
+            }
+        }
+        if let Some(tags) = &self.formats.xml {
+            let name = tags.name();
+            let pair =
+                tags.tag_open == format!("<{name}>") && tags.tag_close == format!("</{name}>");
+            if !pair || !crate::xml::is_name(name) {
+                return Err(error(format!(
+                    "tag_open {} and tag_close {} are no pair such as <tool_use> and </tool_use>",
+                    tags.tag_open, tags.tag_close
+                )));
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn error(message: impl Into<String>) -> StreamingError {
+    StreamingError { message: message.into() }
+}

@@ -1,0 +1,206 @@
+//! Text, and the elements of text around it: thoughts, responses, the agent's own root.
+
+use crate::reply::event::{Attribute, Body, Event, Fault, What};
+use crate::reply::names::Kind;
+use crate::reply::parser::{Parser, Sink};
+use crate::reply::{place, tag};
+use crate::xml::Place;
+
+/// An element of text that is open.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) name: usize,
+    pub(super) kind: Kind,
+    pub(super) attributes: Vec<Attribute>,
+    /// Where its open tag stands.
+    at: Place,
+    /// Where its text begins.
+    text: usize,
+    /// Bytes of its open tag.
+    tag: usize,
+    /// Elements of its name that are text within it.
+    nested: usize,
+}
+
+impl Parser {
+    /// Whether a tag of this name is markup at this place.
+    pub(super) fn welcomes(&self, name: usize, closes: bool, fresh: bool) -> bool {
+        let name = self.config.markup.at(name);
+        let top = self.frames.last();
+        if closes && name.kind == Kind::Output {
+            return false;
+        }
+        if self.code.in_span() && (closes || !fresh) {
+            let group = |it: &Frame| self.config.markup.at(it.name).group;
+            return closes && top.is_some_and(|it| group(it) == name.group);
+        }
+        match top.map(|it| it.kind) {
+            Some(Kind::Response) => {
+                let runs = matches!(name.kind, Kind::Action | Kind::ToolUse);
+                name.kind == Kind::Response || (self.config.actions_in_response && runs)
+            }
+            // A thought may speak of responses; one at the start of a line is one.
+            Some(Kind::Thought) if name.kind == Kind::Response && !closes => fresh,
+            _ => true,
+        }
+    }
+
+    /// Says a piece of text.
+    pub(super) fn say(&mut self, text: &str, sink: Sink<'_>) {
+        let mut rest = text;
+        // A character must fit.
+        let max = self.config.limits.text_bytes_max.max(4);
+        while !rest.is_empty() {
+            let used = if self.frames.is_empty() { self.bare } else { self.text.len() };
+            let room = max - used;
+            let end = if rest.len() <= room { rest.len() } else { rest.floor_char_boundary(room) };
+            let (now, later) = rest.split_at(end);
+            if !now.is_empty() {
+                if self.frames.is_empty() {
+                    self.bare += now.len();
+                } else {
+                    self.text.push_str(now);
+                }
+                let within = self.frames.last().map(|it| it.kind);
+                self.emit(What::Text { within }, now, sink);
+            }
+            if !later.is_empty() {
+                self.too_much(max, sink);
+            }
+            rest = later;
+        }
+    }
+
+    /// What was kept of the text is dropped; it was said already, and goes on.
+    fn too_much(&mut self, max: usize, sink: Sink<'_>) {
+        let name = self.frames.last().map_or("text", |it| self.name(it.name)).to_owned();
+        let reason = format!("too long a text: text_bytes_max is {max}; what is kept begins anew");
+        self.broken_named(&name, Fault::Limit, &reason, "", 0, sink);
+        self.bare = 0;
+        self.text.clear();
+        for frame in &mut self.frames {
+            frame.text = 0;
+        }
+    }
+
+    pub(super) fn open_tag(
+        &mut self,
+        name: usize,
+        fresh: bool,
+        empty: bool,
+        source: &str,
+        sink: Sink<'_>,
+    ) {
+        let kind = self.config.markup.at(name).kind;
+        if kind == Kind::Response {
+            if let Some(top) = self.frames.last_mut()
+                && top.kind == Kind::Response
+            {
+                top.nested += usize::from(!empty);
+                self.code.plain();
+                return self.say(source, sink);
+            }
+            while fresh
+                && let Some(top) = self.frames.last()
+                && top.kind == Kind::Thought
+            {
+                let note = format!("<{}> is closed before <response>", self.name(top.name));
+                self.repaired(&note, "", sink);
+                self.close_top("", sink);
+            }
+        }
+        self.code.reset();
+        if let Some(reason) = self.too_deep(source) {
+            self.too_deep += usize::from(!empty);
+            return self.broken(name, Fault::Limit, &reason, source, 0, sink);
+        }
+        let inside = tag::inside(source);
+        for note in &inside.repairs {
+            self.repaired(note, "", sink);
+        }
+        if let Some(twice) = &inside.twice {
+            let note = format!("attribute {twice} stands twice; the first counts");
+            self.repaired(&note, "", sink);
+        }
+        let frame = Frame {
+            name,
+            kind,
+            attributes: inside.attributes,
+            at: self.at,
+            text: self.text.len(),
+            tag: source.len(),
+            nested: 0,
+        };
+        self.tags += source.len();
+        let opened = What::Opened(self.element(&frame, Body::Empty));
+        sink(Event { what: opened, source, place: self.at });
+        self.at = place::behind(self.at, source);
+        self.bare = 0;
+        self.open[self.config.markup.at(name).group] += 1;
+        self.frames.push(frame);
+        if empty {
+            self.close_top("", sink);
+        }
+    }
+
+    /// Why one more can't be opened.
+    fn too_deep(&self, source: &str) -> Option<String> {
+        let limits = &self.config.limits;
+        if self.frames.len() >= limits.depth_max {
+            return Some(format!("too deep: depth_max is {}", limits.depth_max));
+        }
+        let max = limits.text_bytes_max;
+        let tags = self.tags + source.len();
+        (tags > max).then(|| format!("too long tags around it: text_bytes_max is {max}"))
+    }
+
+    pub(super) fn close_tag(&mut self, name: usize, source: &str, sink: Sink<'_>) {
+        let group = self.config.markup.at(name).group;
+        if self.too_deep > 0 && self.config.markup.at(name).kind.is_text() {
+            self.too_deep -= 1;
+            self.code.reset();
+            return self.repaired("it closes what was too deep; it is dropped", source, sink);
+        }
+        if self.open[group] == 0 {
+            let note = format!("</{}> closes nothing; it is dropped", self.name(name));
+            self.code.reset();
+            return self.repaired(&note, source, sink);
+        }
+        if let Some(top) = self.frames.last_mut()
+            && top.nested > 0
+        {
+            top.nested -= 1;
+            self.code.plain();
+            return self.say(source, sink);
+        }
+        while let Some(top) = self.frames.last()
+            && self.config.markup.at(top.name).group != group
+        {
+            let note = format!("<{}> is closed before </{}>", self.name(top.name), self.name(name));
+            self.repaired(&note, "", sink);
+            self.close_top("", sink);
+        }
+        if let Some(top) = self.frames.last()
+            && top.name != name
+        {
+            let note = format!("<{}> is closed with </{}>", self.name(top.name), self.name(name));
+            self.repaired(&note, "", sink);
+        }
+        self.close_top(source, sink);
+    }
+
+    /// Closes the innermost element of text.
+    pub(super) fn close_top(&mut self, source: &str, sink: Sink<'_>) {
+        let Some(frame) = self.frames.pop() else { return };
+        self.open[self.config.markup.at(frame.name).group] -= 1;
+        self.tags -= frame.tag;
+        let text = &self.text[frame.text..];
+        let body = if text.trim_ascii().is_empty() { Body::Empty } else { Body::Text(text) };
+        let closed = What::Closed(self.element(&frame, body));
+        sink(Event { what: closed, source, place: frame.at });
+        self.at = place::behind(self.at, source);
+        self.text.truncate(frame.text);
+        self.code.reset();
+        self.bare = 0;
+    }
+}

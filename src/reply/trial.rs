@@ -1,0 +1,119 @@
+//! JSON in a text that may be a call: `{"type":"tool_use",…}` or an array of such.
+
+use crate::reply::config::Shape;
+
+/// How far such JSON has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trial {
+    stage: Stage,
+    depth: usize,
+    /// It says that it is a call.
+    pub(super) sure: bool,
+    pub(super) fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Behind `[`.
+    Array,
+    /// Behind `{`.
+    Object,
+    /// So many bytes of the first key, and which keys they may become, as bits.
+    Key(usize, u64),
+    Colon {
+        mark: bool,
+    },
+    Quote,
+    /// So many bytes of the mark.
+    Mark(usize),
+    Rest {
+        string: bool,
+        escape: bool,
+    },
+}
+
+/// What becomes of its characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Kept until it is whole.
+    Held,
+    /// A call beyond its limit.
+    Discarded,
+    /// Too long for what isn't known to be a call.
+    Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    More,
+    /// It is text, as it isn't JSON or no call; the byte isn't taken.
+    Not,
+    Whole,
+}
+
+impl Trial {
+    /// One that begins with `{` or `[`.
+    pub(super) fn new(first: u8) -> Trial {
+        let stage = if first == b'[' { Stage::Array } else { Stage::Object };
+        Trial { stage, depth: 1, sure: false, fate: Fate::Held }
+    }
+
+    pub(super) fn step(&mut self, byte: u8, shape: &Shape) -> Verdict {
+        let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        self.stage = match self.stage {
+            Stage::Array | Stage::Object | Stage::Colon { .. } | Stage::Quote if space => {
+                self.stage
+            }
+            Stage::Array if byte == b'{' => {
+                self.depth += 1;
+                Stage::Object
+            }
+            Stage::Object if byte == b'"' => Stage::Key(0, u64::MAX),
+            Stage::Key(at, keys) => match key(at, keys, byte, shape) {
+                Some(stage) => stage,
+                None => return Verdict::Not,
+            },
+            Stage::Colon { mark } if byte == b':' => match mark {
+                true => Stage::Quote,
+                false => Stage::Rest { string: false, escape: false },
+            },
+            Stage::Quote if byte == b'"' => Stage::Mark(0),
+            Stage::Mark(at) if shape.mark.as_bytes().get(at) == Some(&byte) => Stage::Mark(at + 1),
+            Stage::Mark(at) if at == shape.mark.len() && byte == b'"' => {
+                self.sure = true;
+                Stage::Rest { string: false, escape: false }
+            }
+            Stage::Rest { string, escape } => return self.rest(string, escape, byte),
+            _ => return Verdict::Not,
+        };
+        Verdict::More
+    }
+
+    fn rest(&mut self, string: bool, escape: bool, byte: u8) -> Verdict {
+        let quote = byte == b'"' && !escape;
+        match byte {
+            b'\n' if string => return Verdict::Not,
+            b'{' | b'[' if !string => self.depth += 1,
+            b'}' | b']' if !string => self.depth -= 1,
+            _ => {}
+        }
+        if self.depth == 0 {
+            return Verdict::Whole;
+        }
+        let escape = string && byte == b'\\' && !escape;
+        self.stage = Stage::Rest { string: string != quote, escape };
+        Verdict::More
+    }
+}
+
+/// A byte of the first key, which must be one of a call's.
+fn key(at: usize, keys: u64, byte: u8, shape: &Shape) -> Option<Stage> {
+    let named = shape.properties.iter().enumerate().take(64).filter(|it| keys >> it.0 & 1 == 1);
+    if byte == b'"' {
+        let mut whole = named.filter(|(_, (name, _))| name.len() == at);
+        return whole.next().map(|(_, (name, _))| Stage::Colon { mark: name == "type" });
+    }
+    let next = named.filter(|(_, (name, _))| name.as_bytes().get(at) == Some(&byte));
+    let keys = next.fold(0, |keys, (place, _)| keys | 1 << place);
+    (keys != 0).then_some(Stage::Key(at + 1, keys))
+}

@@ -1,0 +1,19 @@
+//! Scenes: conversations in files, played against a pump over a socket.
+//!
+//! ```text
+//! # Whoever is greeted hears of it.
+//! alice sends:
+//!   <greet xmlns="https://example.org/ns/greeter/v1"><name>world</name></greet>
+//! alice receives:
+//!   <greeting xmlns="https://example.org/ns/greeter/v1"><text>Hello, world!</text></greeting>
+//! ```
+//!
+//! `pumphouse test` plays the files it is given; [`Scene`] says how they are written.
+
+mod play;
+mod script;
+mod socket;
+
+pub use play::{Line, Stage, payload, plain, play};
+pub use script::{Act, Scene, Step};
+pub use socket::{Socket, hold};

@@ -1,0 +1,164 @@
+//! How a scene is written.
+//!
+//! ```text
+//! # What comes from one without a namespace.
+//! alice sends:
+//!   <message xmlns="https://xml-pipeline.org/ns/envelope/v1"><meta><thread>$alice</thread>…
+//! alice receives:
+//!   <echo xmlns="https://xml-pipeline.org/ns/echo/v1"><text>hello</text></echo>
+//! ```
+//!
+//! Each speaker has a connection of its own; `stranger` has no token and sends as `console`.
+//! What is indented belongs to the line above it, two spaces not counted.
+//!
+//! | | |
+//! | --- | --- |
+//! | `alice sends:` | the text as it stands, and a line end |
+//! | `alice sends bytes:` | the lines without their ends; `\n`, `\\` and `\x00` mean a byte |
+//! | `alice receives:` | these, in this order, and none before; `<accepted>` may be left out |
+//! | `alice hangs up` | no more is sent; what is under way still comes |
+//! | `alice is cut off` | the other side ends the connection |
+//! | `only over a socket` | the scene has no meaning without a socket |
+//! | `$alice` | the thread that alice's last accepted message is in |
+//!
+//! A payload stands for any message that holds it. A `<message>` is compared with its envelope,
+//! but for the `<entry>` in it, which says when. At the end nobody may have received more.
+
+/// A conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Scene {
+    /// The file.
+    pub path: String,
+    /// Whether it has no meaning without a socket.
+    pub only_over_sockets: bool,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One thing that one speaker does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Its line, from 1.
+    pub line: usize,
+    /// Who does it.
+    pub who: String,
+    /// What is done.
+    pub act: Act,
+}
+
+/// What a speaker does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Act {
+    /// Sends bytes.
+    Sends(Vec<u8>),
+    /// Receives these elements, in this order.
+    Receives(String),
+    /// Sends no more.
+    HangsUp,
+    /// Sees the other side end.
+    IsCutOff,
+}
+
+impl Scene {
+    /// Reads a scene that begins after a line of a file.
+    ///
+    /// # Errors
+    /// The first line that is none of a scene, with its place.
+    pub fn read(path: &str, after: usize, text: &str) -> Result<Scene, String> {
+        let mut scene =
+            Scene { path: path.to_owned(), only_over_sockets: false, steps: Vec::new() };
+        let mut lines = text.lines().zip(after + 1..).peekable();
+        while let Some((head, line)) = lines.next() {
+            if head.is_empty() || head.starts_with('#') {
+                continue;
+            }
+            if head == "only over a socket" {
+                scene.only_over_sockets = true;
+                continue;
+            }
+            let mut body = Vec::new();
+            while let Some((text, _)) = lines.next_if(|(it, _)| it.starts_with("  ")) {
+                body.push(&text[2..]);
+            }
+            let (who, what) = head.split_once(' ').unwrap_or_default();
+            let act = match (what, body.is_empty()) {
+                ("sends:", false) => Act::Sends(format!("{}\n", body.join("\n")).into()),
+                ("sends bytes:", false) => {
+                    let bytes = bytes(&body.concat());
+                    Act::Sends(bytes.map_err(|it| format!("{path}:{line}: {it}"))?)
+                }
+                ("receives:", false) => Act::Receives(body.join("\n")),
+                ("hangs up", true) => Act::HangsUp,
+                ("is cut off", true) => Act::IsCutOff,
+                _ => return Err(format!("{path}:{line}: {head:?} is no line of a scene")),
+            };
+            scene.steps.push(Step { line, who: who.to_owned(), act });
+        }
+        Ok(scene)
+    }
+}
+
+/// Bytes as they are written in a scene.
+fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        bytes.extend_from_slice(before.as_bytes());
+        let (byte, length) = match after.as_bytes() {
+            [b'n', ..] => (b'\n', 1),
+            [b'\\', ..] => (b'\\', 1),
+            [b'x', high, low, ..] => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 3),
+                _ => return Err(format!("\\{after}: after \\x come two hexadecimal digits")),
+            },
+            _ => return Err(format!("\\{after}: after a backslash come n, xHH or a backslash")),
+        };
+        bytes.push(byte);
+        rest = &after[length..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Ok(bytes)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    let digit = char::from(byte).to_digit(16)?;
+    u8::try_from(digit).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scene_is_read_as_it_is_written() {
+        let text = "# A scene.\nonly over a socket\nalice sends:\n  <a>\n    b</a>\n\n\
+                    bob sends bytes:\n  \
+                    \\x00\\n\n  \\\\é\nbob hangs up\nalice is cut off\nbob receives:\n  <c/>\n";
+        let scene = Scene::read("a.scene", 10, text).unwrap();
+        assert!(scene.only_over_sockets);
+        let steps: Vec<_> = scene.steps.into_iter().map(|it| (it.line, it.who, it.act)).collect();
+        let expected = [
+            (13, "alice", Act::Sends("<a>\n  b</a>\n".into())),
+            (17, "bob", Act::Sends("\0\n\\é".into())),
+            (20, "bob", Act::HangsUp),
+            (21, "alice", Act::IsCutOff),
+            (22, "bob", Act::Receives("<c/>".into())),
+        ];
+        assert_eq!(steps, expected.map(|(line, who, act)| (line, who.to_owned(), act)));
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_named() {
+        let check = |text: &str, wrong: &str| {
+            let told = Scene::read("a.scene", 0, text).err();
+            assert!(told.as_ref().is_some_and(|it| it.starts_with(wrong)), "{told:?}");
+        };
+        check("alice sings:\n  <a/>\n", "a.scene:1: \"alice sings:\" is no line of a scene");
+        check("\nalice sends:\n", "a.scene:2: ");
+        check("alice sends bytes:\n  \\q\n", "a.scene:1: \\q: after a backslash");
+        check("alice sends bytes:\n  \\xé\n", "a.scene:1: \\xé: after \\x come two");
+    }
+}

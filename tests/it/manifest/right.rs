@@ -1,0 +1,135 @@
+//! What manifests say.
+
+use std::path::Path;
+use std::time::Duration;
+
+use pumphouse::limits::Limits;
+use pumphouse::listeners::describe::Who;
+use pumphouse::log::Durability;
+use pumphouse::manifest::{Door, json_schema};
+
+use super::{Greet, Greeting, builder, read, read_in};
+
+#[tokio::test]
+async fn a_manifest_is_builder_calls() {
+    let text = "
+        listeners:
+          - use: calculate
+          - use: greeter
+            name: host
+            describe: Greets whoever comes.
+            settings: {word: \"${WORD}\", tone: loud, places: [{x: '1', y: 2}]}
+    ";
+    // A number in quotes is a text.
+    assert!(read(text).is_err());
+    let text = text.replace("'1'", "1");
+    let manifest = read(&text).unwrap();
+    let plan = builder().with(manifest).build().unwrap();
+    let described = plan.listeners();
+    let names: Vec<&str> = described.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["calculate", "host"]);
+    assert_eq!(described[1].text.as_deref(), Some("Greets whoever comes."));
+    let pump = plan.start();
+    let Greeting { text } = pump.ask(Greet { name: "Ann".into() }).await.unwrap();
+    assert_eq!(text, "Hello: [world] # again Ann! 3");
+    pump.shutdown().await.unwrap();
+}
+
+#[test]
+fn every_key_is_understood() {
+    let text = "
+        name: trial
+        data: ../log
+        durability: normal
+        tokens: {env: LINES}
+        doors: [{tcp: \"${HOST}:1\"}, {tcp: localhost:0}, {unix: p.sock}]
+        meta: {prompt: admin}
+        workers: 3
+        listeners: [{use: echo, peers: [], grants: [emit:core], timeout: 1m}]
+        limits:
+          handlers_max: ${MANY}
+          drain_time_max: 1m 30s
+          push_bytes_in_flight_max: 64 KiB
+          inside: {depth_max: 7}
+    ";
+    let it = read_in("conf/organism.yaml", text).unwrap();
+    assert_eq!(it.name.as_deref(), Some("trial"));
+    assert_eq!(it.data.as_deref(), Some(Path::new("conf/../log")));
+    assert_eq!(it.durability, Some(Durability::Normal));
+    assert_eq!(it.tokens.unwrap().names().collect::<Vec<_>>(), ["feeder", "ops"]);
+    let doors = [
+        Door::Tcp("127.0.0.1:1".into()),
+        Door::Tcp("localhost:0".into()),
+        Door::Unix("conf/p.sock".into()),
+    ];
+    assert_eq!(it.doors.as_deref(), Some(&doors[..]));
+    assert_eq!(it.workers, Some(3));
+    let meta = it.meta.unwrap();
+    assert_eq!((meta.list, meta.prompt), (Who::Anyone, Who::Admin));
+    assert_eq!(it.listeners.unwrap().len(), 1);
+    let mut limits = Limits::default();
+    limits.handlers_max = 40;
+    limits.drain_time_max = Duration::from_secs(90);
+    limits.push_bytes_in_flight_max = 65_536;
+    limits.inside.depth_max = 7;
+    assert_eq!(it.limits, limits);
+}
+
+#[test]
+fn a_manifest_that_says_nothing_changes_nothing() {
+    for text in ["", "# nothing\n", "---\n", "{}", "listeners:\n", "\u{FEFF}name: x"] {
+        let it = read(text).unwrap();
+        assert!(it.listeners.is_none() && it.doors.is_none() && it.data.is_none(), "{text}");
+        assert_eq!(it.limits, Limits::default());
+    }
+    assert_eq!(read("listeners: []").unwrap().listeners.unwrap().len(), 0);
+}
+
+#[test]
+fn an_alias_stands_for_its_anchor() {
+    let text = "doors: [&a {tcp: 127.0.0.1:0}, *a]\nname: &n 'x'\ndata: *n\n";
+    let it = read(text).unwrap();
+    assert_eq!(it.doors.unwrap().len(), 2);
+    assert_eq!(it.data.as_deref(), Some(Path::new("x")));
+}
+
+/// Every bound of `src/limits.rs` has a key, for they are one list.
+#[test]
+fn every_bound_has_a_key() {
+    let schema = json_schema();
+    let keys = schema["properties"]["limits"]["properties"].as_object().unwrap();
+    let mut limits = Limits::default();
+    let names: Vec<&str> = limits.bounds().iter().map(|it| it.name).collect();
+    assert!(names.len() > 20 && names.iter().all(|it| keys.contains_key(*it)), "{names:?}");
+    assert!(names.iter().all(|it| format!("{:?}", Limits::default()).contains(it)));
+}
+
+#[test]
+fn the_schema_for_editors_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/organism.schema.json");
+    let text = format!("{}\n", serde_json::to_string_pretty(&json_schema()).unwrap());
+    let mut goldens = crate::golden::Goldens::default();
+    goldens.check(&path, &text);
+    goldens.finish();
+}
+
+/// What the table gives as an example is right by the table itself.
+#[test]
+fn every_example_is_right() {
+    let schema = json_schema();
+    let mut count = 0;
+    for (key, it) in schema["properties"].as_object().unwrap() {
+        let example = &it["examples"][0];
+        assert!(!example.is_null(), "{key}");
+        // That file isn't there.
+        if key != "tokens" {
+            read(format!("{key}: {example}")).map(drop).unwrap();
+        }
+        count += 1;
+    }
+    for (key, it) in schema["properties"]["limits"]["properties"].as_object().unwrap() {
+        read(format!("limits: {{{key}: {}}}", it["examples"][0])).map(drop).unwrap();
+        count += 1;
+    }
+    assert!(count > 30);
+}

@@ -1,0 +1,9 @@
+//! A model's reply, understood while it is written: the protocol's own examples, rules, dirty
+//! input, and chunks of any size.
+
+mod bad;
+mod chunks;
+mod dirty;
+mod protocol;
+mod tell;
+mod tools;
