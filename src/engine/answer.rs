@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::engine::budget::Raising;
 use crate::engine::deliver::Sending;
 use crate::engine::family::{Beyond, How, Opening, Steering};
 use crate::engine::guard::Chain;
@@ -14,7 +13,6 @@ use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
 use crate::id::EntryId;
 use crate::listener::{EmitCore, Entry, Grant, Target};
 use crate::log::{Flags, Mark};
-use crate::wire::budget::RaiseBudget;
 use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
 
@@ -108,24 +106,10 @@ impl Thread {
                 out.beyond.push_back(Beyond::Steer(Box::new(steering)));
             }
             Target::Charge => self.charge(part, checked, world, out),
-            Target::Raise => {
-                let Ok(it) = RaiseBudget::decode(checked.element()) else { return };
-                self.hold(part.root);
-                let raising = Raising { part: part.clone(), it };
-                out.beyond.push_back(Beyond::Raise(Box::new(raising)));
-            }
+            Target::Raise => self.ask_for_more(part, &checked, out),
             Target::Later { until_us, is_awaited } => {
-                let receiver = world.routes.route(part.listener, checked.name());
-                let Some(receiver) = receiver else {
-                    let to = Some(registered.name.clone());
-                    let fault = Fault::undeliverable();
-                    return self.refuse(part, checked, to, &fault, world, out);
-                };
-                let sending = self.sending(part, checked, Some(registered.name.clone()), world);
                 let root = if is_awaited { part.root } else { 0 };
-                let until_us = Some(until_us);
-                let sending = Sending { receivers: &[receiver], until_us, root, ..sending };
-                self.append(sending, world, out);
+                self.put_off(part, checked, until_us, root, world, out);
             }
             Target::Oneself => {
                 let receiver = world.routes.route(part.listener, checked.name());
@@ -144,6 +128,27 @@ impl Thread {
                 }
             }
         }
+    }
+
+    /// Keeps what a listener sends itself until its time comes.
+    fn put_off(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        until_us: u64,
+        root: u64,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let to = world.routes.listeners[part.listener].name.clone();
+        let Some(receiver) = world.routes.route(part.listener, checked.name()) else {
+            let fault = Fault::undeliverable();
+            return self.refuse(part, checked, Some(to), &fault, world, out);
+        };
+        let sending = self.sending(part, checked, Some(to), world);
+        let until_us = Some(until_us);
+        let sending = Sending { receivers: &[receiver], until_us, root, ..sending };
+        self.append(sending, world, out);
     }
 
     /// Asks for a thread below this one.

@@ -191,6 +191,14 @@ impl Thread {
         }
     }
 
+    /// Asks for more in the name of whoever sent the message, if that is an operator.
+    pub(crate) fn ask_for_more(&mut self, part: &Part, checked: &Checked, out: &mut Step) {
+        let Ok(it) = RaiseBudget::decode(checked.element()) else { return };
+        self.hold(part.root);
+        let raising = Raising { part: part.clone(), it };
+        out.beyond.push_back(Beyond::Raise(Box::new(raising)));
+    }
+
     /// Why a message among listeners would go round in a circle, if that is so.
     pub(crate) fn goes_round(&self, it: &Sending<'_>, world: &World<'_>) -> Option<Bound> {
         let receiver = it.receivers.first()?;

@@ -271,9 +271,10 @@ impl Ledger {
         self.limits[key as usize] = limit;
         self.warned[key as usize] = level(self.used(key), limit).unwrap_or(0);
         if key == BudgetKey::Turns {
-            for (used, warned) in self.turns.values_mut() {
+            let again = |(used, warned): &mut (u64, u8)| {
                 *warned = level(*used, limit).unwrap_or(0);
-            }
+            };
+            self.turns.values_mut().for_each(again);
         }
     }
 
@@ -283,21 +284,32 @@ impl Ledger {
     }
 }
 
-/// The ledger of a tree as the log has it. What is not bounded is not counted, and where nothing
-/// was charged nothing is read.
+/// The ledger of a tree as the log has it, as far as a running tree needs it: messages are
+/// counted only where they are bounded.
 pub(crate) async fn read(
     log: &dyn Log,
     threads: &[ThreadRecord],
     limits: &Limits,
 ) -> Result<Ledger, log::Error> {
+    let messages = match (threads.first(), limits.tree_messages_max) {
+        (None, _) | (_, UNLIMITED) => 0,
+        (Some(root), _) => log.count(&root.id, CORE_NAME).await?,
+    };
+    charged(log, threads, limits, messages).await
+}
+
+/// The ledger of a tree that was given so many messages. Where nothing was charged, nothing is
+/// read.
+pub(crate) async fn charged(
+    log: &dyn Log,
+    threads: &[ThreadRecord],
+    limits: &Limits,
+    messages: u64,
+) -> Result<Ledger, log::Error> {
     let Some(root) = threads.first() else { return Ok(Ledger::new(limits)) };
     let entries = match threads.iter().any(|it| it.is_charged) {
         true => log.charges(&root.id).await?,
         false => Vec::new(),
-    };
-    let messages = match limits.tree_messages_max {
-        UNLIMITED => 0,
-        _ => log.count(&root.id, CORE_NAME).await?,
     };
     let opened_us = root.first.as_ref().map_or(0, |it| it.at_us);
     Ok(Ledger::kept(limits, opened_us, messages, entries.iter().map(|it| Entry::kept(it))))

@@ -32,3 +32,4 @@ pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
 pub use pump::{AskError, Identity, Pump};
 pub use shared::Stage;
+pub(crate) use tree::CORE_NAME;
