@@ -115,7 +115,7 @@ impl Report {
             })
         });
         let doors = self.doors.iter().map(|it| match it {
-            Door::Tcp(address) => json!({ "tcp": address }),
+            Door::Tcp { address, tls } => json!({ "tcp": address, "tls": tls.is_some() }),
             Door::Unix(path) => json!({ "unix": path }),
         });
         json!({
@@ -140,7 +140,10 @@ impl Report {
         to.line(&format!("log       {log} ({})", self.durability))?;
         for door in &self.doors {
             match door {
-                Door::Tcp(address) => to.line(&format!("door      tcp {address}"))?,
+                Door::Tcp { address, tls } => {
+                    let tls = if tls.is_some() { ", TLS" } else { "" };
+                    to.line(&format!("door      tcp {address}{tls}"))?;
+                }
                 Door::Unix(path) => to.line(&format!("door      unix {}", path.display()))?,
             }
         }

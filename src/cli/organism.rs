@@ -78,7 +78,7 @@ impl Organism {
         let mut manifest = file.as_ref().map(read).transpose()?;
         let says = manifest.as_ref();
         let staff = nobody && says.is_none_or(|it| it.listeners.is_none());
-        let usual = || vec![Door::Tcp(LISTEN.to_owned())];
+        let usual = || vec![Door::Tcp { address: LISTEN.to_owned(), tls: None }];
         Ok(Organism {
             file,
             name: says.and_then(|it| it.name.clone()),

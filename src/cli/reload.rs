@@ -7,7 +7,7 @@ use crate::door::Tls;
 
 /// Reads a certificate again at each SIGHUP, for as long as it is polled.
 pub(crate) struct Reload {
-    tls: Option<Tls>,
+    tls: Vec<Tls>,
     #[cfg(unix)]
     hangup: Option<tokio::signal::unix::Signal>,
 }
@@ -15,12 +15,12 @@ pub(crate) struct Reload {
 impl Reload {
     /// From here on SIGHUP is ours, if there is something to read again; else it ends the program
     /// as it ends others.
-    pub(crate) fn of(tls: Option<Tls>) -> Result<Reload, Failure> {
+    pub(crate) fn of(tls: Vec<Tls>) -> Result<Reload, Failure> {
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
             let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));
-            let hangup = tls.as_ref().map(|_| signal(SignalKind::hangup()).map_err(trouble));
+            let hangup = tls.first().map(|_| signal(SignalKind::hangup()).map_err(trouble));
             Ok(Reload { hangup: hangup.transpose()?, tls })
         }
         #[cfg(not(unix))]
@@ -36,7 +36,7 @@ impl Reload {
             }
             #[cfg(not(unix))]
             std::future::pending::<()>().await;
-            if let Some(Err(error)) = self.tls.as_ref().map(Tls::reload) {
+            for error in self.tls.iter().filter_map(|it| it.reload().err()) {
                 tracing::error!(%error, "the certificate stays as it was");
             }
         }

@@ -87,12 +87,11 @@ impl Run {
         let mut signals = Signals::listen()?;
         let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
-        let tls = self.tls()?;
-        let mut reload = Reload::of(tls.clone())?;
+        let mut reload = Reload::of(doors.iter().filter_map(Door::tls).cloned().collect())?;
         let mut addresses = Vec::new();
         for door in &doors {
             match door {
-                Door::Tcp(address) => {
+                Door::Tcp { address, tls } => {
                     let options = Options::default().tokens(tokens.clone());
                     let options = Options { tls: tls.clone(), ..options };
                     let bound = Tcp::bind(address.as_str(), options).await;
@@ -139,7 +138,15 @@ impl Run {
             organism.tokens = read.map_err(|it| Failure::Untried(it.to_string()))?;
         }
         if !self.listen.is_empty() {
-            organism.doors = self.listen.iter().cloned().map(Door::Tcp).collect();
+            let tcp = |address: &String| Door::Tcp { address: address.clone(), tls: None };
+            organism.doors = self.listen.iter().map(tcp).collect();
+        }
+        if let Some(given) = self.tls()? {
+            for door in &mut organism.doors {
+                if let Door::Tcp { tls, .. } = door {
+                    *tls = Some(given.clone());
+                }
+            }
         }
         organism.doors.extend(self.unix.iter().cloned().map(Door::Unix));
         Ok(organism)
@@ -221,7 +228,9 @@ fn log(
 #[cfg(unix)]
 async fn unix(path: &Path, tokens: &Tokens) -> Result<door::Unix, Failure> {
     let bound = door::Unix::at(path, Options::default().tokens(tokens.clone())).await;
-    bound.map_err(|error| Failure::Untried(format!("{error}; give another path")))
+    bound.map_err(|error| {
+        Failure::Untried(format!("{error}; give another with --unix PATH, or in the manifest"))
+    })
 }
 
 #[cfg(not(unix))]

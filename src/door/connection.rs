@@ -31,7 +31,12 @@ pub(super) struct Connection<S> {
     pub(super) pump: Pump,
     pub(super) port: Tokio,
     pub(super) follows: Follows,
+    /// A push that waits for another under the same id: those behind it wait, and nothing else.
+    pub(super) waiting: Waiting,
 }
+
+/// A push on its way, where it has to wait.
+pub(super) type Waiting = Option<Pin<Box<dyn Future<Output = ()> + Send>>>;
 
 type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
 
@@ -79,11 +84,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Pushes all that has arrived, as far as there is room.
     async fn push(&mut self, inlet: &Arc<dyn Inlet>) {
         let mut pushed = false;
-        while let Some(step) = self.session.next() {
+        while self.waiting.is_none()
+            && let Some(step) = self.session.next()
+        {
             pushed = true;
             match (step, self.session.who()) {
-                (Step::Push(number, envelope), Some(who)) => {
+                (Step::Push(number, envelope), Some(who)) if envelope.id.is_none() => {
                     self.pump.push(who, envelope, inlet, number).await;
+                }
+                (Step::Push(number, envelope), Some(who)) => {
+                    let (pump, who, inlet) = (self.pump.clone(), who.clone(), inlet.clone());
+                    let push = async move { pump.push(&who, envelope, &inlet, number).await };
+                    self.waiting = Some(Box::pin(push));
+                    self.session.hold();
                 }
                 (Step::Follow(number, it), Some(who)) => {
                     if let Err(fault) = self.follows.begin(number, &it, who) {
@@ -115,6 +128,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn poll(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<io::Result<()>> {
         let mut busy = self.inbox.poll(context.waker());
         busy |= self.follows.poll(context, &mut self.session);
+        if let Some(push) = &mut self.waiting
+            && push.as_mut().poll(context).is_ready()
+        {
+            self.waiting = None;
+            self.session.go_on();
+            busy = true;
+        }
         while !self.session.pending().is_empty() {
             let stream = Pin::new(&mut self.stream);
             match stream.poll_write(context, self.session.pending()) {

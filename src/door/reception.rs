@@ -207,7 +207,7 @@ impl<S: Source> Guest<S> {
         };
         let session = session.from(peer);
         let follows = Follows::new(pump.clone());
-        Connection { stream, session, inbox, pump, port, follows }.serve().await;
+        Connection { stream, session, inbox, pump, port, follows, waiting: None }.serve().await;
     }
 }
 

@@ -76,6 +76,8 @@ pub(super) struct Session {
     /// Pushes that were accepted and whose consequences aren't over.
     unsettled: u64,
     opened_us: u64,
+    /// Whether a push waits, so that none behind it may be taken.
+    held: bool,
     /// When the clock was last looked at.
     now_us: u64,
     /// The machine at the other end, where that is known.
@@ -134,6 +136,7 @@ impl Session {
             moved: false,
             unsettled: 0,
             opened_us: now_us,
+            held: false,
             now_us,
             peer: None,
             begun_us: None,
@@ -281,6 +284,15 @@ impl Session {
         self.refuse(fault)
     }
 
+    /// Takes no more from the client until the push that was taken last may go on.
+    pub(super) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    pub(super) fn go_on(&mut self) {
+        self.held = false;
+    }
+
     /// Takes what became of a push.
     pub(super) fn hear(&mut self, number: u64, news: News) {
         self.moved = true;
@@ -366,7 +378,7 @@ impl Session {
 
     /// Whether the client should be read.
     pub(super) fn wants_bytes(&self) -> bool {
-        self.input == Input::Open && self.has_room()
+        self.input == Input::Open && !self.held && self.has_room()
     }
 
     /// What is to be written now.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use dashmap::DashMap;
 use futures_util::FutureExt;
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
+use crate::engine::life::{self, Life};
 use crate::engine::port::{Port, Tokio};
 use crate::engine::recover::recover;
 use crate::engine::route::{Registered, Routes};
@@ -27,8 +29,8 @@ use crate::name::Name;
 use crate::schema::{self, Schema};
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
-    Accepted, Authenticate, Authenticated, Done, Huh, SystemThreadError, ThreadCancelled,
-    ThreadResult, ThreadSpawned,
+    Accepted, Authenticate, Authenticated, Boot, Done, Heartbeat, Huh, ListenerJoined,
+    ListenerLeft, ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
@@ -64,6 +66,8 @@ pub struct Builder {
     factories: Vec<Factory>,
     limits: Limits,
     workers: Option<usize>,
+    name: Option<String>,
+    heartbeat: Option<Duration>,
 }
 
 /// The most workers a pump has: each is a bit of a listener's gate.
@@ -81,6 +85,21 @@ impl Builder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Builder {
         self.limits = limits;
+        self
+    }
+
+    /// Names the organism: then it keeps its own life in the thread `organism`: `boot` at each
+    /// start, who joined and left since the last one, and `shutdown-signal`.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Builder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Has an organism with a name say so often that it lives.
+    #[must_use]
+    pub fn heartbeat(mut self, every: Duration) -> Builder {
+        self.heartbeat = Some(every);
         self
     }
 
@@ -156,6 +175,7 @@ impl Builder {
         Ok(Plan {
             routes: Routes::new(registered.collect(), capabilities),
             log: self.logs.into_iter().next().unwrap_or_else(|| Arc::new(MemoryLog::new())),
+            life: self.name.map(|it| Life { name: it.into(), heartbeat: self.heartbeat }),
             doors: self.doors,
             limits: self.limits,
             workers: self.workers.unwrap_or_else(there).min(WORKERS_MAX),
@@ -178,6 +198,11 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         LoopWarning::schema(),
         OverBudget::schema(),
         SystemThreadError::schema(),
+        Boot::schema(),
+        Heartbeat::schema(),
+        ListenerJoined::schema(),
+        ListenerLeft::schema(),
+        ShutdownSignal::schema(),
         ThreadCancelled::schema(),
         ThreadResult::schema(),
         ThreadSpawned::schema(),
@@ -372,6 +397,7 @@ impl std::error::Error for Complaints {}
 
 /// Found sound. It runs over any port.
 pub struct Plan {
+    life: Option<Life>,
     routes: Routes,
     log: Arc<dyn Log>,
     doors: Vec<Box<dyn Door>>,
@@ -431,6 +457,8 @@ impl Plan {
             log: self.log,
             core: CORE_NAME.into(),
             inboxes: (0..self.workers).map(|_| Inbox::default()).collect(),
+            awake: (0..self.workers).map(|_| AtomicU64::new(0)).collect(),
+            life: self.life,
             followers: Followers::new(self.limits.live_lag_max),
             client_ids: DashMap::new(),
             refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
@@ -456,6 +484,9 @@ impl Plan {
             });
         }
         port.spawn(recover(shared.clone()));
+        if let Some(every) = shared.life.as_ref().and_then(|it| it.heartbeat) {
+            port.spawn(life::beat(shared.clone(), port.clone(), every));
+        }
         let pump = Pump::new(shared.clone());
         for door in self.doors {
             let door = door.serve(pump.clone());

@@ -441,6 +441,27 @@ impl Thread {
         id
     }
 
+    /// Something that the pump itself says, for whoever takes it.
+    pub(crate) fn say(&mut self, checked: Checked, world: &World<'_>, out: &mut Step) {
+        let receivers = world.routes.push(None, checked.name()).unwrap_or_default();
+        let sending = Sending {
+            from: world.core,
+            to: None,
+            checked,
+            cause: None,
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &receivers,
+            client_id: None,
+            meta: None,
+            root: 0,
+            chain: self.guard.here(),
+            until_us: None,
+        };
+        self.append(sending, world, out);
+        self.start_all_of(&receivers, world, out);
+    }
+
     /// Something that the pump itself notes, for nobody in particular, that makes the thread so.
     pub(crate) fn note<P: Payload>(
         &mut self,

@@ -211,8 +211,7 @@ mod tests {
 
     #[test]
     fn a_chain_has_an_end_wherever_it_leads() {
-        let mut limits = Limits::default();
-        limits.chain_max = 4;
+        let limits = Limits { chain_max: 4, ..Limits::default() };
         let names = ["a", "b", "c", "d", "e", "f", "g"];
         let bodies = ["1", "2", "3", "4", "5", "6", "7"];
         let hops =

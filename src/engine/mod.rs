@@ -13,6 +13,7 @@ mod guard;
 mod inlet;
 mod later;
 pub(crate) mod ledger;
+mod life;
 mod port;
 mod pump;
 mod recover;

@@ -8,6 +8,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::engine::follow::Follow;
 use crate::engine::inlet::{Inlet, News};
+use crate::engine::life;
 use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
@@ -370,7 +371,9 @@ impl Pump {
     /// # Errors
     /// Where the log can't be closed.
     pub async fn shutdown(&self) -> Result<(), log::Error> {
-        self.advance(Stage::Stopping);
+        if self.advance(Stage::Stopping) {
+            life::end(&self.shared);
+        }
         let until = self.shared.limits.drain_time_max.as_micros();
         let until = (self.shared.now_us)() + u64::try_from(until).unwrap_or(u64::MAX / 2);
         let drained = async {
@@ -407,12 +410,12 @@ impl Pump {
         self.shared.stage.subscribe()
     }
 
-    fn advance(&self, to: Stage) {
+    fn advance(&self, to: Stage) -> bool {
         self.shared.stage.send_if_modified(|it| {
             let is_later = *it < to;
             *it = to.max(*it);
             is_later
-        });
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::life;
 use crate::engine::run::sent_for;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::Left;
@@ -18,6 +19,8 @@ pub(crate) async fn recover(shared: Arc<Shared>) {
         Ok(count) => tracing::info!(count, "messages that the last stop left are taken up"),
         Err(error) => tracing::error!(%error, "the log can't be read"),
     }
+    let begun = life::begin(&shared).await;
+    let found = begun.and(found);
     for inbox in &shared.inboxes {
         inbox.post(Mail::Begin);
     }

@@ -15,12 +15,13 @@ use tokio::sync::{oneshot, watch};
 use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::News;
+use crate::engine::life::Life;
 use crate::engine::route::Routes;
 use crate::engine::tree::{Event, Key, Left, Push, Ready};
 use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::log::{self, Log};
-use crate::wire::{Code, Fault};
+use crate::wire::{Checked, Code, Fault};
 
 /// What may lie in a worker's inbox.
 pub(crate) enum Mail {
@@ -32,6 +33,8 @@ pub(crate) enum Mail {
     Ended(Key, Option<Vec<Ready>>),
     /// A listener has room for one more handler.
     Room(usize),
+    /// What the pump itself says in a thread of its own.
+    Note(ThreadId, Vec<Checked>),
     /// What a stop left behind in a thread.
     Recover(ThreadId, Vec<Left>),
     /// All that was left behind is here: begin.
@@ -54,6 +57,11 @@ impl Inbox {
     pub(crate) fn post(&self, mail: Mail) {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
         self.waker.wake();
+    }
+
+    /// How much lies here.
+    pub(crate) fn len(&self) -> usize {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Takes all there is; `into` is empty and keeps its room.
@@ -90,6 +98,10 @@ pub(crate) struct Shared {
     pub(crate) key: [u8; 32],
     pub(crate) core: Arc<str>,
     pub(crate) inboxes: Vec<Inbox>,
+    /// How many trees each worker keeps awake.
+    pub(crate) awake: Vec<AtomicU64>,
+    /// What the organism says of its own life, if it has a name.
+    pub(crate) life: Option<Life>,
     pub(crate) followers: Followers,
     /// Client ids on their way into the log: whoever comes second waits for the first.
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,

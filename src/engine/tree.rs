@@ -115,13 +115,18 @@ pub(crate) enum Event {
     Room(ThreadId, usize),
     /// The time of a delivery has come.
     Due(Key),
+    /// The pump itself says something in a thread of its own.
+    Note(ThreadId, Vec<Checked>),
 }
 
 impl Event {
     /// The thread it is for.
     fn thread(&self) -> &ThreadId {
         match self {
-            Event::Push(it, _) | Event::Recover(it, _) | Event::Room(it, _) => it,
+            Event::Push(it, _)
+            | Event::Recover(it, _)
+            | Event::Room(it, _)
+            | Event::Note(it, _) => it,
             Event::Sent(key, ..)
             | Event::Return(key, _)
             | Event::Overtime(key)
@@ -408,6 +413,11 @@ impl Tree {
             Event::Recover(thread, open) => {
                 if let Some(thread) = self.threads.get_mut(&thread) {
                     thread.recover(open, world, out);
+                }
+            }
+            Event::Note(thread, words) => {
+                if let Some(thread) = self.threads.get_mut(&thread) {
+                    words.into_iter().for_each(|it| thread.say(it, world, out));
                 }
             }
             Event::Due(key) => {

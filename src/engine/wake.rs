@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::inlet::News;
 use crate::engine::ledger::{self, Ledger};
+use crate::engine::life::ORGANISM;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::thread::{Folds, Later, Thread};
@@ -40,9 +41,9 @@ impl<P: Port> Worker<P> {
         self.trees.insert(tree.clone(), Slot::Waking(vec![mail]));
         let log = self.shared.log.clone();
         let waits = self.waits.of(&tree);
-        let shared = self.shared.clone();
+        let limits = self.limits_of(&tree);
         self.waking.push(Box::pin(async move {
-            let found = find(&*log, &tree, waits, &shared.limits).await;
+            let found = find(&*log, &tree, waits, &limits).await;
             Woken::Tree(tree, found)
         }));
     }
@@ -78,9 +79,16 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Opens a session under a drawn id; an id that somebody named stays unknown.
+    /// Opens a session under a drawn id, or the thread of the pump's own; an id that somebody
+    /// named stays unknown.
     fn open(&mut self, id: &ThreadId) {
         let Some(Slot::Waking(waiting)) = self.trees.get_mut(id) else { return };
+        if waiting.iter().any(|it| matches!(it, Mail::Note(..))) {
+            let new = log::NewThread { id: id.clone(), parent: None, fork: None };
+            let owner = self.shared.core.clone();
+            let ledger = Ledger::new(&self.limits_of(id));
+            return self.keep(id, Tree::new(Thread::new(new, owner, 0), ledger));
+        }
         let first = waiting.iter().position(|it| matches!(it, Mail::Push { drawn: true, .. }));
         let Some(Mail::Push { thread, push, .. }) = first.map(|at| waiting.remove(at)) else {
             return self.refuse_all(id, &Fault::unknown_thread(id.as_str()));
@@ -91,6 +99,14 @@ impl<P: Port> Worker<P> {
         let owner = push.identity.clone();
         let ledger = Ledger::new(&self.shared.limits);
         self.keep(id, Tree::new(Thread::new(new, owner, 0), ledger));
+    }
+
+    /// What bounds a tree. The organism's own life has no budget.
+    fn limits_of(&self, tree: &ThreadId) -> Limits {
+        match tree.as_str() {
+            ORGANISM => Limits::default(),
+            _ => self.shared.limits.clone(),
+        }
     }
 
     fn refuse_all(&mut self, id: &ThreadId, fault: &Fault) {

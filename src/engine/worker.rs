@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -172,6 +173,11 @@ impl<P: Port> Worker<P> {
                 }
                 None => self.wake(thread.tree(), Mail::Push { thread, drawn, push }),
             },
+            Mail::Note(thread, words) => match self.trees.get_mut(thread.tree_str()) {
+                Some(Slot::Awake(_)) => self.give(&thread.clone(), Event::Note(thread, words)),
+                Some(Slot::Waking(waiting)) => waiting.push(Mail::Note(thread, words)),
+                None => self.wake(thread.tree(), Mail::Note(thread, words)),
+            },
             Mail::Ended(key, ready) => self.ended(key, ready),
             Mail::Room(listener) => self.feed(listener),
             Mail::Recover(thread, left) => match self.trees.get_mut(thread.tree_str()) {
@@ -247,6 +253,8 @@ impl<P: Port> Worker<P> {
         }
         self.send(step);
         self.forget();
+        let awake = self.trees.len() as u64;
+        shared.awake[self.number].store(awake, Ordering::Relaxed);
         true
     }
 

@@ -30,7 +30,7 @@ mod yaml;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::door::Tokens;
+use crate::door::{Tls, Tokens};
 use crate::engine::{Builder, Complaints, Plugin};
 use crate::limits::Limits;
 use crate::listener::Listener;
@@ -91,13 +91,29 @@ impl Places {
 }
 
 /// A door as a manifest has it. Whoever opens it does IO.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Door {
-    /// HOST:PORT.
-    Tcp(String),
+    /// A host and a port.
+    Tcp {
+        /// HOST:PORT.
+        address: String,
+        /// The certificate, where it speaks TLS.
+        tls: Option<Tls>,
+    },
     /// The path of a Unix socket.
     Unix(PathBuf),
+}
+
+impl Door {
+    /// Its certificate, if it has one.
+    #[must_use]
+    pub fn tls(&self) -> Option<&Tls> {
+        match self {
+            Door::Tcp { tls, .. } => tls.as_ref(),
+            Door::Unix(_) => None,
+        }
+    }
 }
 
 /// Its listeners, `describe` if it has `meta`, its limits and its workers. Doors and the log are

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::door::Tokens;
+use crate::door::{Tls, Tokens};
 use crate::engine::{Builder, Factory, Unmade};
 use crate::limits::{Amount, Bound, Limits};
 use crate::listener::Listener;
@@ -175,6 +175,11 @@ impl Reader<'_> {
             if let Some((at, path)) = item.key("unix").and_then(|it| Some((it, it.text()?))) {
                 self.once(&mut seen, at, path, &format!("doors[{number}].unix"));
                 doors.push(Door::Unix(beside(self.file, path)));
+                if let Some(tls) = item.key("tls") {
+                    let text = "a Unix socket speaks no TLS";
+                    let wrong = Mistake::new(tls.place, text).at(&format!("doors[{number}].tls"));
+                    self.wrong(wrong.advice("leave it out: nobody else can listen there"));
+                }
             }
             let Some((at, address)) = item.key("tcp").and_then(|it| Some((it, it.text()?))) else {
                 continue;
@@ -189,9 +194,16 @@ impl Reader<'_> {
             if parsed.is_none_or(|it| it.port() != 0) {
                 self.once(&mut seen, at, address, &path);
             }
-            doors.push(Door::Tcp(address.to_owned()));
+            let tls = item.key("tls").and_then(|it| self.tls(it, &format!("doors[{number}].tls")));
+            doors.push(Door::Tcp { address: address.to_owned(), tls });
         }
         doors
+    }
+
+    fn tls(&self, node: &Node, path: &str) -> Option<Tls> {
+        let file = |key: &str| Some(beside(self.file, node.key(key)?.text()?));
+        let read = Tls::read(file("certificate")?, file("key")?);
+        read.map_err(|it| self.wrong(Mistake::new(node.place, it.to_string()).at(path))).ok()
     }
 
     /// Two doors can't be at one place.

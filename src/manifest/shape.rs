@@ -119,6 +119,22 @@ fn tokens() -> Map {
     }
 }
 
+const TLS: &str = "Has a TCP door speak TLS, and nothing else; SIGHUP reads both files again.";
+
+fn tls() -> Map {
+    let certificate = "A certificate in PEM, with those between it and its issuer behind it.";
+    let private = "Its private key in PEM, which only its owner may read.";
+    let needed = |key: Key| Key { needed: true, ..key };
+    Map {
+        what: "tls",
+        keys: vec![
+            needed(key("certificate", Kind::Path, certificate, "certificate: chain.pem")),
+            needed(key("key", Kind::Path, private, "key: key.pem")),
+        ],
+        one_of: &[],
+    }
+}
+
 fn door() -> Map {
     let tcp = "Listens on a host and a port; port 0 takes a free one.";
     let unix = "Listens at a Unix socket: whoever may open it is an operator.";
@@ -127,6 +143,7 @@ fn door() -> Map {
         keys: vec![
             key("tcp", Kind::Address, tcp, "tcp: 127.0.0.1:8765"),
             key("unix", Kind::Path, unix, "unix: pump.sock"),
+            key("tls", Kind::Map(tls()), TLS, "tls: {certificate: chain.pem, key: key.pem}"),
         ],
         one_of: &["tcp", "unix"],
     }

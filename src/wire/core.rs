@@ -1,6 +1,6 @@
 //! The reserved payloads of the spine: what the pump says to whoever sends to it.
 
-use crate::wire::{Checked, Fault, Payload};
+use crate::wire::{Checked, Fault, Payload, Timestamp};
 use crate::xml::Element;
 
 /// A message was taken: it is in the log, under this thread and number.
@@ -188,4 +188,89 @@ pub struct Authenticated {
     /// Who the connection sends as.
     #[payload(attribute, example = "ada")]
     pub identity: String,
+}
+
+/// The organism begins; nothing was taken before.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Boot {
+    /// What the organism is called.
+    #[payload(rename = "organism-name", example = "sums")]
+    pub organism_name: String,
+    /// When.
+    pub timestamp: Timestamp,
+    /// How many listeners it has.
+    #[payload(rename = "listener-count")]
+    pub listener_count: u64,
+    /// The version of the pump.
+    #[payload(example = "0.1.0")]
+    pub version: String,
+    /// BLAKE3 over the XSD of every payload that it knows.
+    #[payload(example = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262")]
+    pub catalogue: String,
+}
+
+/// The organism was told to stop.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ShutdownSignal {
+    /// Always `graceful`: what is under way comes to its end.
+    #[payload(example = "graceful")]
+    pub mode: String,
+    /// How long that may take.
+    #[payload(rename = "timeout-seconds")]
+    pub timeout_seconds: u64,
+    /// When.
+    pub timestamp: Timestamp,
+}
+
+/// The organism lives.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Heartbeat {
+    /// The how manieth since it began.
+    pub sequence: u64,
+    /// How long it has lived.
+    #[payload(rename = "uptime-seconds")]
+    pub uptime_seconds: u64,
+    /// How much waits for its workers.
+    #[payload(rename = "queue-depth")]
+    pub queue_depth: u64,
+    /// How many trees of threads are awake.
+    #[payload(rename = "active-threads")]
+    pub active_threads: u64,
+    /// When.
+    pub timestamp: Timestamp,
+}
+
+/// A listener is there that was not there before.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ListenerJoined {
+    /// What it is called.
+    #[payload(example = "calculate")]
+    pub name: String,
+    /// The payloads that it takes.
+    #[payload(rename = "root-tag", example = "{https://xml-pipeline.org/ns/echo/v1}echo")]
+    pub root_tag: Vec<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether its calls run in threads of their own.
+    #[payload(rename = "is-agent")]
+    pub is_agent: bool,
+    /// When.
+    pub timestamp: Timestamp,
+}
+
+/// A listener that was there before is there no more.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ListenerLeft {
+    /// What it was called.
+    #[payload(example = "calculate")]
+    pub name: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// When.
+    pub timestamp: Timestamp,
 }

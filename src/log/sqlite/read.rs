@@ -316,27 +316,23 @@ impl Reader {
 
     pub(super) fn charges(&mut self, root: &ThreadId) -> Result<Vec<Arc<Entry>>, Error> {
         let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
-        let condition = format!(
-            "thread IN ({BELOW} SELECT number FROM below)
-             AND flags & 8128 AND flags & 4096 AND ?2 = ?3 ORDER BY +position"
-        );
-        self.entries(&condition, [number, 0, 0, i64::MAX])
+        let charged = "flags & 8128 AND flags & 4096 AND ?2 = ?3 ORDER BY +position";
+        let sql = format!("thread IN ({BELOW} SELECT number FROM below) AND {charged}");
+        self.entries(&sql, [number, 0, 0, i64::MAX])
     }
 
     pub(super) fn count(&mut self, root: &ThreadId, but_from: &str) -> Result<u64, Error> {
         let Some(number) = self.number(root)? else { return Ok(0) };
-        let sql = format!(
-            "{BELOW} SELECT count(*) FROM below JOIN entries ON thread = number
-             WHERE receivers > 0 AND \"from\" <> ?2"
-        );
+        let given = "thread = number AND receivers > 0 AND \"from\" <> ?2";
+        let sql = format!("{BELOW} SELECT count(*) FROM below, entries WHERE {given}");
         let mut find = self.sql(self.db.prepare_cached(&sql))?;
         let count = find.query_row(rusqlite::params![number, but_from], |row| row.get(0));
         self.sql(count).map(i64::cast_unsigned)
     }
 
     fn last_seq(&self, number: i64, thread: &Thread) -> Result<u64, Error> {
-        let mut find =
-            self.sql(self.db.prepare_cached("SELECT max(seq) FROM entries WHERE thread = ?1"))?;
+        let sql = "SELECT max(seq) FROM entries WHERE thread = ?1";
+        let mut find = self.sql(self.db.prepare_cached(sql))?;
         let last: Option<i64> = self.sql(find.query_row([number], |row| row.get(0)))?;
         let link_seq = thread.fork.map_or(0, |(_, seq)| seq);
         Ok(last.map_or(link_seq, i64::cast_unsigned))

@@ -33,7 +33,7 @@ async fn white_space_a_mark_and_comments_between_messages_are_nothing() {
 }
 
 /// A listener that answers when it is let.
-fn gated(gate: &Arc<Semaphore>) -> Listener {
+pub(super) fn gated(gate: &Arc<Semaphore>) -> Listener {
     let gate = gate.clone();
     let answer = move |Add { a, b }: Add| {
         let gate = gate.clone();

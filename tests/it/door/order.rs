@@ -1,10 +1,15 @@
 //! Answers in push order, replies after their answers, and what is pushed twice.
 
+use std::sync::Arc;
+
 use pumphouse::client::{Client, Incoming, Push};
+use pumphouse::door::Options;
 use pumphouse::listeners::echo::Echo;
 use pumphouse::prelude::*;
 use pumphouse::xml::Framing;
+use tokio::sync::Semaphore;
 
+use super::life::gated;
 use super::{ECHO, House, echo, message, rest, short};
 
 #[tokio::test]
@@ -102,6 +107,32 @@ async fn the_same_push_under_the_same_id_is_recorded_once() {
     let entries = house.pump.log().tail(0, 100).await.unwrap();
     assert_eq!(entries.iter().filter(|it| it.client_id.is_some()).count(), 1);
     assert_eq!(entries.len(), 2);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_the_same_id_elsewhere_still_hears() {
+    let gate = Arc::new(Semaphore::new(0));
+    let house = House::with(|it| it.unconsumed_max = 1, Options::default(), gated(&gate)).await;
+    let add = Push::of(&super::Add { a: 1, b: 2 }).unwrap();
+    let (mut first, mut second) = (house.client().await, house.client().await);
+    let thread = ThreadId::new(&first.tell(&add).await.unwrap().thread);
+    // Held, since the thread has as much as it may have.
+    let same = add.in_thread(&thread).with_id("same");
+    first.push(&same);
+    first.flush().await.unwrap();
+    let quick = second.push(&echo("quick"));
+    second.push(&same);
+    second.push(&echo("behind"));
+    second.flush().await.unwrap();
+    let heard = [second.recv().await.unwrap().unwrap(), second.recv().await.unwrap().unwrap()];
+    assert_eq!((short(&heard), quick), ("+ echo".to_owned(), 0));
+    gate.add_permits(2);
+    second.finish().await.unwrap();
+    assert_eq!(short(&rest(&mut second).await).replace(" add", ""), "+ + echo");
+    first.finish().await.unwrap();
+    assert_eq!(short(&rest(&mut first).await).matches('+').count(), 1);
+    let entries = house.pump.log().tail(0, 100).await.unwrap();
+    assert_eq!(entries.iter().filter(|it| it.client_id.is_some()).count(), 1);
 }
 
 #[tokio::test]

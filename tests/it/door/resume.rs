@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pumphouse::client::{Address, Incoming, Push, Resuming, Shown};
 use pumphouse::door::{Options, Tokens};
+use pumphouse::engine::{Port as _, Tokio};
 use pumphouse::listeners::echo::Echo;
 use pumphouse::prelude::*;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -30,7 +31,7 @@ impl Scissors {
         let address = listener.local_addr().unwrap();
         let cuts = Arc::new(AtomicU64::new(0));
         let count = cuts.clone();
-        tokio::spawn(async move {
+        Tokio::current().spawn(async move {
             let mut chance = 0x9E37_79B9_7F4A_7C15_u64;
             let mut upto = |max: u64| {
                 chance ^= chance << 13;
@@ -44,7 +45,7 @@ impl Scissors {
                 let room = |it| if last { u64::MAX } else { it };
                 let (up, down) = (room(upto(20_000)), room(upto(12_000)));
                 let count = count.clone();
-                tokio::spawn(async move {
+                Tokio::current().spawn(async move {
                     cut(client, server, up, down).await;
                     count.fetch_add(1, Ordering::SeqCst);
                 });

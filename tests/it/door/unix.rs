@@ -63,6 +63,7 @@ async fn no_listener_has_the_users_name() {
     let door = Unix::at(folder.path().join("pump.sock"), Options::default()).await.unwrap();
     let listener = Listener::new(user()).on(super::add);
     let complaints = pumphouse::builder().with((listener, door)).build().unwrap_err();
-    let expected = format!("{}: a listener and an identity have this name", user());
+    let expected =
+        format!("{}: a listener and an identity have this name; give one of them another", user());
     assert_eq!(complaints.all(), [expected]);
 }

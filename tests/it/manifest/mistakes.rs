@@ -270,8 +270,22 @@ const VALUES: &[Case] = &[
     ("{x: 2, y: 3}", "{y: 3}", "{y: 3", "here the key `x` is missing", "add `x: …`"),
 ];
 
-/// Who may ask what.
+/// Who may ask what, and over what.
 const META: &[Case] = &[
+    (
+        "  - tcp: 127.0.0.1:8765",
+        "  - tcp: 127.0.0.1:8765\n    tls: {key: k.pem}",
+        "{key",
+        "tls needs the key `certificate`",
+        "certificate: chain.pem",
+    ),
+    (
+        "  - tcp: 127.0.0.1:8765",
+        "  - unix: pump.sock\n    tls: {certificate: c.pem, key: k.pem}",
+        "{cert",
+        "a Unix socket speaks no TLS",
+        "leave it out",
+    ),
     (
         "{schema: auth",
         "{shema: auth",
