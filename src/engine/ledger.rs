@@ -399,7 +399,8 @@ mod tests {
                     Deed::Raise(key, by) => {
                         let limit = ledger.raise(&RaiseBudget { key, by: Some(by), to: None });
                         let limit = limit.unwrap().to_string();
-                        log.push(entry(seq, "t0", "thread", &BudgetRaised { key, limit, by: "o".into() }));
+                        let raised = BudgetRaised { key, limit, by: "o".into() };
+                        log.push(entry(seq, "t0", "thread", &raised));
                     }
                 }
                 for it in ledger.unsaid() {

@@ -264,6 +264,7 @@ async fn a_tree_that_woke_has_spent_what_it_had_spent() {
 
 #[tokio::test]
 async fn ten_thousand_spawns_at_once_open_as_many_threads_as_there_may_be() {
+    const FULL: &str = "children: 1 asked for, 1000 used";
     let (all, cap) = (10_000, 1_000);
     let never = async |_: Question| std::future::pending::<()>().await;
     let holder = Listener::new("holder").on(never);
@@ -278,9 +279,9 @@ async fn ten_thousand_spawns_at_once_open_as_many_threads_as_there_may_be() {
     let asks = (1..all).map(|n| here.ask::<ThreadSpawned>(spawn(&Question { n })));
     let ended = futures_util::future::join_all(asks).await;
     let opened = ended.iter().filter(|it| it.is_ok()).count() as u64 + 1;
-    let short = ended.iter().filter(|it| {
-        matches!(it, Err(AskError::Failed(huh)) if huh.message.starts_with("children: 1 asked for, 1000 used"))
-    });
+    let short = ended
+        .iter()
+        .filter(|it| matches!(it, Err(AskError::Failed(huh)) if huh.message.starts_with(FULL)));
     assert_eq!((opened, short.count() as u64), (cap, all - cap));
     assert_eq!(pump.log().tree(&first).await.unwrap().len() as u64, cap + 1);
 }
@@ -293,8 +294,8 @@ proptest! {
         cap in 0_u64..40,
         chains in prop::collection::vec(0_u64..8, 1..20),
     ) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.unwrap().block_on(async {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             let pump = start(limits(|it| it.tree_messages_max = cap), &memory());
             let Ok(first) = pump.tell(Down { n: chains[0] }).await else {
                 assert_eq!(cap, 0);
