@@ -101,4 +101,5 @@ pub mod prelude {
 #[doc = include_str!("../docs/tutorial.md")]
 #[doc = include_str!("../docs/doors.md")]
 #[doc = include_str!("../docs/schema.md")]
+#[doc = include_str!("../docs/threads.md")]
 pub struct Manual;

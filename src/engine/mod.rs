@@ -2,14 +2,17 @@
 //! Knows no sockets, no YAML, no models, and not what the core's payloads mean.
 
 mod answer;
+mod budget;
 mod builder;
 mod deliver;
 mod factory;
 mod family;
 mod follow;
 mod gate;
+mod guard;
 mod inlet;
 mod later;
+pub(crate) mod ledger;
 mod life;
 mod port;
 mod pump;
@@ -30,3 +33,4 @@ pub use inlet::{Inlet, News};
 pub use port::{Port, Tokio};
 pub use pump::{AskError, Identity, Pump};
 pub use shared::Stage;
+pub(crate) use tree::CORE_NAME;

@@ -16,6 +16,7 @@ use crate::engine::deliver::ended;
 use crate::engine::family::Beyond;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::{Inlet, News};
+use crate::engine::ledger::Ledger;
 use crate::engine::route::{Receiver, Routes};
 use crate::engine::thread::{Spawner, Thread};
 use crate::id::{EntryId, ThreadId};
@@ -161,6 +162,10 @@ pub(crate) struct Step {
     pub(crate) beyond: VecDeque<Beyond>,
     /// The entries of this event, where something waits for one.
     pub(crate) came: Option<Vec<Entry>>,
+    /// The tree's ledger, for as long as an event of the tree is taken.
+    pub(crate) ledger: Ledger,
+    /// A charge of this event that didn't fit, and why.
+    pub(crate) uncharged: Option<(EntryId, Fault)>,
 }
 
 impl Step {
@@ -180,8 +185,8 @@ pub(crate) enum Effect {
     Tell(Arc<dyn Inlet>, u64, News),
     /// Runs a handler.
     Start(Box<Start>),
-    /// Tells a handler that what it sent is kept.
-    Kept(oneshot::Sender<Result<(), Fault>>),
+    /// Tells a handler that what it sent is kept, or why not.
+    Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Gives back the place of a handler that never began.
     Leave(usize),
 }
@@ -219,12 +224,14 @@ pub(crate) struct Tree {
     /// What came while they had something to do, and how much was let go of before it.
     since: VecDeque<Entry>,
     let_go: usize,
+    /// What it may spend and has spent; elsewhere while an event is taken.
+    pub(crate) ledger: Ledger,
     /// The identity that opened the session.
     owner: Arc<str>,
 }
 
 impl Tree {
-    pub(crate) fn new(thread: Thread) -> Tree {
+    pub(crate) fn new(thread: Thread, ledger: Ledger) -> Tree {
         Tree {
             owner: thread.owner.clone(),
             threads: [(thread.id.clone(), thread)].into_iter().collect(),
@@ -234,11 +241,12 @@ impl Tree {
             asked: FxHashMap::default(),
             since: VecDeque::new(),
             let_go: 0,
+            ledger,
         }
     }
 
     /// A tree as the log has it, its threads in the order in which they were opened.
-    pub(crate) fn kept(records: Vec<ThreadRecord>) -> Tree {
+    pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
         let first = records.first().and_then(|it| it.first.as_ref());
         let mut tree = Tree {
             owner: first.map_or("", |it| &*it.from).into(),
@@ -249,6 +257,7 @@ impl Tree {
             asked: FxHashMap::default(),
             since: VecDeque::new(),
             let_go: 0,
+            ledger,
         };
         for it in records {
             if !it.state.is_live() {
@@ -327,16 +336,26 @@ impl Tree {
 
     /// Takes one event, and all that comes of it in this tree.
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
+        std::mem::swap(&mut self.ledger, &mut out.ledger);
+        self.go(event, world, out);
+        std::mem::swap(&mut self.ledger, &mut out.ledger);
+    }
+
+    fn go(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
         let mut noted = out.later.len();
         out.came = world.routes.any_wakes.then(Vec::new);
+        self.look_at_clock(world, out);
+        self.go_beyond(world, out);
         self.take(event, world, out);
         self.go_beyond(world, out);
         self.end_if_done(&at, world, out);
+        self.warn(world, out);
         noted = self.note_timings(noted, world, out);
         while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
             out.came = Some(Vec::new());
             self.wake_by(&came, world, out);
+            self.warn(world, out);
             noted = self.note_timings(noted, world, out);
         }
     }
@@ -430,7 +449,8 @@ impl Tree {
                 let kept = self.threads.get_mut(&key.thread);
                 let kept = kept.is_some_and(|it| it.sent(&key, ready, world, out));
                 if kept {
-                    out.effects.push(Effect::Kept(done));
+                    let fits = out.uncharged.take().map_or(Ok(()), |(_, fault)| Err(fault));
+                    out.effects.push(Effect::Kept(done, fits));
                 } else {
                     let text = "the message this was sent for is over";
                     drop(done.send(Err(Fault::new(Code::Late, text))));

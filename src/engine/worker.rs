@@ -349,7 +349,7 @@ impl<P: Port> Worker<P> {
         for effect in effects {
             match effect {
                 Effect::Tell(inlet, push, news) => tell(&*inlet, push, news),
-                Effect::Kept(done) => drop(done.send(Ok(()))),
+                Effect::Kept(done, fits) => drop(done.send(fits)),
                 Effect::Start(start) => self.start(start),
                 Effect::Leave(listener) => self.leave(listener),
             }
@@ -541,7 +541,7 @@ fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
             Effect::Tell(inlet, push, it @ (News::Settled | News::Refused(_))) => {
                 tell(&*inlet, push, it);
             }
-            Effect::Kept(done) => drop(done.send(Err(fault.clone()))),
+            Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
             Effect::Tell(..) | Effect::Start(_) | Effect::Leave(_) => {}
         }
     }

@@ -363,6 +363,7 @@ fn set(bound: Bound<'_>, node: &Node) {
     let Some(node) = node.key(bound.name) else { return };
     let text = node.text().unwrap_or_default();
     match bound.amount {
+        Amount::Allowance(it) => *it = amount::allowance(text).unwrap_or(*it),
         Amount::Count(it) if bound.name.contains("bytes") => {
             *it = amount::bytes(text).unwrap_or(*it);
         }

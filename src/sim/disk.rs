@@ -232,6 +232,14 @@ impl Log for DiskLog {
         self.read_slowly(async move { self.platter.kept.tree(root).await })
     }
 
+    fn charges<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Arc<Entry>>> {
+        self.read_slowly(async move { self.platter.kept.charges(root).await })
+    }
+
+    fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64> {
+        self.read_slowly(async move { self.platter.kept.count(root, but_from).await })
+    }
+
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,
