@@ -202,7 +202,7 @@ pub struct Cost {
 /// the numbers, and none of it is spent.
 ///
 /// ```
-/// use pumphouse::listener::{Charge, Cost};
+/// use pumphouse::listener::{Charge, Charges, Cost};
 /// use pumphouse::prelude::*;
 ///
 /// /// Wants an answer.

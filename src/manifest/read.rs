@@ -35,7 +35,7 @@ impl Manifest {
     /// };
     /// assert!(read("listeners: [{use: calculate}]").is_ok());
     /// let mistakes = read("listeners: [{use: calcualte}]").err().unwrap().to_string();
-    /// assert!(mistakes.starts_with("organism.yaml:1:18: no listener is of the kind `calcualte`"));
+    /// assert!(mistakes.starts_with("organism.yaml:1:19: no listener is of the kind `calcualte`"));
     /// ```
     ///
     /// # Errors

@@ -102,7 +102,7 @@ fn retrier() -> Listener<Arc<AtomicU64>> {
         rounds.0.store(n, Ordering::SeqCst);
         To("wall", Same {})
     };
-    let again = async |rounds: Rounds, _: Same| one_more(&rounds).then(|| To("wall", Same {}));
+    let again = async |rounds: Rounds, _: Same| one_more(&rounds).then_some(To("wall", Same {}));
     Listener::with_state("retrier", Arc::default()).on(begin).on_reply(again)
 }
 
