@@ -9,8 +9,10 @@ use jiff::tz::TimeZone;
 use pumphouse::prelude::*;
 use pumphouse::wire::{SignedDuration, Timestamp};
 
-/// The shortest time between two ticks of one timer: shorter ones are work, and no waiting.
-const EVERY_MIN_US: u64 = 1_000;
+/// The shortest time between two ticks of one timer: shorter ones fill the log.
+const EVERY_MIN_US: u64 = 100_000;
+/// What is said of a time that no timer waits for.
+const LATE: &str = "that is before now, or behind the year 9999";
 
 /// Sets a timer: one of `in`, `at`, `every` and `cron`. The answer is `timer-set`; a `tick`
 /// follows each time it is due.
@@ -174,12 +176,13 @@ async fn set(message: Message, clock: Clock, it: SetTimer) -> Set {
         return Err(refused("set one of in, at, every and cron"));
     }
     let now_us = clock.now_us();
-    let every = it.every.map(micros);
+    let after = it.after.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
+    let every = it.every.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
     if every.is_some_and(|it| it < EVERY_MIN_US) {
-        return Err(refused("every is 0.001 s or more"));
+        return Err(refused("every is 0.1 s or more"));
     }
-    let due = match (it.after, it.at, every, &it.cron) {
-        (Some(after), ..) => now_us.saturating_add(micros(after)),
+    let due = match (after, it.at, every, &it.cron) {
+        (Some(after), ..) => now_us.saturating_add(after),
         (_, Some(at), ..) => u64::try_from(at.as_microsecond()).unwrap_or(0),
         (_, _, Some(every), _) => now_us.saturating_add(every),
         (.., Some(pattern)) => match Cron::from_str(pattern) {
@@ -188,7 +191,7 @@ async fn set(message: Message, clock: Clock, it: SetTimer) -> Set {
         },
         _ => return Err(refused("set one of in, at, every and cron")),
     };
-    let due_at = stamp(due).ok_or_else(|| refused("that is behind the year 9999"))?;
+    let due_at = stamp(due).ok_or_else(|| refused(LATE))?;
     let timer = message.seq();
     let waits = TimerDue { timer, due, every, cron: it.cron, note: it.note };
     Ok((TimerSet { timer, due: due_at }, Later::at(due, waits).unawaited()))
@@ -252,6 +255,7 @@ fn stamp(us: u64) -> Option<Timestamp> {
     Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()
 }
 
-fn micros(it: SignedDuration) -> u64 {
-    u64::try_from(it.as_micros()).unwrap_or(0)
+/// Microseconds, if it is no time ago and not too long.
+fn micros(it: SignedDuration) -> Option<u64> {
+    u64::try_from(it.as_micros()).ok()
 }

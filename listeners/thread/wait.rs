@@ -123,9 +123,10 @@ pub(super) async fn wait(
         Mode::Any => 1,
         Mode::First => it.count.unwrap_or(1),
     };
-    let until = it.timeout.map(|it| {
-        let us = u64::try_from(it.as_micros()).unwrap_or(0);
-        clock.now_us().saturating_add(us)
+    let until = it.timeout.map(|it| match u64::try_from(it.as_micros()) {
+        Ok(us) => clock.now_us().saturating_add(us),
+        Err(_) if it.is_negative() => clock.now_us(),
+        Err(_) => u64::MAX,
     });
     let asked = message.seq();
     let wait = AwaitingThreads { asked, enough: enough.min(all), until, thread: threads };
@@ -167,4 +168,8 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
         && came.is::<ThreadResult>()
         && came.from() == "core"
         && came.thread() == waiting.thread()
+        && match (waiting.decode::<AwaitingThreads>(), came.decode::<ThreadResult>()) {
+            (Ok(waiting), Ok(came)) => waiting.thread.contains(&came.thread),
+            _ => false,
+        }
 }

@@ -47,8 +47,10 @@ fn each(
             to.object(&verdict(file))?;
             continue;
         }
-        for line in io::stdin().lock().lines() {
+        // A name that is no UTF-8 is a file's that nobody can name here: it has its verdict too.
+        for line in io::stdin().lock().split(b'\n') {
             let line = line.map_err(|it| Failure::Untried(format!("the input: {it}")))?;
+            let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line));
             if !line.is_empty() {
                 to.object(&verdict(&line))?;
             }

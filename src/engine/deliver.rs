@@ -377,14 +377,11 @@ impl Thread {
             lane.waiting.into_iter().map(move |it| (it.entry.seq(), listener, it.attempt))
         });
         over.extend(waiting);
-        for it in self.later.drain(..) {
-            let key = Key {
-                thread: self.id.clone(),
-                seq: it.entry.seq(),
-                listener: it.receiver.listener,
-            };
-            over.push((key.seq, key.listener, 0));
-            out.later.push(Timing::Over(key));
+        let mut later: Vec<(u64, usize)> = self.later.drain().map(|(key, _)| key).collect();
+        later.sort_unstable();
+        for (seq, listener) in later {
+            over.push((seq, listener, 0));
+            out.later.push(Timing::Over(Key { thread: self.id.clone(), seq, listener }));
         }
         let leave = self.folds.drain().flat_map(|(listener, folds)| {
             let waiting = if let Folds::Waking(it) = folds { it.len() } else { 0 };
@@ -443,8 +440,8 @@ impl Thread {
     ) {
         self.hold(root);
         let key = Key { thread: self.id.clone(), seq: entry.seq(), listener: receiver.listener };
-        out.later.push(Timing::Until(until_us, key));
-        self.later.push(Later { entry, receiver, root });
+        out.later.push(Timing::Until(until_us, key.clone()));
+        self.later.insert((key.seq, key.listener), Later { entry, receiver, root });
     }
 
     /// The time of a delivery has come, or an entry that it waited for: it is sent once more, so
@@ -456,8 +453,8 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let Some(at) = self.later.iter().position(|it| it.is(key)) else { return };
-        let Later { entry, receiver, root } = self.later.swap_remove(at);
+        let found = self.later.remove(&(key.seq, key.listener));
+        let Some(Later { entry, receiver, root }) = found else { return };
         out.later.push(Timing::Over(key.clone()));
         let listener = world.routes.listeners[key.listener].name.clone();
         let Ok(element) = entry.element() else { return };

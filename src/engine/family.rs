@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use crate::engine::answer::Part;
 use crate::engine::budget::{Raising, Spent};
 use crate::engine::deliver::Sending;
@@ -124,6 +126,7 @@ impl Tree {
         let record = NewThread { id: id.clone(), parent: Some(at), fork: None };
         let mut child = Thread::new(record, parent.owner.clone(), 0);
         child.depth = parent.depth + 1;
+        child.state = if parent.state == State::Paused { State::Paused } else { State::Open };
         child.root_above = parent.opened(&id, &it, &spawner, world, out);
         child.begin(&it, &spawner, &receivers, world, out);
         self.threads.insert(id, child);
@@ -189,14 +192,21 @@ impl Tree {
         {
             thread.reply(&it.part, &it.part.message.clone(), it.why.clone(), world, out);
         }
+        let within: FxHashSet<&ThreadId> = branch.iter().collect();
         for id in &branch {
             let Some(thread) = self.threads.get_mut(id) else { continue };
+            if thread.stays(it.state) {
+                if *id == own {
+                    thread.reply(&it.part, &it.part.message.clone(), it.why.clone(), world, out);
+                }
+                continue;
+            }
             let entry = thread.become_so(it, world, out);
             if it.state == State::Cancelled {
                 thread.stop(world, out);
                 self.over.insert(id.clone(), it.state);
                 let Some(thread) = self.threads.remove(id) else { continue };
-                let above = thread.record.parent.as_ref().filter(|it| !branch.contains(it));
+                let above = thread.record.parent.as_ref().filter(|it| !within.contains(it));
                 if let Some(parent) = above.and_then(|it| self.threads.get_mut(it)) {
                     let status = ThreadStatus::Cancelled;
                     let ended = Ended { thread: id.clone(), entry, status, element: None };
@@ -336,6 +346,8 @@ impl Thread {
             _ => None,
         };
         let flags = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
+        // Below a thread that pauses nothing begins either.
+        let flags = if self.state == State::Paused { flags.with(Flags::PAUSES) } else { flags };
         let sending = self.sending(&it.part, it.first.clone(), to, world);
         let sending = Sending { from: &spawner.name, flags, receivers, root: 0, ..sending };
         self.append(sending, world, out);
@@ -424,6 +436,12 @@ impl Thread {
             && self.held.is_empty()
             && self.later.is_empty()
             && self.children.is_empty()
+    }
+
+    /// Whether it has this state already, or may not get it: what has spent its budget goes on when
+    /// an operator raises that, and not otherwise.
+    fn stays(&self, state: State) -> bool {
+        self.state == state || self.state == State::OverBudget && state != State::Cancelled
     }
 
     /// Records what a branch becomes, in one of its threads.

@@ -15,7 +15,7 @@ pub(crate) struct Waits {
     heap: BinaryHeap<Reverse<(u64, u64)>>,
     by_number: FxHashMap<u64, Key>,
     /// By the tree's id: what waits in it, with its number and its time.
-    by_tree: FxHashMap<ThreadId, Vec<(u64, u64, Key)>>,
+    by_tree: FxHashMap<ThreadId, FxHashMap<Key, (u64, u64)>>,
     count: u64,
 }
 
@@ -27,15 +27,15 @@ impl Waits {
             self.heap.push(Reverse((until_us, self.count)));
             self.by_number.insert(self.count, key.clone());
         }
-        self.by_tree.entry(key.thread.tree()).or_default().push((self.count, until_us, key));
+        let tree = self.by_tree.entry(key.thread.tree()).or_default();
+        tree.insert(key, (self.count, until_us));
     }
 
     /// A delivery waits no more.
     pub(crate) fn remove(&mut self, key: &Key) {
         let tree = key.thread.tree_str();
         let Some(waiting) = self.by_tree.get_mut(tree) else { return };
-        if let Some(at) = waiting.iter().position(|(_, _, it)| it == key) {
-            let (number, _, _) = waiting.swap_remove(at);
+        if let Some((number, _)) = waiting.remove(key) {
             self.by_number.remove(&number);
         }
         if waiting.is_empty() {
@@ -67,7 +67,13 @@ impl Waits {
     /// What waits in a tree.
     pub(crate) fn of(&self, tree: &ThreadId) -> Vec<(u64, Key)> {
         let waiting = self.by_tree.get(tree);
-        waiting.into_iter().flatten().map(|(_, until_us, key)| (*until_us, key.clone())).collect()
+        let mut all: Vec<(u64, u64, Key)> = waiting
+            .into_iter()
+            .flatten()
+            .map(|(key, (number, until_us))| (*number, *until_us, key.clone()))
+            .collect();
+        all.sort_unstable_by_key(|(number, ..)| *number);
+        all.into_iter().map(|(_, until_us, key)| (until_us, key)).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::limits::XmlLimits;
 use crate::listener::{
     Capabilities, FoldId, FoldOf, Grant, Need, Run, Spec, Threads, Traits, Wakes, Way,
 };
-use crate::name::Name;
+use crate::name::{ENVELOPE, Name};
 use crate::wire::checked::meant;
 use crate::wire::{Catalog, Checked, Code, Fault};
 use crate::xml::{Element, Writer};
@@ -113,7 +113,18 @@ impl Routes {
             if !self.catalog.is_reserved(namespace, element.local()) {
                 return Ok(());
             }
-            let text = format!("{{{namespace}}}{} may be sent by the pump only", element.local());
+            let local = element.local();
+            if namespace == ENVELOPE {
+                let text = format!("<{local}> has the envelope's namespace, which it inherits");
+                let advice =
+                    "Give the payload an xmlns of its own; xmlns=\"\" finds whoever takes it.";
+                let fault = Fault::new(Code::Envelope, text).at(element.place());
+                return Err(Fault { advice: Some(advice.to_owned()), ..fault });
+            }
+            if self.catalog.named(local).iter().all(|it| it.namespace() != namespace) {
+                return Err(Fault::undeliverable());
+            }
+            let text = format!("{{{namespace}}}{local} may be sent by the pump only");
             Err(Fault::new(Code::Reserved, text).at(element.place()))
         };
         if !element.namespace().is_empty() {

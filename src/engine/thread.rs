@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::guard::{Chain, Guard};
 use crate::engine::inlet::Inlet;
 use crate::engine::route::Receiver;
-use crate::engine::tree::{Key, Push, Start};
+use crate::engine::tree::{Push, Start};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry};
 use crate::log::{self, State};
@@ -47,15 +47,8 @@ pub(crate) struct Thread {
     /// The push in the thread above that it is part of; 0 where nobody knows.
     pub(crate) root_above: u64,
     /// Deliveries that wait for their time.
-    pub(crate) later: Vec<Later>,
+    pub(crate) later: FxHashMap<(u64, usize), Later>,
     pub(crate) guard: Guard,
-}
-
-impl Later {
-    /// Whether it is this one.
-    pub(crate) fn is(&self, key: &Key) -> bool {
-        self.entry.seq() == key.seq && self.receiver.listener == key.listener
-    }
 }
 
 /// Who opened a child.
@@ -154,7 +147,7 @@ impl Thread {
             children: FxHashSet::default(),
             spawner: None,
             root_above: 0,
-            later: Vec::new(),
+            later: FxHashMap::default(),
             guard: Guard::default(),
         }
     }

@@ -399,7 +399,8 @@ impl Tree {
     /// The entry that something waits for, where it came after what asked for the wait.
     fn came_before(&self, key: &Key, world: &World<'_>) -> Option<EntryId> {
         let wakes = world.routes.listeners[key.listener].wakes?;
-        let waiting = &self.threads.get(&key.thread)?.later.iter().find(|it| it.is(key))?.entry;
+        let later = &self.threads.get(&key.thread)?.later;
+        let waiting = &later.get(&(key.seq, key.listener))?.entry;
         let cause = waiting.cause()?;
         let asked = Key { thread: cause.thread.clone(), seq: cause.seq, listener: key.listener };
         let asked = self.asked.get(&asked)?;
@@ -426,7 +427,7 @@ impl Tree {
         let woken_by = |key: &Key| {
             let wakes = world.routes.listeners[key.listener].wakes?;
             let later = &self.threads.get(&key.thread)?.later;
-            let waiting = &later.iter().find(|it| it.is(key))?.entry;
+            let waiting = &later.get(&(key.seq, key.listener))?.entry;
             let because = came.iter().find(|it| is_woken(wakes, waiting, it))?;
             Some((key.clone(), because.id().clone()))
         };

@@ -65,7 +65,8 @@ impl<P: Port> Worker<P> {
                     let receiver = routes.route(key.listener, entry.name());
                     let thread = tree.thread(&key.thread);
                     if let (Some(receiver), Some(thread)) = (receiver, thread) {
-                        thread.later.push(Later { entry, receiver, root: 0 });
+                        let later = Later { entry, receiver, root: 0 };
+                        thread.later.insert((key.seq, key.listener), later);
                         tree.may_wake(&key, &self.shared.routes);
                     }
                 }
