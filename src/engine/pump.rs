@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use crate::engine::follow::Follow;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::life;
+use crate::engine::metrics::{Connected, Metrics};
 use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
@@ -295,6 +296,17 @@ impl Pump {
     #[must_use]
     pub fn refusals(&self) -> HashMap<Code, u64> {
         self.shared.refusals()
+    }
+
+    /// What was counted so far, and how the pump is now: for programs that show it elsewhere.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.shared.metrics()
+    }
+
+    /// Counts a connection for as long as what it gives is kept.
+    pub(crate) fn connected(&self) -> Connected {
+        Connected::new(self.shared.clone())
     }
 
     /// Whether an identity may follow a thread: its own, and an operator any. The number of its

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::follow::Showing;
+use crate::engine::metrics::Outcome;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
@@ -92,7 +93,10 @@ impl<P: Port> Worker<P> {
             let handler = AssertUnwindSafe(future).catch_unwind();
             let ended = match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
                 Either::Left((ended, _)) => Some(ready(&shared, listener, ended)),
-                Either::Right(_) => None,
+                Either::Right(_) => {
+                    shared.counts.handled(listener, Outcome::Stopped);
+                    None
+                }
             };
             shared.inboxes[worker].post(Mail::Ended(key, ended));
         };
@@ -128,6 +132,12 @@ fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>>
 /// wrote it.
 fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
     let fault = |fault| vec![Ready { target: Target::Sender, what: Err(fault) }];
+    let outcome = match &ended {
+        Ok(Ok(_)) => Outcome::Returned,
+        Ok(Err(_)) => Outcome::Failed,
+        Err(_) => Outcome::Panicked,
+    };
+    shared.counts.handled(listener, outcome);
     match ended {
         Ok(Ok(emit)) => check(shared, emit),
         Ok(Err(it)) => fault(it),
