@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::engine::shared::Shared;
-use crate::log::{self, Health};
+use crate::log::{self, Flags, Health};
 use crate::wire::Code;
 
 /// What a pump counted since it started, and how it is now.
@@ -86,17 +86,16 @@ impl Counts {
 
     /// A batch landed in the log.
     pub(crate) fn landed(&self, receipt: &log::Receipt) {
+        let is_push = |it: &&Arc<log::Entry>| it.flags.contains(Flags::FROM_IDENTITY);
+        let pushes = receipt.entries.iter().filter(is_push).count();
         self.entries.fetch_add(receipt.entries.len() as u64, Ordering::Relaxed);
+        self.accepted.fetch_add(pushes as u64, Ordering::Relaxed);
         self.head(receipt.head);
     }
 
     /// The log has come this far; workers may say so out of order.
     pub(crate) fn head(&self, head: log::Head) {
         self.commit.fetch_max(head.number, Ordering::Relaxed);
-    }
-
-    pub(crate) fn accepted(&self, pushes: u64) {
-        self.accepted.fetch_add(pushes, Ordering::Relaxed);
     }
 
     pub(crate) fn handled(&self, listener: usize, outcome: Outcome) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
+use tracing::Instrument as _;
 
 use crate::engine::follow::Follow;
 use crate::engine::inlet::{Inlet, News};
@@ -170,7 +171,10 @@ impl Pump {
         inlet: &Arc<dyn Inlet>,
         number: u64,
     ) {
-        if let Err(fault) = self.try_push(who, envelope, inlet, number).await {
+        let span = tracing::debug_span!("push", number);
+        let pushed = self.try_push(who, envelope, inlet, number).instrument(span.clone()).await;
+        if let Err(fault) = pushed {
+            span.in_scope(|| tracing::debug!(fault = %fault.code, "refused"));
             self.refused(&fault);
             inlet.hear(number, News::Refused(fault));
         }
@@ -247,6 +251,7 @@ impl Pump {
     fn post(&self, thread: Option<ThreadId>, push: Push) {
         let drawn = thread.is_none();
         let thread = thread.unwrap_or_else(|| self.shared.draw());
+        tracing::debug!(%thread, payload = %push.checked.name(), "routed");
         let mail = Mail::Push { thread: thread.clone(), drawn, push: Box::new(push) };
         self.shared.post(&thread, mail);
     }

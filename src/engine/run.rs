@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::engine::follow::Showing;
 use crate::engine::metrics::Outcome;
@@ -48,12 +49,15 @@ impl<P: Port> Worker<P> {
             road: self.road.clone(),
         });
         let run = registered.handlers[start.receiver.handler].clone();
+        let (name, message) = (&*registered.name, call.message.id());
+        let span = tracing::debug_span!("handler", listener = name, %message);
         if !registered.traits.inline {
             let blocking = registered.traits.blocking;
             let future = async move { run(call).await };
+            let future = future.instrument(span);
             return self.spawn(key, future, start.cancel.unwrap_or_default(), blocking);
         }
-        match poll_once(&run, &call) {
+        match span.in_scope(|| poll_once(&run, &call)) {
             Ok(ended) => {
                 let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
@@ -72,7 +76,7 @@ impl<P: Port> Worker<P> {
                 {
                     thread.cancel_by(&key, cancel.clone());
                 }
-                self.spawn(key, future, cancel, false);
+                self.spawn(key, future.instrument(span), cancel, false);
             }
         }
     }

@@ -320,25 +320,22 @@ impl<P: Port> Worker<P> {
     fn happen(&mut self, receipt: Option<log::Receipt>, effects: Vec<Effect>) {
         if let Some(receipt) = &receipt {
             self.shared.counts.landed(receipt);
+            let (entries, commit) = (receipt.entries.len(), receipt.head.number);
+            tracing::trace!(worker = self.number, entries, commit, "a batch is in the log");
         }
         if let Some(receipt) = receipt.filter(|_| self.shared.followers.are_there()) {
             for entry in &receipt.entries {
                 self.shared.followers.grown(&entry.id.thread, entry.id.seq);
             }
         }
-        let mut accepted = 0;
         for effect in effects {
             match effect {
-                Effect::Tell(inlet, push, news) => {
-                    accepted += u64::from(matches!(news, News::Accepted { .. }));
-                    tell(&*inlet, push, news);
-                }
+                Effect::Tell(inlet, push, news) => tell(&*inlet, push, news),
                 Effect::Kept(done) => drop(done.send(Ok(()))),
                 Effect::Start(start) => self.start(start),
                 Effect::Leave(listener) => self.leave(listener),
             }
         }
-        self.shared.counts.accepted(accepted);
     }
 
     /// Wakes the listener's folds where it has some, then runs the handler.

@@ -65,7 +65,7 @@ const JUST: &str = "#!/bin/bash\ngrep -q \"^$1\\( .*\\)\\?:\" \"$STAGE_ROOT/just
 pub(super) const ONE: &str =
     "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>one</text></echo>\n";
 /// Tools that may be missing where tests run.
-const TOOLS: [&str; 6] = ["nc", "sqlite3", "python3", "node", "jq", "xmllint"];
+const TOOLS: [&str; 7] = ["nc", "sqlite3", "python3", "node", "jq", "xmllint", "curl"];
 
 pub(super) struct Stage {
     folder: TempDir,
