@@ -55,6 +55,14 @@ counts *args:
 crash rounds="20":
     PUMPHOUSE_CRASHES={{ rounds }} cargo test --test it crash::what_was -- --nocapture
 
+# Tells the story of one seed of the simulation.
+sim seed:
+    PUMPHOUSE_SEED={{ seed }} cargo test --test it sim::whatever -- --nocapture
+
+# Plays so many seeds of the simulation.
+sim-all seeds="10000":
+    PUMPHOUSE_SEEDS={{ seeds }} cargo test --test it sim::whatever -- --nocapture
+
 # Cuts a client's connections so many times, and looks for what was lost or doubled.
 disconnects times="10000":
     PUMPHOUSE_DISCONNECTS={{ times }} cargo test --test it door::resume -- --nocapture

@@ -50,6 +50,7 @@ pub mod reply;
 pub mod log;
 pub mod listener;
 pub mod engine;
+pub mod sim;
 pub mod door;
 pub mod client;
 pub mod audit;
@@ -95,8 +96,10 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/simulation.md")]
 #[doc = include_str!("../docs/manifest.md")]
 #[doc = include_str!("../docs/tutorial.md")]
 #[doc = include_str!("../docs/doors.md")]
 #[doc = include_str!("../docs/schema.md")]
+#[doc = include_str!("../docs/threads.md")]
 pub struct Manual;

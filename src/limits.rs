@@ -1,11 +1,54 @@
 //! Every bound, with its name, its default and its reason. Whoever refuses by one names it.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// One kibibyte.
 const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
+
+/// No bound. People write it as the word `unlimited`.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// What may be spent, as people write it: a number, or `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_structs, reason = "an allowance is a number")]
+pub struct Allowance(
+    /// The number; [`UNLIMITED`] is none.
+    pub u64,
+);
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == UNLIMITED { f.write_str("unlimited") } else { self.0.fmt(f) }
+    }
+}
+
+impl FromStr for Allowance {
+    type Err = NoAllowance;
+
+    fn from_str(text: &str) -> Result<Allowance, NoAllowance> {
+        if text == "unlimited" {
+            return Ok(Allowance(UNLIMITED));
+        }
+        text.parse().map(Allowance).map_err(|_| NoAllowance)
+    }
+}
+
+/// What was given is no allowance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
+pub struct NoAllowance;
+
+impl fmt::Display for NoAllowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it takes a whole number such as 200, or unlimited")
+    }
+}
+
+impl std::error::Error for NoAllowance {}
 
 /// Declares bounds, and lets them be found by their names: a manifest has a key for each.
 macro_rules! bounds {
@@ -44,6 +87,8 @@ pub struct Bound<'a> {
 #[derive(Debug)]
 // Exhaustive: whoever sets a bound must know all there are.
 pub enum Amount<'a> {
+    /// What may be spent: [`UNLIMITED`] is no bound.
+    Allowance(&'a mut u64),
     /// A number, of bytes where the name says so.
     Count(&'a mut usize),
     /// A time.
@@ -55,6 +100,12 @@ pub enum Amount<'a> {
 impl<'a> From<&'a mut usize> for Amount<'a> {
     fn from(count: &'a mut usize) -> Amount<'a> {
         Amount::Count(count)
+    }
+}
+
+impl<'a> From<&'a mut u64> for Amount<'a> {
+    fn from(allowance: &'a mut u64) -> Amount<'a> {
+        Amount::Allowance(allowance)
     }
 }
 
@@ -189,8 +240,26 @@ pub struct Limits {
     pub handler_time_max: Duration,
     /// What one handler may emit while it handles one message.
     pub emissions_max: usize,
-    /// Threads above one another below a session.
+    /// Threads above one another below a session: what goes deeper is mostly lost.
     pub thread_depth_max: usize,
+    /// Turns of one listener in one thread: an agent that needs more goes round in circles.
+    pub thread_turns_max: u64,
+    /// Messages that the listeners of one tree of threads are given, but for the pump's own.
+    pub tree_messages_max: u64,
+    /// Threads of one tree that live at once, but for the session.
+    pub tree_children_max: u64,
+    /// Tokens of models in one tree, as its listeners charge them.
+    pub tree_tokens_max: u64,
+    /// Seconds from the opening of a session until nothing of its tree may begin any more.
+    pub tree_seconds_max: u64,
+    /// Millionths of money in one tree, as its listeners charge them.
+    pub tree_cost_micros_max: u64,
+    /// How often a listener may send the same payload in a thread without anything from outside
+    /// between; at the last there is a warning, and the next is `P0043`.
+    pub repeats_max: usize,
+    /// How long a chain of messages among listeners may be in a thread without anything from
+    /// outside between; at its end there is a warning, and the next is `P0043`.
+    pub chain_max: usize,
     /// Steps that one tree takes before its neighbours.
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
@@ -231,6 +300,14 @@ impl Default for Limits {
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
             thread_depth_max: 10,
+            thread_turns_max: 50,
+            tree_messages_max: UNLIMITED,
+            tree_children_max: UNLIMITED,
+            tree_tokens_max: UNLIMITED,
+            tree_seconds_max: UNLIMITED,
+            tree_cost_micros_max: UNLIMITED,
+            repeats_max: 3,
+            chain_max: 10_000,
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,

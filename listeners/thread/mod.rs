@@ -3,7 +3,9 @@
 
 pub mod wait;
 
+use pumphouse::listener::Raise;
 use pumphouse::prelude::*;
+use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::core::ThreadCancelled;
 
 /// Opens a thread below this one. The answer is `thread-spawned`; when the thread ends,
@@ -100,6 +102,7 @@ pub fn thread() -> Listener {
         .on(cancel)
         .on(pause)
         .on(resume)
+        .on(raise)
         .on(wait::wait)
         .on(wait::look)
         .fold::<wait::Children>()
@@ -133,6 +136,10 @@ async fn resume(here: Thread, sender: Sender, it: ResumeThread) -> Steer<ThreadR
     let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
     let why = ThreadResumed { thread: thread.to_string(), by, reason: it.reason };
     Steer::resume(thread, why)
+}
+
+async fn raise(it: RaiseBudget) -> Raise {
+    Raise(it)
 }
 
 /// The thread that was named, or the one where it was said.

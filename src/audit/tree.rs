@@ -228,6 +228,7 @@ mod tests {
             last_seq: 0,
             first: None,
             state: State::Open,
+            is_charged: false,
         };
         let all = placed((0..2_000).map(thread).collect());
         assert_eq!((all.len(), all[1_999].lasts.len()), (2_000, 1_999));

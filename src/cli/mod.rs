@@ -1,6 +1,7 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
 mod bench;
+mod budget;
 mod check;
 mod completions;
 mod data;
@@ -122,6 +123,7 @@ Examples:
   pumphouse show sess-k3v9x2ma       a thread, every message whole
   pumphouse tree                     which thread belongs to which, and how each is
   pumphouse why sess-k3v9x2ma/7      what led to a message
+  pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
   pumphouse verify                   whether the log is what was written
   pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
@@ -142,6 +144,7 @@ enum Verb {
     Tail(tail::Tail),
     Tree(tree::Tree),
     Why(why::Why),
+    Budget(budget::Budget),
     Export(export::Export),
     Verify(verify::Verify),
     Describe(describe::Describe),
@@ -169,6 +172,7 @@ impl Command {
                 Verb::Tail(it) => it.run(data, screen).await,
                 Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
+                Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Export(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
                 Verb::Describe(it) => it.run(organism::served(builder)?, screen),

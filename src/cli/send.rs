@@ -231,7 +231,7 @@ fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
     Ok(elements)
 }
 
-fn unconnected(address: &Address, error: &client::Error) -> Failure {
+pub(crate) fn unconnected(address: &Address, error: &client::Error) -> Failure {
     let way = "start `pumphouse run` there, or name another with --connect HOST:PORT, \
                tls:HOST:PORT or unix:PATH";
     let way =
@@ -239,6 +239,6 @@ fn unconnected(address: &Address, error: &client::Error) -> Failure {
     Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
 }
 
-fn broken(error: &client::Error) -> Failure {
+pub(crate) fn broken(error: &client::Error) -> Failure {
     Failure::Wrong(error.to_string())
 }

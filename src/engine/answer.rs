@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::deliver::Sending;
 use crate::engine::family::{Beyond, How, Opening, Steering};
+use crate::engine::guard::Chain;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Origin, Running, Thread, Waiting};
@@ -21,6 +22,7 @@ pub(crate) struct Part {
     pub(crate) message: Entry,
     pub(crate) listener: usize,
     pub(crate) root: u64,
+    pub(crate) chain: Chain,
     emitted: usize,
 }
 
@@ -30,6 +32,7 @@ impl Part {
             message: running.entry.clone(),
             listener,
             root: running.root,
+            chain: running.chain,
             emitted: running.emitted,
         }
     }
@@ -68,7 +71,11 @@ impl Thread {
         };
         let registered = &world.routes.listeners[part.listener];
         let answers = ready.target.answered(&part.message).is_some();
-        let reserved = checked.is_reserved(&world.routes.catalog);
+        if let Some(short) = self.has_no_room_for(part, &ready.target, world, out) {
+            return self.refuse_for(part, checked, &ready.target, short, world, out);
+        }
+        let is_charge = matches!(ready.target, Target::Charge);
+        let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
         if reserved && !registered.grants.contains(EmitCore::GRANT) {
             let text = format!("{} may be emitted by the pump only", checked.name());
             let fault = Fault::new(Code::Reserved, text);
@@ -98,18 +105,11 @@ impl Thread {
                 let steering = Steering { part, thread, state, why };
                 out.beyond.push_back(Beyond::Steer(Box::new(steering)));
             }
+            Target::Charge => self.charge(part, checked, world, out),
+            Target::Raise => self.ask_for_more(part, &checked, out),
             Target::Later { until_us, is_awaited } => {
-                let receiver = world.routes.route(part.listener, checked.name());
-                let Some(receiver) = receiver else {
-                    let to = Some(registered.name.clone());
-                    let fault = Fault::undeliverable();
-                    return self.refuse(part, checked, to, &fault, world, out);
-                };
-                let sending = self.sending(part, checked, Some(registered.name.clone()), world);
                 let root = if is_awaited { part.root } else { 0 };
-                let until_us = Some(until_us);
-                let sending = Sending { receivers: &[receiver], until_us, root, ..sending };
-                self.append(sending, world, out);
+                self.put_off(part, checked, until_us, root, world, out);
             }
             Target::Oneself => {
                 let receiver = world.routes.route(part.listener, checked.name());
@@ -130,6 +130,27 @@ impl Thread {
         }
     }
 
+    /// Keeps what a listener sends itself until its time comes.
+    fn put_off(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        until_us: u64,
+        root: u64,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let to = world.routes.listeners[part.listener].name.clone();
+        let Some(receiver) = world.routes.route(part.listener, checked.name()) else {
+            let fault = Fault::undeliverable();
+            return self.refuse(part, checked, Some(to), &fault, world, out);
+        };
+        let sending = self.sending(part, checked, Some(to), world);
+        let until_us = Some(until_us);
+        let sending = Sending { receivers: &[receiver], until_us, root, ..sending };
+        self.append(sending, world, out);
+    }
+
     /// Asks for a thread below this one.
     fn open(&mut self, part: &Part, label: String, first: Checked, how: How, out: &mut Step) {
         self.hold(part.root);
@@ -138,7 +159,7 @@ impl Thread {
     }
 
     /// Whether an answer to this message is what comes of the thread.
-    fn ends_with(&self, answered: &Entry) -> bool {
+    pub(crate) fn ends_with(&self, answered: &Entry) -> bool {
         self.spawner.is_some()
             && self.state.is_live()
             && answered.seq() == 1
@@ -177,7 +198,10 @@ impl Thread {
         };
         let sending = self.sending(part, checked, Some(to), world);
         let sending = Sending { receivers: &[receiver], ..sending };
-        self.append(sending, world, out);
+        if let Some(bound) = self.goes_round(&sending, world) {
+            return self.stop_round(part, sending, bound, world, out);
+        }
+        self.pass(sending, world, out);
         self.start_all_of(&[receiver], world, out);
     }
 
@@ -197,12 +221,13 @@ impl Thread {
         }
         let sending = self.sending(part, checked, Some(answered.sender().clone()), world);
         let sending = Sending { from, reply_to: Some(answered.id().clone()), ..sending };
-        self.answer(answered, sending, world, out);
+        self.answer(part, answered, sending, world, out);
     }
 
     /// Sends an answer to the sender of `answered`: an identity, a listener, or nobody.
     pub(crate) fn answer(
         &mut self,
+        part: &Part,
         answered: &Entry,
         sending: Sending<'_>,
         world: &World<'_>,
@@ -221,7 +246,11 @@ impl Thread {
             return;
         }
         let receivers: Vec<Receiver> = receiver.into_iter().collect();
-        self.append(Sending { receivers: &receivers, ..sending }, world, out);
+        let sending = Sending { receivers: &receivers, ..sending };
+        if let Some(bound) = self.goes_round(&sending, world) {
+            return self.stop_round(part, sending, bound, world, out);
+        }
+        self.pass(sending, world, out);
         self.start_all_of(&receivers, world, out);
     }
 
@@ -265,7 +294,7 @@ impl Thread {
         let sending = self.sending(part, checked, Some(to), world);
         let reply_to = Some(part.message.id().clone());
         let sending = Sending { from: world.core, reply_to, ..sending };
-        self.answer(&part.message, sending, world, out);
+        self.answer(part, &part.message, sending, world, out);
     }
 
     /// Records what a listener tried to send, and tells it why nobody got it.
@@ -280,12 +309,24 @@ impl Thread {
     ) {
         let sending = self.sending(part, checked, to, world);
         let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+        self.tell_refused(part, refused.id(), fault, world, out);
+    }
+
+    /// Tells a listener why nobody got what it tried to send.
+    pub(crate) fn tell_refused(
+        &mut self,
+        part: &Part,
+        refused: &EntryId,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
         let Some(huh) = said(fault) else { return };
         let receiver = world.routes.reply(part.listener, huh.name());
         let receivers: Vec<_> = receiver.into_iter().filter(|_| !part.is_from_core()).collect();
         let to = world.routes.listeners[part.listener].name.clone();
         let sending = self.sending(part, huh, Some(to), world);
-        let reply_to = Some(refused.id().clone());
+        let reply_to = Some(refused.clone());
         let sending = Sending { from: world.core, reply_to, receivers: &receivers, ..sending };
         self.append(sending, world, out);
         self.start_all_of(&receivers, world, out);
@@ -310,6 +351,7 @@ impl Thread {
             client_id: None,
             meta: None,
             root: part.root,
+            chain: part.chain,
             until_us: None,
         }
     }
@@ -336,6 +378,7 @@ impl Thread {
             client_id: None,
             meta: None,
             root: pushed,
+            chain: Chain::default(),
             until_us: None,
         };
         let entry = self.append(sending, world, out);
@@ -363,6 +406,7 @@ impl Thread {
             client_id: None,
             meta: None,
             root: pushed,
+            chain: Chain::default(),
             until_us: None,
         };
         self.tell(identity, pushed, sending, world, out);
@@ -371,7 +415,7 @@ impl Thread {
     /// Takes up what a stop left behind: what had not started runs, what may run again does, and
     /// of the rest the sender is told that nobody knows.
     pub(crate) fn recover(&mut self, left: Vec<Left>, world: &World<'_>, out: &mut Step) {
-        for Left { open, sent } in left {
+        for Left { open, sent, since } in left {
             let entry = Entry::kept(&open.entry);
             let mut closed = open.consumed.len();
             for (name, receiver) in left_to(&entry, &open.started, world) {
@@ -382,12 +426,19 @@ impl Thread {
                 let started = open.started.iter().find(|(it, _)| *it == name);
                 let attempt = started.map_or(0, |(_, attempt)| *attempt);
                 let until = open.waits.iter().find(|(it, _)| *it == name);
+                if let (Some(it), None) = (receiver, until) {
+                    self.note_asked(it, &entry, since.clone(), world, out);
+                }
                 match receiver {
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         self.defer(it, entry.clone(), until_us, 0, out);
                     }
-                    Some(it) if attempt == 0 => self.wait(it, Waiting::new(it, entry.clone(), 0)),
+                    Some(it)
+                        if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>
+                    {
+                        self.wait(it, Waiting::new(it, entry.clone(), 0));
+                    }
                     Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
                         let sent = sent
                             .iter()
@@ -424,7 +475,13 @@ impl Thread {
         } else {
             Fault::new(Code::ListenerGone, "a listener that had the message is no longer there")
         };
-        let part = Part { message: entry.clone(), listener: 0, root: 0, emitted: 0 };
+        let part = Part {
+            message: entry.clone(),
+            listener: 0,
+            root: 0,
+            chain: Chain::default(),
+            emitted: 0,
+        };
         self.complain(&part, &fault, world, out);
         out.batch.marks.push(Mark::Consumed {
             entry: entry.id().clone(),

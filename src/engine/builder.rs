@@ -28,6 +28,7 @@ use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener,
 use crate::log::{Log, MemoryLog, SqliteLog};
 use crate::name::Name;
 use crate::schema::{self, Schema};
+use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
     Accepted, Authenticate, Authenticated, Boot, Done, Heartbeat, Huh, ListenerJoined,
     ListenerLeft, ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
@@ -190,8 +191,13 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         Accepted::schema(),
         Authenticate::schema(),
         Authenticated::schema(),
+        BudgetRaised::schema(),
+        BudgetWarning::schema(),
+        Charge::schema(),
         Done::schema(),
         Huh::schema(),
+        LoopWarning::schema(),
+        OverBudget::schema(),
         SystemThreadError::schema(),
         Boot::schema(),
         Heartbeat::schema(),

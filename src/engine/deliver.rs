@@ -7,10 +7,11 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::answer::Part;
+use crate::engine::guard::{Chain, Hop};
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Folds, Later, Origin, Running, Thread, Waiting};
-use crate::engine::tree::{Effect, Key, Push, Ready, Start, Step, Timing, World};
+use crate::engine::tree::{CORE_NAME, Effect, Key, Push, Ready, Start, Step, Timing, World};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log::{Draft, Flags, Mark, State};
@@ -28,6 +29,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) client_id: Option<Arc<str>>,
     pub(crate) meta: Option<Bytes>,
     pub(crate) root: u64,
+    /// The messages that it comes at the end of.
+    pub(crate) chain: Chain,
     /// The time before which it isn't to start.
     pub(crate) until_us: Option<u64>,
 }
@@ -45,6 +48,10 @@ impl Thread {
     }
 
     fn accept(&mut self, push: Push, world: &World<'_>, out: &mut Step) {
+        if let Some(short) = self.has_no_room(&push, world, out) {
+            return self.refuse_push(push, short, out);
+        }
+        let chain = self.guard.called();
         let seq = self.next_seq;
         let wants_answer = push.flags.contains(Flags::ANSWER_WANTED);
         self.pushed_by(&push.identity, &push.inlet, push.number);
@@ -75,6 +82,7 @@ impl Thread {
             client_id: push.client_id,
             meta: push.meta,
             root: seq,
+            chain,
             until_us: None,
         };
         self.append(sending, world, out);
@@ -92,6 +100,8 @@ impl Thread {
         self.next_seq += 1;
         // Nothing runs in a thread that has ended.
         let receivers = if self.state.is_live() { it.receivers } else { &[] };
+        let cause = it.cause.as_ref().filter(|it| it.thread == self.id).map_or(0, |it| it.seq);
+        out.ledger.count(!receivers.is_empty() && **it.from != *CORE_NAME, world.now_us);
         let draft = Draft {
             id,
             at_us: world.now_us,
@@ -125,7 +135,15 @@ impl Thread {
         }
         for receiver in receivers {
             match it.until_us {
-                None => self.wait(*receiver, Waiting::new(*receiver, entry.clone(), it.root)),
+                None => {
+                    self.note_asked(*receiver, &entry, Vec::new(), world, out);
+                    let to = &world.routes.listeners[receiver.listener].name;
+                    let hop = Hop { from: it.from, to, chain: it.chain, cause };
+                    let is_outside = it.flags.contains(Flags::FROM_IDENTITY);
+                    let chain = if is_outside { it.chain } else { self.guard.longer(&hop) };
+                    let first = Waiting::new(*receiver, entry.clone(), it.root);
+                    self.wait(*receiver, Waiting { chain, ..first });
+                }
                 Some(until_us) => {
                     out.batch.marks.push(Mark::Waits {
                         entry: entry.id().clone(),
@@ -137,6 +155,29 @@ impl Thread {
             }
         }
         entry
+    }
+
+    /// Notes what a listener that may wait for entries has to do.
+    pub(crate) fn note_asked(
+        &self,
+        receiver: Receiver,
+        entry: &Entry,
+        since: Vec<Entry>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let listener = receiver.listener;
+        if world.routes.listeners[listener].wakes.is_some() {
+            let key = Key { thread: self.id.clone(), seq: entry.seq(), listener };
+            out.later.push(Timing::Asked(key, since));
+        }
+    }
+
+    /// Notes that it has done it, or never will.
+    fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
+        if world.routes.listeners[listener].wakes.is_some() {
+            out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
+        }
     }
 
     /// Starts what waits in the lanes of these receivers.
@@ -199,6 +240,7 @@ impl Thread {
             let running = Running {
                 entry: first.entry.clone(),
                 root: first.root,
+                chain: first.chain,
                 attempt: first.attempt,
                 taken: rest.iter().map(|it| (it.entry.seq(), it.root)).collect(),
                 emitted: 0,
@@ -257,6 +299,9 @@ impl Thread {
         running.emitted += ready.len();
         let part = Part::of(&running, key.listener);
         self.emit_all(&part, ready, world, out);
+        if let Some((entry, fault)) = out.uncharged.take() {
+            self.tell_refused(&part, &entry, &fault, world, out);
+        }
         self.consume(running, key.listener, world, out);
     }
 
@@ -297,6 +342,7 @@ impl Thread {
                 attempt: done.attempt,
             });
             self.unconsumed -= 1;
+            self.note_done(seq, listener, world, out);
             self.let_go(root, world, out);
         }
         if let Some(lane) = self.lanes.get_mut(&listener) {
@@ -346,6 +392,9 @@ impl Thread {
         });
         out.effects.extend(leave);
         over.sort_unstable();
+        for (seq, listener, _) in &over {
+            self.note_done(*seq, *listener, world, out);
+        }
         out.batch.marks.extend(over.into_iter().map(|(seq, listener, attempt)| Mark::Consumed {
             entry: self.entry(seq),
             listener: name(listener),
@@ -412,6 +461,8 @@ impl Thread {
         out.later.push(Timing::Over(key.clone()));
         let listener = world.routes.listeners[key.listener].name.clone();
         let Ok(element) = entry.element() else { return };
+        let is_time = because.is_none();
+        let chain = if is_time { self.guard.called() } else { self.guard.here() };
         let sending = Sending {
             from: &listener,
             to: Some(listener.clone()),
@@ -423,9 +474,20 @@ impl Thread {
             client_id: None,
             meta: None,
             root,
+            chain,
             until_us: None,
         };
-        self.append(sending, world, out);
+        match out.ledger.fits_message(world.now_us) {
+            Ok(()) => drop(self.append(sending, world, out)),
+            Err(_) if world.routes.listeners[key.listener].steers => {
+                self.append(sending, world, out);
+            }
+            Err(short) => {
+                let flags = Flags::REFUSED;
+                self.append(Sending { flags, receivers: &[], ..sending }, world, out);
+                self.run_out(short, None, out);
+            }
+        }
         self.let_go(root, world, out);
         let entry = entry.id().clone();
         out.batch.marks.push(Mark::Consumed { entry, listener, attempt: 0 });

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::answer::Part;
+use crate::engine::budget::{Raising, Spent};
 use crate::engine::deliver::Sending;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Spawner, Thread};
@@ -11,6 +12,7 @@ use crate::engine::tree::{Step, Tree, World};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State};
+use crate::wire::budget::BudgetKey;
 use crate::wire::core::{ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus};
 use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
@@ -23,6 +25,10 @@ pub(crate) enum Beyond {
     Ended(Ended),
     /// A branch becomes so.
     Steer(Box<Steering>),
+    /// Nothing is left of something.
+    Spent(Spent),
+    /// An operator allows more.
+    Raise(Box<Raising>),
 }
 
 /// A child to be.
@@ -72,6 +78,12 @@ impl Tree {
                     self.let_go(&thread, root, world, out);
                 }
                 Beyond::Ended(it) => self.ended(it, world, out),
+                Beyond::Spent(it) => self.spent(&it, world, out),
+                Beyond::Raise(it) => {
+                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
+                    self.raise(&it, world, out);
+                    self.let_go(&thread, root, world, out);
+                }
                 Beyond::Steer(it) => {
                     let (thread, root) = (it.part.message.thread().clone(), it.part.root);
                     self.steer(&it, world, out);
@@ -90,14 +102,17 @@ impl Tree {
 
     fn open(&mut self, it: Opening, world: &World<'_>, out: &mut Step) {
         let at = it.part.message.thread().clone();
-        let Some(parent) = self.threads.get_mut(&at).filter(|it| it.state.is_live()) else {
-            return;
-        };
         let spawner = match it.how {
             How::ForSender => Spawner::of(&it.part.message),
             _ => Spawner::listener(&world.routes.listeners[it.part.listener].name),
         };
-        let receivers = match may_open(parent.depth, &it, &spawner, world) {
+        let live = self.threads.len() as u64;
+        let Some(parent) = self.threads.get_mut(&at).filter(|it| it.state.is_live()) else {
+            return;
+        };
+        let fits = room_for(parent, live, world, out);
+        let receivers = fits.and_then(|()| may_open(&it, &spawner, world));
+        let receivers = match receivers {
             Ok(receivers) => receivers,
             Err(fault) if it.how == How::ForSender => {
                 return parent.complain(&it.part, &fault, world, out);
@@ -112,6 +127,7 @@ impl Tree {
         child.root_above = parent.opened(&id, &it, &spawner, world, out);
         child.begin(&it, &spawner, &receivers, world, out);
         self.threads.insert(id, child);
+        out.ledger.look_at(BudgetKey::Children, live);
     }
 
     /// An id that no thread of the tree has.
@@ -190,6 +206,10 @@ impl Tree {
                 }
             }
         }
+        // What came to its end while it paused had to wait with that.
+        for id in branch.iter().filter(|_| it.state == State::Open) {
+            self.end_if_done(id, world, out);
+        }
     }
 
     /// Ends a thread because the one above it came to its end.
@@ -223,18 +243,30 @@ impl Tree {
     }
 }
 
-/// Who gets the first message of a child, if there may be one.
-fn may_open(
-    depth: usize,
-    it: &Opening,
-    spawner: &Spawner,
+/// Whether the tree has room for a child of this thread, beside so many live threads.
+fn room_for(
+    parent: &mut Thread,
+    live: u64,
     world: &World<'_>,
-) -> Result<Vec<Receiver>, Fault> {
-    let max = world.limits.thread_depth_max;
-    if depth >= max {
-        let text = format!("a thread {} below its session; thread_depth_max is {max}", depth + 1);
-        return Err(Fault::new(Code::OverBudget, text));
+    out: &mut Step,
+) -> Result<(), Fault> {
+    if parent.state == State::OverBudget {
+        return Err(Fault::new(Code::OverBudget, format!("{} is {}", parent.id, parent.state)));
     }
+    let (ledger, depth) = (&out.ledger, parent.depth as u64);
+    // The session itself is none of its children.
+    let fits = ledger
+        .fits(BudgetKey::Depth, 1, depth)
+        .and_then(|()| ledger.fits(BudgetKey::Children, 1, live.saturating_sub(1)))
+        .and_then(|()| ledger.fits_message(world.now_us));
+    fits.map_err(|short| {
+        parent.run_out(short, None, out);
+        short.fault()
+    })
+}
+
+/// Who gets the first message of a child, if there may be one.
+fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Receiver>, Fault> {
     let name = it.first.name();
     if it.how == How::ForSender && it.first.is_reserved(&world.routes.catalog) {
         return Err(Fault::new(Code::Reserved, format!("{name} may be sent by the pump only")));
@@ -277,7 +309,7 @@ impl Thread {
         match it.how {
             How::ForSender => {
                 sending.reply_to = Some(it.part.message.id().clone());
-                self.answer(&it.part.message, sending, world, out);
+                self.answer(&it.part, &it.part.message, sending, world, out);
             }
             How::Spawn => {
                 let receiver = world.routes.reply(it.part.listener, &ThreadSpawned::NAME);
@@ -329,6 +361,7 @@ impl Thread {
                 client_id: None,
                 meta: None,
                 root,
+                chain: self.guard.here(),
                 until_us: None,
             };
             self.hand(spawner, sending, world, out);
@@ -407,7 +440,7 @@ impl Thread {
         let reply_to = Some(it.part.message.id().clone());
         let id = self.entry(self.next_seq);
         let sending = Sending { flags, to, reply_to, ..sending };
-        self.answer(&it.part.message, sending, world, out);
+        self.answer(&it.part, &it.part.message, sending, world, out);
         self.start_all(world, out);
         id
     }
@@ -426,14 +459,15 @@ impl Thread {
             client_id: None,
             meta: None,
             root: 0,
+            chain: self.guard.here(),
             until_us: None,
         };
         self.append(sending, world, out);
         self.start_all_of(&receivers, world, out);
     }
 
-    /// Something that the pump itself notes, for nobody in particular.
-    fn note<P: Payload>(
+    /// Something that the pump itself notes, for nobody in particular, that makes the thread so.
+    pub(crate) fn note<P: Payload>(
         &mut self,
         what: &P,
         state: State,
@@ -442,23 +476,7 @@ impl Thread {
         out: &mut Step,
     ) -> EntryId {
         self.state = state;
-        let id = self.entry(self.next_seq);
-        let Some(checked) = word(what) else { return id };
-        let sending = Sending {
-            from: world.core,
-            to: None,
-            checked,
-            cause,
-            reply_to: None,
-            flags: state.flag(),
-            receivers: &[],
-            client_id: None,
-            meta: None,
-            root: 0,
-            until_us: None,
-        };
-        self.append(sending, world, out);
-        id
+        self.record(what, state.flag(), cause, world, out)
     }
 }
 
@@ -473,7 +491,7 @@ impl Spawner {
 }
 
 /// A word of the pump's own.
-fn word<P: Payload>(it: &P) -> Option<Checked> {
+pub(crate) fn word<P: Payload>(it: &P) -> Option<Checked> {
     match it.encode() {
         Ok(element) => Some(Checked::typed(P::NAME, element)),
         Err(error) => {

@@ -136,9 +136,11 @@ impl Follow {
             if let Some(entry) = self.logged().await? {
                 return Ok(Followed::Entry(entry));
             }
+            // What the log has was read before; what is live can't hold it up.
             tokio::select! {
-                _ = self.grown.changed() => {}
+                biased;
                 shown = shown(&mut self.live) => return Ok(Followed::Live(shown)),
+                _ = self.grown.changed() => {}
             }
         }
     }

@@ -2,14 +2,17 @@
 //! Knows no sockets, no YAML, no models, and not what the core's payloads mean.
 
 mod answer;
+mod budget;
 mod builder;
 mod deliver;
 mod factory;
 mod family;
 mod follow;
 mod gate;
+mod guard;
 mod inlet;
 mod later;
+pub(crate) mod ledger;
 mod life;
 mod metrics;
 mod port;
@@ -32,3 +35,4 @@ pub use metrics::{Handled, Metrics};
 pub use port::{Port, Tokio};
 pub use pump::{AskError, Identity, Pump};
 pub use shared::Stage;
+pub(crate) use tree::CORE_NAME;

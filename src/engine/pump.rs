@@ -403,6 +403,7 @@ impl Pump {
             }
         };
         tokio::select! {
+            biased;
             () = drained => {}
             () = (self.shared.sleep_until)(until) => {
                 tracing::warn!("handlers still ran at the end of drain_time_max");
@@ -412,6 +413,7 @@ impl Pump {
         let us = |it: std::time::Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX / 8);
         let until = (self.shared.now_us)() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
         tokio::select! {
+            biased;
             () = self.shared.doors.closed() => {}
             () = (self.shared.sleep_until)(until) => {
                 tracing::warn!("a door was still open at the end of linger_time_max");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::life;
-use crate::engine::run::sent_for;
+use crate::engine::run::{came_after, sent_for};
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::Left;
 use crate::id::ThreadId;
@@ -35,7 +35,8 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
     for open in open {
         let thread = open.entry.id.thread.clone();
         let sent = sent_before(shared, &open).await?;
-        threads.entry(thread).or_default().push(Left { open, sent });
+        let since = came_since(shared, &open).await?;
+        threads.entry(thread).or_default().push(Left { open, sent, since });
     }
     for (thread, left) in threads {
         shared.post(&thread, Mail::Recover(thread.clone(), left));
@@ -45,13 +46,26 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
 
 /// What an attempt that was cut off had sent, for listeners that will try again.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
-    let again = open.started.iter().any(|(name, _)| {
-        let found = shared.routes.find(name);
-        found.is_some_and(|it| shared.routes.listeners[it].traits.idempotent)
-    });
+    let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
+    let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
+    // The start of what is pure isn't noted, so nobody knows whether there was one.
+    let pure = open.entry.to.as_deref().and_then(traits).is_some_and(|it| it.pure);
+    let again = pure || started.any(|it| it.idempotent);
     if !again {
         return Ok(Vec::new());
     }
     let sent = sent_for(shared, &Entry::kept(&open.entry)).await;
     sent.map_err(|fault| log::Error::Io(fault.to_string().into()))
+}
+
+/// What came after an entry, for a listener that may wait for some of it.
+async fn came_since(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
+    let entry = &open.entry;
+    let to = entry.to.as_deref().and_then(|it| shared.routes.find(it));
+    let waits = to.is_some_and(|it| shared.routes.listeners[it].wakes.is_some());
+    if !waits || !open.waits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let came = came_after(shared, &Entry::kept(entry), |_| true).await;
+    came.map_err(|fault| log::Error::Io(fault.to_string().into()))
 }

@@ -85,6 +85,8 @@ pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
     pub(crate) capabilities: Capabilities,
+    /// Whether some listener waits for entries.
+    pub(crate) any_wakes: bool,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
 }
@@ -100,7 +102,8 @@ impl Routes {
         }
         let by_name = listeners.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
         let catalog = capabilities.catalog().clone();
-        Routes { listeners, catalog, capabilities, by_name, owners }
+        let any_wakes = listeners.iter().any(|it| it.wakes.is_some());
+        Routes { listeners, catalog, capabilities, any_wakes, by_name, owners }
     }
 
     /// Holds a payload of somebody else's against its schema; one without a namespace gets the

@@ -19,6 +19,7 @@ use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
 use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target};
+use crate::log;
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
@@ -95,11 +96,16 @@ impl<P: Port> Worker<P> {
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
             let handler = AssertUnwindSafe(future).catch_unwind();
-            let ended = match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
-                Either::Left((ended, _)) => Some(ready(&shared, listener, ended)),
-                Either::Right(_) => {
-                    shared.counts.handled(listener, Outcome::Stopped);
-                    None
+            // One that was told to stop before it began doesn't begin; later, it gets to see it.
+            let ended = if cancel.is_cancelled() {
+                None
+            } else {
+                match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
+                    Either::Left((ended, _)) => Some(ready(&shared, listener, ended)),
+                    Either::Right(_) => {
+                        shared.counts.handled(listener, Outcome::Stopped);
+                        None
+                    }
                 }
             };
             shared.inboxes[worker].post(Mail::Ended(key, ended));
@@ -221,13 +227,21 @@ impl listener::Road for Road {
 
 /// What was sent while a message was being handled, in order.
 pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, Fault> {
-    let (mut after, mut sent) = (message.seq(), Vec::new());
+    came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
+}
+
+/// What came into a thread after a message and is wanted, in order.
+pub(crate) async fn came_after(
+    shared: &Shared,
+    message: &Entry,
+    is_wanted: impl Fn(&log::Entry) -> bool,
+) -> Result<Vec<Entry>, Fault> {
+    let (mut after, mut came) = (message.seq(), Vec::new());
     loop {
         let page = shared.log.read(message.thread(), after, u64::MAX, PAGE).await;
         let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
-        let Some(last) = page.last() else { return Ok(sent) };
+        let Some(last) = page.last() else { return Ok(came) };
         after = last.id.seq;
-        let caused = page.iter().filter(|it| it.cause.as_ref() == Some(message.id()));
-        sent.extend(caused.map(|it| Entry::kept(it)));
+        came.extend(page.iter().filter(|it| is_wanted(it)).map(|it| Entry::kept(it)));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::guard::{Chain, Guard};
 use crate::engine::inlet::Inlet;
 use crate::engine::route::Receiver;
 use crate::engine::tree::{Key, Push, Start};
@@ -47,6 +48,7 @@ pub(crate) struct Thread {
     pub(crate) root_above: u64,
     /// Deliveries that wait for their time.
     pub(crate) later: Vec<Later>,
+    pub(crate) guard: Guard,
 }
 
 impl Later {
@@ -86,6 +88,7 @@ pub(crate) struct Waiting {
     pub(crate) handler: usize,
     pub(crate) attempt: u32,
     pub(crate) root: u64,
+    pub(crate) chain: Chain,
     /// What an earlier attempt sent before its end.
     pub(crate) sent: VecDeque<Entry>,
 }
@@ -93,7 +96,8 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// A first attempt.
     pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Waiting {
-        Waiting { entry, handler: receiver.handler, attempt: 1, root, sent: VecDeque::new() }
+        let (chain, sent) = (Chain::default(), VecDeque::new());
+        Waiting { entry, handler: receiver.handler, attempt: 1, root, chain, sent }
     }
 }
 
@@ -101,6 +105,7 @@ impl Waiting {
 pub(crate) struct Running {
     pub(crate) entry: Entry,
     pub(crate) root: u64,
+    pub(crate) chain: Chain,
     pub(crate) attempt: u32,
     /// What a serial listener took along: numbers and roots.
     pub(crate) taken: Vec<(u64, u64)>,
@@ -150,6 +155,7 @@ impl Thread {
             spawner: None,
             root_above: 0,
             later: Vec::new(),
+            guard: Guard::default(),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::engine::deliver::ended;
 use crate::engine::family::Beyond;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::{Inlet, News};
+use crate::engine::ledger::Ledger;
 use crate::engine::route::{Receiver, Routes};
 use crate::engine::thread::{Spawner, Thread};
 use crate::id::{EntryId, ThreadId};
@@ -66,6 +67,8 @@ pub(crate) struct Key {
 pub(crate) struct Left {
     pub(crate) open: Open,
     pub(crate) sent: Vec<Entry>,
+    /// What came into its thread after it, where its listener may wait for some of that.
+    pub(crate) since: Vec<Entry>,
 }
 
 /// An emission that was looked at, or why it can't go out.
@@ -134,8 +137,12 @@ impl Event {
     }
 }
 
-/// What becomes of a delivery that waits for its time.
+/// What becomes of a delivery that waits for its time, or may come to wait.
 pub(crate) enum Timing {
+    /// A listener that waits for entries has this to do; what came since it was sent.
+    Asked(Key, Vec<Entry>),
+    /// It has done it.
+    Done(Key),
     /// It waits until then.
     Until(u64, Key),
     /// It waits no more.
@@ -155,6 +162,10 @@ pub(crate) struct Step {
     pub(crate) beyond: VecDeque<Beyond>,
     /// The entries of this event, where something waits for one.
     pub(crate) came: Option<Vec<Entry>>,
+    /// The tree's ledger, for as long as an event of the tree is taken.
+    pub(crate) ledger: Ledger,
+    /// A charge of this event that didn't fit, and why.
+    pub(crate) uncharged: Option<(EntryId, Fault)>,
 }
 
 impl Step {
@@ -174,8 +185,8 @@ pub(crate) enum Effect {
     Tell(Arc<dyn Inlet>, u64, News),
     /// Runs a handler.
     Start(Box<Start>),
-    /// Tells a handler that what it sent is kept.
-    Kept(oneshot::Sender<Result<(), Fault>>),
+    /// Tells a handler that what it sent is kept, or why not.
+    Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Gives back the place of a handler that never began.
     Leave(usize),
 }
@@ -189,6 +200,14 @@ pub(crate) struct Start {
     pub(crate) cancel: Option<CancellationToken>,
 }
 
+/// Something that a listener which waits for entries has to do.
+struct Asked {
+    /// What came after it before a stop.
+    before: Vec<Entry>,
+    /// Where in all that came since begins what came after it.
+    from: usize,
+}
+
 /// A session and all threads below it.
 pub(crate) struct Tree {
     /// The live ones.
@@ -199,23 +218,35 @@ pub(crate) struct Tree {
     pub(crate) suffixes: FxHashMap<ThreadId, u32>,
     /// What waits for its time or for an entry.
     pub(crate) wakeable: FxHashSet<Key>,
+    /// What listeners that wait for entries have to do: what they come to wait for may be among
+    /// what came since.
+    asked: FxHashMap<Key, Asked>,
+    /// What came while they had something to do, and how much was let go of before it.
+    since: VecDeque<Entry>,
+    let_go: usize,
+    /// What it may spend and has spent; elsewhere while an event is taken.
+    pub(crate) ledger: Ledger,
     /// The identity that opened the session.
     owner: Arc<str>,
 }
 
 impl Tree {
-    pub(crate) fn new(thread: Thread) -> Tree {
+    pub(crate) fn new(thread: Thread, ledger: Ledger) -> Tree {
         Tree {
             owner: thread.owner.clone(),
             threads: [(thread.id.clone(), thread)].into_iter().collect(),
             over: FxHashMap::default(),
             suffixes: FxHashMap::default(),
             wakeable: FxHashSet::default(),
+            asked: FxHashMap::default(),
+            since: VecDeque::new(),
+            let_go: 0,
+            ledger,
         }
     }
 
     /// A tree as the log has it, its threads in the order in which they were opened.
-    pub(crate) fn kept(records: Vec<ThreadRecord>) -> Tree {
+    pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
         let first = records.first().and_then(|it| it.first.as_ref());
         let mut tree = Tree {
             owner: first.map_or("", |it| &*it.from).into(),
@@ -223,6 +254,10 @@ impl Tree {
             over: FxHashMap::default(),
             suffixes: FxHashMap::default(),
             wakeable: FxHashSet::default(),
+            asked: FxHashMap::default(),
+            since: VecDeque::new(),
+            let_go: 0,
+            ledger,
         };
         for it in records {
             if !it.state.is_live() {
@@ -301,29 +336,77 @@ impl Tree {
 
     /// Takes one event, and all that comes of it in this tree.
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
+        std::mem::swap(&mut self.ledger, &mut out.ledger);
+        self.go(event, world, out);
+        std::mem::swap(&mut self.ledger, &mut out.ledger);
+    }
+
+    fn go(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
         let mut noted = out.later.len();
-        out.came = (!self.wakeable.is_empty()).then(Vec::new);
+        out.came = world.routes.any_wakes.then(Vec::new);
+        self.look_at_clock(world, out);
+        self.go_beyond(world, out);
         self.take(event, world, out);
         self.go_beyond(world, out);
         self.end_if_done(&at, world, out);
+        self.warn(world, out);
         noted = self.note_timings(noted, world, out);
         while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
             out.came = Some(Vec::new());
             self.wake_by(&came, world, out);
+            self.warn(world, out);
             noted = self.note_timings(noted, world, out);
         }
     }
 
-    /// Notes what of a step waits for entries now, and what no longer does.
-    fn note_timings(&mut self, from: usize, world: &World<'_>, out: &Step) -> usize {
-        for it in &out.later[from..] {
+    /// Notes what of a step waits for entries now, and what no longer does. What waits for one
+    /// that came while its listener was still at it is due at once.
+    fn note_timings(&mut self, from: usize, world: &World<'_>, out: &mut Step) -> usize {
+        let came = out.came.as_deref().unwrap_or_default();
+        let first = self.let_go + self.since.len();
+        self.since.extend(came.iter().cloned());
+        let mut due = Vec::new();
+        for it in &mut out.later[from..] {
             match it {
-                Timing::Until(_, key) => self.may_wake(key, world.routes),
+                Timing::Until(_, key) => {
+                    self.may_wake(key, world.routes);
+                    due.extend(self.came_before(key, world).map(|because| (key.clone(), because)));
+                }
                 Timing::Over(key) => drop(self.wakeable.remove(key)),
+                Timing::Asked(key, since) => {
+                    let own = |it: &Entry| it.thread() == &key.thread && it.seq() == key.seq;
+                    let from = first + came.iter().position(own).map_or(0, |at| at + 1);
+                    let asked = Asked { before: std::mem::take(since), from };
+                    self.asked.insert(key.clone(), asked);
+                }
+                Timing::Done(key) => drop(self.asked.remove(key)),
             }
         }
-        out.later.len()
+        let noted = out.later.len();
+        if self.asked.is_empty() {
+            self.let_go += self.since.len();
+            self.since.clear();
+        }
+        for (key, because) in due {
+            if let Some(thread) = self.threads.get_mut(&key.thread) {
+                thread.due(&key, Some(&because), world, out);
+            }
+        }
+        noted
+    }
+
+    /// The entry that something waits for, where it came after what asked for the wait.
+    fn came_before(&self, key: &Key, world: &World<'_>) -> Option<EntryId> {
+        let wakes = world.routes.listeners[key.listener].wakes?;
+        let waiting = &self.threads.get(&key.thread)?.later.iter().find(|it| it.is(key))?.entry;
+        let cause = waiting.cause()?;
+        let asked = Key { thread: cause.thread.clone(), seq: cause.seq, listener: key.listener };
+        let asked = self.asked.get(&asked)?;
+        let since = self.since.iter().skip(asked.from - self.let_go);
+        let mut since = asked.before.iter().chain(since);
+        let because = since.find(|it| is_woken(wakes, waiting, it))?;
+        Some(because.id().clone())
     }
 
     /// Notes that something waits, if its listener may want it earlier.
@@ -344,15 +427,7 @@ impl Tree {
             let wakes = world.routes.listeners[key.listener].wakes?;
             let later = &self.threads.get(&key.thread)?.later;
             let waiting = &later.iter().find(|it| it.is(key))?.entry;
-            let may = |it: &&Entry| it.id() != waiting.id() && !it.is_refused();
-            let is_it = |it: &&Entry| {
-                let asked = catch_unwind(AssertUnwindSafe(|| wakes(waiting, it)));
-                asked.unwrap_or_else(|_| {
-                    tracing::error!(waiting = %waiting.id(), came = %it.id(), "a wake panicked");
-                    false
-                })
-            };
-            let because = came.iter().filter(may).find(is_it)?;
+            let because = came.iter().find(|it| is_woken(wakes, waiting, it))?;
             Some((key.clone(), because.id().clone()))
         };
         let mut due: Vec<(Key, EntryId)> = self.wakeable.iter().filter_map(woken_by).collect();
@@ -374,7 +449,8 @@ impl Tree {
                 let kept = self.threads.get_mut(&key.thread);
                 let kept = kept.is_some_and(|it| it.sent(&key, ready, world, out));
                 if kept {
-                    out.effects.push(Effect::Kept(done));
+                    let fits = out.uncharged.take().map_or(Ok(()), |(_, fault)| Err(fault));
+                    out.effects.push(Effect::Kept(done, fits));
                 } else {
                     let text = "the message this was sent for is over";
                     drop(done.send(Err(Fault::new(Code::Late, text))));
@@ -412,4 +488,16 @@ impl Tree {
             }
         }
     }
+}
+
+/// Whether something that waits is to have its turn because of an entry.
+fn is_woken(wakes: fn(&Entry, &Entry) -> bool, waiting: &Entry, came: &Entry) -> bool {
+    if came.id() == waiting.id() || came.is_refused() {
+        return false;
+    }
+    let asked = catch_unwind(AssertUnwindSafe(|| wakes(waiting, came)));
+    asked.unwrap_or_else(|_| {
+        tracing::error!(waiting = %waiting.id(), came = %came.id(), "a wake panicked");
+        false
+    })
 }

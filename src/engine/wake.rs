@@ -6,12 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::engine::inlet::News;
+use crate::engine::ledger::{self, Ledger};
+use crate::engine::life::ORGANISM;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::thread::{Folds, Later, Thread};
 use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
 use crate::engine::worker::{Slot, Worker};
 use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
 use crate::listener::{Awake, Entry, Target};
 use crate::log::{self, Log};
 use crate::wire::{Code, Fault};
@@ -28,6 +31,7 @@ pub(crate) enum Woken {
 /// A tree as the log has it: its threads, and what waits in them for its time.
 pub(crate) struct Found {
     threads: Vec<log::ThreadRecord>,
+    ledger: Ledger,
     waits: Vec<(Key, Entry)>,
 }
 
@@ -37,8 +41,9 @@ impl<P: Port> Worker<P> {
         self.trees.insert(tree.clone(), Slot::Waking(vec![mail]));
         let log = self.shared.log.clone();
         let waits = self.waits.of(&tree);
+        let limits = self.limits_of(&tree);
         self.waking.push(Box::pin(async move {
-            let found = find(&*log, &tree, waits).await;
+            let found = find(&*log, &tree, waits, &limits).await;
             Woken::Tree(tree, found)
         }));
     }
@@ -54,7 +59,7 @@ impl<P: Port> Worker<P> {
         match found {
             Ok(found) if found.threads.is_empty() => self.open(id),
             Ok(found) => {
-                let mut tree = Tree::kept(found.threads);
+                let mut tree = Tree::kept(found.threads, found.ledger);
                 for (key, entry) in found.waits {
                     let routes = &self.shared.routes;
                     let receiver = routes.route(key.listener, entry.name());
@@ -81,7 +86,8 @@ impl<P: Port> Worker<P> {
         if waiting.iter().any(|it| matches!(it, Mail::Note(..))) {
             let new = log::NewThread { id: id.clone(), parent: None, fork: None };
             let owner = self.shared.core.clone();
-            return self.keep(id, Tree::new(Thread::new(new, owner, 0)));
+            let ledger = Ledger::new(&self.limits_of(id));
+            return self.keep(id, Tree::new(Thread::new(new, owner, 0), ledger));
         }
         let first = waiting.iter().position(|it| matches!(it, Mail::Push { drawn: true, .. }));
         let Some(Mail::Push { thread, push, .. }) = first.map(|at| waiting.remove(at)) else {
@@ -91,7 +97,16 @@ impl<P: Port> Worker<P> {
         waiting.insert(0, Mail::Push { thread, drawn: false, push });
         let Some(Mail::Push { push, .. }) = waiting.first() else { return };
         let owner = push.identity.clone();
-        self.keep(id, Tree::new(Thread::new(new, owner, 0)));
+        let ledger = Ledger::new(&self.shared.limits);
+        self.keep(id, Tree::new(Thread::new(new, owner, 0), ledger));
+    }
+
+    /// What bounds a tree. The organism's own life has no budget.
+    fn limits_of(&self, tree: &ThreadId) -> Limits {
+        match tree.as_str() {
+            ORGANISM => Limits::default(),
+            _ => self.shared.limits.clone(),
+        }
     }
 
     fn refuse_all(&mut self, id: &ThreadId, fault: &Fault) {
@@ -205,8 +220,19 @@ impl<P: Port> Worker<P> {
 }
 
 /// Reads a tree, and what waits in it.
-async fn find(log: &dyn Log, tree: &ThreadId, waits: Vec<(u64, Key)>) -> Result<Found, log::Error> {
-    let mut found = Found { threads: log.tree(tree).await?, waits: Vec::new() };
+async fn find(
+    log: &dyn Log,
+    tree: &ThreadId,
+    waits: Vec<(u64, Key)>,
+    limits: &Limits,
+) -> Result<Found, log::Error> {
+    let threads = log.tree(tree).await?;
+    let ledger = ledger::read(log, &threads, limits).await?;
+    let mut found = Found { threads, ledger, waits: Vec::new() };
+    // Whose the session is stays so after its end.
+    if let Some(session) = found.threads.first_mut().filter(|it| it.first.is_none()) {
+        session.first = log.read(tree, 0, 1, 1).await?.into_iter().next();
+    }
     for (_, key) in waits {
         let entry = log.read(&key.thread, key.seq - 1, key.seq, 1).await?;
         found.waits.extend(entry.first().map(|it| (key, Entry::kept(it))));

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +34,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) road: Arc<Road>,
     /// By ids that strangers may name, so the hash is keyed.
-    pub(crate) trees: HashMap<ThreadId, Slot>,
+    pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
     /// Trees that have events to take.
     ready: VecDeque<ThreadId>,
     /// Trees that looked quiet, the longest first.
@@ -57,6 +58,19 @@ pub(crate) struct Worker<P: Port> {
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
     now_us: u64,
+}
+
+/// A hash that nobody can aim at, from a key that the port draws.
+pub(crate) struct Keyed(u64);
+
+impl BuildHasher for Keyed {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
 }
 
 /// A tree, or the mail that waits until it is awake.
@@ -96,10 +110,10 @@ impl<P: Port> Worker<P> {
         Worker {
             road: Arc::new(Road(shared.clone())),
             now_us: port.now_us(),
+            trees: HashMap::with_hasher(Keyed(port.random())),
             port,
             number,
             shared,
-            trees: HashMap::new(),
             ready: VecDeque::new(),
             quiet: VecDeque::new(),
             in_flight: VecDeque::new(),
@@ -159,6 +173,10 @@ impl<P: Port> Worker<P> {
     fn read(&mut self, mail: Mail) {
         match mail {
             Mail::Event(thread, event) => self.give(&thread, event),
+            Mail::Push { push, .. } if self.dead.is_some() => {
+                let fault = self.dead.clone();
+                fault.into_iter().for_each(|it| self.refuse(&push, it));
+            }
             Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
                 Some(Slot::Waking(waiting)) => {
                     waiting.push(Mail::Push { thread, drawn, push });
@@ -227,7 +245,8 @@ impl<P: Port> Worker<P> {
     fn turn(&mut self) -> bool {
         let limits = &self.shared.limits;
         let full = self.in_flight.len() >= limits.batches_in_flight_max;
-        if !self.begun || full || self.ready.is_empty() {
+        let dying = self.dead.is_some() && !self.in_flight.is_empty();
+        if !self.begun || full || dying || self.ready.is_empty() {
             return false;
         }
         let shared = self.shared.clone();
@@ -266,6 +285,7 @@ impl<P: Port> Worker<P> {
             match it {
                 Timing::Until(until_us, key) => self.waits.add(until_us, key),
                 Timing::Over(key) => self.waits.remove(&key),
+                Timing::Asked(..) | Timing::Done(_) => {}
             }
         }
         let append = match (&self.dead, step.batch.is_empty()) {
@@ -298,9 +318,12 @@ impl<P: Port> Worker<P> {
                     let fault = Fault::new(Code::LogFailed, text);
                     tracing::error!(%error, "the log failed; nothing more is accepted");
                     drop_effects(flight.effects, &fault);
-                    self.abandon(&fault);
                     self.dead = Some(fault);
                 }
+            }
+            // What was on its way with it is told first what became of it.
+            if let (Some(fault), true) = (self.dead.clone(), self.in_flight.is_empty()) {
+                self.abandon(&fault);
             }
         }
         busy
@@ -331,7 +354,7 @@ impl<P: Port> Worker<P> {
         for effect in effects {
             match effect {
                 Effect::Tell(inlet, push, news) => tell(&*inlet, push, news),
-                Effect::Kept(done) => drop(done.send(Ok(()))),
+                Effect::Kept(done, fits) => drop(done.send(fits)),
                 Effect::Start(start) => self.start(start),
                 Effect::Leave(listener) => self.leave(listener),
             }
@@ -425,6 +448,7 @@ impl<P: Port> Worker<P> {
                 over.push(key.clone());
             }
         }
+        over.sort_unstable_by(|a, b| (&a.thread, a.seq).cmp(&(&b.thread, b.seq)));
         for key in over {
             self.give(&key.thread.clone(), Event::Overtime(key));
         }
@@ -522,7 +546,7 @@ fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
             Effect::Tell(inlet, push, it @ (News::Settled | News::Refused(_))) => {
                 tell(&*inlet, push, it);
             }
-            Effect::Kept(done) => drop(done.send(Err(fault.clone()))),
+            Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
             Effect::Tell(..) | Effect::Start(_) | Effect::Leave(_) => {}
         }
     }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Entry, Grant, Need, Threads, Timers};
+use crate::listener::{Charges, Entry, Grant, Need, Threads, Timers};
 use crate::log::State;
 use crate::name::Name;
+use crate::wire::budget::{self, RaiseBudget};
 use crate::wire::{Code, Fault, Payload};
 use crate::xml::Element;
 
@@ -68,6 +69,10 @@ pub enum Target {
         /// Whether whoever pushed what this comes of waits for it too.
         is_awaited: bool,
     },
+    /// The budget of the message's tree, of which something is spent.
+    Charge,
+    /// The budget of the message's tree, of which there is to be more.
+    Raise,
     /// A thread at or below the message's, and all below that one: they become so, and each
     /// records it.
     Threads(ThreadId, State),
@@ -178,6 +183,81 @@ impl<E> Later<E> {
         Later { is_awaited: false, ..self }
     }
 }
+
+/// What something costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "whoever charges says each")]
+pub struct Cost {
+    /// Turns of the listener in the message's thread.
+    pub turns: u64,
+    /// Tokens of models.
+    pub tokens: u64,
+    /// Millionths of whatever money the operator counts in.
+    pub micros: u64,
+}
+
+/// Spends something of the budget of the message's tree: it takes a [grant](Charges).
+///
+/// Reserve before, settle after. Sent with `out.send`, what doesn't fit is `Err` with `P0042` and
+/// the numbers, and none of it is spent.
+///
+/// ```
+/// use pumphouse::listener::{Charge, Charges, Cost};
+/// use pumphouse::prelude::*;
+///
+/// /// Wants an answer.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Ask;
+///
+/// async fn think(out: Outbox<Charge>, _: Ask) -> Result<(), Fault> {
+///     let reserved = Cost { turns: 1, tokens: 4_000, micros: 0 };
+///     out.send(Charge::reserve(reserved)).await?;
+///     let spent = Cost { tokens: 3_120, ..reserved };
+///     out.send(Charge::settle(reserved, spent)).await
+/// }
+///
+/// let thinker = Listener::new("thinker").on(think).grant::<Charges>();
+/// assert!(pumphouse::builder().with(thinker).build().is_ok());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Charge(budget::Charge);
+
+impl Charge {
+    /// Spends so much, if there is so much.
+    #[must_use]
+    pub fn reserve(it: Cost) -> Charge {
+        let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+        Charge(budget::Charge {
+            turns: whole(it.turns),
+            tokens: whole(it.tokens),
+            cost_micros: whole(it.micros),
+            settled: false,
+        })
+    }
+
+    /// Says what was spent of what had been reserved: the rest is given back, and what is more
+    /// counts, whatever there is.
+    #[must_use]
+    pub fn settle(reserved: Cost, spent: Cost) -> Charge {
+        let (was, is) = (Charge::reserve(reserved).0, Charge::reserve(spent).0);
+        Charge(budget::Charge {
+            turns: is.turns - was.turns,
+            tokens: is.tokens - was.tokens,
+            cost_micros: is.cost_micros - was.cost_micros,
+            settled: true,
+        })
+    }
+}
+
+/// Raises a budget of the message's tree, if an operator sent the message: it takes a
+/// [grant](Threads). The operator hears `budget-raised`, and what had run out goes on.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "it says what the operator said")]
+pub struct Raise(
+    /// What, and how far.
+    pub RaiseBudget,
+);
 
 impl Emission {
     fn new(what: Result<What, Fault>) -> Emission {
@@ -332,6 +412,28 @@ impl<E: IntoEmit> IntoEmit for Later<E> {
 
     fn emits() -> Vec<Need> {
         [E::emits(), vec![Need::Grant(Timers::GRANT)]].concat()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoEmit for Charge {
+    fn into_emit(self) -> Emit {
+        aim(self.0.into_emit(), &Target::Charge)
+    }
+
+    fn emits() -> Vec<Need> {
+        vec![Need::Grant(Charges::GRANT)]
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoEmit for Raise {
+    fn into_emit(self) -> Emit {
+        aim(self.0.into_emit(), &Target::Raise)
+    }
+
+    fn emits() -> Vec<Need> {
+        vec![Need::Grant(Threads::GRANT)]
     }
 }
 

@@ -29,6 +29,14 @@ impl Grant for Threads {
     const GRANT: &'static str = "threads";
 }
 
+/// The right to charge the tree of threads one works in: [`Charge`](crate::listener::Charge).
+#[derive(Debug)]
+pub enum Charges {}
+
+impl Grant for Charges {
+    const GRANT: &'static str = "charge";
+}
+
 /// The right to send oneself something for later: [`Later`](crate::listener::Later).
 #[derive(Debug)]
 pub enum Timers {}

@@ -17,11 +17,13 @@ pub use context::{
     Attempt, CONSOLE, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers,
     Queue, Random, Role, Sender, State, Thread,
 };
-pub use emit::{Again, Emission, Emit, Final, IntoEmit, Later, Spawn, Steer, Target, To};
+pub use emit::{
+    Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Raise, Spawn, Steer, Target, To,
+};
 pub use entry::Entry;
 pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
-pub use grant::{EmitCore, Grant, Threads, Timers};
+pub use grant::{Charges, EmitCore, Grant, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
 pub use need::Need;
 pub use road::{Boxed, Call, Road};

@@ -153,7 +153,7 @@ impl Flags {
     pub const PAUSES: Flags = Flags(1 << 10);
     /// Its thread goes on from here.
     pub const RESUMES: Flags = Flags(1 << 11);
-    /// It changes what its tree has spent, or may spend.
+    /// It has to do with the budget of its tree: what is spent, may be spent, or was warned of.
     pub const CHARGES: Flags = Flags(1 << 12);
     /// The sender is an operator.
     pub const FROM_OPERATOR: Flags = Flags(1 << 13);
@@ -389,6 +389,8 @@ pub struct ThreadRecord {
     pub first: Option<Arc<Entry>>,
     /// What its own entries made of it.
     pub state: State,
+    /// Whether one of its own entries has to do with its tree's budget.
+    pub is_charged: bool,
 }
 
 /// A thread in a list.

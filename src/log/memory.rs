@@ -26,9 +26,19 @@ impl MemoryLog {
     /// An empty log.
     #[must_use]
     pub fn new() -> MemoryLog {
-        let identity = Identity::fresh();
-        let state = State::new(&identity, crate::log::fresh_uuid());
+        MemoryLog::of(Identity::fresh(), crate::log::fresh_uuid())
+    }
+
+    /// An empty log that is this one, written by this writer.
+    pub(crate) fn of(identity: Identity, writer: Uuid) -> MemoryLog {
+        let state = State::new(&identity, writer);
         MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
+    }
+
+    /// Keeps a batch, at once.
+    pub(crate) fn keep(&self, batch: Batch) -> Result<Receipt, Error> {
+        let job = Job::seal(batch, &self.origins);
+        self.state().append(job)
     }
 
     /// A panic elsewhere leaves the state whole: nothing here panics half-way.
@@ -59,8 +69,7 @@ impl Log for MemoryLog {
     }
 
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
-        let job = Job::seal(batch, &self.origins);
-        ready(self.state().append(job))
+        ready(self.keep(batch))
     }
 
     fn health(&self) -> Health {
@@ -73,6 +82,14 @@ impl Log for MemoryLog {
 
     fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>> {
         ready(Ok(self.state().tree(root)))
+    }
+
+    fn charges<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Arc<Entry>>> {
+        ready(Ok(self.state().charges(root)))
+    }
+
+    fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64> {
+        ready(Ok(self.state().count(root, but_from)))
     }
 
     fn read<'a>(
@@ -154,6 +171,7 @@ struct Thread {
     /// Where in `threads` the threads are whose parent it is.
     children: Vec<usize>,
     state: ThreadState,
+    is_charged: bool,
 }
 
 /// What the rules of admission see.
@@ -181,6 +199,7 @@ impl Ledger for Books<'_> {
             entries: Vec::new(),
             children: Vec::new(),
             state: ThreadState::Open,
+            is_charged: false,
         });
         self.threads.by_id.insert(thread.clone(), at);
     }
@@ -255,6 +274,7 @@ impl State {
             let thread = &mut self.threads.all[row.thread as usize - 1];
             thread.entries.push(at);
             thread.state = entry.flags.state().unwrap_or(thread.state);
+            thread.is_charged |= entry.flags.contains(Flags::CHARGES);
             self.all.push(entry.clone());
         }
         let mut marks = MarkWriter::default();
@@ -302,10 +322,12 @@ impl State {
             last_seq: thread.standing.last_seq,
             first: first.into_iter().next(),
             state: thread.state,
+            is_charged: thread.is_charged,
         }
     }
 
-    fn tree(&self, root: &ThreadId) -> Vec<ThreadRecord> {
+    /// A thread and all below it, in the order in which they were opened.
+    fn branch(&self, root: &ThreadId) -> Vec<usize> {
         let mut all: Vec<usize> = self.threads.by_id.get(root).copied().into_iter().collect();
         let mut next = 0;
         while let Some(at) = all.get(next) {
@@ -313,11 +335,33 @@ impl State {
             next += 1;
         }
         all.sort_unstable();
-        let record = |at: &usize| {
-            let thread = &self.threads.all[*at];
+        all
+    }
+
+    fn tree(&self, root: &ThreadId) -> Vec<ThreadRecord> {
+        let record = |at: usize| {
+            let thread = &self.threads.all[at];
             self.record(thread, thread.state.is_live())
         };
-        all.iter().map(record).collect()
+        self.branch(root).into_iter().map(record).collect()
+    }
+
+    /// The entries of a branch, thread by thread.
+    fn below(&self, root: &ThreadId) -> impl Iterator<Item = usize> {
+        let threads = self.branch(root).into_iter().map(|at| &self.threads.all[at]);
+        threads.flat_map(|it| it.entries.iter().copied())
+    }
+
+    fn charges(&self, root: &ThreadId) -> Vec<Arc<Entry>> {
+        let charges = |at: &usize| self.all[*at].flags.contains(Flags::CHARGES);
+        let mut all: Vec<usize> = self.below(root).filter(charges).collect();
+        all.sort_unstable();
+        all.into_iter().map(|at| self.all[at].clone()).collect()
+    }
+
+    fn count(&self, root: &ThreadId, but_from: &str) -> u64 {
+        let all = self.below(root).map(|at| &self.all[at]);
+        all.filter(|it| it.receivers > 0 && *it.from != *but_from).count() as u64
     }
 
     fn read(

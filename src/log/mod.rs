@@ -58,6 +58,13 @@ pub trait Log: Send + Sync + 'static {
     /// such thread. The first entries are read of the live ones only.
     fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>>;
 
+    /// The entries of a thread and of all below it that have to do with their budget, by position.
+    fn charges<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Arc<Entry>>>;
+
+    /// How many entries of a thread and of all below it somebody had to consume, not counting
+    /// those of one sender.
+    fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64>;
+
     /// The entries of a thread with `after < seq <= upto`, the first `limit` of them.
     ///
     /// A fork has the entries of its source up to its link, then its own.

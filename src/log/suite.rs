@@ -17,7 +17,7 @@ const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
 pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
-    let rules: [fn(&dyn Log); 17] = [
+    let rules: [fn(&dyn Log); 18] = [
         an_empty_log_is_whole,
         a_receipt_gives_back_the_entries,
         what_was_appended_is_read,
@@ -31,6 +31,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
         open_entries_are_those_not_consumed_by_all,
         a_delivery_may_have_to_wait,
         a_tree_has_what_became_of_its_threads,
+        a_tree_has_what_was_charged_and_what_was_handed_to_somebody,
         threads_are_listed_in_the_order_of_their_opening,
         the_head_moves_and_old_heads_stay_on_the_chain,
         appends_keep_the_order_of_their_calls,
@@ -364,6 +365,41 @@ fn a_tree_has_what_became_of_its_threads(log: &dyn Log) {
     assert_eq!(tree("a.x"), [all[1], all[3]]);
     assert_eq!(tree("b"), ["b open 1 true"]);
     assert_eq!(tree("c"), [""; 0]);
+}
+
+fn a_tree_has_what_was_charged_and_what_was_handed_to_somebody(log: &dyn Log) {
+    let flagged = |id: &str, flags| Draft { flags, ..note(id) };
+    let handed = |id: &str, from: &str| Draft { receivers: 1, from: from.into(), ..note(id) };
+    let child = |id: &str, parent: &str| NewThread {
+        id: ThreadId::new(id),
+        parent: Some(ThreadId::new(parent)),
+        fork: None,
+    };
+    let mut first = batch(&["a", "b"], &[]);
+    first.threads.extend([child("a.x", "a"), child("a.x.y", "a.x")]);
+    first.entries = vec![
+        handed("a/1", "alice"),
+        flagged("a.x.y/1", Flags::CHARGES),
+        flagged("a/2", Flags::CHARGES.with(Flags::REFUSED)),
+        handed("a/3", "core"),
+        handed("a.x/1", "bob"),
+        flagged("a.x/2", Flags::RESUMES),
+        flagged("b/1", Flags::CHARGES),
+    ];
+    keep(log, first);
+    let charges = |root: &str| -> Vec<String> {
+        let all = wait(log.charges(&thread(root))).unwrap();
+        all.iter().map(|it| it.id.to_string()).collect()
+    };
+    let count = |root: &str| wait(log.count(&thread(root), "core")).unwrap();
+    assert_eq!((charges("a"), count("a")), (vec!["a.x.y/1".into(), "a/2".into()], 2));
+    assert_eq!((charges("a.x"), count("a.x")), (vec!["a.x.y/1".into()], 1));
+    assert_eq!((charges("b"), count("b")), (vec!["b/1".into()], 0));
+    assert_eq!((charges("c"), count("c")), (Vec::new(), 0));
+    let charged = |root: &str| -> Vec<bool> {
+        wait(log.tree(&thread(root))).unwrap().iter().map(|it| it.is_charged).collect()
+    };
+    assert_eq!(charged("a"), [true, false, true]);
 }
 
 fn threads_are_listed_in_the_order_of_their_opening(log: &dyn Log) {

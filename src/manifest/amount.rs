@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::limits::Allowance;
+
 /// A number of bytes: `65536`, `64 KiB`, `1MiB`; units of 1000 too.
 pub(super) fn bytes(text: &str) -> Option<usize> {
     let text = text.trim();
@@ -26,6 +28,11 @@ pub(super) fn time(text: &str) -> Option<Duration> {
     let has_unit = text.ends_with(|it: char| it.is_ascii_alphabetic());
     let parsed = text.parse::<jiff::SignedDuration>().ok().filter(|_| has_unit)?;
     Duration::try_from(parsed).ok()
+}
+
+/// A whole number, or `unlimited`.
+pub(super) fn allowance(text: &str) -> Option<u64> {
+    text.replace('_', "").parse::<Allowance>().ok().map(|it| it.0)
 }
 
 /// A whole number.
@@ -58,6 +65,19 @@ mod tests {
             ("99999999999 GiB", None),
         ] {
             assert_eq!(bytes(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_allowance_may_have_no_bound() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("200_000", Some(200_000)),
+            ("unlimited", Some(u64::MAX)),
+            ("none", None),
+            ("-1", None),
+        ] {
+            assert_eq!(allowance(text), expected, "{text}");
         }
     }
 

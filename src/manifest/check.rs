@@ -52,6 +52,7 @@ fn expected(kind: &Kind) -> String {
         Kind::Name => "a name of letters, digits, `-`, `_` and `.`".to_owned(),
         Kind::Path => "a path".to_owned(),
         Kind::Word(words) => listed(words.iter().map(|it| it.0)).replace(" and ", " or "),
+        Kind::Allowance => "a whole number, or unlimited,".to_owned(),
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Bytes => "a number of bytes, such as 65536 or 64 KiB,".to_owned(),
         Kind::Time => "a time with a unit, such as 500ms, 30s or 5m,".to_owned(),
@@ -136,6 +137,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
         Kind::Text | Kind::Path => !text.is_empty(),
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),
+        Kind::Allowance => amount::allowance(text).is_some(),
         Kind::Count { min, max } => {
             amount::count(text).is_some_and(|it| (*min..=*max).contains(&it))
         }
@@ -155,6 +157,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let mistake = Mistake::new(node.place, message.trim_end_matches(','));
     Err(match kind {
         Kind::Word(words) if !is_filled => mistake.or_nearest(text, words.iter().map(|it| it.0)),
+        Kind::Allowance => mistake.or_nearest(text, ["unlimited"]),
         Kind::Time if matches!(scalar.kind, Plain::Whole(_) | Plain::Number(_)) && !is_filled => {
             mistake.advice(format!("say which unit, such as {}s", cut(text)))
         }

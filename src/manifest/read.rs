@@ -35,7 +35,7 @@ impl Manifest {
     /// };
     /// assert!(read("listeners: [{use: calculate}]").is_ok());
     /// let mistakes = read("listeners: [{use: calcualte}]").err().unwrap().to_string();
-    /// assert!(mistakes.starts_with("organism.yaml:1:18: no listener is of the kind `calcualte`"));
+    /// assert!(mistakes.starts_with("organism.yaml:1:19: no listener is of the kind `calcualte`"));
     /// ```
     ///
     /// # Errors
@@ -392,6 +392,7 @@ fn set(bound: Bound<'_>, node: &Node) {
     let Some(node) = node.key(bound.name) else { return };
     let text = node.text().unwrap_or_default();
     match bound.amount {
+        Amount::Allowance(it) => *it = amount::allowance(text).unwrap_or(*it),
         Amount::Count(it) if bound.name.contains("bytes") => {
             *it = amount::bytes(text).unwrap_or(*it);
         }

@@ -31,6 +31,10 @@ fn of(kind: &Kind) -> Value {
             let each: Vec<Value> = each.collect();
             or_filled(json!({ "oneOf": each }))
         }
+        Kind::Allowance => {
+            let word = json!({ "const": "unlimited" });
+            or_filled(json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, word] }))
+        }
         Kind::Count { min, max } => {
             or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
         }

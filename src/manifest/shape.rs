@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::limits::{Amount, Bound, Limits};
+use crate::limits::{Allowance, Amount, Bound, Limits};
 
 /// What a value may be.
 pub(super) enum Kind {
@@ -15,6 +15,8 @@ pub(super) enum Kind {
     Path,
     /// One of these words, each with what it means.
     Word(&'static [(&'static str, &'static str)]),
+    /// What may be spent: a whole number, or `unlimited`.
+    Allowance,
     /// A whole number within bounds.
     Count { min: usize, max: usize },
     /// A number of bytes, with a unit or without.
@@ -184,6 +186,7 @@ fn limits() -> Map {
 fn limit(bound: Bound<'_>) -> Key {
     let Bound { name, text, amount } = bound;
     let (kind, example) = match amount {
+        Amount::Allowance(it) => (Kind::Allowance, Allowance(*it).to_string()),
         Amount::Count(it) if name.contains("bytes") => (Kind::Bytes, bytes(*it)),
         Amount::Count(it) => (Kind::Count { min: 0, max: u32::MAX as usize }, it.to_string()),
         Amount::Time(it) => (Kind::Time, format!("{}s", it.as_secs())),

@@ -120,6 +120,9 @@ codes! {
     /// More than the tree's budget allows.
     OverBudget = 42, "Do with less, or have an operator raise the budget that the message names.",
         retry false;
+    /// Messages that go round in a circle.
+    Loop = 43, "Have the listener that the message names say something new, or stop.",
+        retry false;
 }
 
 impl fmt::Display for Code {

@@ -1,5 +1,6 @@
 //! What crosses a border: envelopes, payloads, faults. Knows neither listeners nor threads.
 
+pub mod budget;
 pub mod checked;
 pub mod core;
 #[doc(hidden)]

@@ -196,6 +196,16 @@ impl Log for SqliteLog {
         self.readers.ask(move |reader| reader.tree(&root))
     }
 
+    fn charges<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Arc<Entry>>> {
+        let root = root.clone();
+        self.readers.ask(move |reader| reader.charges(&root))
+    }
+
+    fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64> {
+        let (root, but_from) = (root.clone(), but_from.to_owned());
+        self.readers.ask(move |reader| reader.count(&root, &but_from))
+    }
+
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,

@@ -33,6 +33,10 @@ pub(super) const COLUMNS: &str = "position, thread, seq, time, \"from\", \"to\",
     cause_thread, cause_seq, reply_thread, reply_seq, flags, receivers, client_id, key_id, \
     digest, meta, body";
 
+/// A thread, ?1, and all below it.
+const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
+    SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)";
+
 type Work = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
 
 /// What readers are told.
@@ -271,7 +275,7 @@ impl Reader {
     ) -> Result<ThreadRecord, Error> {
         let thread = self.thread_of(number)?;
         let last_seq = self.last_seq(number, &thread)?;
-        let state = self.state(number)?;
+        let (state, is_charged) = self.state(number)?;
         let first = usize::from(with_first(state));
         let first = self.read(&thread.id, 0, 1, first)?.into_iter().next();
         let origin = thread.origin.as_deref();
@@ -282,35 +286,53 @@ impl Reader {
             last_seq,
             first,
             state,
+            is_charged,
         })
     }
 
-    /// What the last entry that says so made of a thread.
-    fn state(&self, number: i64) -> Result<State, Error> {
-        let sql = "SELECT flags FROM entries WHERE thread = ?1 AND flags & 8128
-            AND flags & 4032 ORDER BY seq DESC LIMIT 1";
+    /// What the last entry that says so made of a thread, and whether one is of a budget.
+    fn state(&self, number: i64) -> Result<(State, bool), Error> {
+        let sql = "SELECT (SELECT flags FROM entries WHERE thread = ?1 AND flags & 8128
+              AND flags & 4032 ORDER BY seq DESC LIMIT 1),
+            EXISTS (SELECT 1 FROM entries WHERE thread = ?1 AND flags & 8128 AND flags & 4096)";
         let mut find = self.sql(self.db.prepare_cached(sql))?;
-        let flags = find.query_row([number], |row| row.get::<_, i64>(0));
-        let flags = self.sql(flags.optional())?.and_then(|it| u32::try_from(it).ok());
-        Ok(flags.and_then(|it| Flags::of_bits(it).state()).unwrap_or_default())
+        let found =
+            find.query_row([number], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get(1)?)));
+        let (flags, is_charged) = self.sql(found)?;
+        let flags = flags.and_then(|it| u32::try_from(it).ok());
+        Ok((flags.and_then(|it| Flags::of_bits(it).state()).unwrap_or_default(), is_charged))
     }
 
     pub(super) fn tree(&mut self, root: &ThreadId) -> Result<Vec<ThreadRecord>, Error> {
         let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
         let numbers = {
-            let sql = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
-                SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)
-                SELECT number FROM below ORDER BY number";
-            let mut find = self.sql(self.db.prepare_cached(sql))?;
+            let sql = format!("{BELOW} SELECT number FROM below ORDER BY number");
+            let mut find = self.sql(self.db.prepare_cached(&sql))?;
             let rows = find.query_map([number], |row| row.get(0)).and_then(Iterator::collect);
             self.sql::<Vec<i64>>(rows)?
         };
         numbers.into_iter().map(|number| self.record(number, State::is_live)).collect()
     }
 
+    pub(super) fn charges(&mut self, root: &ThreadId) -> Result<Vec<Arc<Entry>>, Error> {
+        let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
+        let charged = "flags & 8128 AND flags & 4096 AND ?2 = ?3 ORDER BY +position";
+        let sql = format!("thread IN ({BELOW} SELECT number FROM below) AND {charged}");
+        self.entries(&sql, [number, 0, 0, i64::MAX])
+    }
+
+    pub(super) fn count(&mut self, root: &ThreadId, but_from: &str) -> Result<u64, Error> {
+        let Some(number) = self.number(root)? else { return Ok(0) };
+        let given = "thread = number AND receivers > 0 AND \"from\" <> ?2";
+        let sql = format!("{BELOW} SELECT count(*) FROM below, entries WHERE {given}");
+        let mut find = self.sql(self.db.prepare_cached(&sql))?;
+        let count = find.query_row(rusqlite::params![number, but_from], |row| row.get(0));
+        self.sql(count).map(i64::cast_unsigned)
+    }
+
     fn last_seq(&self, number: i64, thread: &Thread) -> Result<u64, Error> {
-        let mut find =
-            self.sql(self.db.prepare_cached("SELECT max(seq) FROM entries WHERE thread = ?1"))?;
+        let sql = "SELECT max(seq) FROM entries WHERE thread = ?1";
+        let mut find = self.sql(self.db.prepare_cached(sql))?;
         let last: Option<i64> = self.sql(find.query_row([number], |row| row.get(0)))?;
         let link_seq = thread.fork.map_or(0, |(_, seq)| seq);
         Ok(last.map_or(link_seq, i64::cast_unsigned))

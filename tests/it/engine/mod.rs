@@ -1,10 +1,12 @@
 //! What the engine promises, rule by rule, through the public API alone.
 #![allow(clippy::disallowed_methods, reason = "handlers in tests sleep as users' do")]
 
+mod budgets;
 mod build;
 mod crash;
 mod handlers;
 mod life;
+mod loops;
 mod order;
 mod replies;
 mod threads;

@@ -46,7 +46,8 @@ fn run_serves_what_the_manifest_says() {
     let sent = scene.pipe(&["send", "--json", "--connect", &server.address], ECHO).code(0);
     assert_eq!(sent.objects()[0]["event"], "accepted");
     // Readers look where the manifest says.
-    assert_eq!(scene.run(&["threads", "--json"]).code(0).objects().len(), 1);
+    let threads = scene.run(&["threads", "--json"]).code(0).objects();
+    assert_eq!(threads.len(), 2, "the session, and the pump's own life");
     let second = scene.run(&["run", "organism.yaml"]).code(2);
     second.says(&["serves the folder log already", "--data DIR"]);
     let (code, _) = server.stop("-TERM");

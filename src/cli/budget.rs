@@ -1,0 +1,213 @@
+//! `budget`: what a tree of threads has spent and may spend; raising that.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use serde_json::json;
+
+use crate::cli::data;
+use crate::cli::incoming;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::send::{broken, unconnected};
+use crate::client::{Address, Client, Incoming, Push};
+use crate::clock;
+use crate::engine::ledger;
+use crate::engine::{Builder, CORE_NAME};
+use crate::id::ThreadId;
+use crate::limits::Allowance;
+use crate::log::{Log, ThreadRecord};
+use crate::schema::nearest;
+use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
+
+/// Shows what a session and the threads below it have spent, and what they may spend.
+///
+/// It reads the log, and the limits of the manifest that stands here. --raise asks a running pump
+/// for more, as an operator.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse budget sess-k3v9x2ma
+  pumphouse budget sess-k3v9x2ma --json | jq 'select(.key == \"tokens\").used'
+  pumphouse budget sess-k3v9x2ma --raise tokens=+50000 --connect unix:/run/pump.sock
+  PUMPHOUSE_TOKEN=t0psecret pumphouse budget sess-k3v9x2ma --raise messages=unlimited
+
+Keys: messages, turns, depth, children, tokens, seconds, cost-micros.
+Exits with 1 where there is no such thread, or the pump refused.")]
+pub(crate) struct Budget {
+    /// A thread of the tree.
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    /// Raises a limit: KEY=N to N, KEY=+N by N, KEY=unlimited to none.
+    #[arg(long, value_name = "KEY=N")]
+    raise: Option<Raise>,
+    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765", requires = "raise")]
+    connect: Address,
+    /// Says who is raising: an operator's token. A door for operators needs none.
+    #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+/// `KEY=N`.
+#[derive(Clone, Debug)]
+struct Raise(RaiseBudget);
+
+impl FromStr for Raise {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Raise, String> {
+        let (word, amount) = text.split_once('=').ok_or("say KEY=N, such as tokens=+50000")?;
+        let words = BudgetKey::ALL.map(BudgetKey::as_str);
+        let key =
+            BudgetKey::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(
+                || match nearest(word, words.into_iter()) {
+                    Some(near) => format!("there is no budget {word}; did you mean {near}?"),
+                    None => format!("there is no budget {word}; there are {}", words.join(", ")),
+                },
+            )?;
+        let allowance = |text: &str| text.parse::<Allowance>().map_err(|it| it.to_string());
+        let (by, to) = match amount.strip_prefix('+') {
+            Some(by) => (Some(allowance(by)?.0), None),
+            None => (None, Some(allowance(amount)?.to_string())),
+        };
+        Ok(Raise(RaiseBudget { key, by, to }))
+    }
+}
+
+impl Budget {
+    pub(crate) async fn run(
+        self,
+        builder: Builder,
+        data: &Path,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        let thread = ThreadId::new(&self.thread);
+        match &self.raise {
+            Some(raise) => self.ask_for(&raise.0, &thread, to).await,
+            None => show(builder, data, &thread, to).await,
+        }
+    }
+
+    /// Has a running pump raise it.
+    async fn ask_for(
+        &self,
+        raise: &RaiseBudget,
+        thread: &ThreadId,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        let client = Client::connect_to(&self.connect).await;
+        let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
+        if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
+            client.authenticate(token).await.map_err(|it| broken(&it))?;
+        }
+        let push = Push::of(raise).map_err(|it| Failure::Untried(it.to_string()))?;
+        client.push(&push.in_thread(thread));
+        client.finish().await.map_err(|it| broken(&it))?;
+        let mut ending = Ending::Wrong;
+        while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {
+            let raised = match &incoming {
+                Incoming::Message(it) => it.decode::<BudgetRaised>().ok(),
+                _ => None,
+            };
+            match raised {
+                Some(it) if !to.json => {
+                    ending = Ending::Well;
+                    to.line(&format!("{}: the limit is {}", it.key, it.limit))?;
+                }
+                Some(_) => {
+                    ending = Ending::Well;
+                    to.object(&incoming::object(&incoming))?;
+                }
+                None if to.json => to.object(&incoming::object(&incoming))?,
+                None if incoming::is_wrong(&incoming) => {
+                    to.text(&incoming::lines(&incoming, to.style))?;
+                }
+                None => {}
+            }
+        }
+        Ok(ending)
+    }
+}
+
+/// Shows the ledger as the log has it.
+async fn show(
+    builder: Builder,
+    data: &Path,
+    thread: &ThreadId,
+    to: &mut Screen<'_>,
+) -> Result<Ending, Failure> {
+    let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
+    let log = data::open(data)?;
+    let Some(session) = log.thread(&thread.tree()).await? else {
+        return Err(data::unknown(&log, thread).await);
+    };
+    let threads = log.tree(&session.id).await?;
+    let messages = log.count(&session.id, CORE_NAME).await?;
+    let ledger = ledger::charged(&log, &threads, plan.limits(), messages).await?;
+    let opened_us = session.first.as_ref().map_or(u64::MAX, |it| it.at_us);
+    let seconds = clock::now_us().saturating_sub(opened_us) / 1_000_000;
+    let live = threads.iter().filter(|it| it.parent.is_some() && it.state.is_live());
+    for key in BudgetKey::ALL {
+        let used = match key {
+            BudgetKey::Turns => continue,
+            BudgetKey::Depth => depth(&threads),
+            BudgetKey::Children => live.clone().count() as u64,
+            BudgetKey::Seconds => seconds,
+            BudgetKey::Messages | BudgetKey::Tokens | BudgetKey::CostMicros => ledger.used(key),
+        };
+        line(key, used, ledger.limit(key), None, to)?;
+    }
+    for (thread, listener, used) in ledger.turns() {
+        let of = Some((thread, listener));
+        line(BudgetKey::Turns, used, ledger.limit(BudgetKey::Turns), of, to)?;
+    }
+    Ok(Ending::Well)
+}
+
+/// How many threads stand above one another below the session.
+fn depth(threads: &[ThreadRecord]) -> u64 {
+    let mut depths = std::collections::HashMap::new();
+    for it in threads {
+        let above = it.parent.as_ref().and_then(|it| depths.get(it)).copied();
+        depths.insert(&it.id, above.map_or(0, |it: u64| it + 1));
+    }
+    depths.into_values().max().unwrap_or(0)
+}
+
+fn line(
+    key: BudgetKey,
+    used: u64,
+    limit: u64,
+    of: Option<(&ThreadId, &str)>,
+    to: &mut Screen<'_>,
+) -> Result<(), Failure> {
+    let limit = Allowance(limit);
+    if to.json {
+        let mut object = json!({ "key": key.as_str(), "used": used, "limit": limit.to_string() });
+        if let Some((thread, listener)) = of {
+            object["thread"] = json!(thread.as_str());
+            object["listener"] = json!(listener);
+        }
+        return Ok(to.object(&object)?);
+    }
+    let of = of.map(|(thread, listener)| format!("   {listener} in {thread}"));
+    Ok(to.line(&format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raise_says_what_and_how_far() {
+        let read = |text: &str| text.parse::<Raise>().map(|it| (it.0.key, it.0.by, it.0.to));
+        assert_eq!(read("tokens=+50"), Ok((BudgetKey::Tokens, Some(50), None)));
+        assert_eq!(read("cost-micros=7"), Ok((BudgetKey::CostMicros, None, Some("7".into()))));
+        let none = Ok((BudgetKey::Messages, None, Some("unlimited".into())));
+        assert_eq!(read("messages=unlimited"), none);
+        let wrong = |text: &str| read(text).unwrap_err();
+        assert_eq!(wrong("tokens"), "say KEY=N, such as tokens=+50000");
+        assert_eq!(wrong("token=1"), "there is no budget token; did you mean tokens?");
+        assert_eq!(wrong("tokens=many"), "it takes a whole number such as 200, or unlimited");
+    }
+}

@@ -1,0 +1,40 @@
+//! Chance from a seed: Steele, Lea and Flood's SplitMix64, which every seed is good for.
+
+/// A sequence of numbers that a seed decides.
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    pub(super) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut it = self.0;
+        it = (it ^ (it >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        it ^ (it >> 31)
+    }
+
+    /// From 0 up to below `end`; 0 where there is none. What the remainder prefers doesn't matter
+    /// for ends that are small beside 2⁶⁴.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        let drawn = self.draw();
+        drawn.checked_rem(end).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_draws_what_the_algorithms_authors_do() {
+        let mut chance = Chance::new(1_234_567);
+        let drawn: Vec<u64> = std::iter::repeat_with(|| chance.draw()).take(3).collect();
+        let theirs =
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!(drawn, theirs);
+        assert_eq!(chance.below(0), 0);
+    }
+}

@@ -1,0 +1,310 @@
+//! A disk that keeps a log over crashes, in virtual time: slow, sometimes full, sometimes broken.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::engine::{Builder, Plugin, Port};
+use crate::id::ThreadId;
+use crate::log::{
+    Batch, Boxed, Durability, Entry, Error, Head, Health, Identity, Log, MemoryLog, Open, Receipt,
+    Report, ThreadRecord, ThreadSummary,
+};
+use crate::sim::Sim;
+
+/// What a simulated machine has of its log after a crash.
+///
+/// A batch is kept some time after it was appended, several of them at once, and its sender hears
+/// of it later still. A crash loses what wasn't kept by then, or keeps the first few of that:
+/// whoever appended can't know.
+#[derive(Clone)]
+pub struct Disk(Arc<Platter>);
+
+struct Platter {
+    sim: Sim,
+    kept: MemoryLog,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Which opening of the log may write: an earlier one is fenced off.
+    opening: u64,
+    closed: bool,
+    /// On their way to the disk, in order.
+    queue: VecDeque<Queued>,
+    /// What became of those that nobody has asked for yet.
+    kept: BTreeMap<u64, Result<Receipt, Error>>,
+    appended: u64,
+    /// When the last in the queue will be kept.
+    due_us: u64,
+    full_until_us: u64,
+    broken: Option<Arc<str>>,
+}
+
+struct Queued {
+    number: u64,
+    due_us: u64,
+    batch: Batch,
+}
+
+impl Disk {
+    /// The most microseconds that a commit takes.
+    const COMMIT_US_MAX: u64 = 3_000;
+    /// The most microseconds that half a reading takes.
+    const READ_US_MAX: u64 = 300;
+
+    /// An empty one.
+    #[must_use]
+    pub fn new(sim: &Sim) -> Disk {
+        let mut key = [0; 32];
+        key.chunks_mut(8).for_each(|it| it.copy_from_slice(&sim.random().to_le_bytes()));
+        let uuid = || Uuid::from_u64_pair(sim.random(), sim.random());
+        let (format, created_us) = (Identity::FORMAT, sim.now_us());
+        let identity = Identity { format, uuid: uuid(), key, created_us };
+        let kept = MemoryLog::of(identity, uuid());
+        Disk(Arc::new(Platter { sim: sim.clone(), kept, state: Mutex::default() }))
+    }
+
+    /// Opens the log that it has. What an earlier opening hadn't kept when it was left is lost,
+    /// or the first few of it are there, as chance has it.
+    #[must_use]
+    pub fn log(&self) -> DiskLog {
+        let mut state = self.0.state();
+        let kept = self.0.sim.below(state.queue.len() as u64 + 1);
+        for _ in 0..kept {
+            if let Some(it) = state.queue.pop_front() {
+                // One that can't be kept is one that nobody hears of.
+                let _ = self.0.kept.keep(it.batch);
+            }
+        }
+        let opening = state.opening + 1;
+        *state = State { opening, appended: state.appended, ..State::default() };
+        DiskLog { platter: self.0.clone(), opening }
+    }
+
+    /// It has no room for so long.
+    pub fn fill(&self, time: Duration) {
+        let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let until_us = self.0.sim.now_us().saturating_add(time_us);
+        self.0.state().full_until_us = until_us;
+    }
+
+    /// It fails: nothing is kept until the log is opened again, and what was on its way is in
+    /// doubt.
+    pub fn fail(&self) {
+        self.0.state().broken = Some("the disk failed".into());
+    }
+
+    /// What is on it at this moment, for whoever looks from outside: a log that is never closed
+    /// and answers at once. Nothing must be appended to it.
+    #[must_use]
+    pub fn kept(&self) -> &dyn Log {
+        &self.0.kept
+    }
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Disk").field(&self.0.kept).finish()
+    }
+}
+
+impl Platter {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what is due by now.
+    fn settle(&self) {
+        let now_us = self.sim.now_us();
+        let mut state = self.state();
+        if state.broken.is_some() || now_us < state.full_until_us {
+            return;
+        }
+        while state.queue.front().is_some_and(|it| it.due_us <= now_us) {
+            let Some(it) = state.queue.pop_front() else { return };
+            let kept = self.kept.keep(it.batch);
+            state.kept.insert(it.number, kept);
+        }
+    }
+
+    /// What became of a batch, or when to ask again.
+    fn became(&self, number: u64, opening: u64) -> Result<Result<Receipt, Error>, u64> {
+        self.settle();
+        let mut state = self.state();
+        if state.opening != opening {
+            return Ok(Err(Error::Closed));
+        }
+        if let Some(kept) = state.kept.remove(&number) {
+            return Ok(kept);
+        }
+        if let Some(why) = &state.broken {
+            return Ok(Err(Error::Poisoned(why.clone())));
+        }
+        let waiting = state.queue.iter().find(|it| it.number == number);
+        let full_us = state.full_until_us;
+        waiting.map_or(Ok(Err(Error::Full)), |it| Err(it.due_us.max(full_us)))
+    }
+
+    /// Half the time that a reading takes.
+    async fn half(&self) {
+        let time = Duration::from_micros(self.sim.below(Disk::READ_US_MAX));
+        self.sim.sleep(time).await;
+        self.settle();
+    }
+}
+
+/// A log on a [`Disk`], until the machine crashes or the log is closed.
+pub struct DiskLog {
+    platter: Arc<Platter>,
+    opening: u64,
+}
+
+impl DiskLog {
+    /// Reads some time after it was asked, and answers some time later.
+    fn read_slowly<'a, T: Send + 'a>(
+        &'a self,
+        read: impl Future<Output = Result<T, Error>> + Send + 'a,
+    ) -> Boxed<'a, T> {
+        Box::pin(async move {
+            self.platter.half().await;
+            let read = read.await;
+            self.platter.half().await;
+            read
+        })
+    }
+}
+
+impl Log for DiskLog {
+    fn identity(&self) -> Identity {
+        self.platter.kept.identity()
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Full
+    }
+
+    fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        let (platter, opening) = (self.platter.clone(), self.opening);
+        let (now_us, took_us) = (platter.sim.now_us(), platter.sim.below(Disk::COMMIT_US_MAX));
+        let joins = platter.sim.below(2) == 0;
+        let mut state = platter.state();
+        if state.closed || state.opening != opening {
+            return Box::pin(std::future::ready(Err(Error::Closed)));
+        }
+        if let Some(why) = &state.broken {
+            return Box::pin(std::future::ready(Err(Error::Poisoned(why.clone()))));
+        }
+        if state.due_us <= now_us || !joins {
+            state.due_us = state.due_us.max(now_us) + took_us;
+        }
+        state.appended += 1;
+        let (number, due_us) = (state.appended, state.due_us);
+        state.queue.push_back(Queued { number, due_us, batch });
+        drop(state);
+        Box::pin(async move {
+            loop {
+                match platter.became(number, opening) {
+                    Ok(it) => return it,
+                    Err(at_us) => platter.sim.sleep_until(at_us).await,
+                }
+            }
+        })
+    }
+
+    fn health(&self) -> Health {
+        let state = self.platter.state();
+        match &state.broken {
+            Some(why) => Health::Poisoned(why.clone()),
+            None if self.platter.sim.now_us() < state.full_until_us => Health::Full,
+            None => Health::Well,
+        }
+    }
+
+    fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>> {
+        self.read_slowly(async move { self.platter.kept.thread(id).await })
+    }
+
+    fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>> {
+        self.read_slowly(async move { self.platter.kept.tree(root).await })
+    }
+
+    fn charges<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Arc<Entry>>> {
+        self.read_slowly(async move { self.platter.kept.charges(root).await })
+    }
+
+    fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64> {
+        self.read_slowly(async move { self.platter.kept.count(root, but_from).await })
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: u64,
+        upto: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Arc<Entry>>> {
+        self.read_slowly(async move { self.platter.kept.read(thread, after, upto, limit).await })
+    }
+
+    fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>> {
+        self.read_slowly(async move { self.platter.kept.tail(after_position, limit).await })
+    }
+
+    fn threads<'a>(
+        &'a self,
+        after: Option<&'a ThreadId>,
+        limit: usize,
+    ) -> Boxed<'a, Vec<ThreadSummary>> {
+        self.read_slowly(async move { self.platter.kept.threads(after, limit).await })
+    }
+
+    fn client_id<'a>(&'a self, identity: &'a str, id: &'a str) -> Boxed<'a, Option<Arc<Entry>>> {
+        self.read_slowly(async move { self.platter.kept.client_id(identity, id).await })
+    }
+
+    fn open_entries(&self) -> Boxed<'_, Vec<Open>> {
+        self.read_slowly(async move { self.platter.kept.open_entries().await })
+    }
+
+    fn head(&self) -> Boxed<'_, Head> {
+        self.read_slowly(async move { self.platter.kept.head().await })
+    }
+
+    fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report> {
+        self.read_slowly(async move { self.platter.kept.verify(expect).await })
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            self.platter.state().closed = true;
+            let until_us = self.platter.state().due_us;
+            self.platter.sim.sleep_until(until_us).await;
+            self.platter.settle();
+            let mut state = self.platter.state();
+            match &state.broken {
+                _ if state.queue.is_empty() => Ok(()),
+                Some(why) => Err(Error::Poisoned(why.clone())),
+                None => {
+                    state.queue.clear();
+                    Err(Error::Full)
+                }
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for DiskLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("DiskLog").field(&self.platter.kept).finish()
+    }
+}
+
+impl Plugin for DiskLog {
+    fn install(self, builder: &mut Builder) {
+        builder.log(Arc::new(self));
+    }
+}

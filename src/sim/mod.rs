@@ -1,0 +1,360 @@
+//! A runtime for tests: virtual time, one source of chance, crashes; one seed, one run.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use pumphouse::prelude::*;
+//! use pumphouse::sim::{Disk, Sim};
+//!
+//! /// Asks to be reminded.
+//! #[derive(Payload)]
+//! #[payload(ns = "https://example.org/ns/reminder/v1")]
+//! struct Remind {
+//!     hours: u64,
+//! }
+//!
+//! /// It is time.
+//! #[derive(Payload)]
+//! #[payload(ns = "https://example.org/ns/reminder/v1")]
+//! struct Ring {
+//!     asked: u64,
+//! }
+//!
+//! /// You wanted to be reminded.
+//! #[derive(Debug, PartialEq, Payload)]
+//! #[payload(ns = "https://example.org/ns/reminder/v1")]
+//! struct Reminder;
+//!
+//! async fn remind(message: Message, clock: Clock, it: Remind) -> Later<Ring> {
+//!     Later::at(clock.now_us() + it.hours * 3_600_000_000, Ring { asked: message.seq() })
+//! }
+//!
+//! async fn ring(history: History, out: Outbox<Reminder>, it: Ring) -> Result<(), Fault> {
+//!     out.reply_to(&history.read(it.asked - 1, 1).await?[0], Reminder).await
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let (sim, began) = (Sim::new(7), Sim::BEGINS_US);
+//!     let disk = Disk::new(&sim);
+//!     let reminder = Listener::new("reminder").on(remind).on(ring).grant::<Timers>();
+//!     let pump = pumphouse::builder().with(reminder).with(disk.log()).build()?.start_on(&sim);
+//!     assert_eq!(sim.run(pump.ask::<Reminder>(Remind { hours: 3 }))??, Reminder);
+//!     assert!(sim.now_us() >= began + 3 * 3_600_000_000);
+//!     Ok(())
+//! }
+//! ```
+
+mod chance;
+mod disk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::future::pending;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use crate::engine::Port;
+use crate::sim::chance::Chance;
+
+pub use disk::{Disk, DiskLog};
+
+/// A runtime on virtual time. Which of the tasks that could go on does is drawn from the seed, and
+/// so is how long it takes; when none can, time goes to where one sleeps until.
+///
+/// Cloning it gives another handle of the same one.
+#[derive(Clone)]
+pub struct Sim(Arc<Machine>);
+
+/// What the handles share.
+struct Machine {
+    state: Mutex<State>,
+}
+
+struct State {
+    chance: Chance,
+    now_us: u64,
+    /// How many tasks were polled since the last [`Sim::run`] began.
+    steps: u64,
+    steps_max: u64,
+    /// The number that the next task or sleep gets.
+    next: u64,
+    /// Nothing, where one is being polled.
+    tasks: BTreeMap<u64, Option<Task>>,
+    /// What could go on: a set, so that it is all the same in which order tasks were woken.
+    ready: BTreeSet<u64>,
+    /// By time and number: who sleeps.
+    sleepers: BTreeMap<(u64, u64), Waker>,
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Why a run came to no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stuck {
+    /// Nothing could go on, and nobody slept: what was waited for never comes.
+    Idle,
+    /// So many steps were taken, and something could still go on.
+    Endless(u64),
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stuck::Idle => f.write_str("nothing can go on, and nobody sleeps"),
+            Stuck::Endless(steps) => {
+                write!(f, "after {steps} steps it still goes on; allow more, or find the circle")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Stuck {}
+
+impl Sim {
+    /// When every simulation begins: the first of January 2026, in microseconds since the epoch.
+    pub const BEGINS_US: u64 = 1_767_225_600_000_000;
+
+    /// How many steps one [`run`](Sim::run) may take, unless said.
+    pub const STEPS_MAX: u64 = 1_000_000;
+
+    /// The most microseconds that one step of a task takes.
+    const STEP_US_MAX: u64 = 20;
+
+    /// The most microseconds that a new task may have to wait for its first step.
+    const LATE_US_MAX: u64 = 10_000;
+
+    /// A runtime whose every choice is drawn from this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Sim {
+        let state = State {
+            chance: Chance::new(seed),
+            now_us: Sim::BEGINS_US,
+            steps: 0,
+            steps_max: Sim::STEPS_MAX,
+            next: 0,
+            tasks: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            sleepers: BTreeMap::new(),
+        };
+        Sim(Arc::new(Machine { state: Mutex::new(state) }))
+    }
+
+    /// Allows one run so many steps.
+    pub fn allow_steps(&self, steps_max: u64) {
+        self.state().steps_max = steps_max;
+    }
+
+    /// Lets everything go on until this has come to its end. What else there is stays as it is
+    /// then, until the next run.
+    ///
+    /// # Errors
+    /// Where it never will, or takes too many steps.
+    pub fn run<F: Future>(&self, main: F) -> Result<F::Output, Stuck> {
+        let mut main = pin!(main);
+        let id = self.fresh();
+        self.state().ready.insert(id);
+        self.state().steps = 0;
+        loop {
+            let next = self.advance()?;
+            let waker =
+                Waker::from(Arc::new(Wakes { task: next, machine: Arc::downgrade(&self.0) }));
+            let mut context = Context::from_waker(&waker);
+            if next != id {
+                self.poll(next, &mut context);
+            } else if let Poll::Ready(it) = main.as_mut().poll(&mut context) {
+                return Ok(it);
+            }
+        }
+    }
+
+    /// Lets everything go on until nothing can and nobody sleeps.
+    ///
+    /// # Errors
+    /// Where that takes too many steps.
+    pub fn rest(&self) -> Result<(), Stuck> {
+        match self.run(pending::<()>()) {
+            Ok(()) | Err(Stuck::Idle) => Ok(()),
+            Err(stuck) => Err(stuck),
+        }
+    }
+
+    /// Ends every task where it stands, as a power cut does. Time goes on from here.
+    pub fn crash(&self) {
+        loop {
+            let mut state = self.state();
+            let tasks = std::mem::take(&mut state.tasks);
+            state.ready.clear();
+            let sleepers = std::mem::take(&mut state.sleepers);
+            // What they hold may wake others, or sleep.
+            drop(state);
+            if tasks.is_empty() && sleepers.is_empty() {
+                return;
+            }
+            drop((tasks, sleepers));
+        }
+    }
+
+    /// Microseconds since the epoch, in virtual time.
+    #[must_use]
+    pub fn now_us(&self) -> u64 {
+        self.state().now_us
+    }
+
+    /// Sleeps in virtual time.
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let at_us = self.now_us().saturating_add(time_us);
+        Sleep { sim: self.clone(), at_us, number: self.fresh() }
+    }
+
+    /// A number from 0 up to below this one, drawn from the seed; 0 where there is none.
+    #[must_use]
+    pub fn below(&self, end: u64) -> u64 {
+        self.state().chance.below(end)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fresh(&self) -> u64 {
+        let mut state = self.state();
+        state.next += 1;
+        state.next
+    }
+
+    /// Draws the task that goes on; where none can, lets time go to the next sleeper.
+    fn advance(&self) -> Result<u64, Stuck> {
+        let mut state = self.state();
+        if state.steps >= state.steps_max {
+            return Err(Stuck::Endless(state.steps));
+        }
+        state.steps += 1;
+        let step_us = state.chance.below(Sim::STEP_US_MAX);
+        state.now_us += step_us;
+        while let Some((key, _)) = state.sleepers.first_key_value()
+            && (state.ready.is_empty() || key.0 <= state.now_us)
+        {
+            let Some(((at_us, _), waker)) = state.sleepers.pop_first() else { break };
+            state.now_us = state.now_us.max(at_us);
+            drop(state);
+            waker.wake();
+            state = self.state();
+        }
+        let count = state.ready.len() as u64;
+        let drawn = usize::try_from(state.chance.below(count)).unwrap_or(0);
+        let task = state.ready.iter().nth(drawn).copied().ok_or(Stuck::Idle)?;
+        state.ready.remove(&task);
+        Ok(task)
+    }
+
+    fn poll(&self, id: u64, context: &mut Context<'_>) {
+        let task = self.state().tasks.get_mut(&id).and_then(Option::take);
+        let Some(mut task) = task else { return };
+        let ended = task.as_mut().poll(context).is_ready();
+        let mut state = self.state();
+        if ended {
+            state.tasks.remove(&id);
+            // What it holds may wake others.
+            drop(state);
+        } else if let Some(place) = state.tasks.get_mut(&id) {
+            *place = Some(task);
+        }
+    }
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Sim")
+            .field("now_us", &state.now_us)
+            .field("tasks", &state.tasks.len())
+            .field("steps", &state.steps)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Port for Sim {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let late_us = if self.below(8) == 0 { self.below(Sim::LATE_US_MAX) } else { 0 };
+        let late = self.sleep(Duration::from_micros(late_us));
+        let task = async move {
+            late.await;
+            task.await;
+        };
+        let id = self.fresh();
+        let mut state = self.state();
+        state.tasks.insert(id, Some(Box::pin(task)));
+        state.ready.insert(id);
+    }
+
+    fn spawn_blocking(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(task);
+    }
+
+    fn sleep_until(&self, at_us: u64) -> impl Future<Output = ()> + Send + 'static {
+        Sleep { sim: self.clone(), at_us, number: self.fresh() }
+    }
+
+    fn now_us(&self) -> u64 {
+        Sim::now_us(self)
+    }
+
+    fn random(&self) -> u64 {
+        self.state().chance.draw()
+    }
+}
+
+/// A sleep in virtual time.
+#[must_use = "it sleeps only while it is awaited"]
+pub struct Sleep {
+    sim: Sim,
+    at_us: u64,
+    number: u64,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.sim.state();
+        if state.now_us >= self.at_us {
+            return Poll::Ready(());
+        }
+        state.sleepers.insert((self.at_us, self.number), context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let waker = self.sim.state().sleepers.remove(&(self.at_us, self.number));
+        // It may be the last that holds its machine.
+        drop(waker);
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sleep until {}", self.at_us)
+    }
+}
+
+/// Makes a task one that could go on.
+struct Wakes {
+    task: u64,
+    machine: Weak<Machine>,
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        let Some(machine) = self.machine.upgrade() else { return };
+        machine.state.lock().unwrap_or_else(PoisonError::into_inner).ready.insert(self.task);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! What is said about budgets and loops: charges, warnings, the end of what there was, and more.
+
+use std::fmt;
+
+use crate::wire::Payload;
+
+/// What a budget is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Payload)]
+// Exhaustive: whoever keeps a budget must keep each.
+pub enum BudgetKey {
+    /// Messages that listeners were given, but for the pump's own.
+    Messages,
+    /// Turns of one listener in one thread.
+    Turns,
+    /// Threads above one another below the session.
+    Depth,
+    /// Threads below the session that live at once.
+    Children,
+    /// Tokens of models.
+    Tokens,
+    /// Seconds since the session was opened.
+    Seconds,
+    /// Millionths of whatever money the operator counts in.
+    CostMicros,
+}
+
+impl BudgetKey {
+    /// Every one.
+    pub const ALL: [BudgetKey; 7] = [
+        BudgetKey::Messages,
+        BudgetKey::Turns,
+        BudgetKey::Depth,
+        BudgetKey::Children,
+        BudgetKey::Tokens,
+        BudgetKey::Seconds,
+        BudgetKey::CostMicros,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BudgetKey::Messages => "messages",
+            BudgetKey::Turns => "turns",
+            BudgetKey::Depth => "depth",
+            BudgetKey::Children => "children",
+            BudgetKey::Tokens => "tokens",
+            BudgetKey::Seconds => "seconds",
+            BudgetKey::CostMicros => "cost-micros",
+        }
+    }
+}
+
+impl fmt::Display for BudgetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Lets a tree of threads spend more: an operator's word. What had run out of it goes on, and the
+/// answer is `budget-raised`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct RaiseBudget {
+    /// Of what.
+    #[payload(attribute)]
+    pub key: BudgetKey,
+    /// How much more; this or `to`.
+    #[payload(attribute)]
+    pub by: Option<u64>,
+    /// The new limit, or `unlimited`.
+    #[payload(attribute, pattern = "[0-9]+|unlimited", example = "200")]
+    pub to: Option<String>,
+}
+
+/// A tree of threads may spend more from here on.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct BudgetRaised {
+    /// Of what.
+    #[payload(attribute)]
+    pub key: BudgetKey,
+    /// The limit from here on, or `unlimited`.
+    #[payload(attribute, pattern = "[0-9]+|unlimited", example = "200")]
+    pub limit: String,
+    /// Who wanted it.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+}
+
+/// Most of a budget is spent. It is said once at 75, at 90 and at 95 percent of a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct BudgetWarning {
+    /// Of what.
+    #[payload(attribute)]
+    pub key: BudgetKey,
+    /// How much of a hundred is spent at least.
+    #[payload(attribute, example = "75")]
+    pub percent: u8,
+    /// How much is spent.
+    #[payload(attribute, example = "150")]
+    pub used: u64,
+    /// How much there is.
+    #[payload(attribute, example = "200")]
+    pub limit: u64,
+    /// The thread whose turns they are.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: Option<String>,
+    /// The listener whose turns they are.
+    #[payload(attribute, example = "researcher")]
+    pub listener: Option<String>,
+}
+
+/// A budget is spent: nothing more runs here until an operator raises it.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct OverBudget {
+    /// Of what.
+    #[payload(attribute)]
+    pub key: BudgetKey,
+    /// How much is spent.
+    #[payload(attribute, example = "200")]
+    pub used: u64,
+    /// How much there is.
+    #[payload(attribute, example = "200")]
+    pub limit: u64,
+}
+
+/// What a listener reserved or settled, in a tree of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct Charge {
+    /// Turns of the listener in the thread; fewer than none gives some back.
+    #[payload(attribute)]
+    pub turns: i64,
+    /// Tokens.
+    #[payload(attribute)]
+    pub tokens: i64,
+    /// Millionths of money.
+    #[payload(attribute)]
+    pub cost_micros: i64,
+    /// Whether it says what was spent, whatever the limits are.
+    #[payload(attribute)]
+    pub settled: bool,
+}
+
+/// Messages go round in a circle: what comes next of them is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct LoopWarning {
+    /// The listener that goes on.
+    #[payload(attribute, example = "researcher")]
+    pub listener: String,
+    /// The bound that was reached.
+    #[payload(attribute, example = "repeats_max")]
+    pub limit: String,
+    /// Its value.
+    #[payload(attribute, example = "3")]
+    pub value: u64,
+}
