@@ -147,7 +147,7 @@ impl Report {
                 }
                 Door::Unix(path) => to.line(&format!("door      unix {}", path.display()))?,
                 Door::Metrics(address) => {
-                    to.line(&format!("metrics   http://{address}/metrics"))?
+                    to.line(&format!("metrics   http://{address}/metrics"))?;
                 }
             }
         }
