@@ -117,6 +117,7 @@ impl Report {
         let doors = self.doors.iter().map(|it| match it {
             Door::Tcp { address, tls } => json!({ "tcp": address, "tls": tls.is_some() }),
             Door::Unix(path) => json!({ "unix": path }),
+            Door::Metrics(address) => json!({ "metrics": address }),
         });
         json!({
             "sound": true,
@@ -145,6 +146,9 @@ impl Report {
                     to.line(&format!("door      tcp {address}{tls}"))?;
                 }
                 Door::Unix(path) => to.line(&format!("door      unix {}", path.display()))?,
+                Door::Metrics(address) => {
+                    to.line(&format!("metrics   http://{address}/metrics"))?;
+                }
             }
         }
         if self.doors.is_empty() {

@@ -62,6 +62,10 @@ pub(crate) struct Run {
     /// operator. May be given more than once.
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
+    /// Where to show metrics to Prometheus, at /metrics, such as 127.0.0.1:9464; on this machine
+    /// only. May be given more than once.
+    #[arg(long, value_name = "ADDR")]
+    metrics: Vec<String>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory
     /// nothing. [default: full]
     #[arg(
@@ -88,7 +92,7 @@ impl Run {
         let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
         let mut reload = Reload::of(doors.iter().filter_map(Door::tls).cloned().collect())?;
-        let mut addresses = Vec::new();
+        let (mut addresses, mut metrics) = (Vec::new(), Vec::new());
         for door in &doors {
             match door {
                 Door::Tcp { address, tls } => {
@@ -103,6 +107,12 @@ impl Run {
                     });
                     builder = builder.with(door);
                 }
+                Door::Metrics(address) => {
+                    let bound = door::Metrics::bind(address.as_str()).await;
+                    let door = bound.map_err(|error| unshown(address, &error))?;
+                    metrics.push(format!("http://{}/metrics", door.local_addr()));
+                    builder = builder.with(door);
+                }
                 Door::Unix(path) => {
                     builder = builder.with(unix(path, &tokens).await?);
                     addresses.push(Address::Unix(path.clone()));
@@ -112,7 +122,7 @@ impl Run {
         let (builder, place) = log(builder, &data, durability)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
-        let greeting = Greeting { name, listeners, push, addresses, place, durability };
+        let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };
         serve(plan, &greeting, &mut reload, &mut signals, to).await
     }
 
@@ -149,6 +159,7 @@ impl Run {
             }
         }
         organism.doors.extend(self.unix.iter().cloned().map(Door::Unix));
+        organism.doors.extend(self.metrics.iter().cloned().map(Door::Metrics));
         Ok(organism)
     }
 }
@@ -271,12 +282,21 @@ fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
     Failure::Untried(text)
 }
 
+fn unshown(address: &str, error: &door::Error) -> Failure {
+    let way = "give another with --metrics ADDR, or in the manifest";
+    Failure::Untried(match error {
+        door::Error::Shown(_) => error.to_string(),
+        _ => format!("{address}: {error}; {way}"),
+    })
+}
+
 /// What is said when the doors are open.
 struct Greeting {
     name: Option<String>,
     listeners: Vec<Described>,
     push: Option<String>,
     addresses: Vec<Address>,
+    metrics: Vec<String>,
     place: String,
     durability: Durability,
 }
@@ -293,6 +313,7 @@ impl Greeting {
             "event": "accepting",
             "name": self.name,
             "listen": addresses,
+            "metrics": self.metrics,
             "log": self.place,
             "durability": self.durability.as_str(),
             "listeners": names,
@@ -311,7 +332,9 @@ impl Greeting {
             if addresses.is_empty() { "no door".to_owned() } else { addresses.join(" and ") },
             if own.is_empty() { "no listener yet".to_owned() } else { own.join(", ") },
         );
-        said(to, &object, &format!("{line}\ntry: {}", self.example()))
+        let metrics = self.metrics.iter().map(|it| format!("\nmetrics: {it}"));
+        let metrics: String = metrics.collect();
+        said(to, &object, &format!("{line}{metrics}\ntry: {}", self.example()))
     }
 
     /// A push that this very pump answers.

@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.push(&inlet).await;
             let now_us = self.port.now_us();
             if let Some(fault) = self.session.tick(now_us) {
-                tracing::debug!(%fault, "the connection is refused");
+                tracing::debug!(fault = %fault.code, "the connection is refused");
                 self.pump.refused(&fault);
                 self.follows.end(None);
             }
@@ -119,7 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn refuse(&mut self, number: u64, fault: Fault) {
-        tracing::debug!(%fault, number, "refused");
+        tracing::debug!(fault = %fault.code, number, "refused");
         self.pump.refused(&fault);
         self.session.hear(number, News::Refused(fault));
     }

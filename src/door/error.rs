@@ -15,6 +15,8 @@ pub enum Error {
     Address(io::Error),
     /// Other machines could reach it, and nobody would have to say who they are.
     Exposed(SocketAddr),
+    /// Other machines could reach it, and it asks nobody who they are.
+    Shown(SocketAddr),
     /// A socket can't be made there.
     Socket {
         /// Where.
@@ -35,6 +37,11 @@ impl fmt::Display for Error {
                 "{address} is within reach of other machines, and there are no tokens: listen on \
                  127.0.0.1, or give a file with a line NAME:TOKEN for each who may come in"
             ),
+            Error::Shown(address) => write!(
+                f,
+                "{address} is within reach of other machines, and metrics ask nobody who they \
+                 are: listen on 127.0.0.1, and let a proxy that asks pass them on"
+            ),
             Error::Socket { path, error } => {
                 write!(f, "{} can't be listened on: {error}", path.display())
             }
@@ -48,7 +55,7 @@ impl std::error::Error for Error {
         match self {
             Error::Address(error) | Error::Socket { error, .. } => Some(error),
             Error::Tokens(wrong) => Some(wrong),
-            Error::Exposed(_) => None,
+            Error::Exposed(_) | Error::Shown(_) => None,
         }
     }
 }

@@ -9,6 +9,7 @@ mod error;
 mod follow;
 mod guesses;
 mod inbox;
+mod metrics;
 mod reception;
 mod session;
 mod tcp;
@@ -21,6 +22,8 @@ mod unix;
 mod tests;
 
 pub use error::Error;
+pub use metrics::Metrics;
+use tcp::is_local;
 pub use tcp::{Options, Tcp};
 pub use tls::{Tls, Unusable};
 pub use tokens::{Tokens, Wrong};

@@ -155,12 +155,13 @@ impl Reception {
             port: self.port.clone(),
         };
         let left = self.left.subscribe();
+        let connected = self.pump.connected();
         let span = tracing::info_span!("connection", number, peer);
         let serve = async move {
             tracing::debug!("opened");
             guest.serve(came).await;
             tracing::debug!("closed");
-            drop((place, left));
+            drop((place, left, connected));
         };
         self.port.spawn(serve.instrument(span));
     }

@@ -99,7 +99,7 @@ impl Tcp {
 }
 
 /// Whether an address is within reach of this machine only.
-fn is_local(address: IpAddr) -> bool {
+pub(super) fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 

@@ -282,7 +282,8 @@ impl Thread {
         out: &mut Step,
     ) {
         if part.is_from_core() {
-            tracing::warn!(message = %part.message.id(), %fault, "nobody to tell of a fault");
+            let (message, fault) = (part.message.id(), fault.code);
+            tracing::warn!(%message, %fault, "nobody to tell of a fault");
             return;
         }
         let Some(checked) = said(fault) else { return };

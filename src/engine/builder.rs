@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
 use crate::engine::life::{self, Life};
+use crate::engine::metrics::Counts;
 use crate::engine::port::{Port, Tokio};
 use crate::engine::recover::recover;
 use crate::engine::route::{Registered, Routes};
@@ -453,6 +454,7 @@ impl Plan {
         let codes = Code::ALL.iter().map(|it| *it as usize).max().unwrap_or(0) + 1;
         let shared = Arc::new(Shared {
             gates: gates.collect(),
+            counts: Counts::new(port.now_us(), self.routes.listeners.len()),
             key: self.log.identity().key,
             log: self.log,
             core: CORE_NAME.into(),

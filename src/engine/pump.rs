@@ -5,10 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
+use tracing::Instrument as _;
 
 use crate::engine::follow::Follow;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::life;
+use crate::engine::metrics::{Connected, Metrics};
 use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
@@ -169,7 +171,10 @@ impl Pump {
         inlet: &Arc<dyn Inlet>,
         number: u64,
     ) {
-        if let Err(fault) = self.try_push(who, envelope, inlet, number).await {
+        let span = tracing::debug_span!("push", number);
+        let pushed = self.try_push(who, envelope, inlet, number).instrument(span.clone()).await;
+        if let Err(fault) = pushed {
+            span.in_scope(|| tracing::debug!(fault = %fault.code, "refused"));
             self.refused(&fault);
             inlet.hear(number, News::Refused(fault));
         }
@@ -246,6 +251,7 @@ impl Pump {
     fn post(&self, thread: Option<ThreadId>, push: Push) {
         let drawn = thread.is_none();
         let thread = thread.unwrap_or_else(|| self.shared.draw());
+        tracing::debug!(%thread, payload = %push.checked.name(), "routed");
         let mail = Mail::Push { thread: thread.clone(), drawn, push: Box::new(push) };
         self.shared.post(&thread, mail);
     }
@@ -295,6 +301,17 @@ impl Pump {
     #[must_use]
     pub fn refusals(&self) -> HashMap<Code, u64> {
         self.shared.refusals()
+    }
+
+    /// What was counted so far, and how the pump is now: for programs that show it elsewhere.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.shared.metrics()
+    }
+
+    /// Counts a connection for as long as what it gives is kept.
+    pub(crate) fn connected(&self) -> Connected {
+        Connected::new(self.shared.clone())
     }
 
     /// Whether an identity may follow a thread: its own, and an operator any. The number of its

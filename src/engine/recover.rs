@@ -28,6 +28,7 @@ pub(crate) async fn recover(shared: Arc<Shared>) {
 }
 
 async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
+    shared.counts.head(shared.log.head().await?);
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Left>> = BTreeMap::new();

@@ -10,8 +10,10 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::engine::follow::Showing;
+use crate::engine::metrics::Outcome;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
@@ -48,12 +50,15 @@ impl<P: Port> Worker<P> {
             road: self.road.clone(),
         });
         let run = registered.handlers[start.receiver.handler].clone();
+        let (name, message) = (&*registered.name, call.message.id());
+        let span = tracing::debug_span!("handler", listener = name, %message);
         if !registered.traits.inline {
             let blocking = registered.traits.blocking;
             let future = async move { run(call).await };
+            let future = future.instrument(span);
             return self.spawn(key, future, start.cancel.unwrap_or_default(), blocking);
         }
-        match poll_once(&run, &call) {
+        match span.in_scope(|| poll_once(&run, &call)) {
             Ok(ended) => {
                 let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
@@ -72,7 +77,7 @@ impl<P: Port> Worker<P> {
                 {
                     thread.cancel_by(&key, cancel.clone());
                 }
-                self.spawn(key, future, cancel, false);
+                self.spawn(key, future.instrument(span), cancel, false);
             }
         }
     }
@@ -97,7 +102,10 @@ impl<P: Port> Worker<P> {
             } else {
                 match select(Box::pin(handler), Box::pin(cancel.cancelled())).await {
                     Either::Left((ended, _)) => Some(ready(&shared, listener, ended)),
-                    Either::Right(_) => None,
+                    Either::Right(_) => {
+                        shared.counts.handled(listener, Outcome::Stopped);
+                        None
+                    }
                 }
             };
             shared.inboxes[worker].post(Mail::Ended(key, ended));
@@ -134,6 +142,12 @@ fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>>
 /// wrote it.
 fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
     let fault = |fault| vec![Ready { target: Target::Sender, what: Err(fault) }];
+    let outcome = match &ended {
+        Ok(Ok(_)) => Outcome::Returned,
+        Ok(Err(_)) => Outcome::Failed,
+        Err(_) => Outcome::Panicked,
+    };
+    shared.counts.handled(listener, outcome);
     match ended {
         Ok(Ok(emit)) => check(shared, emit),
         Ok(Err(it)) => fault(it),

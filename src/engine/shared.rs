@@ -16,6 +16,7 @@ use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::News;
 use crate::engine::life::Life;
+use crate::engine::metrics::Counts;
 use crate::engine::route::Routes;
 use crate::engine::tree::{Event, Key, Left, Push, Ready};
 use crate::id::ThreadId;
@@ -107,6 +108,7 @@ pub(crate) struct Shared {
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
     /// Pushes refused, by the number of the fault: counted, not logged.
     pub(crate) refused: Vec<AtomicU64>,
+    pub(crate) counts: Counts,
     /// How far a shutdown has come; doors watch it.
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver: a shutdown waits until there is none.

@@ -341,6 +341,11 @@ impl<P: Port> Worker<P> {
     }
 
     fn happen(&mut self, receipt: Option<log::Receipt>, effects: Vec<Effect>) {
+        if let Some(receipt) = &receipt {
+            self.shared.counts.landed(receipt);
+            let (entries, commit) = (receipt.entries.len(), receipt.head.number);
+            tracing::trace!(worker = self.number, entries, commit, "a batch is in the log");
+        }
         if let Some(receipt) = receipt.filter(|_| self.shared.followers.are_there()) {
             for entry in &receipt.entries {
                 self.shared.followers.grown(&entry.id.thread, entry.id.seq);

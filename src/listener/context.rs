@@ -373,7 +373,10 @@ impl<E: IntoEmit> Outbox<E> {
     {
         match it.encode() {
             Ok(element) => self.0.road.live(&self.0, element),
-            Err(fault) => tracing::debug!(listener = &*self.0.listener, %fault, "no live payload"),
+            Err(fault) => {
+                let (listener, fault) = (&*self.0.listener, fault.code);
+                tracing::debug!(listener, %fault, "no live payload");
+            }
         }
     }
 

@@ -106,6 +106,8 @@ pub enum Door {
     },
     /// The path of a Unix socket.
     Unix(PathBuf),
+    /// HOST:PORT, for metrics only.
+    Metrics(String),
 }
 
 impl Door {
@@ -114,7 +116,7 @@ impl Door {
     pub fn tls(&self) -> Option<&Tls> {
         match self {
             Door::Tcp { tls, .. } => tls.as_ref(),
-            Door::Unix(_) => None,
+            Door::Unix(_) | Door::Metrics(_) => None,
         }
     }
 }

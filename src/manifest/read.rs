@@ -173,32 +173,55 @@ impl Reader<'_> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut doors = Vec::new();
         for (number, item) in node.items().iter().enumerate() {
-            if let Some((at, path)) = item.key("unix").and_then(|it| Some((it, it.text()?))) {
-                self.once(&mut seen, at, path, &format!("doors[{number}].unix"));
-                doors.push(Door::Unix(beside(self.file, path)));
-                if let Some(tls) = item.key("tls") {
-                    let text = "a Unix socket speaks no TLS";
-                    let wrong = Mistake::new(tls.place, text).at(&format!("doors[{number}].tls"));
-                    self.wrong(wrong.advice("leave it out: nobody else can listen there"));
-                }
+            let path = |key: &str| format!("doors[{number}].{key}");
+            let of = |key: &str| item.key(key).and_then(|it| Some((it, it.text()?)));
+            if let Some((at, file)) = of("unix") {
+                self.once(&mut seen, at, file, &path("unix"));
+                doors.push(Door::Unix(beside(self.file, file)));
+                self.no_tls(item, number, "a Unix socket speaks no TLS");
             }
-            let Some((at, address)) = item.key("tcp").and_then(|it| Some((it, it.text()?))) else {
-                continue;
-            };
-            let path = format!("doors[{number}].tcp");
-            let parsed: Option<SocketAddr> = address.parse().ok();
-            if tokens.is_none() && parsed.is_some_and(|it| !it.ip().to_canonical().is_loopback()) {
+            if let Some((at, address)) = of("metrics") {
+                let advice = "listen on 127.0.0.1, and let a proxy that asks pass them on";
+                let text = "other machines can reach this address, and metrics ask nobody who \
+                            they are";
+                if is_exposed(address) {
+                    self.wrong(Mistake::new(at.place, text).at(&path("metrics")).advice(advice));
+                }
+                self.once_bound(&mut seen, at, address, &path("metrics"));
+                doors.push(Door::Metrics(address.to_owned()));
+                self.no_tls(item, number, "the door for metrics speaks no TLS");
+            }
+            let Some((at, address)) = of("tcp") else { continue };
+            if tokens.is_none() && is_exposed(address) {
                 let text = "other machines can reach this address, and there are no tokens";
                 let advice = "add `tokens: {file: tokens.txt}`, or listen on 127.0.0.1";
-                self.wrong(Mistake::new(at.place, text).at(&path).advice(advice));
+                self.wrong(Mistake::new(at.place, text).at(&path("tcp")).advice(advice));
             }
-            if parsed.is_none_or(|it| it.port() != 0) {
-                self.once(&mut seen, at, address, &path);
-            }
-            let tls = item.key("tls").and_then(|it| self.tls(it, &format!("doors[{number}].tls")));
+            self.once_bound(&mut seen, at, address, &path("tcp"));
+            let tls = item.key("tls").and_then(|it| self.tls(it, &path("tls")));
             doors.push(Door::Tcp { address: address.to_owned(), tls });
         }
         doors
+    }
+
+    fn no_tls(&self, item: &Node, number: usize, text: &str) {
+        if let Some(tls) = item.key("tls") {
+            let wrong = Mistake::new(tls.place, text).at(&format!("doors[{number}].tls"));
+            self.wrong(wrong.advice("leave it out: nobody else can listen there"));
+        }
+    }
+
+    /// The same for addresses, of which port 0 is another each time.
+    fn once_bound<'b>(
+        &self,
+        seen: &mut BTreeMap<&'b str, usize>,
+        at: &Node,
+        address: &'b str,
+        path: &str,
+    ) {
+        if address.parse::<SocketAddr>().ok().is_none_or(|it| it.port() != 0) {
+            self.once(seen, at, address, path);
+        }
     }
 
     fn tls(&self, node: &Node, path: &str) -> Option<Tls> {
@@ -337,6 +360,12 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether other machines can reach an address; a name's is known when it is listened on.
+fn is_exposed(address: &str) -> bool {
+    let parsed = address.parse::<SocketAddr>();
+    parsed.is_ok_and(|it| !it.ip().to_canonical().is_loopback())
 }
 
 /// Who may ask for what.

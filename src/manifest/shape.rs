@@ -140,14 +140,16 @@ fn tls() -> Map {
 fn door() -> Map {
     let tcp = "Listens on a host and a port; port 0 takes a free one.";
     let unix = "Listens at a Unix socket: whoever may open it is an operator.";
+    let metrics = "Shows numbers to Prometheus, at /metrics; on this machine only.";
     Map {
         what: "a door",
         keys: vec![
             key("tcp", Kind::Address, tcp, "tcp: 127.0.0.1:8765"),
             key("unix", Kind::Path, unix, "unix: pump.sock"),
+            key("metrics", Kind::Address, metrics, "metrics: 127.0.0.1:9464"),
             key("tls", Kind::Map(tls()), TLS, "tls: {certificate: chain.pem, key: key.pem}"),
         ],
-        one_of: &["tcp", "unix"],
+        one_of: &["tcp", "unix", "metrics"],
     }
 }
 

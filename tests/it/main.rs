@@ -17,6 +17,7 @@ mod idle;
 mod json;
 mod manifest;
 mod manual;
+mod metrics;
 mod operators;
 mod paper;
 mod program;

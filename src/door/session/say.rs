@@ -27,7 +27,7 @@ impl Session {
     fn speak_of(&mut self, it: &impl Payload) {
         match it.encode() {
             Ok(element) => self.speak(&element),
-            Err(fault) => tracing::error!(%fault, "an answer can't be written"),
+            Err(fault) => tracing::error!(fault = %fault.code, "an answer can't be written"),
         }
     }
 
@@ -102,7 +102,7 @@ impl Session {
         let element = match entry.element() {
             Ok(element) => element,
             Err(fault) => {
-                tracing::error!(entry = %entry.id(), %fault, "an entry can't be told");
+                tracing::error!(entry = %entry.id(), fault = %fault.code, "an entry can't be told");
                 return;
             }
         };

@@ -281,6 +281,20 @@ const META: &[Case] = &[
     ),
     (
         "  - tcp: 127.0.0.1:8765",
+        "  - metrics: 0.0.0.0:9464",
+        "0.0.0.0",
+        "metrics ask nobody who they are",
+        "listen on 127.0.0.1",
+    ),
+    (
+        "  - tcp: 127.0.0.1:8765",
+        "  - metrics: 127.0.0.1:9464\n    tls: {certificate: c.pem, key: k.pem}",
+        "{cert",
+        "the door for metrics speaks no TLS",
+        "leave it out",
+    ),
+    (
+        "  - tcp: 127.0.0.1:8765",
         "  - unix: pump.sock\n    tls: {certificate: c.pem, key: k.pem}",
         "{cert",
         "a Unix socket speaks no TLS",

@@ -65,11 +65,13 @@ const JUST: &str = "#!/bin/bash\ngrep -q \"^$1\\( .*\\)\\?:\" \"$STAGE_ROOT/just
 pub(super) const ONE: &str =
     "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>one</text></echo>\n";
 /// Tools that may be missing where tests run.
-const TOOLS: [&str; 6] = ["nc", "sqlite3", "python3", "node", "jq", "xmllint"];
+const TOOLS: [&str; 7] = ["nc", "sqlite3", "python3", "node", "jq", "xmllint", "curl"];
 
 pub(super) struct Stage {
     folder: TempDir,
     port: u16,
+    /// Where metrics are shown.
+    metrics: u16,
 }
 
 /// What a block came to.
@@ -81,8 +83,10 @@ pub(super) enum Played {
 impl Stage {
     pub(super) fn new() -> Stage {
         let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let stage = Stage { folder, port };
+
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [port, metrics] = free.map(|it| it.local_addr().unwrap().port());
+        let stage = Stage { folder, port, metrics };
         for (name, text) in [("pumphouse", PUMPHOUSE), ("cargo", CARGO), ("just", JUST)] {
             let path = stage.path(&format!("bin/{name}"));
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -154,6 +158,7 @@ impl Stage {
         // No test listens where other machines can reach it, or asks one.
         let hosts = ["127.0.0.1:8765", "0.0.0.0:8765", "pump.example:8765"];
         let here = format!("127.0.0.1:{port}");
+        let text = text.replace("127.0.0.1:9464", &format!("127.0.0.1:{}", self.metrics));
         let mut text = hosts.iter().fold(text, |text, it| text.replace(it, &here));
         if let Some(thread) = self.told(&["threads", "--json"], "thread") {
             for shown in masked(&text, session) {

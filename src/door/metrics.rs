@@ -1,0 +1,311 @@
+//! A door for those who watch a pump: its numbers, as Prometheus reads them. Nobody is let in to
+//! push here, and no payload, token or identity comes out.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::door::{Error, is_local};
+use crate::engine::{self, Builder, Door, Plugin, Port, Pump, Stage, Tokio};
+use crate::listener::Boxed;
+use crate::log::Health;
+use crate::wire::{Code, Fault};
+
+/// How many may look at once: a few scrapers, each with a connection or two.
+const CONNECTIONS_MAX: usize = 16;
+
+/// How long one connection may stay, whatever it does: whoever wants more comes again.
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long to wait where the system has no descriptor left for another connection.
+const PAUSE_US: u64 = 50_000;
+
+/// The format's name, as Prometheus asks for it.
+const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A door that shows metrics over HTTP, at `/metrics`, to programs of this machine.
+///
+/// ```
+/// use pumphouse::door::Metrics;
+/// use pumphouse::listeners;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let door = Metrics::bind("127.0.0.1:0").await?;
+/// println!("metrics at http://{}/metrics", door.local_addr());
+/// let pump = pumphouse::builder().with(listeners::standard()).with(door).build()?.start();
+/// # pump.shutdown().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Metrics {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Metrics {
+    /// Listens at an address that only this machine reaches.
+    ///
+    /// # Errors
+    /// Where the address isn't to be had, or is within reach of others: it asks nobody who they
+    /// are.
+    pub async fn bind(address: impl ToSocketAddrs) -> Result<Metrics, Error> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "no such address");
+        for address in lookup_host(address).await.map_err(Error::Address)? {
+            if !is_local(address.ip()) {
+                return Err(Error::Shown(address));
+            }
+            match TcpListener::bind(address).await {
+                Ok(listener) => {
+                    let address = listener.local_addr().map_err(Error::Address)?;
+                    return Ok(Metrics { listener, address });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(Error::Address(last))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Plugin for Metrics {
+    fn install(self, builder: &mut Builder) {
+        builder.door(self);
+    }
+}
+
+impl Door for Metrics {
+    fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
+        Box::pin(serve(*self, pump))
+    }
+}
+
+/// Shows the numbers until the pump is drained: how it stops is worth seeing, too.
+async fn serve(Metrics { listener, address }: Metrics, pump: Pump) -> Result<(), Fault> {
+    let port = Tokio::current();
+    let (mut stage, limits) = (pump.stage(), pump.limits().clone());
+    let mut drained = stage.clone();
+    let watchers = Watchers {
+        listener,
+        port: port.clone(),
+        places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+    };
+    let routes = Router::new().route("/metrics", get(show)).with_state(pump);
+    let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
+        // An error says that the pump is gone altogether.
+        drop(drained.wait_for(|it| *it == Stage::Drained).await);
+    });
+    tracing::info!(%address, "a door for metrics is open");
+    let over = async {
+        drop(stage.wait_for(|it| *it == Stage::Drained).await);
+        let linger = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);
+        port.sleep_until(port.now_us().saturating_add(linger)).await;
+    };
+    tokio::select! {
+        served = serving => {
+            served.map_err(|error| Fault::new(Code::Broken, error.to_string()))?;
+        }
+        // Whoever reads no answer is not waited for.
+        () = over => {}
+    }
+    tracing::info!(%address, "a door for metrics is closed");
+    Ok(())
+}
+
+async fn show(State(pump): State<Pump>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, FORMAT)], text(&pump.metrics()))
+}
+
+/// The numbers as text.
+fn text(metrics: &engine::Metrics) -> String {
+    let mut page = Page(String::with_capacity(4_096));
+    page.one("uptime_seconds", "gauge", "Seconds since the pump started.", {
+        metrics.uptime.as_secs_f64()
+    });
+    page.one("entries_total", "counter", "Entries appended to the log.", metrics.entries);
+    page.one("pushes_accepted_total", "counter", "Pushes that were accepted.", metrics.accepted);
+    page.head("refusals_total", "counter", "Pushes that were refused, by fault.");
+    for code in Code::ALL {
+        let count = metrics.refused.get(code).copied().unwrap_or(0);
+        page.line("refusals_total", &[("fault", &code.to_string())], count);
+    }
+    page.head("handlers_total", "counter", "Handlers that came to an end, by listener and how.");
+    for it in &metrics.handled {
+        let outcomes = [
+            ("returned", it.returned),
+            ("failed", it.failed),
+            ("panicked", it.panicked),
+            ("stopped", it.stopped),
+        ];
+        for (outcome, count) in outcomes {
+            let labels = [("listener", &*it.listener), ("outcome", outcome)];
+            page.line("handlers_total", &labels, count);
+        }
+    }
+    page.one("connections", "gauge", "Connections that are open.", metrics.connections);
+    page.one("inbox_depth", "gauge", "What waits in the workers' inboxes.", metrics.inbox);
+    let awake = "Trees of threads that are in memory.";
+    page.one("trees_awake", "gauge", awake, metrics.trees_awake);
+    page.one("log_commit", "gauge", "The number of the log's last commit.", metrics.commit);
+    page.head("log_health", "gauge", "How the log is: 1 at the state that it has.");
+    let state = match metrics.health {
+        Health::Well => "well",
+        Health::Full => "full",
+        Health::Poisoned(_) => "poisoned",
+    };
+    for one in ["well", "full", "poisoned"] {
+        page.line("log_health", &[("state", one)], u8::from(one == state));
+    }
+    page.0
+}
+
+/// Text format 0.0.4, as far as it is written.
+struct Page(String);
+
+impl Page {
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.head(name, kind, help);
+        self.line(name, &[], value);
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a text can't fail.
+        let _ = writeln!(self.0, "# HELP pumphouse_{name} {help}");
+        let _ = writeln!(self.0, "# TYPE pumphouse_{name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.0.push_str("pumphouse_");
+        self.0.push_str(name);
+        for (number, (label, text)) in labels.iter().enumerate() {
+            self.0.push(if number == 0 { '{' } else { ',' });
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.0, "{label}=\"{text}\"");
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+}
+
+/// Where those who look come from: not too many, and none for ever.
+struct Watchers {
+    listener: TcpListener,
+    port: Tokio,
+    places: Arc<Semaphore>,
+}
+
+impl axum::serve::Listener for Watchers {
+    type Io = Watcher;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Watcher, SocketAddr) {
+        let place = self.places.clone().acquire_owned().await.ok();
+        loop {
+            let now_us = self.port.now_us();
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    let wait = CONNECTION_TIME_MAX.as_micros();
+                    let wait = u64::try_from(wait).unwrap_or(u64::MAX);
+                    let until = self.port.now_us().saturating_add(wait);
+                    let over: Boxed<'static, ()> = {
+                        let port = self.port.clone();
+                        Box::pin(async move {
+                            port.sleep_until(until).await;
+                            Ok(())
+                        })
+                    };
+                    return (Watcher { stream, over, _place: place }, peer);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "no connection can be accepted now; trying on");
+                    self.port.sleep_until(now_us.saturating_add(PAUSE_US)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that ends when its time is up.
+struct Watcher {
+    stream: TcpStream,
+    over: Boxed<'static, ()>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Watcher {
+    fn in_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let over = self.over.as_mut().poll(context);
+        if over.is_ready() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+    }
+}
+
+impl AsyncRead for Watcher {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.in_time(context)?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Watcher {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.in_time(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_escaped() {
+        for (text, expected) in [
+            ("echo", "pumphouse_x{a=\"echo\",b=\"1\"} 7\n"),
+            ("a\"b\\c\nd", "pumphouse_x{a=\"a\\\"b\\\\c\\nd\",b=\"1\"} 7\n"),
+        ] {
+            let mut page = Page(String::new());
+            page.line("x", &[("a", text), ("b", "1")], 7);
+            assert_eq!(page.0, expected);
+        }
+    }
+}
