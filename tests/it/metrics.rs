@@ -158,12 +158,12 @@ async fn nothing_secret_is_traced_or_counted() {
         answer
     };
     let echo = format!("<echo xmlns='{namespace}'><text>{MARKER}</text></echo>");
-    // Taken, invalid, unknown, and no XML at all: each quotes the marker where it may.
+    // Taken, invalid, the pump's own, and no XML at all: each quotes the marker where it may.
     let pushes = [
         echo,
         format!("<echo xmlns='{namespace}'><{MARKER}/></echo>"),
         format!("<echo xmlns='{namespace}' {MARKER}='{MARKER}'>{MARKER}</echo>"),
-        format!("<calculate xmlns='{core}'>{MARKER}</calculate>"),
+        format!("<done xmlns='{core}'>{MARKER}</done>"),
         format!("<a xmlns='urn:a'>&{MARKER};</a>"),
     ];
     let answer = exchange(authenticate(RIGHT) + &pushes.concat()).await;
