@@ -87,7 +87,7 @@ json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 # reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":
     command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-    mkdir -p fuzz/work/{{ target }}
+    mkdir -p fuzz/work/{{ target }} fuzz/corpus/{{ target }}
     RUSTC_BOOTSTRAP=1 cargo fuzz run -s none -O {{ target }} fuzz/work/{{ target }} \
         fuzz/corpus/{{ target }} $(ls -d {{ if target == "json_to_xml" { json_seeds } else { xml_seeds } }}) \
         -- -max_total_time={{ seconds }} -max_len=1024 \
