@@ -8,6 +8,7 @@ use pumphouse::listeners::echo::Echo;
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::{Add, ECHO, House, echo, text_to_end};
 
@@ -74,8 +75,8 @@ async fn whoever_never_reads_is_cut_and_harms_nobody() {
     assert_eq!(house.pump.refusals().get(&Code::SlowReader), Some(&1));
 }
 
-#[tokio::test]
-async fn whoever_is_cut_for_not_reading_is_told_between_two_messages() {
+/// A connection that asked for more than it reads, and was cut for that.
+async fn cut_off() -> (House, TcpStream) {
     let answer = async |_: Add| Echo { text: "x".repeat(1_000_000) };
     let change = |it: &mut Limits| it.outbound_bytes_max = 2 << 20;
     let house = House::with(change, Options::default(), Listener::new("big").on(answer)).await;
@@ -87,6 +88,12 @@ async fn whoever_is_cut_for_not_reading_is_told_between_two_messages() {
     while !house.pump.refusals().contains_key(&Code::SlowReader) {
         tokio::task::yield_now().await;
     }
+    (house, stream)
+}
+
+#[tokio::test]
+async fn whoever_is_cut_for_not_reading_is_told_between_two_messages() {
+    let (_house, mut stream) = cut_off().await;
     let heard = text_to_end(&mut stream).await;
     assert!(heard.lines().all(|it| it.starts_with("<message") && it.ends_with("</message>")));
     assert!(heard.lines().last().unwrap().contains("code=\"P0024\""));
@@ -94,16 +101,7 @@ async fn whoever_is_cut_for_not_reading_is_told_between_two_messages() {
 
 #[tokio::test]
 async fn whoever_is_cut_is_told_though_it_goes_on_sending() {
-    let answer = async |_: Add| Echo { text: "x".repeat(1_000_000) };
-    let change = |it: &mut Limits| it.outbound_bytes_max = 2 << 20;
-    let house = House::with(change, Options::default(), Listener::new("big").on(answer)).await;
-    let mut stream = house.stream().await;
-    let mut text = String::new();
-    Push::of(&Add { a: 1, b: 2 }).unwrap().write(&mut text);
-    stream.write_all(text.repeat(20).as_bytes()).await.unwrap();
-    while !house.pump.refusals().contains_key(&Code::SlowReader) {
-        tokio::task::yield_now().await;
-    }
+    let (_house, mut stream) = cut_off().await;
     // What nobody reads would turn the end into a reset.
     stream.write_all(ECHO.repeat(2_000).as_bytes()).await.unwrap();
     let heard = text_to_end(&mut stream).await;
