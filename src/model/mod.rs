@@ -28,6 +28,7 @@ mod play;
 mod prompt;
 mod script;
 mod scripted;
+pub mod sse;
 
 use std::fmt::Debug;
 use std::future::Future;
