@@ -43,6 +43,7 @@ pub mod name;
 pub mod id;
 pub mod limits;
 pub mod clock;
+mod trust;
 pub mod xml;
 pub mod schema;
 pub mod wire;
