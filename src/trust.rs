@@ -19,6 +19,11 @@ pub(crate) fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
     with(roots)
 }
 
+/// For whoever connects without TLS: it trusts nobody.
+pub(crate) fn nobody() -> io::Result<ClientConfig> {
+    with(RootCertStore::empty())
+}
+
 fn with(roots: RootCertStore) -> io::Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
