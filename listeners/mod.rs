@@ -5,13 +5,14 @@ pub mod echo;
 pub mod thread;
 pub mod timer;
 pub mod tool;
+pub mod view;
 
 use pumphouse::prelude::{Builder, Factory, Listener};
 
-/// What every organism needs to live: `thread` and `timer`.
+/// What every organism needs to live: `thread`, `timer` and `view`.
 #[must_use]
 pub fn core() -> Vec<Listener> {
-    vec![thread::thread(), timer::timer()]
+    vec![thread::thread(), timer::timer(), view::view()]
 }
 
 /// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and

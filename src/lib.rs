@@ -84,7 +84,7 @@ pub mod prelude {
     pub use crate::listener::{
         Again, Apply, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry, Final, Fold, History,
         Later, Listener, Message, Outbox, Peers, Queue, Random, Role, Sender, Spawn, State, Steer,
-        Thread, Threads, Timers, To,
+        Thread, Threads, Timers, To, View,
     };
     pub use crate::name::Name;
     pub use crate::wire::core::{Done, Huh};

@@ -13,8 +13,8 @@ mod tree;
 mod when;
 mod why;
 
-pub use entry::{brief, count, header, hex, json, lines, link, margin, summaries, summary};
-pub use entry::{summary_json, thread};
+pub use entry::{brief, count, header, hex, hidden_lines, json, lines, link, margin, summaries};
+pub use entry::{summary, summary_json, thread};
 pub use export::{
     EXPORT, markdown_entry, markdown_head, xml_entry, xml_foot, xml_head, xml_thread,
 };

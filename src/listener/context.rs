@@ -22,7 +22,7 @@ use crate::wire::{Code, Fault, Live};
     label = "no context",
     note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`",
     note = "contexts: Attempt, Cancel, Capabilities, Clock, Fold, History, Message, Outbox, \
-            Peers, Queue, Random, Role, Sender, State, Thread"
+            Peers, Queue, Random, Role, Sender, State, Thread, View"
 )]
 pub trait FromContext<S>: Sized {
     /// What it asks for; `build()` complains where that wasn't given.
@@ -260,7 +260,8 @@ impl<S> FromContext<S> for Queue {
     }
 }
 
-/// The thread's entries up to the message at hand, read from the log as needed.
+/// The thread's entries up to the message at hand, read from the log as needed: all of them. What
+/// a prompt would show is a [`View`](crate::listener::View).
 pub struct History(Arc<Call>);
 
 /// How many entries [`History::all`] reads at a time.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::listener::{
     Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
-    Handler, IntoEmit, Need,
+    Handler, IntoEmit, Kept, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
@@ -276,6 +276,11 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
         let state = self.state.clone();
         let needs = [A::needs(), <F as Function<A>>::Output::emits()].concat();
+        for need in &needs {
+            if let Need::Keep(Kept(id, fold)) = need {
+                self.spec.folds.insert(*id, *fold);
+            }
+        }
         if let Way::Route(name) = &way {
             let emits = needs.iter().filter_map(|it| match it {
                 Need::Emit(it) => Some(it.name.clone()),

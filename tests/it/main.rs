@@ -26,6 +26,7 @@ mod reply;
 mod scenes;
 mod schemas;
 mod shapes;
+mod shown;
 mod sim;
 mod suites;
 mod tidy;

@@ -1,0 +1,46 @@
+//! What people are shown of a thread beside its messages: what is hidden from prompts.
+
+use pumphouse::listeners::echo::Echo;
+use pumphouse::listeners::standard;
+use pumphouse::listeners::view::{ClearContext, UndoClear};
+use pumphouse::log::{Durability, SqliteLog};
+use pumphouse::prelude::*;
+use pumphouse::wire::core::{ContextCleared, ContextRestored};
+
+use crate::program::{Scene, log_in};
+
+/// A pump that writes what the program reads.
+fn start(scene: &Scene) -> Pump {
+    let data = scene.write("data/here", "");
+    let log = SqliteLog::open(log_in(data.parent().unwrap()), Durability::Normal).unwrap();
+    pumphouse::builder().with((standard(), log)).build().unwrap().start()
+}
+
+/// Something that comes back.
+fn echo(text: &str) -> Echo {
+    Echo { text: text.into() }
+}
+
+#[tokio::test]
+async fn what_prompts_do_not_show_is_marked() {
+    let scene = Scene::new();
+    let pump = start(&scene);
+    let thread = pump.tell(echo("first")).await.unwrap().thread;
+    let here = pump.in_thread(&thread);
+    here.ask::<Echo>(echo("second")).await.unwrap();
+    here.ask::<ContextCleared>(ClearContext { keep: 2 }).await.unwrap();
+    let hidden = |scene: &Scene| -> Vec<bool> {
+        let shown = scene.run(&["show", thread.as_str(), "--json"]).code(0).objects();
+        shown.iter().map(|it| it["hidden"].as_bool().unwrap()).collect()
+    };
+    assert_eq!(hidden(&scene), [false, true, true, false, false, false]);
+    let shown = scene.run(&["show", thread.as_str()]).code(0).out;
+    let headers: Vec<bool> =
+        shown.lines().filter(|it| it.contains(" → ")).map(|it| it.ends_with("  hidden")).collect();
+    assert_eq!(headers, [false, true, true, false, false, false], "{shown}");
+    let one = scene.run(&["show", &format!("{thread}/3")]).code(0).out;
+    assert!(one.lines().next().unwrap().ends_with("  hidden"), "{one}");
+    here.ask::<ContextRestored>(UndoClear).await.unwrap();
+    assert_eq!(hidden(&scene), [false; 8]);
+    pump.shutdown().await.unwrap();
+}
