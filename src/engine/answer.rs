@@ -95,6 +95,11 @@ impl Thread {
                 self.refuse(part, checked, None, &Fault::undeliverable(), world, out);
             }
             Target::Opener => self.end_with(part, checked, world, out),
+            Target::Along if self.spawner.is_none() => self.end_with(part, checked, world, out),
+            Target::Along => {
+                drop(self.append(self.sending(part, checked, None, world), world, out));
+            }
+            Target::Note(to) => self.take_note(part, checked, to, world, out),
             Target::Child { label, for_sender } => {
                 let how = if for_sender { How::ForSender } else { How::Spawn };
                 self.open(part, label, checked, how, out);
@@ -128,6 +133,24 @@ impl Thread {
                 }
             }
         }
+    }
+
+    /// Records what wakes nobody.
+    fn take_note(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        to: Option<String>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[part.listener];
+        let to: Arc<str> = to.map_or_else(|| registered.name.clone(), Arc::from);
+        if !world.routes.may_name(registered, &to) {
+            return self.refuse(part, checked, Some(to), &Fault::undeliverable(), world, out);
+        }
+        let sending = self.sending(part, checked, Some(to), world);
+        self.append(sending, world, out);
     }
 
     /// Keeps what a listener sends itself until its time comes.

@@ -157,12 +157,15 @@ impl Routes {
         to: &str,
         name: &Name,
     ) -> Result<Receiver, Fault> {
-        let may = from.is_none_or(|from| {
-            from.peers.as_ref().is_none_or(|peers| peers.iter().any(|it| it == to))
-                || *from.name == *to
-        });
+        let may = from.is_none_or(|from| self.may_name(from, to));
         let listener = self.find(to).filter(|_| may).ok_or_else(Fault::undeliverable)?;
         self.route(listener, name).ok_or_else(Fault::undeliverable)
+    }
+
+    /// Whether a listener may address another, or itself.
+    pub(crate) fn may_name(&self, from: &Registered, to: &str) -> bool {
+        let is_peer = |peers: &Arc<[String]>| peers.iter().any(|it| it == to);
+        *from.name == *to || (from.peers.as_ref().is_none_or(is_peer) && self.find(to).is_some())
     }
 
     /// The listener's handler of a name that it owns.

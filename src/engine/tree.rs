@@ -94,7 +94,8 @@ impl Ready {
         let (Some(said), Some(first)) = (said, sent.pop_front()) else { return false };
         let to = match &self.target {
             Target::Listener(name) => first.to() == Some(name),
-            Target::Oneself => first.to() == Some(first.from()),
+            Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
+            Target::Note(Some(name)) => first.to() == Some(name),
             it => first.reply_to() == it.answered(message),
         };
         to && said.name() == first.name() && said.element().canonical() == *first.body()

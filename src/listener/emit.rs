@@ -13,8 +13,9 @@ use crate::xml::Element;
 /// What a handler may return, and what an [`Outbox`](crate::listener::Outbox) takes.
 ///
 /// `()` emits nothing; a payload, an [`Element`] or a [`Fault`] goes to the sender; [`To`] names
-/// a listener; [`Again`] and [`Later`] are for oneself; [`Final`] ends the thread, [`Spawn`] opens
-/// one below it, [`Steer`] ends or holds some; `Option`, `Result`, `Vec` and tuples hold those.
+/// a listener; [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
+/// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`Steer`] ends or holds
+/// some; `Option`, `Result`, `Vec` and tuples hold those.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be emitted",
     note = "return (), a payload, To(name, it), Again(it), or an Option, Result, Vec or tuple of \
@@ -62,6 +63,10 @@ pub enum Target {
         /// Whether it is the sender's message, who hears of it, and not the listener's own.
         for_sender: bool,
     },
+    /// Nobody who would start: a listener, or oneself, has it in its thread.
+    Note(Option<String>),
+    /// Whoever waits for what comes of the thread, which goes on.
+    Along,
     /// Oneself, not before a time.
     Later {
         /// Microseconds since the epoch.
@@ -98,6 +103,42 @@ pub struct Again<E>(
 /// threads in no other way: what it answers besides is on the way there.
 pub struct Final<E>(
     /// What comes of the thread.
+    pub E,
+);
+
+/// To the sender of the thread's first message, as [`Final`]; but the thread goes on.
+///
+/// In a thread below another it is recorded, and wakes nobody there or above.
+pub struct Partial<E>(
+    /// What came of the thread so far.
+    pub E,
+);
+
+/// Recorded, and wakes nobody: for oneself, or with [`To`] for another, who reads it in the
+/// thread's history when there is another reason to look.
+///
+/// ```
+/// use pumphouse::prelude::*;
+///
+/// /// Wants to be thought about.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Ponder;
+///
+/// /// What somebody thought.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Thought(#[payload(text)] String);
+///
+/// async fn ponder(_: Ponder) -> Note<Thought> {
+///     Note(Thought("It may rain.".into()))
+/// }
+///
+/// let thinker = Listener::new("thinker").on(ponder);
+/// assert!(pumphouse::builder().with(thinker).build().is_ok());
+/// ```
+pub struct Note<E>(
+    /// What is recorded.
     pub E,
 );
 
@@ -377,6 +418,35 @@ impl<E: IntoEmit> IntoEmit for Final<E> {
 
     fn emits() -> Vec<Need> {
         [E::emits(), vec![Need::Final]].concat()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Partial<E> {
+    fn into_emit(self) -> Emit {
+        aim(self.0.into_emit(), &Target::Along)
+    }
+
+    fn emits() -> Vec<Need> {
+        E::emits()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Note<E> {
+    fn into_emit(self) -> Emit {
+        let mut emit = self.0.into_emit();
+        for it in emit.iter_mut().filter(|it| it.what.is_ok()) {
+            it.target = Target::Note(match std::mem::replace(&mut it.target, Target::Sender) {
+                Target::Listener(to) => Some(to),
+                _ => None,
+            });
+        }
+        emit
+    }
+
+    fn emits() -> Vec<Need> {
+        E::emits()
     }
 }
 

@@ -19,7 +19,8 @@ pub use context::{
     Queue, Random, Role, Sender, State, Thread,
 };
 pub use emit::{
-    Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Raise, Spawn, Steer, Target, To,
+    Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Raise, Spawn,
+    Steer, Target, To,
 };
 pub use entry::Entry;
 pub use fold::Apply;

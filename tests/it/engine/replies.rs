@@ -160,3 +160,55 @@ async fn nobody_speaks_under_a_listeners_name() {
         assert_eq!(fault.code, pumphouse::wire::Code::ForgedSender, "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_note_is_recorded_for_oneself_or_another_and_wakes_nobody() {
+    let ask = async |_: Down| (Note(Answer { n: 1 }), Note(To("a", Question { n: 2 })));
+    let caller = Listener::new("b").on(ask);
+    let pump = start((Listener::new("a").on(answer), caller));
+    assert!(matches!(pump.ask::<Done>(Down { n: 7 }).await, Ok(Done {})));
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["console > b: down", "b > b: answer", "b > a: question", "core > console: done"];
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn a_note_reaches_no_stranger_and_no_listener_that_is_not_there() {
+    let ask = async |_: Down| {
+        (Note(To("a", Question { n: 2 })), Note(To("nobody".to_owned(), Question { n: 3 })))
+    };
+    let caller = Listener::new("b").on(ask).peers(["c"]);
+    let c = Listener::new("c").on(async |it: Answer| it);
+    let pump = start((Listener::new("a").on(answer), caller, c));
+    assert!(matches!(pump.ask::<Done>(Down { n: 7 }).await, Ok(Done {})));
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["b > a: question refused", "core > b: huh"];
+    assert_eq!(story[1..3], told);
+    let told = ["b > nobody: question refused", "core > b: huh"];
+    assert_eq!(story[3..5], told);
+}
+
+#[tokio::test]
+async fn what_is_partial_reaches_whoever_asked_and_the_thread_goes_on() {
+    let down = async |Down { n }: Down| match n {
+        0 => (None, None, Some(Final(Answer { n: 0 }))),
+        n => (Some(Partial(Answer { n })), Some(Again(Down { n: n - 1 })), None),
+    };
+    let pump = start(Listener::new("chain").on(down));
+    let first: Answer = pump.ask(Down { n: 2 }).await.unwrap();
+    assert_eq!(first, Answer { n: 2 });
+    let thread = only_thread(&pump).await;
+    let mut follow = pump.follow(&thread, 0);
+    for _ in 0..6 {
+        follow.next().await.unwrap();
+    }
+    let told = [
+        "console > chain: down",
+        "chain > console: answer",
+        "chain > chain: down",
+        "chain > console: answer",
+        "chain > chain: down",
+        "chain > console: answer",
+    ];
+    assert_eq!(story(pump.log(), &thread).await, told);
+}
