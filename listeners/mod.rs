@@ -5,15 +5,16 @@ pub mod describe;
 pub mod echo;
 pub mod thread;
 pub mod timer;
+pub mod todo;
 pub mod tool;
 pub mod view;
 
 use pumphouse::prelude::{Builder, Factory, Listener};
 
-/// What every organism needs to live: `thread`, `timer` and `view`.
+/// What every organism needs to live: `thread`, `timer`, `todo` and `view`.
 #[must_use]
 pub fn core() -> Vec<Listener> {
-    vec![thread::thread(), timer::timer(), view::view()]
+    vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
 /// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and

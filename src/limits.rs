@@ -244,6 +244,10 @@ pub struct Limits {
     pub thread_depth_max: usize,
     /// Turns of one listener in one thread: an agent that needs more goes round in circles.
     pub thread_turns_max: u64,
+    /// Timers that are set in one thread: more is a loop that sets timers.
+    pub thread_timers_max: usize,
+    /// Checklists that are open in one thread: each is asked about every message of its tree.
+    pub thread_todos_max: usize,
     /// Messages that the listeners of one tree of threads are given, but for the pump's own.
     pub tree_messages_max: u64,
     /// Threads of one tree that live at once, but for the session.
@@ -301,6 +305,8 @@ impl Default for Limits {
             emissions_max: 10_000,
             thread_depth_max: 10,
             thread_turns_max: 50,
+            thread_timers_max: 1_024,
+            thread_todos_max: 64,
             tree_messages_max: UNLIMITED,
             tree_children_max: UNLIMITED,
             tree_tokens_max: UNLIMITED,

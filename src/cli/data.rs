@@ -8,15 +8,10 @@ use std::sync::Arc;
 use crate::audit;
 use crate::cli::screen::Failure;
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{self, Apply as _, Clears};
-use crate::log::{Entry, Error, Log, SqliteLog};
-use crate::wire::Payload as _;
-use crate::wire::core::{ContextCleared, ContextRestored};
+use crate::log::{Entry, Log, SqliteLog};
 
 /// The log's name in its folder.
 pub(crate) const LOG: &str = "pumphouse.db";
-/// Entries that are read at a time.
-const PAGE: usize = 256;
 
 /// Makes the folder of a log, for its owner only; one that is there stays as it is.
 pub(crate) fn make(data: &Path) -> io::Result<()> {
@@ -79,18 +74,4 @@ pub(crate) async fn entry(log: &dyn Log, id: &EntryId) -> Result<Arc<Entry>, Fai
             _ => format!("there is no {id}; the last message of its thread is {last}"),
         })
     })
-}
-
-/// The clears that are in force in a thread once it has come to an entry.
-pub(crate) async fn clears(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Clears, Error> {
-    let (mut clears, mut seq) = (Clears::default(), 0);
-    loop {
-        let page = log.read(thread, seq, upto, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(clears) };
-        seq = last.id.seq;
-        let words = [ContextCleared::NAME, ContextRestored::NAME];
-        for entry in page.iter().filter(|it| words.contains(&it.name)) {
-            clears.apply(&listener::Entry::kept(entry));
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::audit::{self, Filter, States};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{data, follow};
+use crate::cli::{aside, data, follow};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Clears;
 use crate::log::{Entry, Log, ThreadRecord};
@@ -19,7 +19,8 @@ const PAGE: usize = 256;
 /// Payloads are laid out for reading; `--json` has their very text. A line that begins with a bar
 /// goes on with a text, and what stands right of the bar is the text as it is. Times are UTC. The
 /// characters that would steer a terminal, or hide, are shown as XML's references. What a
-/// `clear-context` hides from prompts now is marked `hidden`.
+/// `clear-context` hides from prompts now is marked `hidden`. Checklists that were not closed
+/// stand at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,7 +47,7 @@ impl Show {
         let log = data::open(data)?;
         if let Ok(id) = self.what.parse::<EntryId>() {
             let entry = data::entry(&log, &id).await?;
-            let clears = data::clears(&log, &id.thread, u64::MAX).await?;
+            let clears = aside::read(&log, &id.thread, u64::MAX).await?.clears;
             one(&entry, &clears, to)?;
             return Ok(Ending::Well);
         }
@@ -92,7 +93,7 @@ async fn read(
         to.line(&audit::thread(record, to.style))?;
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
-    let clears = data::clears(log, &record.id, last_seq).await?;
+    let aside = aside::read(log, &record.id, last_seq).await?;
     let (mut seq, mut states) = (0, States::default());
     loop {
         let page = log.read(&record.id, seq, last_seq, PAGE).await?;
@@ -104,13 +105,17 @@ async fn read(
             if !to.json {
                 to.line("")?;
             }
-            one(entry, &clears, to)?;
+            one(entry, &aside.clears, to)?;
         }
         if page.is_empty() {
-            to.flush()?;
             if upto == Upto::Now {
+                if !to.json && filter.wants_all() {
+                    to.text(&aside::checklists(&aside.todos, record.state, to.style))?;
+                }
+                to.flush()?;
                 return Ok(Ending::Well);
             }
+            to.flush()?;
             follow::pause().await;
         }
     }

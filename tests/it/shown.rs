@@ -1,7 +1,11 @@
-//! What people are shown of a thread beside its messages: what is hidden from prompts.
+//! What people are shown of a thread beside its messages: what is hidden from prompts, and its
+//! checklists.
 
 use pumphouse::listeners::echo::Echo;
 use pumphouse::listeners::standard;
+use pumphouse::listeners::todo::words::{
+    Step, TodoClosed, TodoComplete, TodoRegistered, TodoUntil,
+};
 use pumphouse::listeners::view::{ClearContext, UndoClear};
 use pumphouse::log::{Durability, SqliteLog};
 use pumphouse::prelude::*;
@@ -42,5 +46,38 @@ async fn what_prompts_do_not_show_is_marked() {
     assert!(one.lines().next().unwrap().ends_with("  hidden"), "{one}");
     here.ask::<ContextRestored>(UndoClear).await.unwrap();
     assert_eq!(hidden(&scene), [false; 8]);
+    pump.shutdown().await.unwrap();
+}
+
+fn list(condition: &str, steps: &[(&str, bool)]) -> TodoUntil {
+    let step = |(text, done): &(&str, bool)| Step { done: *done, text: (*text).into() };
+    let (condition, step) = (condition.into(), steps.iter().map(step).collect());
+    TodoUntil { condition, wait_for: None, from: None, step }
+}
+
+#[tokio::test]
+async fn checklists_stand_in_show_and_are_counted_in_tree() {
+    let scene = Scene::new();
+    let pump = start(&scene);
+    let steps = [("Search web", true), ("Analyze results", false)];
+    let thread = pump.tell(list("all sources checked", &steps)).await.unwrap().thread;
+    let here = pump.in_thread(&thread);
+    let other: TodoRegistered = here.ask(list("fed\nthe cat", &[])).await.unwrap();
+    let shown = scene.run(&["show", thread.as_str()]).code(0).out;
+    let (_, end) = shown.split_once("\ntodo ").unwrap();
+    let second = format!("\ntodo /{}  fed&#xA;the cat  1 of 1 open\n", other.id);
+    let first = "/1  all sources checked  1 of 2 open\n  [x] Search web\n  [ ] Analyze results\n";
+    assert_eq!(end, format!("{first}{second}"));
+    let tree = scene.run(&["tree", thread.as_str()]).code(0);
+    assert!(tree.out.contains("  todo 2/3  ") && !tree.out.contains("under way"), "{tree:?}");
+    let tree = scene.run(&["tree", "--json"]).code(0).objects().remove(0);
+    assert_eq!((&tree["steps_open"], &tree["steps"]), (&2.into(), &3.into()));
+    for id in [1, other.id] {
+        let _: TodoClosed = here.ask(TodoComplete { id }).await.unwrap();
+    }
+    let shown = scene.run(&["show", thread.as_str()]).code(0).out;
+    assert!(!shown.contains("\ntodo "), "{shown}");
+    let tree = scene.run(&["tree", thread.as_str()]).code(0).out;
+    assert!(!tree.contains("  todo "), "{tree}");
     pump.shutdown().await.unwrap();
 }

@@ -10,6 +10,7 @@ mod loops;
 mod order;
 mod replies;
 mod threads;
+mod todos;
 mod told;
 
 use std::sync::Arc;
