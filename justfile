@@ -79,6 +79,10 @@ xml *args:
 reply:
     cargo bench --bench reply
 
+# What threads cost: all, or one of children, live, long, neighbour, chain, sleeping.
+threads *args:
+    cargo bench --bench threads -- {{ args }}
+
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
 json_seeds := suites / "json/test_parsing" + " " + suites / "blns"

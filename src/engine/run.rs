@@ -51,7 +51,7 @@ impl<P: Port> Worker<P> {
             sent: AtomicU32::new(0),
             road: self.road.clone(),
         });
-        let run = registered.handlers[start.receiver.handler].clone();
+        let run = registered.handlers[start.receiver.handler].run.clone();
         let (name, message) = (&*registered.name, call.message.id());
         let span = tracing::debug_span!("handler", listener = name, %message);
         if !registered.traits.inline {

@@ -30,5 +30,5 @@ pub use handler::{Arguments, Function, Handler};
 pub use need::{Kept, Need};
 pub use road::{Boxed, Call, Road};
 pub use spec::Listener;
-pub(crate) use spec::{Run, Spec, Traits, Wakes, Way};
+pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
 pub use view::{Clears, View};
