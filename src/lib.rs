@@ -47,6 +47,7 @@ pub mod xml;
 pub mod schema;
 pub mod wire;
 pub mod reply;
+pub mod model;
 pub mod log;
 pub mod listener;
 pub mod engine;

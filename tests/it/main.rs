@@ -18,6 +18,7 @@ mod json;
 mod manifest;
 mod manual;
 mod metrics;
+mod model;
 mod operators;
 mod paper;
 mod program;
