@@ -27,6 +27,7 @@ mod scenes;
 mod schemas;
 mod shapes;
 mod sim;
+mod steering;
 mod suites;
 mod tidy;
 mod ui;
