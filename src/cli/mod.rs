@@ -12,6 +12,7 @@ mod export;
 mod filters;
 mod folder;
 mod follow;
+mod fork;
 mod incoming;
 mod init;
 mod inspect;
@@ -128,6 +129,7 @@ Examples:
   pumphouse tree                     which thread belongs to which, and how each is
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
+  pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own
   pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
   pumphouse verify                   whether the log is what was written
   pumphouse describe calculate       what a payload is, who takes it, an example
@@ -150,6 +152,7 @@ enum Verb {
     Tree(tree::Tree),
     Why(why::Why),
     Budget(budget::Budget),
+    Fork(fork::Fork),
     Cancel(cancel::Cancel),
     Pause(pause::Pause),
     Resume(resume::Resume),
@@ -181,6 +184,7 @@ impl Command {
                 Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
+                Verb::Fork(it) => it.run(screen).await,
                 Verb::Cancel(it) => it.run(screen).await,
                 Verb::Pause(it) => it.run(screen).await,
                 Verb::Resume(it) => it.run(screen).await,

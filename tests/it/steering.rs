@@ -1,8 +1,10 @@
 //! The verbs by which operators steer what runs: each against a server, with what the log keeps.
 
+use pumphouse::ThreadId;
+use pumphouse::client::Client;
 use serde_json::{Value, json};
 
-use crate::program::{Scene, Server};
+use crate::program::{Scene, Server, log_in};
 
 const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
 const OPERATOR: [&str; 2] = ["--connect", "unix:pump.sock"];
@@ -189,4 +191,116 @@ fn without_a_server_there_is_advice() {
         let all = [verb, &["sess-a", "--connect", "unix:no.sock"]].concat();
         scene.run(&all).code(2).says(&["unix:no.sock can't be reached"]);
     }
+}
+
+#[test]
+fn a_thread_is_forked_and_every_reader_sees_one_thread() {
+    let scene = Scene::new();
+    let server = served(&scene);
+    let console = ["--connect", &server.address];
+    let thread = opened(&scene, &server, &echo("one"));
+    let into = |thread: &str, text: &str| {
+        let send = [&["send", "--json", "--thread", thread][..], &console].concat();
+        scene.pipe(&send, &echo(text)).code(0).objects()
+    };
+    into(&thread, "two");
+    let before = scene.run(&["show", &thread]).code(0).out;
+    let at = format!("{thread}/2");
+    let fork = [&["fork", &at, "--reason", "the other way"][..], &console].concat();
+    let fork = scene.run(&fork).code(0).out.trim().to_owned();
+    into(&fork, "three");
+    assert_eq!(scene.run(&["show", &thread]).code(0).out, before, "the original is as it was");
+    let shown = scene.run(&["show", &fork, "--json"]).code(0).objects();
+    let entries: Vec<&str> = shown.iter().map(|it| it["entry"].as_str().unwrap()).collect();
+    let own = [3, 4, 5, 6].map(|it| format!("{fork}/{it}"));
+    assert_eq!(entries[..2], [&format!("{thread}/1"), &at]);
+    assert_eq!(entries[2..], own);
+    scene.run(&["show", &fork]).code(0).says(&[&format!("thread {fork}  6 entries")]);
+    scene.run(&["show", &fork]).code(0).says(&[&format!("forked after {at}")]);
+    let one = scene.run(&["show", &format!("{fork}/1"), "--json"]).code(0).objects();
+    assert_eq!(one[0], shown[0], "what is shared is there under both names");
+    scene.run(&["tree"]).code(0).says(&[&format!("forked after {at}")]);
+    scene.run(&["why", &own[1]]).code(0).says(&[
+        &format!("1. From outside, console forked {fork} after {at} with this, for thread."),
+        "2. Handling it, thread answered console.",
+        "reason=\"the other way\"",
+    ]);
+    let shared = scene.run(&["why", &format!("{fork}/2")]).code(0);
+    shared.says(&[&format!("From outside, console opened {thread}"), "echo answered console"]);
+    let export = scene.run(&["export", &fork]).code(0);
+    export.says(&[&format!("<x:thread id=\"{thread}\"/>"), &format!("fork=\"{at}\"")]);
+    scene.run(&["verify"]).code(0).says(&["sound: ", " in 2 threads"]);
+    // Any message may begin a fork, and one under an id begins one only once.
+    let under = |text: &str, at: &str| {
+        let message = format!(
+            "<message xmlns='https://xml-pipeline.org/ns/envelope/v1'><meta><thread>{at}</thread>\
+             <id>mine</id></meta>{}</message>",
+            echo(text)
+        );
+        scene.pipe(&[&["send", "--json"][..], &console].concat(), &message)
+    };
+    let first = under("four", &at).code(0).objects();
+    let other = first[0]["thread"].as_str().unwrap();
+    assert_eq!(first[0]["seq"], 3);
+    assert_eq!(under("four", &at).code(0).objects()[0]["entry"], first[0]["entry"]);
+    for elsewhere in [other, &format!("{thread}/1")] {
+        under("four", elsewhere).code(1).says(&["P0013"]);
+    }
+    for (nowhere, says) in [
+        (format!("{thread}/9"), format!("its thread ends with {thread}/4")),
+        ("sess-nobodys/1".to_owned(), "refused: thread sess-nobodys".to_owned()),
+    ] {
+        let fork = [&["fork", &nowhere][..], &console].concat();
+        scene.run(&fork).code(1).says(&[&says]);
+    }
+    scene.run(&["fork", &thread]).code(2).says(&["an entry is written THREAD/SEQ"]);
+    let theirs = [&["fork", &at][..], &["--connect", "unix:no.sock"]].concat();
+    scene.run(&theirs).code(2).says(&["can't be reached"]);
+}
+
+#[tokio::test]
+async fn a_follower_over_a_socket_sees_a_fork_as_one_thread() {
+    let scene = Scene::new();
+    let server = served(&scene);
+    let thread = opened(&scene, &server, &echo("one"));
+    let at = format!("{thread}/1");
+    let fork = scene.run(&["fork", &at, "--connect", &server.address]).code(0).out;
+    let fork = ThreadId::new(fork.trim());
+    let mut client = Client::connect(&server.address).await.unwrap();
+    let mut follow = client.follow(&fork, 0).await.unwrap();
+    let mut entries = Vec::new();
+    while !follow.has_caught_up() {
+        entries.push(follow.next().await.unwrap().unwrap().entry.unwrap().to_string());
+    }
+    assert_eq!(entries, [at, format!("{fork}/2"), format!("{fork}/3")]);
+}
+
+#[test]
+fn damage_stays_where_it_is() {
+    let scene = Scene::new();
+    let server = served(&scene);
+    let thread = opened(&scene, &server, &echo("one"));
+    let send = ["send", "--thread", &thread, "--connect", &server.address];
+    scene.pipe(&send, &echo("two")).code(0);
+    // A start would see it, so it happens while the pump runs.
+    let log = rusqlite::Connection::open(log_in(&scene.path("data"))).unwrap();
+    log.execute_batch(
+        "DROP TRIGGER entries_no_delete; DROP TRIGGER entries_no_update;
+         UPDATE entries SET body = CAST('<a/>' AS BLOB) WHERE seq = 1;
+         DELETE FROM entries WHERE seq = 3;",
+    )
+    .unwrap();
+    drop(log);
+    let fork = |seq: u64| {
+        let at = format!("{thread}/{seq}");
+        scene.run(&["fork", &at, "--connect", &server.address])
+    };
+    fork(3).code(1).says(&["refused P0027", &format!("the entry {thread}/3 is missing")]);
+    // What was changed is shared as it is now, and said to be wrong where it stands.
+    let forked = fork(2).code(0).out.trim().to_owned();
+    assert!(scene.run(&["show", &forked]).code(0).out.contains("<a/>"));
+    let report = scene.run(&["verify", "--json"]).code(1).objects();
+    let report = report[0].to_string();
+    assert!(report.contains(&format!("{thread}/1")), "{report}");
+    assert!(!report.contains(&forked), "{report}");
 }
