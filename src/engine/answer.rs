@@ -88,7 +88,7 @@ impl Thread {
         }
         match ready.target {
             Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
-            Target::Entry(it) if it.thread() == &self.id => {
+            Target::Entry(it) if self.has(it.id()) => {
                 self.reply(part, &it, checked, world, out);
             }
             Target::Entry(_) => {

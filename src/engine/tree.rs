@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::deliver::ended;
 use crate::engine::family::Beyond;
+use crate::engine::fork::Source;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::ledger::Ledger;
@@ -51,6 +52,8 @@ pub(crate) struct Push {
     pub(crate) meta: Option<Bytes>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) number: u64,
+    /// What its session goes on from, where it opens a fork.
+    pub(crate) source: Option<Source>,
     /// Who else hears whether it was accepted: the claim on its client id.
     pub(crate) claim: Option<Arc<dyn Inlet>>,
 }

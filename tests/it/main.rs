@@ -29,6 +29,7 @@ mod schemas;
 mod shapes;
 mod shown;
 mod sim;
+mod steering;
 mod suites;
 mod tidy;
 mod ui;

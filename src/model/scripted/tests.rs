@@ -109,7 +109,9 @@ impl Clock {
         let it = self.clone();
         model.sleeping(move |time| {
             let it = it.clone();
-            async move { drop(it.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed)) }
+            async move {
+                it.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+            }
         })
     }
 
