@@ -157,12 +157,14 @@ impl Flags {
     pub const CHARGES: Flags = Flags(1 << 12);
     /// The sender is an operator.
     pub const FROM_OPERATOR: Flags = Flags(1 << 13);
+    /// The sender returned it as an error.
+    pub const ERROR: Flags = Flags(1 << 14);
 
     /// The flags that say what became of the thread, of which an entry has one at the most.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
 
     /// Every flag that has a word, with its word.
-    pub(super) const WORDS: [(Flags, &'static str); 14] = [
+    pub(super) const WORDS: [(Flags, &'static str); 15] = [
         (Flags::FROM_IDENTITY, "from-identity"),
         (Flags::TO_IDENTITY, "to-identity"),
         (Flags::ANSWER_WANTED, "answer-wanted"),
@@ -177,6 +179,7 @@ impl Flags {
         (Flags::RESUMES, "resumes"),
         (Flags::CHARGES, "charges"),
         (Flags::FROM_OPERATOR, "from-operator"),
+        (Flags::ERROR, "error"),
     ];
 
     /// The flags as the log has them.
