@@ -78,9 +78,17 @@ pub(crate) struct Left {
 pub(crate) struct Ready {
     pub(crate) target: Target,
     pub(crate) what: Result<Checked, Fault>,
+    pub(crate) flags: Flags,
+    /// What its `<meta>` is to hold.
+    pub(crate) meta: Option<Bytes>,
 }
 
 impl Ready {
+    /// Something that went wrong, for the sender of the message at hand.
+    pub(crate) fn fault(fault: Fault) -> Ready {
+        Ready { target: Target::Sender, what: Err(fault), flags: Flags::NONE, meta: None }
+    }
+
     /// Whether an earlier attempt came to the same at this place, of what it came to in order:
     /// then that is taken, and nothing is sent again.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
