@@ -1,3 +1,5 @@
+//! What a scripted model says, and when.
+
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
