@@ -201,6 +201,44 @@ impl Default for ReplyLimits {
     }
 }
 
+/// What the actions of agents may come to, where they don't say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActionLimits {
+    /// Actions of one turn; one more fails. More than any reply should need.
+    pub in_turn_max: usize,
+    /// Actions of one agent that run at once in a thread; the others wait.
+    pub at_once: usize,
+    /// Actions that begin together where they are batched.
+    pub batch: usize,
+    /// How long an action waits for others to begin with it, where they are batched.
+    pub batch_delay: Duration,
+    /// How long an attempt may take.
+    pub timeout: Duration,
+    /// How long it may take at the most, whatever an action says: who waits for days wants a
+    /// timer.
+    pub timeout_max: Duration,
+    /// How often an action may be tried again.
+    pub retry_max: u32,
+    /// The pause before it is tried again; each further one is twice as long.
+    pub retry_delay: Duration,
+}
+
+impl Default for ActionLimits {
+    fn default() -> ActionLimits {
+        ActionLimits {
+            in_turn_max: 256,
+            at_once: 5,
+            batch: 5,
+            batch_delay: Duration::from_millis(100),
+            timeout: Duration::from_secs(300),
+            timeout_max: Duration::from_secs(24 * 60 * 60),
+            retry_max: 5,
+            retry_delay: Duration::from_secs(1),
+        }
+    }
+}
+
 bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
