@@ -1,4 +1,4 @@
-//! Replies that somebody has written.
+//! What a scripted model says, and when.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
