@@ -129,7 +129,7 @@ impl Pump {
             News::Refused(fault) => Some(Err(fault)),
             News::Reply(_) | News::Settled => None,
         });
-        self.send(payload, Flags::NONE, first).await;
+        self.send(typed(&payload), Flags::NONE, first).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -138,6 +138,23 @@ impl Pump {
     /// # Errors
     /// Why it was refused, what went wrong, what else came as an answer, or that none came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
+        let entry = self.ask_checked(typed(&payload)).await?;
+        if entry.is::<R>() {
+            return entry.decode().map_err(AskError::Refused);
+        }
+        let other = failed(entry)?;
+        Err(AskError::Other(other.element().map_err(AskError::Refused)?.clone()))
+    }
+
+    /// Sends a payload that only run time knows, and waits for its answer.
+    ///
+    /// # Errors
+    /// Why it was refused, what went wrong, or that no answer came.
+    pub async fn ask_element(&self, payload: Element) -> Result<Entry, AskError> {
+        failed(self.ask_checked(self.check(payload)).await?)
+    }
+
+    async fn ask_checked(&self, payload: Result<Checked, Fault>) -> Result<Entry, AskError> {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
@@ -145,23 +162,16 @@ impl Pump {
             News::Settled => Some(Err(AskError::Unanswered)),
         });
         self.send(payload, Flags::ANSWER_WANTED, first).await;
-        let heard = heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())));
-        let entry: Entry = heard?;
-        if entry.is::<R>() {
-            return entry.decode().map_err(AskError::Refused);
-        }
-        if entry.is::<Huh>() {
-            return Err(AskError::Failed(entry.decode().map_err(AskError::Refused)?));
-        }
-        if entry.is::<Done>() {
-            return Err(AskError::Unanswered);
-        }
-        Err(AskError::Other(entry.element().map_err(AskError::Refused)?.clone()))
+        heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    async fn send<P: Payload>(&self, payload: P, flags: Flags, inlet: Arc<dyn Inlet>) {
-        let checked = self.checked_name().and_then(|()| payload.encode());
-        let checked = checked.map(|element| Checked::typed(P::NAME, element));
+    async fn send(
+        &self,
+        payload: Result<Checked, Fault>,
+        flags: Flags,
+        inlet: Arc<dyn Inlet>,
+    ) {
+        let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
         let mut routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         if let (Ok(push), Place::Fork(at)) = (&mut routed, &self.place) {
@@ -461,6 +471,21 @@ impl Pump {
             is_later
         })
     }
+}
+
+fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
+    payload.encode().map(|element| Checked::typed(P::NAME, element))
+}
+
+/// An answer, unless it says that there is none.
+fn failed(answer: Entry) -> Result<Entry, AskError> {
+    if answer.is::<Huh>() {
+        return Err(AskError::Failed(answer.decode().map_err(AskError::Refused)?));
+    }
+    if answer.is::<Done>() {
+        return Err(AskError::Unanswered);
+    }
+    Ok(answer)
 }
 
 fn stopped() -> Fault {

@@ -208,7 +208,7 @@ impl listener::Road for Road {
 
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
         Box::pin(async move {
-            let id = call.message.id();
+            let id = call.last().id();
             let page = self.0.log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
             let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
             Ok(page.iter().map(|it| Entry::kept(it)).collect())

@@ -236,6 +236,13 @@ pub(crate) struct Start {
     pub(crate) cancel: Option<CancellationToken>,
 }
 
+impl Start {
+    /// The last message in hand, which folds are as of.
+    pub(crate) fn last(&self) -> &Entry {
+        self.queue.last().unwrap_or(&self.entry)
+    }
+}
+
 /// Something that a listener which waits for entries has to do.
 struct Asked {
     /// What came after it before a stop.
