@@ -75,19 +75,19 @@ impl Error for Mistakes {}
 /// use pumphouse::listeners::action::{read, words::Mode};
 /// use pumphouse::reply::{Config, Parser, What};
 ///
-/// let mut parser = Parser::new(Config::new("researcher"));
+/// let mut parser = Parser::new(Config::default());
 /// let mut found = Vec::new();
 /// let text = r#"<action mode="async" id="a">{"name": "add", "parameters": {"a": 1}}</action>"#;
-/// parser.feed(text, |event| {
+/// parser.feed(text, &mut |event| {
 ///     if let What::Closed(element) = event.what {
-///         found.push(read(&element, Some(1), None));
+///         found.push(read::action(&element, Some(1), None));
 ///     }
 /// });
 /// let action = found.remove(0)?;
 /// assert_eq!((&*action.id, action.mode, &*action.name), ("a", Mode::Async, "add"));
-/// # Ok::<(), pumphouse::listeners::action::Mistakes>(())
+/// # Ok::<(), pumphouse::listeners::action::read::Mistakes>(())
 /// ```
-pub fn read(
+pub fn action(
     element: &reply::Element<'_>,
     turn: Option<u64>,
     dialect: Option<Dialect>,
@@ -120,7 +120,7 @@ pub fn read(
         Body::Json(text) if is_tool_use => it.input(text),
         Body::Json(text) => it.json(text),
         Body::Elements(text) => it.elements(text, is_tool_use),
-        Body::Empty | Body::Text(_) => {}
+        _ => {}
     }
     it.end()
 }

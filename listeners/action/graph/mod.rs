@@ -140,6 +140,19 @@ pub struct Done {
     pub because: Option<String>,
 }
 
+impl Done {
+    /// Why what depends on an action called so is skipped.
+    fn reason(&self, id: &str) -> String {
+        match (&self.because, self.status) {
+            (Some(because), _) => format!("{id} was skipped because of {because}"),
+            (None, Status::TimedOut) => format!("{id} took too long"),
+            (None, Status::Cancelled) => format!("{id} was taken back"),
+            (None, Status::Unknown) => format!("nobody knows what became of {id}"),
+            (None, _) => format!("{id} failed"),
+        }
+    }
+}
+
 /// What an action's parameters refer to, by name. What isn't there stays as it is written.
 pub type Values = BTreeMap<String, Value>;
 
@@ -408,8 +421,7 @@ impl Graph {
             };
             if !self.lets_through(on, done) {
                 let because = done.because.clone().unwrap_or_else(|| it.id.clone());
-                let message = format!("{because} failed, and {} depends on it", it.id);
-                let message = if because == it.id { format!("{because} failed") } else { message };
+                let message = done.reason(&it.id);
                 let error = Some(ActionError { code: "skipped".to_owned(), message });
                 let (status, because) = (Status::Skipped, Some(because));
                 self.finish(id, Done { status, answer: None, error, because }, out);
