@@ -240,6 +240,55 @@ impl Default for ActionLimits {
 }
 
 bounds! {
+/// What a server with a model may take, of time and of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelLimits {
+    /// How long a connection to the server may take.
+    pub connect_time_max: Duration,
+    /// How long the first byte of a reply may take: a long prompt is read first.
+    pub first_byte_time_max: Duration,
+    /// How long the server may say nothing in the middle of a reply.
+    pub silence_time_max: Duration,
+    /// How long a reply may take from the request to its end.
+    pub reply_time_max: Duration,
+    /// How long the usage may take to come when the reply is over.
+    pub usage_time_max: Duration,
+    /// Bytes of one event of the stream.
+    pub event_bytes_max: usize,
+    /// Bytes of a reply: its text, reasoning and calls together.
+    pub reply_bytes_max: usize,
+    /// Bytes that are read of what a server says where it refuses.
+    pub refusal_bytes_max: usize,
+    /// How often a request is sent again that may do better later, as long as nothing was heard.
+    pub retries_max: usize,
+    /// How long to wait before the first time that a request is sent again; twice as long each
+    /// time after it, and a part of it is chance.
+    pub retry_time_min: Duration,
+    /// How long to wait at the most; a server that asks for more has refused.
+    pub retry_time_max: Duration,
+}
+}
+
+impl Default for ModelLimits {
+    fn default() -> ModelLimits {
+        ModelLimits {
+            connect_time_max: Duration::from_secs(10),
+            first_byte_time_max: Duration::from_secs(120),
+            silence_time_max: Duration::from_secs(120),
+            reply_time_max: Duration::from_secs(1_800),
+            usage_time_max: Duration::from_secs(5),
+            event_bytes_max: MIB,
+            reply_bytes_max: 16 * MIB,
+            refusal_bytes_max: 64 * KIB,
+            retries_max: 3,
+            retry_time_min: Duration::from_secs(1),
+            retry_time_max: Duration::from_secs(30),
+        }
+    }
+}
+
+bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -258,6 +307,11 @@ pub struct Limits {
     pub pushes_in_flight_max: usize,
     /// Bytes of the unanswered pushes of one connection: beyond them its socket is not read.
     pub push_bytes_in_flight_max: usize,
+    /// Unanswered pushes of all connections of a door: each may have as many as there is room
+    /// left, so that many share it and there is room for one more.
+    pub door_pushes_in_flight_max: usize,
+    /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
+    pub door_push_bytes_in_flight_max: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     pub outbound_bytes_high: usize,
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
@@ -282,6 +336,10 @@ pub struct Limits {
     pub thread_depth_max: usize,
     /// Turns of one listener in one thread: an agent that needs more goes round in circles.
     pub thread_turns_max: u64,
+    /// Timers that are set in one thread: more is a loop that sets timers.
+    pub thread_timers_max: usize,
+    /// Checklists that are open in one thread: each is asked about every message of its tree.
+    pub thread_todos_max: usize,
     /// Messages that the listeners of one tree of threads are given, but for the pump's own.
     pub tree_messages_max: u64,
     /// Threads of one tree that live at once, but for the session.
@@ -304,6 +362,9 @@ pub struct Limits {
     pub steps_in_batch_max: usize,
     /// Batches of one worker on their way to the log at once.
     pub batches_in_flight_max: usize,
+    /// How long a batch should take to the log: where it takes longer, less is on its way at once,
+    /// so that nobody waits behind what others piled up.
+    pub log_time_target: Duration,
     /// Quiet trees that one worker keeps awake.
     pub trees_awake_max: usize,
     /// Entries a thread keeps at hand for its folds; what is older comes from the log.
@@ -327,6 +388,8 @@ impl Default for Limits {
             frame_time_max: Duration::from_secs(30),
             pushes_in_flight_max: 16_384,
             push_bytes_in_flight_max: 8 * MIB,
+            door_pushes_in_flight_max: 16_384,
+            door_push_bytes_in_flight_max: 32 * MIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),
@@ -339,6 +402,8 @@ impl Default for Limits {
             emissions_max: 10_000,
             thread_depth_max: 10,
             thread_turns_max: 50,
+            thread_timers_max: 1_024,
+            thread_todos_max: 64,
             tree_messages_max: UNLIMITED,
             tree_children_max: UNLIMITED,
             tree_tokens_max: UNLIMITED,
@@ -349,6 +414,7 @@ impl Default for Limits {
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,
+            log_time_target: Duration::from_millis(2),
             trees_awake_max: 4_096,
             entries_at_hand_max: 1_024,
             live_lag_max: 256,

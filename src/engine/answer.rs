@@ -96,7 +96,7 @@ impl Thread {
         }
         match ready.target {
             Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
-            Target::Entry(it) if it.thread() == &self.id => {
+            Target::Entry(it) if self.has(it.id()) => {
                 self.reply(part, &it, checked, world, out);
             }
             Target::Entry(_) => {
@@ -120,10 +120,7 @@ impl Thread {
             }
             Target::Charge => self.charge(part, checked, world, out),
             Target::Raise => self.ask_for_more(part, &checked, out),
-            Target::Later { until_us, is_awaited } => {
-                let root = if is_awaited { part.root } else { 0 };
-                self.put_off(part, checked, until_us, root, world, out);
-            }
+            it @ Target::Later { .. } => self.put_off(part, checked, &it, world, out),
             Target::Oneself => {
                 let receiver = world.routes.route(part.listener, checked.name());
                 let to = registered.name.clone();
@@ -166,20 +163,22 @@ impl Thread {
         &mut self,
         part: &Part,
         checked: Checked,
-        until_us: u64,
-        root: u64,
+        target: &Target,
         world: &World<'_>,
         out: &mut Step,
     ) {
+        let Target::Later { until_us, is_awaited } = *target else { return };
         let to = world.routes.listeners[part.listener].name.clone();
         let Some(receiver) = world.routes.route(part.listener, checked.name()) else {
             let fault = Fault::undeliverable();
             return self.refuse(part, checked, Some(to), &fault, world, out);
         };
+        let root = if is_awaited { part.root } else { 0 };
+        let watches = !is_awaited && until_us == u64::MAX;
+        let flags = if watches { Flags::WATCHES } else { Flags::NONE };
         let sending = self.sending(part, checked, Some(to), world);
-        let until_us = Some(until_us);
-        let sending = Sending { receivers: &[receiver], until_us, root, ..sending };
-        self.append(sending, world, out);
+        let sending = Sending { flags, until_us: Some(until_us), root, ..sending };
+        self.append(Sending { receivers: &[receiver], ..sending }, world, out);
     }
 
     /// Asks for a thread below this one.

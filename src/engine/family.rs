@@ -435,7 +435,7 @@ impl Thread {
             && self.state == State::Open
             && self.unconsumed == 0
             && self.held.is_empty()
-            && self.later.is_empty()
+            && self.later.values().all(|it| it.entry.flags().contains(Flags::WATCHES))
             && self.children.is_empty()
     }
 

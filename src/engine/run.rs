@@ -18,6 +18,8 @@ use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
+use crate::id::ThreadId;
+use crate::limits::Limits;
 use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};
 use crate::log;
 use crate::wire::{Checked, Code, Fault};
@@ -49,7 +51,7 @@ impl<P: Port> Worker<P> {
             sent: AtomicU32::new(0),
             road: self.road.clone(),
         });
-        let run = registered.handlers[start.receiver.handler].clone();
+        let run = registered.handlers[start.receiver.handler].run.clone();
         let (name, message) = (&*registered.name, call.message.id());
         let span = tracing::debug_span!("handler", listener = name, %message);
         if !registered.traits.inline {
@@ -213,6 +215,20 @@ impl listener::Road for Road {
         })
     }
 
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        let message = &call.message;
+        let own = |thread: &ThreadId| {
+            let woken = message.from() == call.listener() && !message.is_from_identity();
+            woken && thread.tree_str() == message.thread().tree_str() || thread == message.thread()
+        };
+        Box::pin(async move {
+            let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
+            let found = self.0.log.read(&id.thread, id.seq - 1, id.seq, 1).await;
+            let found = found.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+            Ok(found.first().map(|it| Entry::kept(it)))
+        })
+    }
+
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
         let of = |it: &Entry| it.from() == call.listener();
         Box::pin(async move {
@@ -223,6 +239,10 @@ impl listener::Road for Road {
 
     fn capabilities(&self) -> &Capabilities {
         &self.0.routes.capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.0.limits
     }
 }
 

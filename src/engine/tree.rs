@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::deliver::ended;
 use crate::engine::family::Beyond;
+use crate::engine::fork::Source;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::ledger::Ledger;
@@ -51,6 +52,8 @@ pub(crate) struct Push {
     pub(crate) meta: Option<Bytes>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) number: u64,
+    /// What its session goes on from, where it opens a fork.
+    pub(crate) source: Option<Source>,
     /// Who else hears whether it was accepted: the claim on its client id.
     pub(crate) claim: Option<Arc<dyn Inlet>>,
 }
@@ -178,14 +181,38 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Nothing yet, with room for what so many events mostly come to.
-    pub(crate) fn with_room(events: usize) -> Step {
+    /// Nothing yet, with room for so much.
+    pub(crate) fn with_room(room: Room) -> Step {
         let mut step = Step::default();
-        step.batch.entries.reserve(events);
-        step.batch.marks.reserve(events);
-        step.effects.reserve(events);
+        step.batch.entries.reserve(room.entries);
+        step.batch.marks.reserve(room.marks);
+        step.effects.reserve(room.effects);
         step
     }
+
+    /// The room that it took, for the next one to have: growing into it would move it all,
+    /// several times.
+    pub(crate) fn room(&self) -> Room {
+        let bounded = |len: usize| len.min(Room::MAX);
+        Room {
+            entries: bounded(self.batch.entries.len()),
+            marks: bounded(self.batch.marks.len()),
+            effects: bounded(self.effects.len()),
+        }
+    }
+}
+
+/// How much a step has room for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Room {
+    entries: usize,
+    marks: usize,
+    effects: usize,
+}
+
+impl Room {
+    /// What a step has room for at the most, before it comes to anything.
+    const MAX: usize = 4_096;
 }
 
 /// What happens once the batch is in the log.

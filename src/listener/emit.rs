@@ -227,7 +227,8 @@ impl<E> Later<E> {
         Later::at(u64::MAX, it)
     }
 
-    /// Nobody waits for it: a push that it comes of is done without it.
+    /// Nobody waits for it: a push that it comes of is done without it. If it has no time either,
+    /// its thread may come to its end without it.
     #[must_use]
     pub fn unawaited(self) -> Later<E> {
         Later { is_awaited: false, ..self }

@@ -12,6 +12,7 @@ mod need;
 mod request;
 mod road;
 mod spec;
+mod view;
 
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
@@ -29,8 +30,9 @@ pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
 pub use grant::{Charges, EmitCore, Grant, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
-pub use need::Need;
+pub use need::{Kept, Need};
 pub use request::{Reply, Request};
 pub use road::{Boxed, Call, Road};
 pub use spec::Listener;
-pub(crate) use spec::{Run, Spec, Traits, Wakes, Way};
+pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
+pub use view::{Clears, View};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::listener::{
     Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
-    Handler, IntoEmit, Need,
+    Handler, IntoEmit, Kept, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
@@ -59,12 +59,20 @@ pub(crate) struct Spec {
     pub(crate) needs: Vec<Need>,
     /// What may be emitted while a name that it owns is handled, for those who describe it.
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
-    pub(crate) handlers: Vec<(Way, Run)>,
+    pub(crate) handlers: Vec<(Way, Bound)>,
     pub(crate) wakes: Option<Wakes>,
 }
 
 /// Whether what waits starts because of what came.
 pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
+
+/// A handler, bound to its listener.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) run: Run,
+    /// Whether it takes a fold: for others none is woken.
+    pub(crate) takes_folds: bool,
+}
 
 /// How a listener wants to be run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -285,6 +293,11 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
         let state = self.state.clone();
         let needs = [A::needs(), <F as Function<A>>::Output::emits()].concat();
+        for need in &needs {
+            if let Need::Keep(Kept(id, fold)) = need {
+                self.spec.folds.insert(*id, *fold);
+            }
+        }
         if let Way::Route(name) = &way {
             let emits = needs.iter().filter_map(|it| match it {
                 Need::Emit(it) => Some(it.name.clone()),
@@ -292,6 +305,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             });
             self.spec.emits.insert(name.clone(), emits.collect());
         }
+        let takes_folds = needs.iter().any(|it| matches!(it, Need::Fold(_) | Need::Keep(_)));
         self.spec.needs.extend(needs);
         let run: Run = Arc::new(move |call: Arc<Call>| {
             let last = last(&call);
@@ -299,7 +313,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             let future = last.and_then(|last| A::take(&context, last)).map(|all| f.invoke(all));
             Box::pin(async { Ok(future?.await.into_emit()) })
         });
-        self.spec.handlers.push((way, run));
+        self.spec.handlers.push((way, Bound { run, takes_folds }));
         self
     }
 }
