@@ -111,17 +111,15 @@ impl Minds {
         mind.is_over = true;
         let held = it.held_from.zip(it.held_to);
         let place = |at: u64| usize::try_from(at).ok();
-        mind.held = held.and_then(|(from, to)| {
-            it.text.get(place(from)?..place(to)?).map(str::to_owned)
-        });
+        mind.held =
+            held.and_then(|(from, to)| it.text.get(place(from)?..place(to)?).map(str::to_owned));
         mind.idle = if it.is_idle { mind.idle + 1 } else { 0 };
         mind.failures = if it.error.is_some() { mind.failures + 1 } else { 0 };
     }
 
     fn acts(&mut self, entry: &Entry) {
         let Ok(it) = entry.decode::<Action>() else { return };
-        let acting =
-            Acting { id: it.id, turn: it.turn.unwrap_or(0), mode: it.mode, ended: None };
+        let acting = Acting { id: it.id, turn: it.turn.unwrap_or(0), mode: it.mode, ended: None };
         self.mind(entry.from()).actions.insert(entry.seq(), acting);
     }
 

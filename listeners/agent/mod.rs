@@ -25,9 +25,11 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
+mod hand;
 pub mod mind;
 pub mod render;
-mod settings;
+pub mod settings;
+mod speak;
 mod turn;
 pub mod words;
 mod write;
@@ -39,10 +41,9 @@ use pumphouse::listener::Charges;
 use pumphouse::model::Model;
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
-use pumphouse::xml::Writer;
 
 use super::action::Actions;
-pub use settings::{Dialect, FinalWithActions, OnFull, Settings};
+use settings::Settings;
 
 /// How long a turn may take: models are slow, and doors and budgets bound them.
 const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -110,7 +111,7 @@ impl Agent {
         let mut peers = self.settings.peers.clone();
         peers.extend(turn::ALWAYS.map(str::to_owned));
         let (name, own_thread) = (self.name.clone(), self.settings.agent_calls_own_thread());
-        let mind = turn::Mindful::new(self);
+        let mind = hand::Mindful::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
             .on_any_reply(turn::turn)

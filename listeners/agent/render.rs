@@ -10,7 +10,7 @@ use pumphouse::prelude::*;
 use pumphouse::xml::Child;
 
 use super::super::action::words::{ActionResult, Status};
-use super::words::{CognitionOut, Correction, Notice, Response};
+use super::words::{CognitionIn, CognitionOut, Correction, Notice, Response};
 
 /// The form that this module writes; another number is another form.
 pub const RENDERING: u32 = 1;
@@ -19,15 +19,33 @@ pub const RENDERING: u32 = 1;
 #[must_use]
 pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry]) -> Prompt {
     let mut prompt = Prompt::new(system);
+    // What came while the model wrote stands behind what it wrote.
+    let mut during: Option<Vec<String>> = None;
     for entry in view.iter().filter(|it| !it.is_refused()) {
-        if entry.from() == agent {
-            own(entry, &mut prompt);
-        } else if entry.to() == Some(agent)
-            && let Some(text) = heard(root, entry)
-        {
-            put(&mut prompt, Role::User, &text);
+        let heard = if entry.from() == agent {
+            if entry.is::<CognitionIn>() {
+                during = Some(during.unwrap_or_default());
+            } else if entry.is::<CognitionOut>() {
+                wrote(entry, &mut prompt);
+                during
+                    .take()
+                    .into_iter()
+                    .flatten()
+                    .for_each(|it| put(&mut prompt, Role::User, &it));
+            }
+            told(entry)
+        } else if entry.to() == Some(agent) {
+            heard(root, entry)
+        } else {
+            None
+        };
+        match (&mut during, heard) {
+            (Some(during), Some(text)) => during.push(text),
+            (None, Some(text)) => put(&mut prompt, Role::User, &text),
+            (_, None) => {}
         }
     }
+    during.into_iter().flatten().for_each(|it| put(&mut prompt, Role::User, &it));
     prompt
 }
 
@@ -56,26 +74,29 @@ fn heard(root: &Name, entry: &Entry) -> Option<String> {
     Some(if from == "core" { text } else { format!("[From {from}]\n{text}") })
 }
 
-/// What the agent itself sent: its replies stand for all that was in them.
-fn own(entry: &Entry, prompt: &mut Prompt) {
-    if let Ok(it) = entry.decode::<CognitionOut>() {
-        if !it.text.is_empty() {
-            put(prompt, Role::Assistant, &it.text);
-        }
-        if it.is_partial {
-            let percent = it.completion_percentage.map_or("?".to_owned(), |it| it.to_string());
-            let text = format!("[Previous response was interrupted at {percent}%]");
-            put(prompt, Role::User, &text);
-        }
-    } else if let Ok(it) = entry.decode::<Correction>() {
-        put(prompt, Role::User, &it.text);
-    } else if let Ok(it) = entry.decode::<Notice>() {
-        put(prompt, Role::User, &format!("[{}]", it.text));
-    } else if let Ok(it) = entry.decode::<Response>()
-        && it.was_held
-    {
-        put(prompt, Role::User, "[Your final response was delivered.]");
+/// A reply of the agent's, which stands for all that was in it.
+fn wrote(entry: &Entry, prompt: &mut Prompt) {
+    let Ok(it) = entry.decode::<CognitionOut>() else { return };
+    if !it.text.is_empty() {
+        put(prompt, Role::Assistant, &it.text);
     }
+    if it.is_partial {
+        let percent = it.completion_percentage.map_or("?".to_owned(), |it| it.to_string());
+        let text = format!("[Previous response was interrupted at {percent}%]");
+        put(prompt, Role::User, &text);
+    }
+}
+
+/// What the agent said to itself about its replies.
+fn told(entry: &Entry) -> Option<String> {
+    if let Ok(it) = entry.decode::<Correction>() {
+        return Some(it.text);
+    }
+    if let Ok(it) = entry.decode::<Notice>() {
+        return Some(format!("[{}]", it.text));
+    }
+    let it = entry.decode::<Response>().ok()?;
+    it.was_held.then(|| "[Your final response was delivered.]".to_owned())
 }
 
 /// What came of an action, as a model reads it.

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::words::{Dispatch, Response};
-use pumphouse::prelude::*;
+use super::words::Dispatch;
 
 /// How an agent is set up.
 #[derive(Clone, Debug, Deserialize)]
@@ -71,11 +70,6 @@ impl Default for Settings {
 impl Settings {
     pub(super) fn agent_calls_own_thread(&self) -> bool {
         self.agent_calls == Calls::OwnThread
-    }
-
-    /// Whether a payload that somebody is sent ends the agent's work.
-    pub(super) fn is_final(&self, name: &Name) -> bool {
-        *name == Response::NAME || self.final_payloads.iter().any(|it| it == name.local())
     }
 }
 

@@ -1,11 +1,10 @@
 //! A reply while it is written: what the parser says of it, kept until it can be acted on.
 
 use pumphouse::reply::{Body, Config, Event, Kind, Markup, Parser, What};
-use pumphouse::wire::Fault;
 use pumphouse::xml::{self, Profile};
 use pumphouse::{Element, limits::XmlLimits};
 
-use super::super::action::read::{self, Mistakes};
+use super::super::action::read::{Mistakes, action};
 use super::super::action::words::Action;
 use super::settings::Dialect;
 
@@ -17,16 +16,33 @@ pub(super) enum Heard {
     /// A call, or all that is wrong with it.
     Call(Box<Result<Action, Mistakes>>),
     /// A response; whether it says that it is final, and where its words stand.
-    Response { is_final: Option<bool>, text: String, from: usize, to: usize },
+    Response {
+        is_final: Option<bool>,
+        text: String,
+        from: usize,
+        to: usize,
+    },
     /// A payload for the core or for a peer.
-    Payload { local: String, element: Result<Element, String>, is_core: bool },
+    Payload {
+        local: String,
+        element: Result<Element, String>,
+        is_core: bool,
+    },
     /// The agent's own root: it wants to go on.
     Own,
     /// Something that has no meaning here.
     Meaningless(String),
     /// An element that will not run, and why.
-    Broken { text: String, line: u32, column: u32 },
-    Repaired { text: String, line: u32, column: u32 },
+    Broken {
+        text: String,
+        line: u32,
+        column: u32,
+    },
+    Repaired {
+        text: String,
+        line: u32,
+        column: u32,
+    },
 }
 
 /// A reply while it is written.
@@ -117,7 +133,7 @@ impl Hearing {
             }
             Kind::Root => Heard::Own,
             Kind::Action | Kind::ToolUse => {
-                Heard::Call(Box::new(read::action(it, Some(self.turn), None)))
+                Heard::Call(Box::new(action(it, Some(self.turn), None)))
             }
             Kind::Core | Kind::Peer => {
                 let element = element(it);
@@ -134,19 +150,19 @@ impl Hearing {
 fn element(it: &pumphouse::reply::Element<'_>) -> Result<Element, String> {
     let text = match it.body {
         Body::Elements(text) => text.to_owned(),
-        Body::Empty => empty(it).map_err(|it| it.to_string())?,
+        Body::Empty => empty(it),
         _ => return Err("it holds no elements".to_owned()),
     };
     xml::read(text, Profile::Wire, &XmlLimits::INSIDE).map_err(|it| it.to_string())
 }
 
 /// An element that has attributes only.
-fn empty(it: &pumphouse::reply::Element<'_>) -> Result<String, Fault> {
+fn empty(it: &pumphouse::reply::Element<'_>) -> String {
     let mut text = format!("<{}", it.name);
     for attribute in it.attributes {
         text += &format!(" {}=\"", attribute.name);
         xml::escape_attribute(&attribute.value, &mut text);
         text.push('"');
     }
-    Ok(text + "/>")
+    text + "/>"
 }

@@ -165,12 +165,7 @@ impl Pump {
         heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    async fn send(
-        &self,
-        payload: Result<Checked, Fault>,
-        flags: Flags,
-        inlet: Arc<dyn Inlet>,
-    ) {
+    async fn send(&self, payload: Result<Checked, Fault>, flags: Flags, inlet: Arc<dyn Inlet>) {
         let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
         let mut routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));

@@ -7,6 +7,7 @@
 )]
 
 mod action;
+mod agent;
 mod cli;
 mod crash;
 mod describe;
