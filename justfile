@@ -79,6 +79,10 @@ overload *args:
 xml *args:
     cargo bench --bench xml {{ args }}
 
+# Talks to a real model, at a server that streams as OpenAI's does.
+model url="http://127.0.0.1:8901/v1":
+    PUMPHOUSE_MODEL={{ url }} cargo test --test it model::real -- --nocapture
+
 # How fast a model's reply is understood.
 reply:
     cargo bench --bench reply

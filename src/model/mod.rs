@@ -23,6 +23,7 @@
 //! `docs/models.md` is the manual.
 
 mod error;
+mod models;
 pub mod openai;
 mod piece;
 mod play;
@@ -38,6 +39,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use error::{Error, Kind, Wait};
+pub use models::{Models, UnknownModel};
 pub use openai::OpenAi;
 pub use piece::{Call, Piece, Stop, Usage};
 pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
