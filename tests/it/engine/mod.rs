@@ -10,6 +10,7 @@ mod loops;
 mod order;
 mod replies;
 mod threads;
+mod timers;
 mod todos;
 mod told;
 
