@@ -46,6 +46,11 @@ struct Stumble;
 #[payload(ns = "https://example.org/scenes/v1")]
 struct Doze;
 
+/// Makes its handler wait until it is told to stop.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Hibernate;
+
 /// Makes its handler address a listener that isn't among its peers.
 #[derive(Payload)]
 #[payload(ns = "https://example.org/scenes/v1")]
@@ -161,6 +166,7 @@ pub(super) fn cast() -> Vec<Listener> {
         Listener::new("counter").on(count),
         Listener::new("clumsy").on(stumble),
         Listener::new("sleepy").timeout(Duration::from_millis(50)).on(doze),
+        Listener::new("bear").on(async |_: Hibernate| std::future::pending::<()>().await),
         Listener::new("shy").peers(["counter"]).on(gossip).on_reply(met),
         Listener::new("forger").on(forge),
         Listener::new("garbler").on(garble),
