@@ -21,14 +21,14 @@ pub struct SetTimer {
     /// How long from now.
     #[payload(attribute, rename = "in", example = "PT5S")]
     pub after: Option<SignedDuration>,
-    /// When.
-    #[payload(attribute)]
+    /// When; instead of `in`.
+    #[payload(attribute, no_example)]
     pub at: Option<Timestamp>,
-    /// How often, the first time so long from now.
-    #[payload(attribute)]
+    /// How often, the first time so long from now; instead of `in`.
+    #[payload(attribute, no_example)]
     pub every: Option<SignedDuration>,
-    /// Whenever this pattern of minute, hour, day, month and weekday fits, in UTC.
-    #[payload(attribute, example = "*/5 * * * *")]
+    /// Whenever this pattern of minute, hour, day, month and weekday fits, in UTC; instead of `in`.
+    #[payload(attribute, no_example, example = "*/5 * * * *")]
     pub cron: Option<String>,
     /// What it is for; each tick says it.
     #[payload(attribute)]

@@ -1,10 +1,16 @@
 //! Timers: how many a thread may have, how often they may tick, and that all of them do.
 
+use pumphouse::limits::XmlLimits;
 use pumphouse::listeners::timer::{
     ClearTimer, SetTimer, Tick, TimerCleared, TimerRefused, TimerSet, timer,
 };
+use pumphouse::listeners::todo::todo;
+use pumphouse::listeners::todo::words::{TodoRegistered, TodoUntil};
 use pumphouse::prelude::*;
+use pumphouse::schema;
+use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::{SignedDuration, Timestamp};
+use pumphouse::xml::{self, Profile};
 
 use super::{Question, start};
 
@@ -58,6 +64,24 @@ async fn timers_are_bounded_also_when_many_are_set_at_once() {
         }
     }
     let _: TimerSet = here.ask(far()).await.unwrap();
+    pump.shutdown().await.unwrap();
+}
+
+/// What everybody is told that one looks like.
+fn example<P: Payload>() -> P {
+    let text = schema::example(P::schema());
+    P::decode(&xml::read(text, Profile::Wire, &XmlLimits::DOOR).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_example_of_one_is_one() {
+    let shown: SetTimer = example();
+    assert_eq!(shown, SetTimer { note: shown.note.clone(), ..after(5_000) });
+    let pump = start((timer(), todo()));
+    let _: TimerSet = pump.ask(shown).await.unwrap();
+    let _: TodoRegistered = pump.ask(example::<TodoUntil>()).await.unwrap();
+    let raise: RaiseBudget = example();
+    assert_eq!((raise.by.is_some(), raise.to.is_some()), (true, false));
     pump.shutdown().await.unwrap();
 }
 
