@@ -71,6 +71,10 @@ disconnects times="10000":
 idle connections="10000":
     PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
 
+# Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
+overload *args:
+    cargo bench --bench overload -- {{ args }}
+
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}

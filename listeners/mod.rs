@@ -1,5 +1,6 @@
 //! The house staff: ordinary listeners that use only what anyone can use.
 
+pub mod action;
 pub mod agent;
 pub mod describe;
 pub mod echo;

@@ -142,14 +142,7 @@ impl Send {
         out: &mut Out,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
-        let address = match (&self.connect, &self.ca) {
-            (tls @ Address::Tls { .. }, Some(ca)) => tls.clone().trusting(ca),
-            (_, Some(_)) => {
-                let text = "--ca is for --connect tls:HOST:PORT; nothing was sent".to_owned();
-                return Err(Failure::Untried(text));
-            }
-            (address, None) => address.clone(),
-        };
+        let address = trusting(&self.connect, self.ca.as_deref())?;
         let client = Client::connect_to(&address).await;
         let mut client = client.map_err(|error| unconnected(&address, &error))?;
         if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
@@ -229,6 +222,18 @@ fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
         return Err(Failure::Untried(format!("{name} holds no element; nothing was sent")));
     }
     Ok(elements)
+}
+
+/// An address, and whose certificates are trusted there.
+pub(crate) fn trusting(address: &Address, ca: Option<&Path>) -> Result<Address, Failure> {
+    match (address, ca) {
+        (tls @ Address::Tls { .. }, Some(ca)) => Ok(tls.clone().trusting(ca)),
+        (_, Some(_)) => {
+            let text = "--ca is for --connect tls:HOST:PORT; nothing was sent".to_owned();
+            Err(Failure::Untried(text))
+        }
+        (address, None) => Ok(address.clone()),
+    }
 }
 
 pub(crate) fn unconnected(address: &Address, error: &client::Error) -> Failure {

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::engine::deliver::Sending;
-use crate::engine::family::{Beyond, How, Opening, Steering};
+use crate::engine::family::{Beyond, How, Opening, Steering, word};
 use crate::engine::guard::Chain;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
@@ -24,6 +26,9 @@ pub(crate) struct Part {
     pub(crate) root: u64,
     pub(crate) chain: Chain,
     emitted: usize,
+    /// What is said of the emission at hand beside its payload.
+    flags: Flags,
+    meta: Option<Bytes>,
 }
 
 impl Part {
@@ -34,6 +39,8 @@ impl Part {
             root: running.root,
             chain: running.chain,
             emitted: running.emitted,
+            flags: Flags::NONE,
+            meta: None,
         }
     }
 
@@ -65,6 +72,7 @@ impl Thread {
     }
 
     fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
+        let part = &Part { flags: ready.flags, meta: ready.meta.clone(), ..part.clone() };
         let checked = match ready.what {
             Ok(checked) => checked,
             Err(fault) => return self.complain(part, &fault, world, out),
@@ -88,7 +96,7 @@ impl Thread {
         }
         match ready.target {
             Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
-            Target::Entry(it) if it.thread() == &self.id => {
+            Target::Entry(it) if self.has(it.id()) => {
                 self.reply(part, &it, checked, world, out);
             }
             Target::Entry(_) => {
@@ -315,6 +323,16 @@ impl Thread {
         let to = part.message.sender().clone();
         let sending = self.sending(part, checked, Some(to), world);
         let reply_to = Some(part.message.id().clone());
+        let (flags, meta) = (Flags::NONE, None);
+        let sending = Sending { from: world.core, reply_to, flags, meta, ..sending };
+        self.answer(part, &part.message, sending, world, out);
+    }
+
+    /// Tells the sender of a request that nothing came of it.
+    pub(crate) fn nothing_came(&mut self, part: &Part, world: &World<'_>, out: &mut Step) {
+        let Some(checked) = word(&Done {}) else { return };
+        let sending = self.sending(part, checked, Some(part.message.sender().clone()), world);
+        let reply_to = Some(part.message.id().clone());
         let sending = Sending { from: world.core, reply_to, ..sending };
         self.answer(part, &part.message, sending, world, out);
     }
@@ -349,9 +367,9 @@ impl Thread {
         let to = world.routes.listeners[part.listener].name.clone();
         let sending = self.sending(part, huh, Some(to), world);
         let reply_to = Some(refused.clone());
-        let sending = Sending { from: world.core, reply_to, receivers: &receivers, ..sending };
-        self.append(sending, world, out);
-        self.start_all_of(&receivers, world, out);
+        let (from, flags, receivers) = (world.core, Flags::NONE, &receivers[..]);
+        self.append(Sending { from, reply_to, flags, receivers, ..sending }, world, out);
+        self.start_all_of(receivers, world, out);
     }
 
     /// A message of the listener that is at work, caused by the message at hand.
@@ -368,10 +386,10 @@ impl Thread {
             checked,
             cause: Some(part.message.id().clone()),
             reply_to: None,
-            flags: Flags::NONE,
+            flags: part.flags,
             receivers: &[],
             client_id: None,
-            meta: None,
+            meta: part.meta.clone(),
             root: part.root,
             chain: part.chain,
             until_us: None,
@@ -503,6 +521,8 @@ impl Thread {
             root: 0,
             chain: Chain::default(),
             emitted: 0,
+            flags: Flags::NONE,
+            meta: None,
         };
         self.complain(&part, &fault, world, out);
         out.batch.marks.push(Mark::Consumed {

@@ -20,7 +20,7 @@ use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
 use crate::id::ThreadId;
 use crate::limits::Limits;
-use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target};
+use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};
 use crate::log;
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
@@ -143,7 +143,7 @@ fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>>
 /// Looks at what a handler came to: every payload is held against its schema, unless its own type
 /// wrote it.
 fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
-    let fault = |fault| vec![Ready { target: Target::Sender, what: Err(fault) }];
+    let fault = |fault| vec![Ready::fault(fault)];
     let outcome = match &ended {
         Ok(Ok(_)) => Outcome::Returned,
         Ok(Err(_)) => Outcome::Failed,
@@ -179,7 +179,8 @@ fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
                 Fault::new(Code::InvalidReturn, text)
             }),
         });
-        Ready { target: it.target, what }
+        let meta = it.marks.key.as_deref().map(key_meta);
+        Ready { target: it.target, what, flags: it.marks.flags, meta }
     };
     emit.into_iter().map(look).collect()
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::deliver::ended;
 use crate::engine::family::Beyond;
+use crate::engine::fork::Source;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::ledger::Ledger;
@@ -51,6 +52,8 @@ pub(crate) struct Push {
     pub(crate) meta: Option<Bytes>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) number: u64,
+    /// What its session goes on from, where it opens a fork.
+    pub(crate) source: Option<Source>,
     /// Who else hears whether it was accepted: the claim on its client id.
     pub(crate) claim: Option<Arc<dyn Inlet>>,
 }
@@ -75,9 +78,17 @@ pub(crate) struct Left {
 pub(crate) struct Ready {
     pub(crate) target: Target,
     pub(crate) what: Result<Checked, Fault>,
+    pub(crate) flags: Flags,
+    /// What its `<meta>` is to hold.
+    pub(crate) meta: Option<Bytes>,
 }
 
 impl Ready {
+    /// Something that went wrong, for the sender of the message at hand.
+    pub(crate) fn fault(fault: Fault) -> Ready {
+        Ready { target: Target::Sender, what: Err(fault), flags: Flags::NONE, meta: None }
+    }
+
     /// Whether an earlier attempt came to the same at this place, of what it came to in order:
     /// then that is taken, and nothing is sent again.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Charges, Entry, Grant, Need, Threads, Timers};
-use crate::log::State;
+use crate::log::{Flags, State};
 use crate::name::Name;
 use crate::wire::budget::{self, RaiseBudget};
 use crate::wire::{Code, Fault, Payload};
@@ -13,7 +13,8 @@ use crate::xml::Element;
 /// What a handler may return, and what an [`Outbox`](crate::listener::Outbox) takes.
 ///
 /// `()` emits nothing; a payload, an [`Element`] or a [`Fault`] goes to the sender; [`To`] names
-/// a listener; [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
+/// a listener, in a [`Request`] one that has to answer; [`Reply`] answers an earlier message;
+/// [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
 /// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`Steer`] ends or holds
 /// some; `Option`, `Result`, `Vec` and tuples hold those.
 #[diagnostic::on_unimplemented(
@@ -35,6 +36,14 @@ pub type Emit = Vec<Emission>;
 pub struct Emission {
     pub(crate) target: Target,
     pub(crate) what: Result<What, Fault>,
+    pub(crate) marks: Marks,
+}
+
+/// What is said of an emission beside its payload.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    pub(crate) flags: Flags,
+    pub(crate) key: Option<String>,
 }
 
 /// A payload, and whether a type wrote it, which can't have written another.
@@ -303,7 +312,7 @@ pub struct Raise(
 
 impl Emission {
     fn new(what: Result<What, Fault>) -> Emission {
-        Emission { target: Target::Sender, what }
+        Emission { target: Target::Sender, what, marks: Marks::default() }
     }
 }
 
@@ -381,7 +390,7 @@ impl<T: IntoEmit> IntoEmit for Vec<T> {
 #[diagnostic::do_not_recommend]
 impl<T: IntoEmit, E: IntoEmit> IntoEmit for Result<T, E> {
     fn into_emit(self) -> Emit {
-        self.map_or_else(E::into_emit, T::into_emit)
+        self.map_or_else(|error| wrong(error.into_emit()), T::into_emit)
     }
 
     fn emits() -> Vec<Need> {
@@ -506,6 +515,17 @@ impl IntoEmit for Raise {
     fn emits() -> Vec<Need> {
         vec![Need::Grant(Threads::GRANT)]
     }
+}
+
+/// What answers as an error says so in the log.
+fn wrong(mut emit: Emit) -> Emit {
+    for it in &mut emit {
+        let answers = matches!(it.target, Target::Sender | Target::Entry(_) | Target::Opener);
+        if answers && it.what.is_ok() {
+            it.marks.flags = it.marks.flags.with(Flags::ERROR);
+        }
+    }
+    emit
 }
 
 /// Gives what is emitted a target. A fault goes to the sender, whatever holds it.

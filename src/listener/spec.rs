@@ -50,6 +50,7 @@ pub struct Listener<S = ()> {
 pub(crate) struct Spec {
     pub(crate) name: String,
     pub(crate) text: Option<String>,
+    pub(crate) kind: Option<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
     pub(crate) peers: Option<Arc<[String]>>,
@@ -166,6 +167,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn describe(mut self, text: impl Into<String>) -> Listener<S> {
         self.spec.text = Some(text.into());
+        self
+    }
+
+    /// Says what sort of listener it is: `tool` unless said, or `agent` where its calls have
+    /// threads of their own. Agents know `relic`, `workflow` and `llm` too.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
+        self.spec.kind = Some(kind.into());
         self
     }
 

@@ -1,5 +1,6 @@
 //! Who gets what comes of a message.
 
+use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 
 use super::{Answer, Down, Question, only_thread, start, story};
@@ -211,4 +212,37 @@ async fn what_is_partial_reaches_whoever_asked_and_the_thread_goes_on() {
         "chain > console: answer",
     ];
     assert_eq!(story(pump.log(), &thread).await, told);
+}
+
+#[tokio::test]
+async fn a_request_is_answered_with_done_where_its_handler_emits_nothing() {
+    let ask = async |message: Message, Down { n }: Down| {
+        Request::new(To("a", Question { n })).key(format!("<{}>", message.seq()))
+    };
+    let keep = async |message: Message, _: Question| {
+        assert_eq!(message.key().as_deref(), Some("<1>"));
+    };
+    let told = async |history: History, _: Done| -> Result<Reply<Answer>, Fault> {
+        Ok(Reply(history.all().await?.swap_remove(0), Answer { n: 9 }))
+    };
+    let caller = Listener::new("b").on(ask).on_reply(told);
+    let pump = start((Listener::new("a").on(keep), caller));
+    assert_eq!(pump.ask::<Answer>(Down { n: 7 }).await.unwrap(), Answer { n: 9 });
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["console > b: down", "b > a: question", "core > b: done", "b > console: answer"];
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn what_is_returned_as_an_error_says_so_in_the_log() {
+    let fail = async |Question { n }: Question| -> Result<Answer, Down> {
+        if n == 0 { Err(Down { n }) } else { Ok(Answer { n }) }
+    };
+    let pump = start(Listener::new("a").on(fail));
+    pump.ask::<Answer>(Question { n: 0 }).await.unwrap_err();
+    pump.in_thread(&only_thread(&pump).await).ask::<Answer>(Question { n: 1 }).await.unwrap();
+    let thread = only_thread(&pump).await;
+    let entries = pump.log().read(&thread, 0, u64::MAX, 9).await.unwrap();
+    let wrong: Vec<bool> = entries.iter().map(|it| it.flags.contains(Flags::ERROR)).collect();
+    assert_eq!(wrong, [false, true, false, false]);
 }
