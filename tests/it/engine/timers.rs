@@ -1,6 +1,8 @@
 //! Timers: how many a thread may have, how often they may tick, and that all of them do.
 
 use pumphouse::limits::XmlLimits;
+use std::time::Duration;
+
 use pumphouse::listeners::timer::{
     ClearTimer, SetTimer, Tick, TimerCleared, TimerRefused, TimerSet, timer,
 };
@@ -8,6 +10,7 @@ use pumphouse::listeners::todo::todo;
 use pumphouse::listeners::todo::words::{TodoRegistered, TodoUntil};
 use pumphouse::prelude::*;
 use pumphouse::schema;
+use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::{SignedDuration, Timestamp};
 use pumphouse::xml::{self, Profile};
@@ -100,4 +103,78 @@ async fn a_timer_ticks_no_oftener_than_it_may() {
         }
     }
     pump.shutdown().await.unwrap();
+}
+
+/// A machine on virtual time, and a disk that outlives it.
+fn machine(seed: u64) -> (Sim, Disk) {
+    let sim = Sim::new(seed);
+    let disk = Disk::new(&sim);
+    (sim, disk)
+}
+
+fn start_on(sim: &Sim, disk: &Disk) -> Pump {
+    let plan = pumphouse::builder().with((timer(), disk.log()));
+    plan.build().unwrap().start_on(sim)
+}
+
+/// The ticks on a disk in whole seconds: when each was due since time began, how late it was, and
+/// how many were missed.
+fn ticks(sim: &Sim, disk: &Disk) -> Vec<(i64, i64, u64)> {
+    let all = sim.run(disk.kept().tail(0, 10_000)).unwrap().unwrap();
+    let ticks = all.iter().filter(|it| it.name == Tick::NAME).map(|it| {
+        let tick = Tick::read(Element::from_canonical(it.body.clone()).unwrap().view()).unwrap();
+        let due = tick.due.as_microsecond() - Sim::BEGINS_US.cast_signed();
+        (due / 1_000_000, tick.late.as_secs(), tick.missed.unwrap_or(0))
+    });
+    ticks.collect()
+}
+
+#[test]
+fn what_ticks_over_and_over_catches_up_with_one_tick() {
+    let (sim, disk) = machine(7);
+    let pass = |seconds| sim.run(sim.sleep(Duration::from_secs(seconds))).unwrap();
+    let pump = start_on(&sim, &disk);
+    let every = Some(SignedDuration::from_secs(10));
+    let _: TimerSet = sim.run(pump.ask(SetTimer { every, ..NONE })).unwrap().unwrap();
+    pass(35);
+    sim.crash();
+    pass(60);
+    let _pump = start_on(&sim, &disk);
+    pass(10);
+    let all = [(10, 0, 0), (20, 0, 0), (30, 0, 0), (40, 55, 5), (100, 0, 0)];
+    assert_eq!(ticks(&sim, &disk), all);
+}
+
+#[test]
+fn a_pattern_fits_by_the_clock_and_a_time_once() {
+    let (sim, disk) = machine(7);
+    let pump = start_on(&sim, &disk);
+    let begins = i64::try_from(Sim::BEGINS_US / 1_000_000).unwrap();
+    let at = Timestamp::from_second(begins + 400).unwrap();
+    for it in [
+        SetTimer { cron: Some("*/5 * * * *".into()), ..NONE },
+        SetTimer { at: Some(at), ..NONE },
+        after(2_000),
+    ] {
+        let _: TimerSet = sim.run(pump.ask(it)).unwrap().unwrap();
+    }
+    sim.run(sim.sleep(Duration::from_secs(900))).unwrap();
+    let fives = (1..=900).filter(|it| (begins + it) % 300 == 0);
+    let mut due: Vec<i64> = fives.chain([2, 400]).collect();
+    due.sort_unstable();
+    assert_eq!(ticks(&sim, &disk).iter().map(|it| it.0).collect::<Vec<_>>(), due);
+}
+
+#[test]
+fn a_timer_ticks_once_whenever_the_machine_stops() {
+    for seed in 0..100 {
+        let (sim, disk) = machine(seed);
+        let pump = start_on(&sim, &disk);
+        let _: TimerSet = sim.run(pump.ask(after(5))).unwrap().unwrap();
+        sim.run(sim.sleep(Duration::from_micros(sim.below(10_000)))).unwrap();
+        sim.crash();
+        let _pump = start_on(&sim, &disk);
+        sim.rest().unwrap();
+        assert_eq!(ticks(&sim, &disk).len(), 1, "seed {seed}");
+    }
 }
