@@ -18,6 +18,12 @@ pub fn core() -> Vec<Listener> {
     vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
+/// What agents need beside [`core`]: `action`.
+#[must_use]
+pub fn mind() -> Vec<Listener> {
+    vec![action::action(action::Settings::default())]
+}
+
 /// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
 /// `describe`.
 #[must_use]
@@ -38,5 +44,6 @@ pub fn usual() -> Vec<Listener> {
 /// registers it.
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
+    builder.factory(Factory::plain("action", || action::action(action::Settings::default())));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
 }

@@ -50,7 +50,9 @@ pub(super) fn called<'a>(
     };
     // What the core does is for everyone.
     let core = |it: &Called<'_>| {
-        seen.listener(&it.listener.name).is_some() || it.schema.name.namespace() == CORE
+        is_internal
+            || seen.listener(&it.listener.name).is_some()
+            || it.schema.name.namespace() == CORE
     };
     let called = all.listeners().iter().filter(may).flat_map(takes).filter(core);
     let is_listener = |it: &Called<'_>| it.listener.name == name;

@@ -4,10 +4,10 @@
 //! to wait: for what it depends on, for an earlier `sync` one, for room. `docs/actions.md` has the
 //! rules; [`graph`] keeps them; [`fold`] reads its inputs from the log.
 
-mod call;
+pub mod call;
 mod fold;
 pub mod graph;
-mod read;
+pub mod read;
 pub mod variables;
 pub mod words;
 
@@ -18,12 +18,10 @@ use pumphouse::listener::{Context, FromContext, Need};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
-use self::call::{Values, called, oddity, payload};
-pub use self::call::{answer, json};
+use self::call::{Values, answer, called, oddity, payload};
 pub use self::fold::Actions;
 use self::fold::{Todo, key};
 use self::graph::{Done as Outcome, Output};
-pub use self::read::{Mistakes, read};
 use self::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
     Mode, Status,

@@ -75,19 +75,19 @@ impl Error for Mistakes {}
 /// use pumphouse::listeners::action::{read, words::Mode};
 /// use pumphouse::reply::{Config, Parser, What};
 ///
-/// let mut parser = Parser::new(Config::new("researcher"));
+/// let mut parser = Parser::new(Config::default());
 /// let mut found = Vec::new();
 /// let text = r#"<action mode="async" id="a">{"name": "add", "parameters": {"a": 1}}</action>"#;
-/// parser.feed(text, |event| {
+/// parser.feed(text, &mut |event| {
 ///     if let What::Closed(element) = event.what {
-///         found.push(read(&element, Some(1), None));
+///         found.push(read::action(&element, Some(1), None));
 ///     }
 /// });
 /// let action = found.remove(0)?;
 /// assert_eq!((&*action.id, action.mode, &*action.name), ("a", Mode::Async, "add"));
-/// # Ok::<(), pumphouse::listeners::action::Mistakes>(())
+/// # Ok::<(), pumphouse::listeners::action::read::Mistakes>(())
 /// ```
-pub fn read(
+pub fn action(
     element: &reply::Element<'_>,
     turn: Option<u64>,
     dialect: Option<Dialect>,
@@ -120,7 +120,7 @@ pub fn read(
         Body::Json(text) if is_tool_use => it.input(text),
         Body::Json(text) => it.json(text),
         Body::Elements(text) => it.elements(text, is_tool_use),
-        Body::Empty | Body::Text(_) => {}
+        _ => {}
     }
     it.end()
 }
@@ -382,5 +382,116 @@ fn listed(words: &[&str]) -> String {
         [] => String::new(),
         [one] => (*one).to_owned(),
         [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pumphouse::reply::{Config, Parser, What};
+
+    use super::*;
+
+    /// What is made of a reply's only action.
+    fn made(text: &str) -> Result<Action, Mistakes> {
+        let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
+        parser.feed(text, &mut |event| match event.what {
+            What::Closed(it) => found.push(action(&it, Some(3), None)),
+            What::Broken(it) => panic!("{}", it.reason),
+            _ => {}
+        });
+        assert_eq!(found.len(), 1, "{text}");
+        found.remove(0)
+    }
+
+    #[track_caller]
+    fn check(text: &str, mistakes: &[&str]) {
+        assert_eq!(made(text).unwrap_err().all, mistakes, "{text}");
+    }
+
+    #[test]
+    fn all_that_may_be_said_is_understood() {
+        let text = r#"<action type="relic" mode="async" id="a" show="false" depends_on="x, y">
+{"name": "cache", "parameters": {"k": [1, "$x"]}, "output_key": "out", "depends_on": ["y", "z"],
+ "timeout": 1.5, "retry": 3, "on_error": "skip"}</action>"#;
+        let it = made(text).unwrap();
+        assert_eq!((it.kind, it.mode), (ActionKind::Relic, Mode::Async));
+        assert_eq!((it.turn, it.show, it.retry), (Some(3), Some(false), Some(3)));
+        assert_eq!((&*it.id, &*it.name, it.output_key.as_deref()), ("a", "cache", Some("out")));
+        assert_eq!(it.depends_on, ["x", "y", "z"]);
+        assert_eq!(it.parameters.as_deref(), Some(r#"{"k":[1,"$x"]}"#));
+        assert_eq!(it.timeout, Some(SignedDuration::from_millis(1_500)));
+        assert_eq!((it.on_error, it.dialect), (Some(OnError::Skip), None));
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_usual() {
+        let it = made(r#"<action>{"name": "echo", "output_key": null}</action>"#).unwrap();
+        assert_eq!((it.kind, it.mode, &*it.id), (ActionKind::Tool, Mode::Sync, "__auto_1"));
+        assert_eq!((it.parameters, it.output_key, it.depends_on), (None, None, Vec::new()));
+        let it = made(r#"<action name="echo" id="e"></action>"#).unwrap();
+        assert_eq!(&*it.name, "echo");
+    }
+
+    #[test]
+    fn both_dialects_and_both_forms_are_read() {
+        let it = made(r#"<tool_use id="t" name="add">{"a": 1}</tool_use>"#).unwrap();
+        assert_eq!(
+            (it.dialect, it.parameters.as_deref()),
+            (Some(Dialect::ToolUse), Some(r#"{"a":1}"#))
+        );
+        let xml = |it: Action| it.elements.unwrap().parameters.canonical();
+        let expected = "<parameters><a>1</a></parameters>";
+        let it = made(r#"<tool_use id="t" name="add"><a>1</a></tool_use>"#).unwrap();
+        assert_eq!(xml(it), expected);
+        let it = made(
+            "<action id='t'><name>add</name><depends_on>x y</depends_on>\
+            <parameters> <a>1</a> </parameters><retry>1</retry></action>",
+        );
+        let it = it.unwrap();
+        assert_eq!((&*it.name, it.retry), ("add", Some(1)));
+        assert_eq!(it.depends_on, ["x", "y"]);
+        assert_eq!(xml(it), expected);
+        let text = r#"<action><name>add</name><parameters>{"a": 1}</parameters></action>"#;
+        assert_eq!(made(text).unwrap().parameters.as_deref(), Some(r#"{"a":1}"#));
+    }
+
+    #[test]
+    fn every_mistake_is_told_by_its_field() {
+        check(
+            r#"<action type="tol" mode="asnyc" id="a b" shwo="no">
+{"name": "", "parameters": [], "timeout": 0, "retry": 1.5, "on_error": "ignore",
+ "depends_on": [1], "outputkey": "x"}</action>"#,
+            &[
+                "type takes tool, agent, relic, workflow, llm, internal or context_feed, \
+                 not \"tol\"; did you mean tool?",
+                "mode takes sync, async or fire_and_forget, not \"asnyc\"; did you mean async?",
+                "id is a name of letters, digits, _ and -, not \"a b\"",
+                "shwo is no attribute of an action; there are type, mode, id, show, depends_on, \
+                 name, output_key, timeout, retry or on_error; did you mean show?",
+                "depends_on takes ids of actions, not 1",
+                "name takes a text that isn't empty, not \"\"",
+                "on_error takes fail, skip or retry, not \"ignore\"",
+                "outputkey is no field of an action; there are name, parameters, output_key, \
+                 depends_on, timeout, retry or on_error; did you mean output_key?",
+                "parameters takes a JSON object, not []",
+                "retry takes a whole number from 0 to 5, not 1.5",
+                "timeout takes seconds, more than 0 up to 86400, not 0",
+            ],
+        );
+        check(
+            "<action>{}</action>",
+            &["name is missing: whom to call, as in \"name\": \"calculate\""],
+        );
+        check(
+            "<action>[]</action>",
+            &[
+                "the body is a JSON object, not []",
+                "name is missing: whom to call, as in \"name\": \"calculate\"",
+            ],
+        );
+        check(
+            r#"<action name="a">{"name": "b"}</action>"#,
+            &["name is \"a\" in the tag, \"b\" in the body"],
+        );
     }
 }

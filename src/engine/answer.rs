@@ -63,7 +63,8 @@ impl Thread {
         let room = (max + ready.len()).saturating_sub(part.emitted);
         let over = ready.len() > room;
         for it in ready.into_iter().take(room) {
-            self.emit(part, it, world, out);
+            let part = Part { flags: it.flags, meta: it.meta.clone(), ..part.clone() };
+            self.emit(&part, it, world, out);
         }
         if over {
             let text = format!("more than emissions_max, {max}, came of one message");
@@ -72,7 +73,6 @@ impl Thread {
     }
 
     fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
-        let part = &Part { flags: ready.flags, meta: ready.meta.clone(), ..part.clone() };
         let checked = match ready.what {
             Ok(checked) => checked,
             Err(fault) => return self.complain(part, &fault, world, out),

@@ -6,6 +6,7 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod action;
 mod cli;
 mod crash;
 mod describe;

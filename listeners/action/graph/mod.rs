@@ -2,6 +2,7 @@
 //! knows no log, no payload's schema and no clock: the same inputs give the same outputs.
 
 mod define;
+mod said;
 #[cfg(test)]
 mod tests;
 
@@ -12,8 +13,10 @@ use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 
 pub use self::define::{Definition, Parameters};
+use self::said::micros;
+pub use self::said::{Cancel, Done, Input, Output, Policy, Reply, Value, Values};
 use super::super::agent::words::Dispatch;
-use super::words::{Action, ActionError, Mode, OnError, Status};
+use super::words::{ActionError, Mode, OnError, Status};
 
 /// An action, by its place in the thread.
 pub type Id = u64;
@@ -28,158 +31,6 @@ pub struct Graph {
     feeds: BTreeMap<String, Element>,
     /// The times that were asked for and haven't come.
     armed: BTreeSet<u64>,
-}
-
-/// What happened.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// An agent wants something done.
-    Defined(Arc<str>, Id, Box<Action>),
-    /// A turn of an agent is over.
-    TurnOver(Arc<str>, u64),
-    /// An attempt at an action has its answer.
-    Replied(Id, u32, Reply),
-    /// A time has come.
-    Due(u64),
-    /// Somebody takes actions back.
-    Cancel(Cancel),
-}
-
-/// Which actions are taken back.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel {
-    /// Whose; anybody's unless said.
-    pub agent: Option<Arc<str>>,
-    /// Of which turn; any unless said.
-    pub turn: Option<u64>,
-    /// By which name; all unless said.
-    pub id: Option<String>,
-    /// Why.
-    pub reason: Option<String>,
-}
-
-/// What was answered.
-#[derive(Clone, Debug)]
-pub enum Reply {
-    /// A payload, or that there is none.
-    Ok(Option<Element>),
-    /// It went wrong.
-    Failed {
-        /// How.
-        error: ActionError,
-        /// The payload that says so.
-        answer: Option<Element>,
-        /// Whether another attempt may do better.
-        again: bool,
-    },
-    /// Whether it had its effect nobody knows.
-    Unknown(ActionError),
-    /// It was ended.
-    Cancelled(ActionError),
-}
-
-/// What is to be done.
-#[derive(Clone, Debug)]
-pub enum Output {
-    /// An attempt begins.
-    Call {
-        /// The action.
-        action: Id,
-        /// Which attempt, from 1.
-        attempt: u32,
-        /// Whose.
-        agent: Arc<str>,
-        /// What it is.
-        definition: Arc<Definition>,
-        /// What it refers to.
-        values: Arc<Values>,
-    },
-    /// An action is done.
-    Result {
-        /// The action.
-        action: Id,
-        /// Whose.
-        agent: Arc<str>,
-        /// What it was.
-        definition: Arc<Definition>,
-        /// What it referred to.
-        values: Arc<Values>,
-        /// How often it was tried.
-        attempts: u32,
-        /// What came of it.
-        done: Arc<Done>,
-    },
-    /// An attempt is given up: its answer is of no use any more.
-    Abandon {
-        /// The action.
-        action: Id,
-        /// Which attempt.
-        attempt: u32,
-    },
-    /// A time is waited for, in microseconds since the epoch.
-    Wake {
-        /// The time.
-        at: u64,
-        /// Whether something goes on then whatever else happens.
-        is_awaited: bool,
-    },
-    /// So many actions were taken back.
-    Cancelled(u64),
-}
-
-/// What came of an action.
-#[derive(Clone, Debug)]
-pub struct Done {
-    /// In a word.
-    pub status: Status,
-    /// What was answered.
-    pub answer: Option<Element>,
-    /// What went wrong.
-    pub error: Option<ActionError>,
-    /// The action whose failure is the reason.
-    pub because: Option<String>,
-}
-
-/// What an action's parameters refer to, by name. What isn't there stays as it is written.
-pub type Values = BTreeMap<String, Value>;
-
-/// What a name stands for.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// A result; null where there was no answer.
-    Result(Option<Element>),
-    /// A feed.
-    Feed(Element),
-}
-
-/// How the actions of a turn begin.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    /// When.
-    pub dispatch: Dispatch,
-    /// How many are started together.
-    pub batch: usize,
-    /// How long one waits for others, in microseconds.
-    pub batch_us: u64,
-    /// How many of the agent may run at once.
-    pub at_once: usize,
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        let limits = ActionLimits::default();
-        Policy {
-            dispatch: Dispatch::Immediate,
-            batch: limits.batch,
-            batch_us: micros(limits.batch_delay),
-            at_once: limits.at_once,
-        }
-    }
-}
-
-/// Whole microseconds.
-pub(super) fn micros(it: std::time::Duration) -> u64 {
-    u64::try_from(it.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What an agent's names stand for, and its turns.
@@ -408,8 +259,7 @@ impl Graph {
             };
             if !self.lets_through(on, done) {
                 let because = done.because.clone().unwrap_or_else(|| it.id.clone());
-                let message = format!("{because} failed, and {} depends on it", it.id);
-                let message = if because == it.id { format!("{because} failed") } else { message };
+                let message = done.reason(&it.id);
                 let error = Some(ActionError { code: "skipped".to_owned(), message });
                 let (status, because) = (Status::Skipped, Some(because));
                 self.finish(id, Done { status, answer: None, error, because }, out);
