@@ -11,6 +11,7 @@ mod loops;
 mod order;
 mod replies;
 mod threads;
+mod timers;
 mod todos;
 mod told;
 
