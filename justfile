@@ -71,6 +71,10 @@ disconnects times="10000":
 idle connections="10000":
     PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
 
+# Computes the folds of so many threads with and without caches.
+folds threads="1000":
+    PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without
+
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}

@@ -77,6 +77,10 @@ impl Pump {
         Pump { shared, identity, place: Place::Session, to: None }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// The same pump, spoken to by this identity.
     #[must_use]
     pub fn speaking_as(&self, identity: Identity) -> Pump {

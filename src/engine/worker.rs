@@ -205,6 +205,8 @@ impl<P: Port> Worker<P> {
                 Some(Slot::Waking(waiting)) => waiting.insert(0, Mail::Recover(thread, left)),
                 None => self.wake(thread.tree(), Mail::Recover(thread, left)),
             },
+            // An error says that nobody waits any more.
+            Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
             Mail::Begin => self.begun = true,
             Mail::Drain(done) => self.drains.push(done),
             Mail::Stop => self.stop(),

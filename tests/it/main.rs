@@ -20,6 +20,7 @@ mod manual;
 mod metrics;
 mod operators;
 mod paper;
+mod past;
 mod program;
 mod public;
 mod reply;
