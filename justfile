@@ -75,6 +75,10 @@ idle connections="10000":
 folds threads="1000":
     PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without
 
+# Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
+overload *args:
+    cargo bench --bench overload -- {{ args }}
+
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}
@@ -82,6 +86,10 @@ xml *args:
 # How fast a model's reply is understood.
 reply:
     cargo bench --bench reply
+
+# What threads cost: all, or one of children, live, long, neighbour, chain, sleeping.
+threads *args:
+    cargo bench --bench threads -- {{ args }}
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"

@@ -1,17 +1,21 @@
 //! The house staff: ordinary listeners that use only what anyone can use.
 
+pub mod action;
+pub mod agent;
 pub mod describe;
 pub mod echo;
 pub mod thread;
 pub mod timer;
+pub mod todo;
 pub mod tool;
+pub mod view;
 
 use pumphouse::prelude::{Builder, Factory, Listener};
 
-/// What every organism needs to live: `thread` and `timer`.
+/// What every organism needs to live: `thread`, `timer`, `todo` and `view`.
 #[must_use]
 pub fn core() -> Vec<Listener> {
-    vec![thread::thread(), timer::timer()]
+    vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
 /// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and

@@ -47,6 +47,7 @@ pub mod xml;
 pub mod schema;
 pub mod wire;
 pub mod reply;
+pub mod model;
 pub mod log;
 pub mod listener;
 pub mod engine;
@@ -83,8 +84,8 @@ pub mod prelude {
     pub use crate::limits::Limits;
     pub use crate::listener::{
         Again, Apply, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry, Final, Fold, History,
-        Later, Listener, Message, Outbox, Peers, Queue, Random, Role, Sender, Spawn, State, Steer,
-        Thread, Threads, Timers, To,
+        Later, Listener, Message, Note, Outbox, Partial, Peers, Queue, Random, Reply, Request,
+        Role, Sender, Spawn, State, Steer, Thread, Threads, Timers, To, View,
     };
     pub use crate::name::Name;
     pub use crate::wire::core::{Done, Huh};

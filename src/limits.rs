@@ -201,6 +201,44 @@ impl Default for ReplyLimits {
     }
 }
 
+/// What the actions of agents may come to, where they don't say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActionLimits {
+    /// Actions of one turn; one more fails. More than any reply should need.
+    pub in_turn_max: usize,
+    /// Actions of one agent that run at once in a thread; the others wait.
+    pub at_once: usize,
+    /// Actions that begin together where they are batched.
+    pub batch: usize,
+    /// How long an action waits for others to begin with it, where they are batched.
+    pub batch_delay: Duration,
+    /// How long an attempt may take.
+    pub timeout: Duration,
+    /// How long it may take at the most, whatever an action says: who waits for days wants a
+    /// timer.
+    pub timeout_max: Duration,
+    /// How often an action may be tried again.
+    pub retry_max: u32,
+    /// The pause before it is tried again; each further one is twice as long.
+    pub retry_delay: Duration,
+}
+
+impl Default for ActionLimits {
+    fn default() -> ActionLimits {
+        ActionLimits {
+            in_turn_max: 256,
+            at_once: 5,
+            batch: 5,
+            batch_delay: Duration::from_millis(100),
+            timeout: Duration::from_secs(300),
+            timeout_max: Duration::from_secs(24 * 60 * 60),
+            retry_max: 5,
+            retry_delay: Duration::from_secs(1),
+        }
+    }
+}
+
 bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +258,11 @@ pub struct Limits {
     pub pushes_in_flight_max: usize,
     /// Bytes of the unanswered pushes of one connection: beyond them its socket is not read.
     pub push_bytes_in_flight_max: usize,
+    /// Unanswered pushes of all connections of a door: each may have as many as there is room
+    /// left, so that many share it and there is room for one more.
+    pub door_pushes_in_flight_max: usize,
+    /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
+    pub door_push_bytes_in_flight_max: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     pub outbound_bytes_high: usize,
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
@@ -244,6 +287,10 @@ pub struct Limits {
     pub thread_depth_max: usize,
     /// Turns of one listener in one thread: an agent that needs more goes round in circles.
     pub thread_turns_max: u64,
+    /// Timers that are set in one thread: more is a loop that sets timers.
+    pub thread_timers_max: usize,
+    /// Checklists that are open in one thread: each is asked about every message of its tree.
+    pub thread_todos_max: usize,
     /// Messages that the listeners of one tree of threads are given, but for the pump's own.
     pub tree_messages_max: u64,
     /// Threads of one tree that live at once, but for the session.
@@ -266,6 +313,9 @@ pub struct Limits {
     pub steps_in_batch_max: usize,
     /// Batches of one worker on their way to the log at once.
     pub batches_in_flight_max: usize,
+    /// How long a batch should take to the log: where it takes longer, less is on its way at once,
+    /// so that nobody waits behind what others piled up.
+    pub log_time_target: Duration,
     /// Quiet trees that one worker keeps awake.
     pub trees_awake_max: usize,
     /// Entries a thread keeps at hand for its folds; what is older comes from the log.
@@ -289,6 +339,8 @@ impl Default for Limits {
             frame_time_max: Duration::from_secs(30),
             pushes_in_flight_max: 16_384,
             push_bytes_in_flight_max: 8 * MIB,
+            door_pushes_in_flight_max: 16_384,
+            door_push_bytes_in_flight_max: 32 * MIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),
@@ -301,6 +353,8 @@ impl Default for Limits {
             emissions_max: 10_000,
             thread_depth_max: 10,
             thread_turns_max: 50,
+            thread_timers_max: 1_024,
+            thread_todos_max: 64,
             tree_messages_max: UNLIMITED,
             tree_children_max: UNLIMITED,
             tree_tokens_max: UNLIMITED,
@@ -311,6 +365,7 @@ impl Default for Limits {
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,
+            log_time_target: Duration::from_millis(2),
             trees_awake_max: 4_096,
             entries_at_hand_max: 1_024,
             live_lag_max: 256,

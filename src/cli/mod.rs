@@ -1,5 +1,6 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
+mod aside;
 mod bench;
 mod budget;
 mod cancel;

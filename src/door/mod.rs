@@ -12,6 +12,7 @@ mod inbox;
 mod metrics;
 mod reception;
 mod session;
+mod share;
 mod tcp;
 mod tls;
 mod tokens;

@@ -60,6 +60,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
             limits: pump.limits().clone(),
             tokens,
             guesses: Guesses::default(),
+            share: Arc::default(),
         }),
     };
     let mut stage = pump.stage();

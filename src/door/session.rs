@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::door::Tokens;
 use crate::door::egress::Egress;
 use crate::door::guesses::Guesses;
+use crate::door::share::{Part, Share};
 use crate::engine::{Identity, News};
 use crate::id::EntryId;
 use crate::limits::Limits;
@@ -35,6 +36,7 @@ pub(super) struct Setting {
     pub(super) limits: Limits,
     pub(super) tokens: Tokens,
     pub(super) guesses: Guesses,
+    pub(super) share: Arc<Share>,
 }
 
 /// What a session wants of the pump.
@@ -63,8 +65,8 @@ pub(super) struct Session {
     egress: Egress,
     /// Pushes without an answer, and those after them.
     window: VecDeque<Slot>,
-    /// Bytes of the pushes without an answer.
-    window_bytes: usize,
+    /// How many that are, and how long, of all that the door has.
+    part: Part,
     /// The number of the first of them.
     first: u64,
     /// Bytes of what waits for earlier answers.
@@ -129,7 +131,7 @@ impl Session {
             is_half_closed: false,
             egress: Egress::default(),
             window: VecDeque::new(),
-            window_bytes: 0,
+            part: Part::of(&setting.share),
             first: 0,
             held_bytes: 0,
             busy_us: None,
@@ -270,7 +272,7 @@ impl Session {
     /// A number for what waits for an answer from now on.
     fn number(&mut self, bytes: usize) -> u64 {
         self.window.push_back(Slot { bytes, ..Slot::default() });
-        self.window_bytes += bytes;
+        self.part.add(bytes);
         self.first + self.window.len() as u64 - 1
     }
 
@@ -351,7 +353,7 @@ impl Session {
             self.write(&answer);
             let slot = self.window.pop_front().unwrap_or_default();
             self.first += 1;
-            self.window_bytes -= slot.bytes;
+            self.part.remove(slot.bytes);
             for entry in slot.replies {
                 self.held_bytes = self.held_bytes.saturating_sub(entry.body().len());
                 self.tell(&entry);
@@ -370,10 +372,7 @@ impl Session {
 
     /// Whether one more push may be taken.
     fn has_room(&self) -> bool {
-        let limits = &self.setting.limits;
-        self.window.len() < limits.pushes_in_flight_max
-            && self.window_bytes < limits.push_bytes_in_flight_max
-            && self.has_outbound_room()
+        self.part.has_room(&self.setting.limits) && self.has_outbound_room()
     }
 
     /// Whether the client should be read.
@@ -417,6 +416,7 @@ impl Session {
     fn forget(&mut self) {
         self.first += self.window.len() as u64;
         self.window = VecDeque::new();
+        self.part.clear();
         self.held_bytes = 0;
         self.unsettled = 0;
     }

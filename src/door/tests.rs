@@ -17,7 +17,12 @@ const A: &str = "<a xmlns=\"urn:a\"></a>";
 fn session(limits: Limits) -> Session {
     let who = Identity { name: CONSOLE.into(), operator: false };
     Session::new(
-        Arc::new(Setting { limits, tokens: Tokens::default(), guesses: Guesses::default() }),
+        Arc::new(Setting {
+            limits,
+            tokens: Tokens::default(),
+            guesses: Guesses::default(),
+            share: Arc::default(),
+        }),
         Some(who),
         0,
     )

@@ -30,8 +30,9 @@ use crate::name::Name;
 use crate::schema::{self, Schema};
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
-    Accepted, Authenticate, Authenticated, Boot, Done, Heartbeat, Huh, ListenerJoined,
-    ListenerLeft, ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
+    Accepted, Authenticate, Authenticated, Boot, ContextCleared, ContextRestored, Done, Heartbeat,
+    Huh, ListenerJoined, ListenerLeft, ShutdownSignal, SystemThreadError, ThreadCancelled,
+    ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
@@ -194,6 +195,8 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         BudgetRaised::schema(),
         BudgetWarning::schema(),
         Charge::schema(),
+        ContextCleared::schema(),
+        ContextRestored::schema(),
         Done::schema(),
         Huh::schema(),
         LoopWarning::schema(),

@@ -16,6 +16,7 @@ mod later;
 pub(crate) mod ledger;
 mod life;
 mod metrics;
+mod pace;
 mod port;
 mod pump;
 mod recover;

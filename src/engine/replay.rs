@@ -14,9 +14,10 @@ use crate::engine::builder::Plan;
 use crate::engine::fork::Lineage;
 use crate::engine::port::Port;
 use crate::engine::route::{Receiver, Registered, Routes};
-use crate::engine::run::{came_to, check};
+use crate::engine::run::{came_to, cause, check, history};
 use crate::engine::tree::{CORE_NAME, Ready};
 use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
 use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Target};
 use crate::log::{self, Flags, Log, Mark};
 use crate::name::Name;
@@ -307,6 +308,7 @@ impl<P: Port> Replay<'_, P> {
         let road = Arc::new(Road {
             log: self.log.clone(),
             capabilities: routes.capabilities.clone(),
+            limits: limits.clone(),
             recorded: recorded.map(|it| Entry::kept(&it.entry)).collect(),
             sent: Mutex::default(),
         });
@@ -324,7 +326,7 @@ impl<P: Port> Replay<'_, P> {
             sent: AtomicU32::new(0),
             road: road.clone(),
         });
-        let handler = listener.handlers[receiver.handler].clone();
+        let handler = listener.handlers[receiver.handler].run.clone();
         let handler = AssertUnwindSafe(async move { handler(call).await }).catch_unwind();
         let until_us = self.port.now_us().saturating_add(listener.timeout_us);
         let ended = match select(Box::pin(handler), Box::pin(self.port.sleep_until(until_us))).await
@@ -456,6 +458,7 @@ impl Said {
 struct Road {
     log: Arc<dyn Log>,
     capabilities: Capabilities,
+    limits: Limits,
     recorded: Vec<Entry>,
     sent: Mutex<Vec<Emit>>,
 }
@@ -475,12 +478,11 @@ impl listener::Road for Road {
     fn live(&self, _: &Call, _: Element) {}
 
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
-        Box::pin(async move {
-            let id = call.message().id();
-            let page = self.log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
-            let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
-            Ok(page.iter().map(|it| Entry::kept(it)).collect())
-        })
+        Box::pin(history(&*self.log, call, after, limit))
+    }
+
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(cause(&*self.log, call))
     }
 
     fn sent<'a>(&'a self, _: &'a Call) -> Boxed<'a, Vec<Entry>> {
@@ -490,5 +492,9 @@ impl listener::Road for Road {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
     }
 }

@@ -19,9 +19,10 @@ use crate::engine::route::Routes;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
-use crate::limits::XmlLimits;
-use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target};
-use crate::log;
+use crate::id::ThreadId;
+use crate::limits::{Limits, XmlLimits};
+use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};
+use crate::log::{self, Log};
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
@@ -51,7 +52,7 @@ impl<P: Port> Worker<P> {
             sent: AtomicU32::new(0),
             road: self.road.clone(),
         });
-        let run = registered.handlers[start.receiver.handler].clone();
+        let run = registered.handlers[start.receiver.handler].run.clone();
         let (name, message) = (&*registered.name, call.message.id());
         let span = tracing::debug_span!("handler", listener = name, %message);
         if !registered.traits.inline {
@@ -159,7 +160,7 @@ pub(crate) fn came_to(
     listener: usize,
     ended: Ended,
 ) -> Vec<Ready> {
-    let fault = |fault| vec![Ready { target: Target::Sender, what: Err(fault) }];
+    let fault = |fault| vec![Ready::fault(fault)];
     match ended {
         Ok(Ok(emit)) => check(routes, inside, emit),
         Ok(Err(it)) => fault(it),
@@ -190,7 +191,8 @@ pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready
                 Fault::new(Code::InvalidReturn, text)
             }),
         });
-        Ready { target: it.target, what }
+        let meta = it.marks.key.as_deref().map(key_meta);
+        Ready { target: it.target, what, flags: it.marks.flags, meta }
     };
     emit.into_iter().map(look).collect()
 }
@@ -218,12 +220,11 @@ impl listener::Road for Road {
     }
 
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
-        Box::pin(async move {
-            let id = call.message.id();
-            let page = self.0.log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
-            let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
-            Ok(page.iter().map(|it| Entry::kept(it)).collect())
-        })
+        Box::pin(history(&*self.0.log, call, after, limit))
+    }
+
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(cause(&*self.0.log, call))
     }
 
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
@@ -237,6 +238,36 @@ impl listener::Road for Road {
     fn capabilities(&self) -> &Capabilities {
         &self.0.routes.capabilities
     }
+
+    fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+}
+
+/// The entries of a message's thread after a number, up to the message.
+pub(crate) async fn history(
+    log: &dyn Log,
+    call: &Call,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Entry>, Fault> {
+    let id = call.message.id();
+    let page = log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
+    let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+    Ok(page.iter().map(|it| Entry::kept(it)).collect())
+}
+
+/// The entry that a message comes of, if its listener may see that.
+pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
+    let message = &call.message;
+    let own = |thread: &ThreadId| {
+        let woken = message.from() == call.listener() && !message.is_from_identity();
+        woken && thread.tree_str() == message.thread().tree_str() || thread == message.thread()
+    };
+    let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
+    let found = log.read(&id.thread, id.seq - 1, id.seq, 1).await;
+    let found = found.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+    Ok(found.first().map(|it| Entry::kept(it)))
 }
 
 /// What was sent while a message was being handled, in order.

@@ -17,7 +17,7 @@ use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
 use crate::engine::worker::{Slot, Worker};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::{Awake, Entry, Target};
+use crate::listener::{Awake, Entry};
 use crate::log::{self, Log};
 use crate::wire::{Code, Fault};
 
@@ -234,7 +234,7 @@ impl<P: Port> Worker<P> {
     fn fail(&mut self, start: &Start, fault: Fault) {
         let (id, listener) = (start.entry.id(), start.receiver.listener);
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener };
-        let ready = Ready { target: Target::Sender, what: Err(fault) };
+        let ready = Ready::fault(fault);
         self.give(&id.thread.clone(), Event::Return(key, vec![ready]));
         self.leave(listener);
     }

@@ -15,12 +15,14 @@ use tokio::sync::oneshot;
 
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::later::Waits;
+use crate::engine::pace::Pace;
 use crate::engine::port::Port;
 use crate::engine::run::Road;
 use crate::engine::shared::{Mail, Shared, Sleep};
-use crate::engine::tree::{Effect, Event, Key, Start, Step, Timing, Tree, World};
+use crate::engine::tree::{Effect, Event, Key, Room, Start, Step, Timing, Tree, World};
 use crate::engine::wake::Woken;
 use crate::id::ThreadId;
+use crate::limits::Limits;
 use crate::log;
 use crate::wire::{Code, Fault};
 
@@ -41,9 +43,13 @@ pub(crate) struct Worker<P: Port> {
     quiet: VecDeque<ThreadId>,
     /// Batches on their way to the log, in order, with what happens then.
     in_flight: VecDeque<Flight>,
+    /// How much may be on its way.
+    pace: Pace,
     /// How many batches were sent to the log, and how many it has.
     sent: u64,
     kept: u64,
+    /// What the last batch came to.
+    room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
     /// Threads that wait for a listener to have room.
@@ -93,6 +99,8 @@ struct Flight {
     append: Option<log::Boxed<'static, log::Receipt>>,
     effects: Vec<Effect>,
     number: u64,
+    steps: usize,
+    sent_us: u64,
 }
 
 /// A handler that runs as a task.
@@ -111,6 +119,7 @@ impl<P: Port> Worker<P> {
             road: Arc::new(Road(shared.clone())),
             now_us: port.now_us(),
             trees: HashMap::with_hasher(Keyed(port.random())),
+            pace: pace(&shared.limits),
             port,
             number,
             shared,
@@ -119,6 +128,7 @@ impl<P: Port> Worker<P> {
             in_flight: VecDeque::new(),
             sent: 0,
             kept: 0,
+            room: Room::default(),
             waking: FuturesUnordered::new(),
             tasks: FxHashMap::default(),
             starving: FxHashMap::default(),
@@ -246,20 +256,24 @@ impl<P: Port> Worker<P> {
     /// Steps trees, each a few events, and sends what they come to to the log as one batch.
     fn turn(&mut self) -> bool {
         let limits = &self.shared.limits;
-        let full = self.in_flight.len() >= limits.batches_in_flight_max;
+        let room = self.pace.room().min(limits.steps_in_batch_max);
+        let full = room == 0 || self.in_flight.len() >= limits.batches_in_flight_max;
         let dying = self.dead.is_some() && !self.in_flight.is_empty();
         if !self.begun || full || dying || self.ready.is_empty() {
             return false;
         }
         let shared = self.shared.clone();
         let world = world(&shared, self.number, self.now_us);
-        let expected = self.ready.len().min(shared.limits.steps_in_batch_max);
-        let mut step = Step::with_room(expected);
+        let mut step = Step::with_room(self.room);
+        // Of every tree that has something to do, a batch has something, as far as it has room: the
+        // more of them there are, the fewer steps each takes before its neighbours.
+        let each = room / self.ready.len();
+        let each = each.clamp(1, limits.steps_in_turn_max);
         let (mut steps, next) = (0, self.sent + 1);
-        while steps < shared.limits.steps_in_batch_max {
+        while steps < room {
             let Some(id) = self.ready.pop_front() else { break };
             let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
-            for _ in 0..shared.limits.steps_in_turn_max {
+            for _ in 0..each {
                 let Some(event) = held.queue.pop_front() else { break };
                 held.tree.step(event, &world, &mut step);
                 steps += 1;
@@ -272,14 +286,15 @@ impl<P: Port> Worker<P> {
                 self.quiet.push_back(id);
             }
         }
-        self.send(step);
+        self.room = step.room();
+        self.send(step, steps);
         self.forget();
         let awake = self.trees.len() as u64;
         shared.awake[self.number].store(awake, Ordering::Relaxed);
         true
     }
 
-    fn send(&mut self, step: Step) {
+    fn send(&mut self, step: Step, steps: usize) {
         for (listener, thread) in step.starving {
             self.starving.entry(listener).or_default().push_back(thread);
         }
@@ -297,7 +312,9 @@ impl<P: Port> Worker<P> {
             (Some(fault), _) => return drop_effects(step.effects, fault),
         };
         self.sent += 1;
-        let flight = Flight { append, effects: step.effects, number: self.sent };
+        self.pace.sent(steps);
+        let (number, sent_us) = (self.sent, self.now_us);
+        let flight = Flight { append, effects: step.effects, number, steps, sent_us };
         self.in_flight.push_back(flight);
     }
 
@@ -313,6 +330,8 @@ impl<P: Port> Worker<P> {
             busy = true;
             let Some(flight) = self.in_flight.pop_front() else { return busy };
             self.kept = flight.number;
+            let took_us = self.now_us.saturating_sub(flight.sent_us);
+            self.pace.landed(flight.number, flight.steps, took_us, self.sent);
             match kept {
                 Ok(receipt) => self.happen(receipt, flight.effects),
                 Err(error) => {
@@ -363,12 +382,13 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Wakes the listener's folds where it has some, then runs the handler.
+    /// Wakes the listener's folds where the handler takes one, then runs the handler.
     fn start(&mut self, start: Box<Start>) {
         if !self.is_wanted(&start) {
             return self.leave(start.receiver.listener);
         }
-        if self.shared.routes.listeners[start.receiver.listener].folds.is_empty() {
+        let listener = &self.shared.routes.listeners[start.receiver.listener];
+        if !listener.handlers[start.receiver.handler].takes_folds {
             self.launch(*start, Vec::new());
         } else if let Some((start, folds)) = self.fold(start) {
             self.launch(*start, folds);
@@ -517,6 +537,12 @@ impl<P: Port> Worker<P> {
         }
         busy
     }
+}
+
+fn pace(limits: &Limits) -> Pace {
+    let target_us = u64::try_from(limits.log_time_target.as_micros()).unwrap_or(u64::MAX);
+    let steps_max = limits.steps_in_batch_max.saturating_mul(limits.batches_in_flight_max);
+    Pace::new(target_us, steps_max)
 }
 
 /// What steps may ask of the organism.

@@ -38,6 +38,8 @@ pub struct Described {
     pub name: String,
     /// What it is for.
     pub text: Option<String>,
+    /// What sort of listener it is: `tool`, `agent` or what it says.
+    pub kind: String,
     /// The names it owns.
     pub takes: Vec<Name>,
     /// What its signatures say that it may emit, for each name that it owns.
@@ -230,6 +232,9 @@ impl Described {
         Described {
             name: spec.name.clone(),
             text: spec.text.clone(),
+            kind: spec.kind.clone().unwrap_or_else(|| {
+                if spec.traits.own_thread { "agent" } else { "tool" }.to_owned()
+            }),
             takes,
             emits: spec.emits.clone(),
             grants: spec.grants.iter().cloned().collect(),

@@ -13,6 +13,7 @@ mod replies;
 mod replay;
 mod state;
 mod threads;
+mod todos;
 mod told;
 
 use std::sync::Arc;

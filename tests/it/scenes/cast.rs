@@ -99,6 +99,19 @@ struct Shown {
     what: String,
 }
 
+/// Wants to know what a prompt would show.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Look;
+
+/// Says what a prompt would show.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Seen {
+    #[payload(list)]
+    entries: Vec<u64>,
+}
+
 /// Has no answer.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://example.org/scenes/v1")]
@@ -131,6 +144,7 @@ pub(super) fn cast() -> Vec<Listener> {
         Listener::new("confused").on(misread),
         Listener::new("quiet").on(hush),
         Listener::new("analyst").on(analyze),
+        Listener::new("reader").on(look),
     ]
 }
 
@@ -207,6 +221,21 @@ async fn hush(_: Quiet) {}
 
 async fn analyze(it: AnalyzeImage) -> Shown {
     Shown { what: format!("{} shows a cat", it.image.trim()) }
+}
+
+async fn look(view: View, _: Look) -> Result<Seen, Fault> {
+    let all = view.all().await?;
+    // What is read in pieces is the same.
+    let mut pieces: Vec<Entry> = Vec::new();
+    loop {
+        let piece = view.read(pieces.last().map_or(0, |it| it.seq()), 2).await?;
+        if piece.is_empty() {
+            break;
+        }
+        pieces.extend(piece);
+    }
+    assert!(all.iter().map(Entry::id).eq(pieces.iter().map(Entry::id)));
+    Ok(Seen { entries: all.iter().map(Entry::seq).collect() })
 }
 
 fn element(namespace: &str, local: &str, left: Option<&str>) -> Element {

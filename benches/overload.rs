@@ -1,0 +1,144 @@
+//! Ten times what a pump can take, for minutes, and a neighbour who behaves: what the neighbour
+//! waits, what the pump grows to, whether every refusal is told and nothing accepted is lost.
+//! `just overload`. The pump is a process of its own, as it would be.
+#![expect(clippy::expect_used, reason = "a benchmark may fail where it stands")]
+#![expect(clippy::print_stdout, reason = "that is what it is for")]
+#![expect(clippy::disallowed_methods, reason = "it measures time, and keeps a pace")]
+
+#[path = "overload/crowd.rs"]
+mod crowd;
+#[path = "overload/kept.rs"]
+mod kept;
+#[path = "overload/neighbour.rs"]
+mod neighbour;
+#[path = "overload/server.rs"]
+mod server;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser as _;
+use crowd::{Crowd, Pace, Told};
+use kept::Kept;
+use neighbour::{Neighbour, Waits};
+use server::Server;
+
+/// What the pump may grow to.
+const MEMORY_MAX: u64 = 512 * 1024;
+/// How much longer the neighbour may wait than when nobody else is there.
+const WAIT_RATIO_MAX: f64 = 3.0;
+/// How much more is offered than can be taken.
+const OVER: f64 = 10.0;
+/// Unanswered pushes of each connection while it is found out what can be taken.
+const WINDOW: usize = 512;
+
+/// Drives a pump at ten times what it can take.
+#[derive(clap::Parser)]
+struct Overload {
+    /// How long the load lasts; what comes before takes about a quarter of that.
+    #[arg(long, default_value_t = 120)]
+    seconds: u64,
+    /// How many connections it comes over.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// What an acknowledged message survives.
+    #[arg(long, default_value = "full")]
+    durability: String,
+    /// How many messages a second the neighbour sends.
+    #[arg(long, default_value_t = 20)]
+    neighbour: u32,
+    /// What `cargo bench` says to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Everything that was seen.
+struct Seen {
+    rate: f64,
+    idle: Waits,
+    loaded: Waits,
+    told: Told,
+    memory_kib: u64,
+    kept: Kept,
+}
+
+fn main() -> ExitCode {
+    let overload = Overload::parse();
+    let seen = overload.run();
+    match overload.report(&seen) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+impl Overload {
+    fn run(&self) -> Seen {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let server = Server::start(folder.path(), &self.durability);
+        let (load, before) = (Duration::from_secs(self.seconds), self.seconds.div_ceil(8));
+        let before = Duration::from_secs(before.max(2));
+        let neighbour = Neighbour::come(&server.address, self.neighbour);
+        neighbour.during(Duration::from_secs(1));
+        let idle = neighbour.during(before);
+        let crowd = Crowd::come(&server.address, self.connections);
+        let first = crowd.push(Pace::Window(WINDOW), before);
+        let rate = first.answered_per_second();
+        let (told, loaded) = std::thread::scope(|scope| {
+            let loaded = scope.spawn(|| neighbour.during(load));
+            let told = crowd.push(Pace::PerSecond(rate * OVER), load);
+            (told, loaded.join().expect("the neighbour came through"))
+        });
+        let accepted = crowd.leave();
+        neighbour.leave();
+        let memory_kib = server.memory_most_kib();
+        server.stop();
+        let kept = Kept::look(folder.path(), &accepted);
+        Seen { rate, idle, loaded, told, memory_kib, kept }
+    }
+
+    /// Prints the table; whether every goal was met.
+    fn report(&self, seen: &Seen) -> bool {
+        let Seen { rate, idle, loaded, told, memory_kib, kept } = seen;
+        let (mut all, offered) = (true, rate * OVER);
+        let mut goal = |is_met: bool, text: &str| {
+            all &= is_met;
+            format!("{text}: {}", if is_met { "met" } else { "**missed**" })
+        };
+        let ratio = loaded.p99_us / idle.p99_us.max(1.0);
+        let waits = |it: &Waits| {
+            let ms = |us: f64| us / 1e3;
+            let (p50, p99, count) = (ms(it.p50_us), ms(it.p99_us), it.count);
+            format!("p50 {p50:.2} ms, p99 {p99:.2} ms, of {count}")
+        };
+        println!("| what, {} s at 10×, `{}` | figure | goal |", self.seconds, self.durability);
+        println!("| --- | --- | --- |");
+        let row = |what: &str, figure: &str, goal: &str| println!("| {what} | {figure} | {goal} |");
+        row("sustainable: pushes answered", &format!("{rate:.0}/s"), "");
+        let from = format!("{offered:.0}/s over {} connections", self.connections);
+        row("offered", &from, "");
+        let figure = format!("{} ({:.0}/s)", told.pushed, told.pushed_per_second());
+        row("taken from the sockets", &figure, "");
+        row("accepted", &told.accepted.to_string(), "");
+        let refused: u64 = told.refused.values().sum();
+        let by: Vec<String> =
+            told.refused.iter().map(|(code, it)| format!("{code} {it}")).collect();
+        let met = goal(told.untold == 0, "every one told");
+        row("refused", &format!("{refused}: {}; untold {}", by.join(", "), told.untold), &met);
+        let figure = format!("{} entries, {} lost", kept.accepted, kept.lost);
+        row("accepted, by the log", &figure, &goal(kept.lost == 0, "nothing lost"));
+        let figure = format!("{} in the log, {} unheard", kept.unanswered, told.unheard);
+        let met = goal(kept.unanswered == 0 && told.unheard == 0, "none");
+        row("accepted without an answer", &figure, &met);
+        let figure = format!("{} MiB", memory_kib / 1024);
+        row(
+            "the pump's memory at its most",
+            &figure,
+            &goal(*memory_kib <= MEMORY_MAX, "≤ 512 MiB"),
+        );
+        row("the neighbour, alone", &waits(idle), "");
+        let figure = format!("{}; {ratio:.1} times", waits(loaded));
+        let met = goal(ratio <= WAIT_RATIO_MAX && loaded.lost == 0, "p99 ≤ 3 times");
+        row("the neighbour, beside the load", &figure, &met);
+        all
+    }
+}

@@ -1,0 +1,53 @@
+//! The pump that is driven: the built program, run as a user runs it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A pump that serves; ended when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl Server {
+    /// Starts `run` on a free port of a folder.
+    pub(crate) fn start(folder: &Path, durability: &str) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
+        command.args(["run", "--json", "--listen", "127.0.0.1:0", "--durability", durability]);
+        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program is there");
+        let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it says that it accepts");
+        let greeting: serde_json::Value = serde_json::from_str(&line).expect("an object");
+        let address = greeting["listen"][0].as_str().expect("it listens").to_owned();
+        Server { child, address }
+    }
+
+    /// What it took of memory when it took the most, in KiB.
+    pub(crate) fn memory_most_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("the system says so");
+        let most = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+        let most = most.and_then(|it| it.trim().strip_suffix(" kB"));
+        most.and_then(|it| it.parse().ok()).expect("a number of kilobytes")
+    }
+
+    /// Lets it come to its end.
+    pub(crate) fn stop(mut self) {
+        let id = self.child.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status().expect("kill is there");
+        assert!(told.success(), "it was still there");
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "it ended well: {status}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is gone already where all went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,3 @@
+//! Agents: listeners whose mind is a model.
+
+pub mod words;

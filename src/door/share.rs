@@ -1,0 +1,112 @@
+//! What the connections of a door have under way together, and how much more each of them may.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::limits::Limits;
+
+/// Unanswered pushes of all connections of a door.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    pushes: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// What one connection has of them; given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Part {
+    share: Arc<Share>,
+    pushes: usize,
+    bytes: usize,
+}
+
+impl Part {
+    pub(super) fn of(share: &Arc<Share>) -> Part {
+        Part { share: share.clone(), pushes: 0, bytes: 0 }
+    }
+
+    /// One more push, so long.
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.pushes += 1;
+        self.bytes += bytes;
+        self.share.pushes.fetch_add(1, Ordering::Relaxed);
+        self.share.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// One push less, that was so long.
+    pub(super) fn remove(&mut self, bytes: usize) {
+        self.pushes -= 1;
+        self.bytes -= bytes;
+        self.share.pushes.fetch_sub(1, Ordering::Relaxed);
+        self.share.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// None any more.
+    pub(super) fn clear(&mut self) {
+        self.share.pushes.fetch_sub(self.pushes, Ordering::Relaxed);
+        self.share.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        (self.pushes, self.bytes) = (0, 0);
+    }
+
+    /// Whether one more may be taken.
+    ///
+    /// Beside its own bounds a connection may have as many as the door has room left for. So one
+    /// alone gets half of the door, `n` of them an n-th, and there is always some room for whoever
+    /// comes next. Who has none may have one: its answer is what makes it look again.
+    pub(super) fn has_room(&self, limits: &Limits) -> bool {
+        let pushes = self.share.pushes.load(Ordering::Relaxed);
+        let bytes = self.share.bytes.load(Ordering::Relaxed);
+        let left = limits.door_pushes_in_flight_max.saturating_sub(pushes);
+        let bytes_left = limits.door_push_bytes_in_flight_max.saturating_sub(bytes);
+        self.pushes == 0
+            || self.pushes < limits.pushes_in_flight_max.min(left)
+                && self.bytes < limits.push_bytes_in_flight_max.min(bytes_left)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many pushes each of some connections has once none may have more.
+    fn filled(connections: usize, limits: &Limits) -> Vec<usize> {
+        let share = Arc::new(Share::default());
+        let mut parts: Vec<Part> = (0..connections).map(|_| Part::of(&share)).collect();
+        while parts.iter().any(|it| it.has_room(limits)) {
+            parts.iter_mut().filter(|it| it.has_room(limits)).for_each(|it| it.add(10));
+        }
+        let pushes = parts.iter().map(|it| it.pushes).collect();
+        drop(parts);
+        assert_eq!(share.pushes.load(Ordering::Relaxed), 0);
+        assert_eq!(share.bytes.load(Ordering::Relaxed), 0);
+        pushes
+    }
+
+    #[test]
+    fn connections_share_a_door_and_leave_room_for_one_more() {
+        let check = |connections: usize, max: usize, expected: &[usize]| {
+            let limits = Limits { door_pushes_in_flight_max: max, ..Limits::default() };
+            assert_eq!(filled(connections, &limits), expected, "{connections} of {max}");
+        };
+        check(1, 100, &[50]);
+        check(3, 100, &[25, 25, 25]);
+        check(9, 100, &[10; 9]);
+        check(5, 2, &[1; 5]);
+    }
+
+    #[test]
+    fn a_connection_has_bounds_of_its_own() {
+        let own = Limits { pushes_in_flight_max: 7, ..Limits::default() };
+        assert_eq!(filled(2, &own), [7, 7]);
+        let bytes = Limits { push_bytes_in_flight_max: 35, ..Limits::default() };
+        assert_eq!(filled(2, &bytes), [4, 4]);
+        let shared = Limits { door_push_bytes_in_flight_max: 100, ..Limits::default() };
+        assert_eq!(filled(1, &shared), [5]);
+    }
+}

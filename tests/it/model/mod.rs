@@ -1,0 +1,3 @@
+//! Models, from outside.
+
+mod sse;
