@@ -43,6 +43,7 @@ pub mod name;
 pub mod id;
 pub mod limits;
 pub mod clock;
+mod trust;
 pub mod xml;
 pub mod schema;
 pub mod wire;
@@ -99,6 +100,7 @@ pub mod prelude {
 #[doc = include_str!("../docs/listeners.md")]
 #[doc = include_str!("../docs/simulation.md")]
 #[doc = include_str!("../docs/manifest.md")]
+#[doc = include_str!("../docs/models.md")]
 #[doc = include_str!("../docs/tutorial.md")]
 #[doc = include_str!("../docs/doors.md")]
 #[doc = include_str!("../docs/schema.md")]

@@ -240,6 +240,55 @@ impl Default for ActionLimits {
 }
 
 bounds! {
+/// What a server with a model may take, of time and of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelLimits {
+    /// How long a connection to the server may take.
+    pub connect_time_max: Duration,
+    /// How long the first byte of a reply may take: a long prompt is read first.
+    pub first_byte_time_max: Duration,
+    /// How long the server may say nothing in the middle of a reply.
+    pub silence_time_max: Duration,
+    /// How long a reply may take from the request to its end.
+    pub reply_time_max: Duration,
+    /// How long the usage may take to come when the reply is over.
+    pub usage_time_max: Duration,
+    /// Bytes of one event of the stream.
+    pub event_bytes_max: usize,
+    /// Bytes of a reply: its text, reasoning and calls together.
+    pub reply_bytes_max: usize,
+    /// Bytes that are read of what a server says where it refuses.
+    pub refusal_bytes_max: usize,
+    /// How often a request is sent again that may do better later, as long as nothing was heard.
+    pub retries_max: usize,
+    /// How long to wait before the first time that a request is sent again; twice as long each
+    /// time after it, and a part of it is chance.
+    pub retry_time_min: Duration,
+    /// How long to wait at the most; a server that asks for more has refused.
+    pub retry_time_max: Duration,
+}
+}
+
+impl Default for ModelLimits {
+    fn default() -> ModelLimits {
+        ModelLimits {
+            connect_time_max: Duration::from_secs(10),
+            first_byte_time_max: Duration::from_secs(120),
+            silence_time_max: Duration::from_secs(120),
+            reply_time_max: Duration::from_secs(1_800),
+            usage_time_max: Duration::from_secs(5),
+            event_bytes_max: MIB,
+            reply_bytes_max: 16 * MIB,
+            refusal_bytes_max: 64 * KIB,
+            retries_max: 3,
+            retry_time_min: Duration::from_secs(1),
+            retry_time_max: Duration::from_secs(30),
+        }
+    }
+}
+
+bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -19,6 +19,8 @@ pub struct Error {
     pub retry_after: Option<Duration>,
     /// Whether the same request may do better later.
     pub retry: bool,
+    /// How often it was tried.
+    pub attempts: usize,
 }
 
 /// What kind of failure it is.
@@ -95,13 +97,16 @@ impl Error {
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<Box<str>>) -> Error {
         let (message, retry) = (message.into(), kind.may_pass());
-        Error { kind, message, status: None, said: None, retry_after: None, retry }
+        Error { kind, message, status: None, said: None, retry_after: None, retry, attempts: 1 }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
+        if self.attempts > 1 {
+            write!(f, ", tried {} times", self.attempts)?;
+        }
         match &self.said {
             Some(said) => write!(f, "; it said: {said}"),
             None => Ok(()),

@@ -23,11 +23,14 @@
 //! `docs/models.md` is the manual.
 
 mod error;
+pub mod openai;
 mod piece;
 mod play;
 mod prompt;
+mod recorded;
 mod script;
 mod scripted;
+mod secret;
 pub mod sse;
 
 use std::fmt::Debug;
@@ -35,10 +38,13 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use error::{Error, Kind, Wait};
+pub use openai::OpenAi;
 pub use piece::{Call, Piece, Stop, Usage};
 pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
+pub use recorded::{Recorded, Take};
 pub use script::Script;
 pub use scripted::{NoScript, Repeat, Scripted};
+pub use secret::Secret;
 
 /// What a model answers: later, or why not.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;

@@ -104,9 +104,9 @@ pub(super) fn parse(text: &str) -> Result<Sheet, NoScript> {
         }
         part = match word {
             "script" => None,
-            "reasoning" => Some(Part::new(|text| Piece::Reasoning(text))),
+            "reasoning" => Some(Part::new(Piece::Reasoning)),
             "call" => Some(options.call()?),
-            _ => Some(Part::new(|text| Piece::Text(text))),
+            _ => Some(Part::new(Piece::Text)),
         };
     }
     if let Some(part) = part {
