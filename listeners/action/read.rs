@@ -120,7 +120,7 @@ pub fn read(
         Body::Json(text) if is_tool_use => it.input(text),
         Body::Json(text) => it.json(text),
         Body::Elements(text) => it.elements(text, is_tool_use),
-        Body::Empty | Body::Text(_) => {}
+        _ => {}
     }
     it.end()
 }

@@ -111,7 +111,7 @@ async fn without_any_cache_folds_are_the_same() {
         pump.in_thread(thread).ask::<Answer>(Question { n: 0 }).await.unwrap();
     }
     let cached = folds(&pump, &all).await;
-    assert_eq!(cached.len(), all.len() * 3, "of adder, thread and timer");
+    assert!(cached.len() >= all.len() * 3, "of adder, thread and timer at least");
     let log = pump.log().clone();
     let mut computed = Vec::new();
     for thread in &all {
