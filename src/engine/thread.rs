@@ -62,6 +62,10 @@ pub(crate) struct Thread {
 pub(crate) struct Spawner {
     pub(crate) name: Arc<str>,
     pub(crate) is_identity: bool,
+    /// The message whose handling opened it.
+    pub(crate) asked: Option<EntryId>,
+    /// Who was given its first message, where that is one.
+    pub(crate) to: Option<Arc<str>>,
 }
 
 /// A delivery that isn't to start before a time.
