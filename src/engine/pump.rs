@@ -131,7 +131,7 @@ impl Pump {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { id, .. } => Some(Ok(id)),
             News::Refused(fault) => Some(Err(fault)),
-            News::Reply(_) | News::Settled => None,
+            News::Lost(_) | News::Reply(_) | News::Settled => None,
         });
         self.send(payload, Flags::NONE, first).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
@@ -145,6 +145,7 @@ impl Pump {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
+            News::Lost(fault) => Some(Err(AskError::Lost(fault))),
             News::Reply(entry) => Some(Ok(entry)),
             News::Settled => Some(Err(AskError::Unanswered)),
         });
@@ -552,6 +553,9 @@ pub enum AskError {
     Failed(Huh),
     /// The answer is another payload: an error of the listener's, say.
     Other(Element),
+    /// The message is in the log, but then the log failed: whether anything came of it is known
+    /// once the pump has been started again.
+    Lost(Fault),
     /// All that the message caused is done, and nobody answered.
     Unanswered,
 }
@@ -575,6 +579,7 @@ impl fmt::Display for AskError {
             AskError::Refused(fault) => write!(f, "refused: {fault}"),
             AskError::Failed(huh) => write!(f, "{}: {}", huh.code, huh.message),
             AskError::Other(element) => write!(f, "another answer: {element:?}"),
+            AskError::Lost(fault) => write!(f, "accepted, but its answer is lost: {fault}"),
             AskError::Unanswered => f.write_str("nobody answered"),
         }
     }

@@ -571,9 +571,11 @@ fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
             Effect::Tell(inlet, push, News::Accepted { .. }) => {
                 tell(&*inlet, push, News::Refused(fault.clone()));
             }
-            Effect::Tell(inlet, push, it @ (News::Settled | News::Refused(_))) => {
-                tell(&*inlet, push, it);
+            Effect::Tell(inlet, push, News::Settled) => {
+                tell(&*inlet, push, News::Lost(fault.clone()));
+                tell(&*inlet, push, News::Settled);
             }
+            Effect::Tell(inlet, push, it @ News::Refused(_)) => tell(&*inlet, push, it),
             Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
             Effect::Tell(..) | Effect::Start(_) | Effect::Leave(_) => {}
         }
