@@ -77,6 +77,10 @@ impl Pump {
         Pump { shared, identity, place: Place::Session, to: None }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// The same pump, spoken to by this identity.
     #[must_use]
     pub fn speaking_as(&self, identity: Identity) -> Pump {
@@ -127,7 +131,7 @@ impl Pump {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { id, .. } => Some(Ok(id)),
             News::Refused(fault) => Some(Err(fault)),
-            News::Reply(_) | News::Settled => None,
+            News::Lost(_) | News::Reply(_) | News::Settled => None,
         });
         self.send(typed(&payload), Flags::NONE, first).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
@@ -158,6 +162,7 @@ impl Pump {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
+            News::Lost(fault) => Some(Err(AskError::Lost(fault))),
             News::Reply(entry) => Some(Ok(entry)),
             News::Settled => Some(Err(AskError::Unanswered)),
         });
@@ -568,6 +573,9 @@ pub enum AskError {
     Failed(Huh),
     /// The answer is another payload: an error of the listener's, say.
     Other(Element),
+    /// The message is in the log, but then the log failed: whether anything came of it is known
+    /// once the pump has been started again.
+    Lost(Fault),
     /// All that the message caused is done, and nobody answered.
     Unanswered,
 }
@@ -591,6 +599,7 @@ impl fmt::Display for AskError {
             AskError::Refused(fault) => write!(f, "refused: {fault}"),
             AskError::Failed(huh) => write!(f, "{}: {}", huh.code, huh.message),
             AskError::Other(element) => write!(f, "another answer: {element:?}"),
+            AskError::Lost(fault) => write!(f, "accepted, but its answer is lost: {fault}"),
             AskError::Unanswered => f.write_str("nobody answered"),
         }
     }

@@ -316,6 +316,8 @@ impl Tree {
             let spawner = first.map(|it| Spawner {
                 name: it.from.clone(),
                 is_identity: it.flags.contains(Flags::FROM_IDENTITY),
+                asked: it.cause.clone(),
+                to: it.to.clone(),
             });
             let record = NewThread { id: it.id.clone(), parent: it.parent, fork: it.fork };
             let thread = Thread::new(record, tree.owner.clone(), it.last_seq);

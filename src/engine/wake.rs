@@ -11,6 +11,7 @@ use crate::engine::ledger::{self, Ledger};
 use crate::engine::life::ORGANISM;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
+use crate::engine::state::Cached;
 use crate::engine::thread::{Folds, Later, Thread};
 use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
 use crate::engine::worker::{Slot, Worker};
@@ -187,6 +188,17 @@ impl<P: Port> Worker<P> {
         None
     }
 
+    /// The folds of a thread that are in memory.
+    pub(crate) fn cached(&mut self, id: &ThreadId) -> Cached {
+        let Some(Slot::Awake(held)) = self.trees.get_mut(id.tree_str()) else { return Vec::new() };
+        let folds = held.tree.thread(id).into_iter().flat_map(|it| &it.folds);
+        let awake = folds.filter_map(|(listener, it)| match it {
+            Folds::Awake { seq, states } => Some((*listener, *seq, states.clone())),
+            Folds::Waking(_) => None,
+        });
+        awake.collect()
+    }
+
     fn woken_folds(
         &mut self,
         id: &ThreadId,
@@ -273,7 +285,7 @@ fn apply(
 }
 
 /// Brings folds from a number up to an entry.
-async fn read_folds(
+pub(crate) async fn read_folds(
     shared: Arc<Shared>,
     listener: usize,
     upto: EntryId,

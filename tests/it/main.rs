@@ -23,6 +23,7 @@ mod metrics;
 mod model;
 mod operators;
 mod paper;
+mod past;
 mod program;
 mod public;
 mod reply;
