@@ -35,26 +35,29 @@ fn a_new_project_works_at_once_and_one_edit_changes_its_answer() {
     trial.cargo(&["test"]).code(1).says(&["greet.scene:4", "0 of 1 scenes hold"]);
 }
 
+/// What Cargo is told so that a project uses what was built for these tests: the same folder, and
+/// therefore the same settings as there.
+pub(crate) fn settings() -> [(&'static str, PathBuf); 3] {
+    let test = std::env::current_exe().unwrap();
+    [
+        ("CARGO_TARGET_DIR", test.ancestors().nth(3).unwrap().to_owned()),
+        ("CARGO_PROFILE_DEV_DEBUG", "line-tables-only".into()),
+        ("LIBSQLITE3_FLAGS", "-DHAVE_FDATASYNC -DSQLITE_DEFAULT_MEMSTATUS=0".into()),
+    ]
+}
+
 /// A project that was made.
 struct Trial {
     folder: PathBuf,
 }
 
 impl Trial {
-    /// `cargo run`, offline, with what was built for these tests: the same folder, and therefore
-    /// the same settings as there.
+    /// `cargo run`, offline.
     fn command(&self, arguments: &[&str]) -> Command {
-        let test = std::env::current_exe().unwrap();
-        let target = test.ancestors().nth(3).unwrap();
         let mut command = Command::new(env!("CARGO"));
-        command.args(["run", "--quiet", "--offline"]);
-        if test.ancestors().nth(2).unwrap().ends_with("release") {
-            command.arg("--release");
-        }
-        command.arg("--").args(arguments).current_dir(&self.folder).stdin(Stdio::null());
-        command.env("CARGO_TARGET_DIR", target).env("LISTEN", "127.0.0.1:0");
-        command.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
-        command.env("LIBSQLITE3_FLAGS", "-DHAVE_FDATASYNC -DSQLITE_DEFAULT_MEMSTATUS=0");
+        command.args(["run", "--quiet", "--offline", "--"]).args(arguments);
+        command.current_dir(&self.folder).stdin(Stdio::null()).env("LISTEN", "127.0.0.1:0");
+        command.envs(settings());
         command
     }
 
