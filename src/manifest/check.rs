@@ -140,7 +140,9 @@ pub(super) fn joined(path: &str, key: &str) -> String {
 fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let text = scalar.text.as_str();
     let fits = match kind {
-        Kind::Text | Kind::Path => !text.is_empty(),
+        Kind::Text => !text.is_empty(),
+        // Who writes a number there hardly means a file of that name.
+        Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),
         Kind::Allowance => amount::allowance(text).is_some(),
@@ -163,6 +165,9 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let mistake = Mistake::new(node.place, message.trim_end_matches(','));
     Err(match kind {
         Kind::Word(words) if !is_filled => mistake.or_nearest(text, words.iter().map(|it| it.0)),
+        Kind::Path if !text.is_empty() && !is_filled => {
+            mistake.advice("put it in quotes if a file has this name")
+        }
         Kind::Allowance => mistake.or_nearest(text, ["unlimited"]),
         Kind::Time { .. }
             if matches!(scalar.kind, Plain::Whole(_) | Plain::Number(_)) && !is_filled =>

@@ -22,7 +22,8 @@ const FILLED: &str = r"\$\{";
 fn of(kind: &Kind) -> Value {
     let or_filled = |it: Value| json!({ "anyOf": [it, { "type": "string", "pattern": FILLED }] });
     match kind {
-        Kind::Text | Kind::Path => json!({ "type": ["string", "number"], "minLength": 1 }),
+        Kind::Path => json!({ "type": "string", "minLength": 1 }),
+        Kind::Text => json!({ "type": ["string", "number"], "minLength": 1 }),
         Kind::Name => or_filled(json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]+$" })),
         Kind::Word(words) => {
             let each =

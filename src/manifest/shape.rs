@@ -125,7 +125,8 @@ fn tokens() -> Map {
     }
 }
 
-const TLS: &str = "Has a TCP door speak TLS, and nothing else; SIGHUP reads both files again.";
+const TLS: &str =
+    "Has a TCP door speak TLS, and nothing else; both files are read again when they change.";
 
 fn tls() -> Map {
     let certificate = "A certificate in PEM, with those between it and its issuer behind it.";
@@ -151,9 +152,15 @@ fn door() -> Map {
             key("tcp", Kind::Address, tcp, "tcp: 127.0.0.1:8765"),
             key("unix", Kind::Path, unix, "unix: pump.sock"),
             key("metrics", Kind::Address, metrics, "metrics: 127.0.0.1:9464"),
+            key(
+                "metrics_to_anyone",
+                Kind::Address,
+                "The same where other machines can reach it: it asks nobody who they are.",
+                "metrics_to_anyone: 0.0.0.0:9464",
+            ),
             key("tls", Kind::Map(tls()), TLS, "tls: {certificate: chain.pem, key: key.pem}"),
         ],
-        one_of: &["tcp", "unix", "metrics"],
+        one_of: &["tcp", "unix", "metrics", "metrics_to_anyone"],
     }
 }
 

@@ -187,6 +187,13 @@ const VALUES: &[Case] = &[
         "a whole number from 1 to 4294967295 is expected",
         "depth_max: 128",
     ),
+    (
+        "  - tcp: 127.0.0.1:8765",
+        "  - unix: 5",
+        "5",
+        "this is `5`, and a path is",
+        "put it in quotes",
+    ),
     ("timeout: 30s", "timeout: 0s", "0s", "a time with a unit, at least 1ms", "timeout: 30s"),
     (
         "handlers_max: 40",
@@ -511,4 +518,12 @@ fn every_mistake_is_told_at_once_in_order() {
     let lines: Vec<usize> = mistakes.all().iter().map(|it| it.place.line).collect();
     assert_eq!(lines, [1, 2, 4, 6, 7, 8, 9], "{mistakes}");
     assert!(mistakes.to_string().starts_with("o.yaml:1:1: the manifest has no key `nmae`"));
+}
+
+#[test]
+fn nobody_is_advised_to_write_a_name_that_is_refused() {
+    let listeners = "[{use: echo, name: core}, {use: quux}, {use: calculate, peers: [zzzzzz]}]";
+    let told = read_in("o.yaml", format!("listeners: {listeners}")).err().unwrap().to_string();
+    assert!(told.contains("there is no listener `zzzzzz`\n  there is calculate"), "{told}");
+    assert!(!told.contains("quux,") && !told.contains("there is calculate, core"), "{told}");
 }
