@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use serde_json::json;
 
+use crate::cli::connect::{broken, unconnected};
 use crate::cli::data;
 use crate::cli::incoming;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::send::{broken, unconnected};
 use crate::client::{Address, Client, Incoming, Push};
 use crate::clock;
 use crate::engine::ledger;

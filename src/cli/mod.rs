@@ -4,6 +4,7 @@ mod bench;
 mod budget;
 mod check;
 mod completions;
+mod connect;
 mod data;
 mod demo;
 mod describe;

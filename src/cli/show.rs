@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use crate::audit::{self, Filter, States};
+use crate::cli::connect::{Papers, broken};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{data, follow};
+use crate::cli::{data, follow, incoming};
+use crate::client::{Address, Incoming};
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Log, ThreadRecord};
 
@@ -17,6 +19,9 @@ const PAGE: usize = 256;
 /// Payloads are laid out for reading; `--json` has their very text. A line that begins with a bar
 /// goes on with a text, and what stands right of the bar is the text as it is. Times are UTC. The
 /// characters that would steer a terminal, or hide, are shown as XML's references.
+///
+/// It reads the log's file, with or without a `run` beside it. With --connect it asks a running
+/// pump instead, which shows a thread to who opened it and to operators.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,6 +29,7 @@ Examples:
   pumphouse show sess-k3v9x2ma/7                         one message of it
   pumphouse show sess-k3v9x2ma --follow                  and those to come, until Ctrl-C
   pumphouse show sess-k3v9x2ma --payload huh             what went wrong in it
+  pumphouse show sess-k3v9x2ma --follow --connect tls:pump.example:8765
   pumphouse show sess-k3v9x2ma --json | jq -r .payload
 
 Exits with 1 where there is no such thread or message.")]
@@ -34,12 +40,20 @@ pub(crate) struct Show {
     /// Goes on with the messages to come, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
+    /// Asks the pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<Address>,
+    #[command(flatten)]
+    papers: Papers,
     #[command(flatten)]
     filters: Filters,
 }
 
 impl Show {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        if let Some(address) = &self.connect {
+            return self.ask(address, to).await;
+        }
         let log = data::open(data)?;
         if let Ok(id) = self.what.parse::<EntryId>() {
             let entry = data::entry(&log, &id).await?;
@@ -59,6 +73,40 @@ impl Show {
         } else {
             follow::until_stopped(read(&log, &record, Upto::Ever, &filter, to)).await
         }
+    }
+}
+
+/// Over a door.
+impl Show {
+    async fn ask(&self, address: &Address, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        if !self.filters.filter().wants_all() {
+            let text = "filters are for a log's file: leave them out, or --connect";
+            return Err(Failure::Untried(text.to_owned()));
+        }
+        let mut client = self.papers.connect(address).await?;
+        let one = self.what.parse::<EntryId>().ok();
+        let after = one.as_ref().map_or(0, |it| it.seq.saturating_sub(1));
+        let id = one.as_ref().map_or_else(|| ThreadId::new(&self.what), |it| it.thread.clone());
+        let mut follow = client.follow(&id, after).await.map_err(|it| broken(&it))?;
+        if one.is_some() && follow.has_caught_up() {
+            return Err(Failure::Wrong(format!("{} isn't in the thread yet", self.what)));
+        }
+        let reading = async {
+            while one.is_none() && self.follow || !follow.has_caught_up() {
+                let next = follow.next().await.map_err(|it| broken(&it))?;
+                let Some(message) = next.map(Incoming::Message) else { break };
+                match to.json {
+                    true => to.object(&incoming::object(&message))?,
+                    false => to.text(&incoming::lines(&message, to.style))?,
+                }
+                to.flush()?;
+                if one.is_some() {
+                    break;
+                }
+            }
+            Ok(Ending::Well)
+        };
+        if self.follow { follow::until_stopped(reading).await } else { reading.await }
     }
 }
 
@@ -91,7 +139,7 @@ async fn read(
         to.line(&audit::thread(record, to.style))?;
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
-    let (mut seq, mut states) = (0, States::default());
+    let (mut seq, mut states, mut shown) = (0, States::default(), false);
     loop {
         let page = log.read(&record.id, seq, last_seq, PAGE).await?;
         for entry in &page {
@@ -99,6 +147,7 @@ async fn read(
             if !filter.wants(entry, &mut states) {
                 continue;
             }
+            shown = true;
             if to.json {
                 to.object(&audit::json(entry))?;
             } else {
@@ -109,6 +158,9 @@ async fn read(
         if page.is_empty() {
             to.flush()?;
             if upto == Upto::Now {
+                if !shown && seq > 0 && !to.json {
+                    to.line("no message is wanted by these filters")?;
+                }
                 return Ok(Ending::Well);
             }
             follow::pause().await;
