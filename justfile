@@ -27,6 +27,10 @@ check:
 tidy:
     cargo test --test it tidy::
 
+# Every seeded mistake of a manifest, and what is said of it, as a table.
+mistakes:
+    cargo test --test it manifest::mistakes -- --nocapture
+
 # Licences, sources and banned crates; `cargo install cargo-deny --locked` brings the tool.
 deny:
     cargo deny check bans licenses sources

@@ -122,6 +122,7 @@ impl Report {
             Door::Tcp { address, tls } => json!({ "tcp": address, "tls": tls.is_some() }),
             Door::Unix(path) => json!({ "unix": path }),
             Door::Metrics(address) => json!({ "metrics": address }),
+            Door::MetricsToAnyone(address) => json!({ "metrics_to_anyone": address }),
         });
         let models = self.models.iter().map(|(name, it)| json!({ "name": name, "text": it }));
         json!({
@@ -152,7 +153,7 @@ impl Report {
                     to.line(&format!("door      tcp {address}{tls}"))?;
                 }
                 Door::Unix(path) => to.line(&format!("door      unix {}", path.display()))?,
-                Door::Metrics(address) => {
+                Door::Metrics(address) | Door::MetricsToAnyone(address) => {
                     to.line(&format!("metrics   http://{address}/metrics"))?;
                 }
             }

@@ -6,6 +6,7 @@ mod budget;
 mod cancel;
 mod check;
 mod completions;
+mod connect;
 mod data;
 mod demo;
 mod describe;

@@ -184,6 +184,11 @@ impl Builder {
         if self.workers.is_some_and(|it| it == 0 || it > WORKERS_MAX) {
             complaints.push((None, format!("workers must be from 1 to {WORKERS_MAX}")));
         }
+        let too_small = self.limits.too_small();
+        complaints.extend(too_small.into_iter().map(|it| (None, it)));
+        if self.heartbeat.is_some_and(|it| it.is_zero()) {
+            complaints.push((None, "the heartbeat must be at least 1ms apart".to_owned()));
+        }
         if !complaints.is_empty() {
             let (listeners, all) = complaints.into_iter().unzip();
             return Err(Complaints { all, listeners });
@@ -318,6 +323,9 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
     }
     if spec.handlers.is_empty() {
         wrong.push("it has no handler: add .on(…)".to_owned());
+    }
+    if spec.timeout.is_some_and(|it| it.is_zero()) {
+        wrong.push("its time limit is 0: give .timeout(…) at least 1ms".to_owned());
     }
     if spec.traits.inline && spec.traits.blocking {
         wrong.push("it can't be both inline and blocking: keep one of the two".to_owned());

@@ -57,8 +57,14 @@ fn expected(kind: &Kind) -> String {
         Kind::Allowance => "a whole number, or unlimited,".to_owned(),
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Number => "a number".to_owned(),
-        Kind::Bytes => "a number of bytes, such as 65536 or 64 KiB,".to_owned(),
-        Kind::Time => "a time with a unit, such as 500ms, 30s or 5m,".to_owned(),
+        Kind::Bytes { min } => {
+            let least = if *min == 0 { String::new() } else { format!("at least {min}, ") };
+            format!("a number of bytes, {least}such as 65536 or 64 KiB,")
+        }
+        Kind::Time { min } => {
+            let least = if min.is_zero() { String::new() } else { format!("at least {min:?}, ") };
+            format!("a time with a unit, {least}such as 500ms, 30s or 5m,")
+        }
         Kind::Address => "HOST:PORT, such as 127.0.0.1:8765,".to_owned(),
         Kind::List(_) => "a list".to_owned(),
         Kind::Map(map) => format!("a value with the keys of {}", map.what),
@@ -178,7 +184,9 @@ pub(super) fn joined(path: &str, key: &str) -> String {
 fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let text = scalar.text.as_str();
     let fits = match kind {
-        Kind::Text | Kind::Path => !text.is_empty(),
+        Kind::Text => !text.is_empty(),
+        // Who writes a number there hardly means a file of that name.
+        Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),
         Kind::Allowance => amount::allowance(text).is_some(),
@@ -186,8 +194,8 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
             amount::count(text).is_some_and(|it| (*min..=*max).contains(&it))
         }
         Kind::Number => amount::number(text).is_some(),
-        Kind::Bytes => amount::bytes(text).is_some(),
-        Kind::Time => amount::time(text).is_some(),
+        Kind::Bytes { min } => amount::bytes(text).is_some_and(|it| it >= *min),
+        Kind::Time { min } => amount::time(text).is_some_and(|it| it >= *min),
         Kind::Address => is_address(text),
         Kind::List(_) | Kind::Map(_) | Kind::Named(_) | Kind::Use(_) | Kind::Settings => false,
     };
@@ -202,8 +210,13 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let mistake = Mistake::new(node.place, message.trim_end_matches(','));
     Err(match kind {
         Kind::Word(words) if !is_filled => mistake.or_nearest(text, words.iter().map(|it| it.0)),
+        Kind::Path if !text.is_empty() && !is_filled => {
+            mistake.advice("put it in quotes if a file has this name")
+        }
         Kind::Allowance => mistake.or_nearest(text, ["unlimited"]),
-        Kind::Time if matches!(scalar.kind, Plain::Whole(_) | Plain::Number(_)) && !is_filled => {
+        Kind::Time { .. }
+            if matches!(scalar.kind, Plain::Whole(_) | Plain::Number(_)) && !is_filled =>
+        {
             mistake.advice(format!("say which unit, such as {}s", cut(text)))
         }
         _ => mistake,

@@ -109,8 +109,10 @@ pub enum Door {
     },
     /// The path of a Unix socket.
     Unix(PathBuf),
-    /// HOST:PORT, for metrics only.
+    /// HOST:PORT, for metrics only, on this machine.
     Metrics(String),
+    /// HOST:PORT, for metrics only, that others may reach.
+    MetricsToAnyone(String),
 }
 
 impl Door {
@@ -119,7 +121,7 @@ impl Door {
     pub fn tls(&self) -> Option<&Tls> {
         match self {
             Door::Tcp { tls, .. } => tls.as_ref(),
-            Door::Unix(_) | Door::Metrics(_) => None,
+            Door::Unix(_) | Door::Metrics(_) | Door::MetricsToAnyone(_) => None,
         }
     }
 }

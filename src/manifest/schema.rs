@@ -21,9 +21,9 @@ const FILLED: &str = r"\$\{";
 
 fn of(kind: &Kind) -> Value {
     let or_filled = |it: Value| json!({ "anyOf": [it, { "type": "string", "pattern": FILLED }] });
-    let number = json!({ "type": "integer", "minimum": 0 });
     match kind {
-        Kind::Text | Kind::Path => json!({ "type": ["string", "number"], "minLength": 1 }),
+        Kind::Path => json!({ "type": "string", "minLength": 1 }),
+        Kind::Text => json!({ "type": ["string", "number"], "minLength": 1 }),
         Kind::Name => or_filled(json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]+$" })),
         Kind::Word(words) => {
             let each =
@@ -39,11 +39,12 @@ fn of(kind: &Kind) -> Value {
             or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
         }
         Kind::Number => or_filled(json!({ "type": "number" })),
-        Kind::Bytes => {
+        Kind::Bytes { min } => {
+            let number = json!({ "type": "integer", "minimum": min });
             let text = json!({ "type": "string", "pattern": "^[0-9_]+ ?([kKMG]i?B|B)?$" });
             or_filled(json!({ "anyOf": [number, text] }))
         }
-        Kind::Time => or_filled(json!({ "type": "string", "pattern": "[a-z]$" })),
+        Kind::Time { .. } => or_filled(json!({ "type": "string", "pattern": "[a-z]$" })),
         Kind::Address => or_filled(json!({ "type": "string", "pattern": ":[0-9]+$" })),
         Kind::List(of_items) => json!({ "type": ["array", "null"], "items": of(of_items) }),
         Kind::Map(map) => keys(map),

@@ -16,6 +16,7 @@ mod engine;
 mod examples;
 mod golden;
 mod idle;
+mod init;
 mod json;
 mod manifest;
 mod manual;

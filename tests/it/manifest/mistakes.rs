@@ -161,7 +161,43 @@ const VALUES: &[Case] = &[
     ),
     ("workers: 2", "workers: 0", "0", "a whole number from 1 to 64", "workers: 2"),
     ("workers: 2", "workers: 2.5", "2.5", "a whole number from 1 to 64", "workers: 2"),
-    ("handlers_max: 40", "handlers_max: -1", "-1", "a whole number from 0", "handlers_max: 20"),
+    ("handlers_max: 40", "handlers_max: -1", "-1", "a whole number from 1", "handlers_max: 20"),
+    (
+        "handlers_max: 40",
+        "handlers_max: 0",
+        "0",
+        "this is `0`, and a whole number from 1 to 4294967295 is expected",
+        "handlers_max: 20",
+    ),
+    (
+        "handlers_max: 40",
+        "unconsumed_max: 0",
+        "0",
+        "a whole number from 1 to 4294967295 is expected",
+        "unconsumed_max: 1024",
+    ),
+    (
+        "drain_time_max: 10s",
+        "frame_time_max: 0s",
+        "0s",
+        "a time with a unit, at least 1ms, such as 500ms, 30s or 5m, is expected",
+        "frame_time_max: 30s",
+    ),
+    (
+        "depth_max: 64",
+        "depth_max: 0",
+        "0",
+        "a whole number from 1 to 4294967295 is expected",
+        "depth_max: 128",
+    ),
+    (
+        "  - tcp: 127.0.0.1:8765",
+        "  - unix: 5",
+        "5",
+        "this is `5`, and a path is",
+        "put it in quotes",
+    ),
+    ("timeout: 30s", "timeout: 0s", "0s", "a time with a unit, at least 1ms", "timeout: 30s"),
     (
         "handlers_max: 40",
         "handlers_max: yes",
@@ -187,7 +223,7 @@ const VALUES: &[Case] = &[
         "64 MiB",
         "64 Mib",
         "64 Mib",
-        "a number of bytes, such as 65536 or 64 KiB",
+        "a number of bytes, at least 1, such as 65536 or 64 KiB",
         "outbound_bytes_max: 32 MiB",
     ),
     (
@@ -531,4 +567,12 @@ fn every_mistake_is_told_at_once_in_order() {
     let lines: Vec<usize> = mistakes.all().iter().map(|it| it.place.line).collect();
     assert_eq!(lines, [1, 2, 4, 6, 7, 8, 9], "{mistakes}");
     assert!(mistakes.to_string().starts_with("o.yaml:1:1: the manifest has no key `nmae`"));
+}
+
+#[test]
+fn nobody_is_advised_to_write_a_name_that_is_refused() {
+    let listeners = "[{use: echo, name: core}, {use: quux}, {use: calculate, peers: [zzzzzz]}]";
+    let told = read_in("o.yaml", format!("listeners: {listeners}")).err().unwrap().to_string();
+    assert!(told.contains("there is no listener `zzzzzz`\n  there is calculate"), "{told}");
+    assert!(!told.contains("quux,") && !told.contains("there is calculate, core"), "{told}");
 }
