@@ -8,7 +8,7 @@ use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Capabilities, Described};
 use pumphouse::name::CORE;
 use pumphouse::prelude::*;
-use pumphouse::schema::{self, Content, Schema};
+use pumphouse::schema::{self, Content, Field, Kind, Occurs, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
@@ -183,17 +183,23 @@ pub fn json(capabilities: &Capabilities, value: &graph::Value) -> Value {
     }
 }
 
-/// A payload as JSON; one that is a single scalar is that scalar.
+/// A payload as JSON; one that holds a single scalar, as its text or as its only field, is that
+/// scalar.
 pub fn answer(capabilities: &Capabilities, payload: &Element) -> Value {
     let as_xml = || Value::String(String::from_utf8_lossy(&payload.canonical()).into_owned());
     let Some(schema) = capabilities.schema(&payload.name()) else { return as_xml() };
     let Ok(json) = schema::to_json(schema, payload.view()) else { return as_xml() };
-    let is_scalar = schema.shape.attributes.is_empty();
-    match (json, &schema.shape.content) {
-        (Value::Object(it), Content::Text(_)) if is_scalar => {
+    let is_one = |it: &Field| it.occurs == Occurs::One && matches!(it.kind, Kind::Scalar(_));
+    let is_scalar = match &schema.shape.content {
+        Content::Text(_) => true,
+        Content::Sequence(fields) => fields.len() == 1 && fields.iter().all(is_one),
+        _ => false,
+    };
+    match json {
+        Value::Object(it) if is_scalar && schema.shape.attributes.is_empty() => {
             it.into_iter().next().map_or(Value::Null, |(_, value)| value)
         }
-        (json, _) => json,
+        json => json,
     }
 }
 

@@ -78,7 +78,7 @@ async fn a_final_response_is_the_answer_and_all_of_the_turn_is_in_the_log() {
 async fn an_action_runs_and_its_result_is_in_the_next_prompt() {
     let (model, seen) = remembering([
         r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>"#,
-        "<response>It is ${sum.value}.</response>",
+        "<response>It is ${sum}.</response>",
     ]);
     let (answer, story) = ask(oracle(model)).await;
     assert_eq!(answer.decode::<Response>().unwrap().text, "It is 42.");
@@ -95,7 +95,7 @@ async fn an_action_runs_and_its_result_is_in_the_next_prompt() {
 async fn a_final_response_waits_for_the_actions_of_its_turn() {
     let model = Scripted::replies([r#"
         <action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>
-        <response>It is ${sum.value}.</response>"#]);
+        <response>It is ${sum}.</response>"#]);
     let (answer, story) = ask(oracle(model)).await;
     let it: Response = answer.decode().unwrap();
     assert_eq!((&*it.text, it.was_held), ("It is 42.", true));
