@@ -10,6 +10,8 @@ mod life;
 mod loops;
 mod order;
 mod replies;
+mod replay;
+mod state;
 mod threads;
 mod timers;
 mod todos;

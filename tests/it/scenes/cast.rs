@@ -229,7 +229,7 @@ async fn chatter(_: Chatter) -> Vec<Heard> {
 }
 
 /// A fold that its listener doesn't register.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Nothing;
 
 impl Apply for Nothing {
