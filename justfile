@@ -71,6 +71,10 @@ disconnects times="10000":
 idle connections="10000":
     PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
 
+# Computes the folds of so many threads with and without caches.
+folds threads="1000":
+    PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without
+
 # Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
 overload *args:
     cargo bench --bench overload -- {{ args }}

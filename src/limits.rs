@@ -338,6 +338,8 @@ pub struct Limits {
     pub thread_turns_max: u64,
     /// Timers that are set in one thread: more is a loop that sets timers.
     pub thread_timers_max: usize,
+    /// The shortest time between two ticks of one timer: shorter ones fill the log.
+    pub timer_every_min: Duration,
     /// Checklists that are open in one thread: each is asked about every message of its tree.
     pub thread_todos_max: usize,
     /// Messages that the listeners of one tree of threads are given, but for the pump's own.
@@ -403,6 +405,7 @@ impl Default for Limits {
             thread_depth_max: 10,
             thread_turns_max: 50,
             thread_timers_max: 1_024,
+            timer_every_min: Duration::from_secs(1),
             thread_todos_max: 64,
             tree_messages_max: UNLIMITED,
             tree_children_max: UNLIMITED,

@@ -126,7 +126,9 @@ fn one(entry: &Entry, clears: &Clears, to: &mut Screen<'_>) -> io::Result<()> {
     let hidden = clears.hides(entry.id.seq);
     if to.json {
         let mut object = audit::json(entry);
-        object["hidden"] = hidden.into();
+        if hidden {
+            object["hidden"] = true.into();
+        }
         return to.object(&object);
     }
     to.text(&match hidden {

@@ -425,10 +425,10 @@ impl std::error::Error for Complaints {}
 /// Found sound. It runs over any port.
 pub struct Plan {
     life: Option<Life>,
-    routes: Routes,
+    pub(crate) routes: Routes,
     log: Arc<dyn Log>,
     doors: Vec<Box<dyn Door>>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     workers: usize,
 }
 

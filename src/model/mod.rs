@@ -63,6 +63,12 @@ pub trait Model: Debug + Send + Sync {
         None
     }
 
+    /// Whether it answers the same prompt with the same words, always. A turn that a stop cut off
+    /// is taken up again only then; else the next turn is told what there was.
+    fn is_repeatable(&self) -> bool {
+        false
+    }
+
     /// Which model it is, in a few words, for people and for the log. It holds no secret.
     fn describe(&self) -> String;
 }

@@ -7,6 +7,7 @@
 )]
 
 mod action;
+mod agent;
 mod cli;
 mod crash;
 mod describe;
@@ -22,6 +23,7 @@ mod metrics;
 mod model;
 mod operators;
 mod paper;
+mod past;
 mod program;
 mod public;
 mod reply;

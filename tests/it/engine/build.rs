@@ -5,7 +5,7 @@ use pumphouse::schema::Schema;
 
 use super::{Answer, Question};
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Count;
 
 impl Apply for Count {
