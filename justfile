@@ -103,7 +103,7 @@ suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
 json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 
-# Fuzzes split, read, envelope, check, canonical_write, json_to_xml or reply (whose words are in
+# Fuzzes split, read, envelope, check, canonical_write, json_to_xml, sse or reply (whose words are in
 # reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":
     command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz

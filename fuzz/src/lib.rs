@@ -6,6 +6,7 @@ mod json;
 mod read;
 mod reply;
 mod split;
+mod sse;
 mod write;
 
 pub use check::check;
@@ -14,4 +15,5 @@ pub use json::json_to_xml;
 pub use read::read;
 pub use reply::reply;
 pub use split::split;
+pub use sse::sse;
 pub use write::canonical_write;

@@ -15,9 +15,9 @@ use crate::model::{Boxed, Digest, Error, Kind, Model, Prompt, Reply, Script};
 /// # async fn main() {
 /// let prompt = || Prompt::new("Be brief.").user("6*7?");
 /// let model = Recorded::new([Take::new(prompt().digest(), Script::text("42"))]);
-/// assert!(model.turn(prompt()).await.is_ok());
 /// let error = model.turn(Prompt::new("Be brief.").user("6*8?")).await.unwrap_err();
 /// assert_eq!(error.kind, Kind::OffRecord);
+/// assert!(model.turn(prompt()).await.is_ok());
 /// # }
 /// ```
 ///
