@@ -83,9 +83,17 @@ overload *args:
 xml *args:
     cargo bench --bench xml {{ args }}
 
+# Talks to a real model, at a server that streams as OpenAI's does.
+model url="http://127.0.0.1:8901/v1":
+    PUMPHOUSE_MODEL={{ url }} cargo test --test it model::real -- --nocapture
+
 # How fast a model's reply is understood.
 reply:
     cargo bench --bench reply
+
+# What threads cost: all, or one of children, live, long, neighbour, chain, sleeping.
+threads *args:
+    cargo bench --bench threads -- {{ args }}
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"

@@ -1,17 +1,27 @@
 //! The house staff: ordinary listeners that use only what anyone can use.
 
+pub mod action;
+pub mod agent;
 pub mod describe;
 pub mod echo;
 pub mod thread;
 pub mod timer;
+pub mod todo;
 pub mod tool;
+pub mod view;
 
 use pumphouse::prelude::{Builder, Factory, Listener};
 
-/// What every organism needs to live: `thread` and `timer`.
+/// What every organism needs to live: `thread`, `timer`, `todo` and `view`.
 #[must_use]
 pub fn core() -> Vec<Listener> {
-    vec![thread::thread(), timer::timer()]
+    vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
+}
+
+/// What agents need beside [`core`]: `action`.
+#[must_use]
+pub fn mind() -> Vec<Listener> {
+    vec![action::action(action::Settings::default())]
 }
 
 /// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
@@ -34,5 +44,6 @@ pub fn usual() -> Vec<Listener> {
 /// registers it.
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
+    builder.factory(Factory::plain("action", || action::action(action::Settings::default())));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
 }

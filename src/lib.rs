@@ -43,10 +43,12 @@ pub mod name;
 pub mod id;
 pub mod limits;
 pub mod clock;
+mod trust;
 pub mod xml;
 pub mod schema;
 pub mod wire;
 pub mod reply;
+pub mod model;
 pub mod log;
 pub mod listener;
 pub mod engine;
@@ -83,8 +85,8 @@ pub mod prelude {
     pub use crate::limits::Limits;
     pub use crate::listener::{
         Again, Apply, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry, Final, Fold, History,
-        Later, Listener, Message, Outbox, Peers, Queue, Random, Role, Sender, Spawn, State, Steer,
-        Thread, Threads, Timers, To,
+        Later, Listener, Message, Note, Outbox, Partial, Peers, Queue, Random, Reply, Request,
+        Role, Sender, Spawn, State, Steer, Thread, Threads, Timers, To, View,
     };
     pub use crate::name::Name;
     pub use crate::wire::core::{Done, Huh};
@@ -98,6 +100,7 @@ pub mod prelude {
 #[doc = include_str!("../docs/listeners.md")]
 #[doc = include_str!("../docs/simulation.md")]
 #[doc = include_str!("../docs/manifest.md")]
+#[doc = include_str!("../docs/models.md")]
 #[doc = include_str!("../docs/tutorial.md")]
 #[doc = include_str!("../docs/doors.md")]
 #[doc = include_str!("../docs/schema.md")]

@@ -209,6 +209,93 @@ impl Default for ReplyLimits {
     }
 }
 
+/// What the actions of agents may come to, where they don't say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActionLimits {
+    /// Actions of one turn; one more fails. More than any reply should need.
+    pub in_turn_max: usize,
+    /// Actions of one agent that run at once in a thread; the others wait.
+    pub at_once: usize,
+    /// Actions that begin together where they are batched.
+    pub batch: usize,
+    /// How long an action waits for others to begin with it, where they are batched.
+    pub batch_delay: Duration,
+    /// How long an attempt may take.
+    pub timeout: Duration,
+    /// How long it may take at the most, whatever an action says: who waits for days wants a
+    /// timer.
+    pub timeout_max: Duration,
+    /// How often an action may be tried again.
+    pub retry_max: u32,
+    /// The pause before it is tried again; each further one is twice as long.
+    pub retry_delay: Duration,
+}
+
+impl Default for ActionLimits {
+    fn default() -> ActionLimits {
+        ActionLimits {
+            in_turn_max: 256,
+            at_once: 5,
+            batch: 5,
+            batch_delay: Duration::from_millis(100),
+            timeout: Duration::from_secs(300),
+            timeout_max: Duration::from_secs(24 * 60 * 60),
+            retry_max: 5,
+            retry_delay: Duration::from_secs(1),
+        }
+    }
+}
+
+bounds! {
+/// What a server with a model may take, of time and of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelLimits {
+    /// How long a connection to the server may take.
+    pub connect_time_max: Duration,
+    /// How long the first byte of a reply may take: a long prompt is read first.
+    pub first_byte_time_max: Duration,
+    /// How long the server may say nothing in the middle of a reply.
+    pub silence_time_max: Duration,
+    /// How long a reply may take from the request to its end.
+    pub reply_time_max: Duration,
+    /// How long the usage may take to come when the reply is over.
+    pub usage_time_max: Duration,
+    /// Bytes of one event of the stream.
+    pub event_bytes_max: usize,
+    /// Bytes of a reply: its text, reasoning and calls together.
+    pub reply_bytes_max: usize,
+    /// Bytes that are read of what a server says where it refuses.
+    pub refusal_bytes_max: usize,
+    /// How often a request is sent again that may do better later, as long as nothing was heard.
+    pub retries_max: usize,
+    /// How long to wait before the first time that a request is sent again; twice as long each
+    /// time after it, and a part of it is chance.
+    pub retry_time_min: Duration,
+    /// How long to wait at the most; a server that asks for more has refused.
+    pub retry_time_max: Duration,
+}
+}
+
+impl Default for ModelLimits {
+    fn default() -> ModelLimits {
+        ModelLimits {
+            connect_time_max: Duration::from_secs(10),
+            first_byte_time_max: Duration::from_secs(120),
+            silence_time_max: Duration::from_secs(120),
+            reply_time_max: Duration::from_secs(1_800),
+            usage_time_max: Duration::from_secs(5),
+            event_bytes_max: MIB,
+            reply_bytes_max: 16 * MIB,
+            refusal_bytes_max: 64 * KIB,
+            retries_max: 3,
+            retry_time_min: Duration::from_secs(1),
+            retry_time_max: Duration::from_secs(30),
+        }
+    }
+}
+
 bounds! {
 /// The bounds of one organism. Start from the default and change what you must.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -270,6 +357,12 @@ pub struct Limits {
     pub thread_depth_max: usize,
     /// Turns of one listener in one thread: an agent that needs more goes round in circles.
     pub thread_turns_max: u64,
+    /// Timers that are set in one thread: more is a loop that sets timers.
+    pub thread_timers_max: usize,
+    /// The shortest time between two ticks of one timer: shorter ones fill the log.
+    pub timer_every_min: Duration,
+    /// Checklists that are open in one thread: each is asked about every message of its tree.
+    pub thread_todos_max: usize,
     /// Messages that the listeners of one tree of threads are given, but for the pump's own.
     pub tree_messages_max: u64,
     /// Threads of one tree that live at once, but for the session.
@@ -364,6 +457,9 @@ impl Default for Limits {
             emissions_max: 10_000,
             thread_depth_max: 10,
             thread_turns_max: 50,
+            thread_timers_max: 1_024,
+            timer_every_min: Duration::from_secs(1),
+            thread_todos_max: 64,
             tree_messages_max: UNLIMITED,
             tree_children_max: UNLIMITED,
             tree_tokens_max: UNLIMITED,

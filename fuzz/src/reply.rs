@@ -1,6 +1,9 @@
 //! A model's reply: every chunking is told the same, the sources are the reply, and what runs is
 //! what it says it is.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem;
+
 use pumphouse::limits::XmlLimits;
 use pumphouse::reply::{Body, Config, Dialect, Event, Kind, Markup, Parser, What};
 use pumphouse::xml::{self, Profile};
@@ -10,18 +13,86 @@ pub fn reply(data: &[u8]) {
     let Some((&seed, reply)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(reply);
     let config = config(seed);
-    let whole = tell(&config, [&*text], true);
-    let characters = text.char_indices().map(|(at, it)| &text[at..at + it.len_utf8()]);
-    assert_eq!(tell(&config, characters, false), whole, "character by character");
-    assert_eq!(tell(&config, cuts(&text, seed), false), whole, "cut by {seed}");
-    let sources: String = whole.iter().map(|it| it.source.as_str()).collect();
-    assert_eq!(sources, text, "the sources are the reply");
+    let whole = sum(&config, [&*text], &text, true);
+    if sum(&config, characters(&text), &text, false) != whole {
+        assert_eq!(tell(&config, characters(&text)), tell(&config, [&*text]), "by characters");
+    }
+    if sum(&config, cuts(&text, seed), &text, false) != whole {
+        assert_eq!(tell(&config, cuts(&text, seed)), tell(&config, [&*text]), "cut by {seed}");
+    }
     // Code, comments and sections keep what is in them, unless it ends them.
-    if !text.contains("~~~~~") {
+    if seed & 8 == 8 && !text.contains("~~~~~") {
         let quoted = format!("~~~~~\n{text}\n~~~~~\n");
-        let told = tell(&config, [&*quoted], false);
-        let runs = told.iter().any(|it| it.what.starts_with("Closed") || it.what.starts_with("Open"));
-        assert!(!runs, "a fence: {told:?}");
+        let mut parser = Parser::new(config);
+        let mut take = |event: Event<'_>| {
+            let runs = matches!(event.what, What::Closed(_) | What::Opened(_));
+            assert!(!runs, "in a fence: {event:?}");
+        };
+        parser.feed(&quoted, &mut take);
+        parser.finish(&mut take);
+    }
+}
+
+fn characters(text: &str) -> impl Iterator<Item = &str> {
+    text.char_indices().map(|(at, it)| &text[at..at + it.len_utf8()])
+}
+
+/// What a parser says, in one number that is the same for every chunking; and the sources are
+/// the reply.
+fn sum<'a>(
+    config: &Config,
+    chunks: impl IntoIterator<Item = &'a str>,
+    text: &str,
+    check: bool,
+) -> u64 {
+    let (mut said, mut at, mut piece) = (DefaultHasher::new(), 0, None);
+    let mut take = |event: Event<'_>| {
+        let end = at + event.source.len();
+        assert_eq!(text.get(at..end), Some(event.source), "the sources are the reply");
+        let this = match event.what {
+            What::Text { within } => Some((within, None)),
+            What::Discarded { name } => Some((None, Some(name.to_owned()))),
+            _ => None,
+        };
+        if this.is_none() || this != piece {
+            at.hash(&mut said);
+            hash(&event, &mut said);
+        }
+        if let (What::Closed(element), true) = (event.what, check) {
+            is_sound(element.kind, element.body, event.source);
+        }
+        (at, piece) = (end, this);
+    };
+    let mut parser = Parser::new(config.clone());
+    for chunk in chunks {
+        parser.feed(chunk, &mut take);
+    }
+    parser.finish(&mut take);
+    assert_eq!(at, text.len(), "the sources are the whole reply");
+    said.finish()
+}
+
+fn hash(event: &Event<'_>, into: &mut DefaultHasher) {
+    mem::discriminant(&event.what).hash(into);
+    let is_piece = matches!(event.what, What::Text { .. } | What::Discarded { .. });
+    if !is_piece {
+        (event.place.line, event.place.column).hash(into);
+    }
+    match event.what {
+        What::Text { within } => within.hash(into),
+        What::Opened(it) | What::Closed(it) => {
+            (it.name, it.kind, it.body.as_str(), mem::discriminant(&it.body)).hash(into);
+            for it in it.attributes {
+                (&it.name, &it.value).hash(into);
+            }
+        }
+        What::Broken(it) => (it.name, it.fault, it.reason, it.snippet).hash(into),
+        What::Repaired(it) => it.hash(into),
+        What::Discarded { name } => name.hash(into),
+        What::Finished { cut } => {
+            cut.map(|it| (it.name, it.place.line, it.place.column)).hash(into);
+        }
+        _ => {}
     }
 }
 
@@ -48,12 +119,9 @@ struct Told {
     source: String,
 }
 
-fn tell<'a>(config: &Config, chunks: impl IntoIterator<Item = &'a str>, check: bool) -> Vec<Told> {
+fn tell<'a>(config: &Config, chunks: impl IntoIterator<Item = &'a str>) -> Vec<Told> {
     let mut told: Vec<Told> = Vec::new();
     let mut take = |event: Event<'_>| {
-        if let (What::Closed(element), true) = (event.what, check) {
-            is_sound(element.kind, element.body, event.source);
-        }
         let is_piece = matches!(event.what, What::Text { .. } | What::Discarded { .. });
         let mut what = format!("{:?}", event.what);
         if !is_piece {

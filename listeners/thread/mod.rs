@@ -1,6 +1,7 @@
-//! The listener `thread`: opens threads below the one it is spoken to in, and ends, holds and
-//! awaits them.
+//! The listener `thread`: opens threads below the one it is spoken to in, ends, holds and awaits
+//! them, and says where one was forked.
 
+pub mod fork;
 pub mod wait;
 
 use pumphouse::listener::Raise;
@@ -103,6 +104,7 @@ pub fn thread() -> Listener {
         .on(pause)
         .on(resume)
         .on(raise)
+        .on(fork::fork)
         .on(wait::wait)
         .on(wait::look)
         .fold::<wait::Children>()

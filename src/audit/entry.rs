@@ -23,7 +23,20 @@ const MILLISECONDS: usize = "2026-11-21T22:15:36.123".len();
 /// An entry, its payload whole: a header, then the payload behind a margin. Ends in a line end.
 #[must_use]
 pub fn lines(entry: &Entry, style: Style) -> String {
-    let mut out = header(entry, style);
+    below(header(entry, style), entry, style)
+}
+
+/// The same of an entry that a prompt wouldn't show, which its header says.
+#[must_use]
+pub fn hidden_lines(entry: &Entry, style: Style) -> String {
+    let mut header = header(entry, style);
+    add(&mut header, &style.paint(Paint::Faint, "hidden"));
+    below(header, entry, style)
+}
+
+/// What is known of an entry, below its header.
+fn below(header: String, entry: &Entry, style: Style) -> String {
+    let mut out = header;
     out.push('\n');
     if let Some(meta) = &entry.meta {
         out.push_str(&style.paint(Paint::Faint, "  with <meta>"));
@@ -335,9 +348,13 @@ mod tests {
     #[tokio::test]
     async fn no_text_passes_for_a_header() {
         let text = Bytes::from_static(b"<a>\n2026-11-21T22:35:36.123Z  sess-a/3  core</a>");
-        let shown = lines(&*kept(|it| it.body = text).await, Style::PLAIN);
+        let entry = kept(|it| it.body = text).await;
+        let shown = lines(&entry, Style::PLAIN);
         let headers = shown.lines().filter(|it| !it.starts_with(MARGIN) && !it.starts_with("│ "));
         assert_eq!(headers.count(), 1, "{shown}");
+        let (header, rest) = shown.split_once('\n').unwrap();
+        let hidden = hidden_lines(&entry, Style::PLAIN);
+        assert_eq!(hidden, format!("{header}  hidden\n{rest}"));
     }
 
     #[tokio::test]

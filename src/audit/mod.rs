@@ -13,8 +13,8 @@ mod tree;
 mod when;
 mod why;
 
-pub use entry::{brief, count, header, hex, json, lines, link, margin, summaries, summary};
-pub use entry::{summary_json, thread};
+pub use entry::{brief, count, header, hex, hidden_lines, json, lines, link, margin, summaries};
+pub use entry::{summary, summary_json, thread};
 pub use export::{
     EXPORT, markdown_entry, markdown_head, xml_entry, xml_foot, xml_head, xml_thread,
 };
@@ -24,6 +24,6 @@ pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};
 pub use state::{NoState, Said, States};
 pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};
-pub use tree::{Branches, Placed, branch, branch_json, paint, placed};
+pub use tree::{Branches, Left, Placed, branch, branch_json, paint, placed};
 pub use when::{NoWhen, When};
 pub use why::{Step, told, why};

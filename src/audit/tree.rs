@@ -23,6 +23,18 @@ pub struct Placed {
     pub lasts: Vec<bool>,
 }
 
+/// What is left to do in a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Left {
+    /// How many messages a listener has yet to finish, or to begin.
+    pub under_way: usize,
+    /// How many steps of its checklists are not done.
+    pub steps_open: u64,
+    /// How many there are, in those of them that are open.
+    pub steps: u64,
+}
+
 /// What branches are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // Exhaustive: a terminal shows the one or the other.
@@ -64,7 +76,7 @@ pub fn placed(threads: Vec<ThreadRecord>) -> Vec<Placed> {
 pub fn branch(
     it: &Placed,
     first: Option<&Entry>,
-    under_way: usize,
+    left: Left,
     branches: Branches,
     style: Style,
 ) -> String {
@@ -75,8 +87,11 @@ pub fn branch(
     if let Some(first) = first {
         rest.push_str(&format!("  {}", time_of(first)));
     }
-    if under_way > 0 {
-        rest.push_str(&format!("  {under_way} under way"));
+    if left.under_way > 0 {
+        rest.push_str(&format!("  {} under way", left.under_way));
+    }
+    if left.steps > 0 {
+        rest.push_str(&format!("  todo {}/{}", left.steps_open, left.steps));
     }
     if let Some(fork) = &it.thread.fork {
         rest.push_str(&format!("  forked after {}", line(&fork.to_string())));
@@ -96,7 +111,7 @@ pub fn branch(
 
 /// The same as an object.
 #[must_use]
-pub fn branch_json(it: &Placed, first: Option<&Entry>, under_way: usize) -> Value {
+pub fn branch_json(it: &Placed, first: Option<&Entry>, left: Left) -> Value {
     json!({
         "thread": it.thread.id.as_str(),
         "parent": it.thread.parent.as_ref().map(ThreadId::as_str),
@@ -104,7 +119,9 @@ pub fn branch_json(it: &Placed, first: Option<&Entry>, under_way: usize) -> Valu
         "depth": it.lasts.len(),
         "state": it.thread.state.as_str(),
         "entries": own_entries(&it.thread),
-        "under_way": under_way,
+        "under_way": left.under_way,
+        "steps_open": left.steps_open,
+        "steps": left.steps,
         "first": first.map(|it| iso_time(it.at_us)),
         "from": first.map(|it| &*it.from),
         "to": first.and_then(|it| it.to.as_deref()),
@@ -187,8 +204,9 @@ mod tests {
     async fn drawn(root: &str, branches: Branches) -> Vec<String> {
         let threads = log().await.tree(&ThreadId::new(root)).await.unwrap();
         let style = Style { width: 60, ..Style::PLAIN };
+        let left = Left::default();
         let all = placed(threads).into_iter();
-        all.map(|it| branch(&it, it.thread.first.as_deref(), 0, branches, style)).collect()
+        all.map(|it| branch(&it, it.thread.first.as_deref(), left, branches, style)).collect()
     }
 
     #[tokio::test]
@@ -212,11 +230,14 @@ mod tests {
     #[tokio::test]
     async fn an_object_has_its_depth() {
         let threads = log().await.tree(&ThreadId::new("a")).await.unwrap();
-        let all: Vec<Value> = placed(threads).iter().map(|it| branch_json(it, None, 2)).collect();
+        let left = Left { under_way: 2, steps_open: 1, steps: 3 };
+        let all: Vec<Value> =
+            placed(threads).iter().map(|it| branch_json(it, None, left)).collect();
         let depths: Vec<&Value> = all.iter().map(|it| &it["depth"]).collect();
         assert_eq!(depths, [0, 1, 2, 2, 1, 2]);
         assert_eq!((&all[1]["state"], &all[1]["parent"]), (&json!("closed"), &json!("a")));
-        assert_eq!(all[1]["under_way"], 2);
+        assert_eq!((&all[1]["under_way"], &all[1]["steps_open"]), (&json!(2), &json!(1)));
+        assert_eq!(all[1]["steps"], 3);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Step {
     pub is_cut: bool,
     /// What the core said of it, where it was refused.
     pub verdict: Option<Arc<Entry>>,
+    /// Where its thread was forked, if it is what opened the fork.
+    pub fork: Option<EntryId>,
 }
 
 /// The way to an entry: from what began it to the entry itself.
@@ -53,7 +55,12 @@ async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
         let after = log.read(&entry.id.thread, entry.id.seq, u64::MAX, FOLLOWING).await?;
         verdict = after.into_iter().find(|it| it.reply_to.as_ref() == Some(&entry.id));
     }
-    Ok(Step { entry, is_cut: false, verdict })
+    let mut fork = None;
+    if entry.cause.is_none() && entry.id.seq > 1 {
+        let link = log.thread(&entry.id.thread).await?.and_then(|it| it.fork);
+        fork = link.filter(|it| it.seq + 1 == entry.id.seq);
+    }
+    Ok(Step { entry, is_cut: false, verdict, fork })
 }
 
 /// The way to an entry, for people: a sentence and a message for each step.
@@ -96,6 +103,11 @@ fn sentence(step: &Step, before: Option<&Step>) -> String {
             Some(it) => format!("Its cause, {}, can't be found.", line(&it.to_string())),
             None if flags.contains(Flags::FROM_IDENTITY) && id.seq == 1 => {
                 format!("From outside, {from} opened {thread} with this, for {whom}.")
+            }
+            None if flags.contains(Flags::FROM_IDENTITY) && step.fork.is_some() => {
+                let at = step.fork.as_ref().map(ToString::to_string).unwrap_or_default();
+                let at = line(&at);
+                format!("From outside, {from} forked {thread} after {at} with this, for {whom}.")
             }
             None if flags.contains(Flags::FROM_IDENTITY) => {
                 format!("From outside, {from} sent this into {thread}, for {whom}.")

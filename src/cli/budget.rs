@@ -5,11 +5,10 @@ use std::str::FromStr;
 
 use serde_json::json;
 
-use crate::cli::connect::{broken, unconnected};
 use crate::cli::data;
-use crate::cli::incoming;
+use crate::cli::operate::Operator;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::client::{Address, Client, Incoming, Push};
+use crate::client::Push;
 use crate::clock;
 use crate::engine::ledger;
 use crate::engine::{Builder, CORE_NAME};
@@ -24,6 +23,7 @@ use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
 /// It reads the log, and the limits of the manifest that stands here. --raise asks a running pump
 /// for more, as an operator.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("connect", |it| it.requires("raise")))]
 #[command(after_help = "\
 Examples:
   pumphouse budget sess-k3v9x2ma
@@ -40,12 +40,8 @@ pub(crate) struct Budget {
     /// Raises a limit: KEY=N to N, KEY=+N by N, KEY=unlimited to none.
     #[arg(long, value_name = "KEY=N")]
     raise: Option<Raise>,
-    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765", requires = "raise")]
-    connect: Address,
-    /// Says who is raising: an operator's token. A door for operators needs none.
-    #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
-    token: Option<String>,
+    #[command(flatten)]
+    operator: Operator,
 }
 
 /// `KEY=N`.
@@ -95,37 +91,9 @@ impl Budget {
         thread: &ThreadId,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let client = Client::connect_to(&self.connect).await;
-        let mut client = client.map_err(|error| unconnected(&self.connect, &error))?;
-        if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
-            client.authenticate(token).await.map_err(|it| broken(&it))?;
-        }
         let push = Push::of(raise).map_err(|it| Failure::Untried(it.to_string()))?;
-        client.push(&push.in_thread(thread));
-        client.finish().await.map_err(|it| broken(&it))?;
-        let mut ending = Ending::Wrong;
-        while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {
-            let raised = match &incoming {
-                Incoming::Message(it) => it.decode::<BudgetRaised>().ok(),
-                _ => None,
-            };
-            match raised {
-                Some(it) if !to.json => {
-                    ending = Ending::Well;
-                    to.line(&format!("{}: the limit is {}", it.key, it.limit))?;
-                }
-                Some(_) => {
-                    ending = Ending::Well;
-                    to.object(&incoming::object(&incoming))?;
-                }
-                None if to.json => to.object(&incoming::object(&incoming))?,
-                None if incoming::is_wrong(&incoming) => {
-                    to.text(&incoming::lines(&incoming, to.style))?;
-                }
-                None => {}
-            }
-        }
-        Ok(ending)
+        let said = |it: BudgetRaised| format!("{}: the limit is {}", it.key, it.limit);
+        self.operator.ask(&push.in_thread(thread), said, to).await
     }
 }
 
@@ -144,7 +112,8 @@ async fn show(
     let threads = log.tree(&session.id).await?;
     let messages = log.count(&session.id, CORE_NAME).await?;
     let ledger = ledger::charged(&log, &threads, plan.limits(), messages).await?;
-    let opened_us = session.first.as_ref().map_or(u64::MAX, |it| it.at_us);
+    let opening = log.opening(&session).await?;
+    let opened_us = opening.as_ref().map_or(u64::MAX, |it| it.at_us);
     let seconds = clock::now_us().saturating_sub(opened_us) / 1_000_000;
     let live = threads.iter().filter(|it| it.parent.is_some() && it.state.is_live());
     for key in BudgetKey::ALL {

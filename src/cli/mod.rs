@@ -1,7 +1,9 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
+mod aside;
 mod bench;
 mod budget;
+mod cancel;
 mod check;
 mod completions;
 mod connect;
@@ -12,11 +14,15 @@ mod export;
 mod filters;
 mod folder;
 mod follow;
+mod fork;
 mod incoming;
 mod init;
 mod inspect;
+mod operate;
 mod organism;
+mod pause;
 mod reload;
+mod resume;
 mod run;
 mod screen;
 mod send;
@@ -125,6 +131,8 @@ Examples:
   pumphouse tree                     which thread belongs to which, and how each is
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
+  pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own
+  pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
   pumphouse verify                   whether the log is what was written
   pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
@@ -146,6 +154,10 @@ enum Verb {
     Tree(tree::Tree),
     Why(why::Why),
     Budget(budget::Budget),
+    Fork(fork::Fork),
+    Cancel(cancel::Cancel),
+    Pause(pause::Pause),
+    Resume(resume::Resume),
     Export(export::Export),
     Verify(verify::Verify),
     Describe(describe::Describe),
@@ -174,6 +186,10 @@ impl Command {
                 Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
+                Verb::Fork(it) => it.run(screen).await,
+                Verb::Cancel(it) => it.run(screen).await,
+                Verb::Pause(it) => it.run(screen).await,
+                Verb::Resume(it) => it.run(screen).await,
                 Verb::Export(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
                 Verb::Describe(it) => it.run(organism::served(builder)?, screen),

@@ -1,15 +1,17 @@
 //! `show`: a thread, every message whole.
 
+use std::io;
 use std::path::Path;
 
 use crate::audit::{self, Filter, States};
 use crate::cli::connect::{Papers, broken};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{data, follow, incoming};
+use crate::cli::{aside, data, follow, incoming};
 use crate::client::{Address, Incoming};
 use crate::id::{EntryId, ThreadId};
-use crate::log::{Log, ThreadRecord};
+use crate::listener::Clears;
+use crate::log::{Entry, Log, ThreadRecord};
 
 /// Entries that are read at a time.
 const PAGE: usize = 256;
@@ -18,7 +20,9 @@ const PAGE: usize = 256;
 ///
 /// Payloads are laid out for reading; `--json` has their very text. A line that begins with a bar
 /// goes on with a text, and what stands right of the bar is the text as it is. Times are UTC. The
-/// characters that would steer a terminal, or hide, are shown as XML's references.
+/// characters that would steer a terminal, or hide, are shown as XML's references. What a
+/// `clear-context` hides from prompts now is marked `hidden`. Checklists that were not closed
+/// stand at the end.
 ///
 /// It reads the log's file, with or without a `run` beside it. With --connect it asks a running
 /// pump instead, which shows a thread to who opened it and to operators.
@@ -57,10 +61,8 @@ impl Show {
         let log = data::open(data)?;
         if let Ok(id) = self.what.parse::<EntryId>() {
             let entry = data::entry(&log, &id).await?;
-            match to.json {
-                true => to.object(&audit::json(&entry))?,
-                false => to.text(&audit::lines(&entry, to.style))?,
-            }
+            let clears = aside::read(&log, &id.thread, u64::MAX).await?.clears;
+            one(&entry, &clears, to)?;
             return Ok(Ending::Well);
         }
         let id = ThreadId::new(&self.what);
@@ -139,6 +141,7 @@ async fn read(
         to.line(&audit::thread(record, to.style))?;
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
+    let aside = aside::read(log, &record.id, last_seq).await?;
     let (mut seq, mut states, mut shown) = (0, States::default(), false);
     loop {
         let page = log.read(&record.id, seq, last_seq, PAGE).await?;
@@ -148,22 +151,40 @@ async fn read(
                 continue;
             }
             shown = true;
-            if to.json {
-                to.object(&audit::json(entry))?;
-            } else {
+            if !to.json {
                 to.line("")?;
-                to.text(&audit::lines(entry, to.style))?;
             }
+            one(entry, &aside.clears, to)?;
         }
         if page.is_empty() {
-            to.flush()?;
             if upto == Upto::Now {
                 if !shown && seq > 0 && !to.json {
                     to.line("no message is wanted by these filters")?;
                 }
+                if !to.json && filter.wants_all() {
+                    to.text(&aside::checklists(&aside.todos, record.state, to.style))?;
+                }
+                to.flush()?;
                 return Ok(Ending::Well);
             }
+            to.flush()?;
             follow::pause().await;
         }
     }
+}
+
+/// One entry, and whether a prompt would still show it.
+fn one(entry: &Entry, clears: &Clears, to: &mut Screen<'_>) -> io::Result<()> {
+    let hidden = clears.hides(entry.id.seq);
+    if to.json {
+        let mut object = audit::json(entry);
+        if hidden {
+            object["hidden"] = true.into();
+        }
+        return to.object(&object);
+    }
+    to.text(&match hidden {
+        true => audit::hidden_lines(entry, to.style),
+        false => audit::lines(entry, to.style),
+    })
 }

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::audit::{self, Branches};
+use crate::audit::{self, Branches, Left};
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::id::ThreadId;
+use crate::listener;
+use crate::listeners::todo::words::TodoOpen;
 use crate::log::Log;
 
 /// Draws threads as trees: each with its state, its size, what is under way, how it begins.
@@ -19,7 +21,8 @@ Examples:
   pumphouse tree sess-k3v9x2ma
   pumphouse tree --json | jq -r 'select(.state != \"open\").thread'
 
-Under way is what a listener has yet to finish, or to begin.
+Under way is what a listener has yet to finish, or to begin. `todo 1/3` is said of checklists
+that are open: one of their three steps is not done.
 Exits with 1 where there is no such thread.")]
 pub(crate) struct Tree {
     /// The thread whose tree it is.
@@ -30,15 +33,23 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let log = data::open(data)?;
-        let mut under_way: HashMap<ThreadId, usize> = HashMap::new();
+        let mut left: HashMap<ThreadId, Left> = HashMap::new();
         for open in log.open_entries().await? {
-            *under_way.entry(open.entry.id.thread.clone()).or_default() += 1;
+            let left = left.entry(open.entry.id.thread.clone()).or_default();
+            let entry = listener::Entry::kept(&open.entry);
+            let todo = entry.is::<TodoOpen>().then(|| entry.decode::<TodoOpen>());
+            if let Some(Ok(todo)) = todo {
+                left.steps_open += todo.open;
+                left.steps += todo.total;
+            } else {
+                left.under_way += 1;
+            }
         }
         if let Some(id) = self.thread.as_deref().map(ThreadId::new) {
             if log.thread(&id).await?.is_none() {
                 return Err(data::unknown(&log, &id).await);
             }
-            draw(&log, &id, &under_way, to).await?;
+            draw(&log, &id, &left, to).await?;
             return Ok(Ending::Well);
         }
         let mut after = None;
@@ -47,7 +58,7 @@ impl Tree {
             let Some(last) = page.last() else { break };
             after = Some(last.id.clone());
             for session in page.iter().filter(|it| it.parent.is_none()) {
-                draw(&log, &session.id, &under_way, to).await?;
+                draw(&log, &session.id, &left, to).await?;
             }
         }
         if after.is_none() && !to.json {
@@ -61,7 +72,7 @@ impl Tree {
 async fn draw(
     log: &dyn Log,
     root: &ThreadId,
-    under_way: &HashMap<ThreadId, usize>,
+    left: &HashMap<ThreadId, Left>,
     to: &mut Screen<'_>,
 ) -> Result<(), Failure> {
     let branches = if has_boxes() { Branches::Boxes } else { Branches::Ascii };
@@ -71,11 +82,11 @@ async fn draw(
             Some(first) => Some(first.clone()),
             None => log.read(&it.thread.id, 0, 1, 1).await?.into_iter().next(),
         };
-        let waits = under_way.get(&it.thread.id).copied().unwrap_or(0);
+        let left = left.get(&it.thread.id).copied().unwrap_or_default();
         match to.json {
-            true => to.object(&audit::branch_json(&it, first.as_deref(), waits))?,
+            true => to.object(&audit::branch_json(&it, first.as_deref(), left))?,
             false => {
-                let line = audit::branch(&it, first.as_deref(), waits, branches, to.style);
+                let line = audit::branch(&it, first.as_deref(), left, branches, to.style);
                 to.line(&line)?;
             }
         }

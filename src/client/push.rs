@@ -1,7 +1,7 @@
 //! What a client pushes: a payload, and what it says about it.
 
 use crate::clock;
-use crate::id::ThreadId;
+use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
 use crate::wire::{Envelope, Fault, Payload};
 use crate::xml::{self, Element, Profile};
@@ -44,6 +44,13 @@ impl Push {
     #[must_use]
     pub fn in_thread(mut self, thread: &ThreadId) -> Push {
         self.0.thread = Some(thread.as_str().into());
+        self
+    }
+
+    /// Into a session that goes on from this entry: a fork of its thread.
+    #[must_use]
+    pub fn fork_at(mut self, entry: &EntryId) -> Push {
+        self.0.thread = Some(entry.to_string());
         self
     }
 

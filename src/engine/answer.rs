@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::engine::deliver::Sending;
-use crate::engine::family::{Beyond, How, Opening, Steering};
+use crate::engine::family::{Beyond, How, Opening, Steering, word};
 use crate::engine::guard::Chain;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
@@ -24,6 +26,9 @@ pub(crate) struct Part {
     pub(crate) root: u64,
     pub(crate) chain: Chain,
     emitted: usize,
+    /// What is said of the emission at hand beside its payload.
+    flags: Flags,
+    meta: Option<Bytes>,
 }
 
 impl Part {
@@ -34,6 +39,8 @@ impl Part {
             root: running.root,
             chain: running.chain,
             emitted: running.emitted,
+            flags: Flags::NONE,
+            meta: None,
         }
     }
 
@@ -56,7 +63,8 @@ impl Thread {
         let room = (max + ready.len()).saturating_sub(part.emitted);
         let over = ready.len() > room;
         for it in ready.into_iter().take(room) {
-            self.emit(part, it, world, out);
+            let part = Part { flags: it.flags, meta: it.meta.clone(), ..part.clone() };
+            self.emit(&part, it, world, out);
         }
         if over {
             let text = format!("more than emissions_max, {max}, came of one message");
@@ -88,13 +96,18 @@ impl Thread {
         }
         match ready.target {
             Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
-            Target::Entry(it) if it.thread() == &self.id => {
+            Target::Entry(it) if self.has(it.id()) => {
                 self.reply(part, &it, checked, world, out);
             }
             Target::Entry(_) => {
                 self.refuse(part, checked, None, &Fault::undeliverable(), world, out);
             }
             Target::Opener => self.end_with(part, checked, world, out),
+            Target::Along if self.spawner.is_none() => self.end_with(part, checked, world, out),
+            Target::Along => {
+                drop(self.append(self.sending(part, checked, None, world), world, out));
+            }
+            Target::Note(to) => self.take_note(part, checked, to, world, out),
             Target::Child { label, for_sender } => {
                 let how = if for_sender { How::ForSender } else { How::Spawn };
                 self.open(part, label, checked, how, out);
@@ -107,10 +120,7 @@ impl Thread {
             }
             Target::Charge => self.charge(part, checked, world, out),
             Target::Raise => self.ask_for_more(part, &checked, out),
-            Target::Later { until_us, is_awaited } => {
-                let root = if is_awaited { part.root } else { 0 };
-                self.put_off(part, checked, until_us, root, world, out);
-            }
+            it @ Target::Later { .. } => self.put_off(part, checked, &it, world, out),
             Target::Oneself => {
                 let receiver = world.routes.route(part.listener, checked.name());
                 let to = registered.name.clone();
@@ -130,25 +140,45 @@ impl Thread {
         }
     }
 
+    /// Records what wakes nobody.
+    fn take_note(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        to: Option<String>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[part.listener];
+        let to: Arc<str> = to.map_or_else(|| registered.name.clone(), Arc::from);
+        if !world.routes.may_name(registered, &to) {
+            return self.refuse(part, checked, Some(to), &Fault::undeliverable(), world, out);
+        }
+        let sending = self.sending(part, checked, Some(to), world);
+        self.append(sending, world, out);
+    }
+
     /// Keeps what a listener sends itself until its time comes.
     fn put_off(
         &mut self,
         part: &Part,
         checked: Checked,
-        until_us: u64,
-        root: u64,
+        target: &Target,
         world: &World<'_>,
         out: &mut Step,
     ) {
+        let Target::Later { until_us, is_awaited } = *target else { return };
         let to = world.routes.listeners[part.listener].name.clone();
         let Some(receiver) = world.routes.route(part.listener, checked.name()) else {
             let fault = Fault::undeliverable();
             return self.refuse(part, checked, Some(to), &fault, world, out);
         };
+        let root = if is_awaited { part.root } else { 0 };
+        let watches = !is_awaited && until_us == u64::MAX;
+        let flags = if watches { Flags::WATCHES } else { Flags::NONE };
         let sending = self.sending(part, checked, Some(to), world);
-        let until_us = Some(until_us);
-        let sending = Sending { receivers: &[receiver], until_us, root, ..sending };
-        self.append(sending, world, out);
+        let sending = Sending { flags, until_us: Some(until_us), root, ..sending };
+        self.append(Sending { receivers: &[receiver], ..sending }, world, out);
     }
 
     /// Asks for a thread below this one.
@@ -293,6 +323,16 @@ impl Thread {
         let to = part.message.sender().clone();
         let sending = self.sending(part, checked, Some(to), world);
         let reply_to = Some(part.message.id().clone());
+        let (flags, meta) = (Flags::NONE, None);
+        let sending = Sending { from: world.core, reply_to, flags, meta, ..sending };
+        self.answer(part, &part.message, sending, world, out);
+    }
+
+    /// Tells the sender of a request that nothing came of it.
+    pub(crate) fn nothing_came(&mut self, part: &Part, world: &World<'_>, out: &mut Step) {
+        let Some(checked) = word(&Done {}) else { return };
+        let sending = self.sending(part, checked, Some(part.message.sender().clone()), world);
+        let reply_to = Some(part.message.id().clone());
         let sending = Sending { from: world.core, reply_to, ..sending };
         self.answer(part, &part.message, sending, world, out);
     }
@@ -327,9 +367,9 @@ impl Thread {
         let to = world.routes.listeners[part.listener].name.clone();
         let sending = self.sending(part, huh, Some(to), world);
         let reply_to = Some(refused.clone());
-        let sending = Sending { from: world.core, reply_to, receivers: &receivers, ..sending };
-        self.append(sending, world, out);
-        self.start_all_of(&receivers, world, out);
+        let (from, flags, receivers) = (world.core, Flags::NONE, &receivers[..]);
+        self.append(Sending { from, reply_to, flags, receivers, ..sending }, world, out);
+        self.start_all_of(receivers, world, out);
     }
 
     /// A message of the listener that is at work, caused by the message at hand.
@@ -346,10 +386,10 @@ impl Thread {
             checked,
             cause: Some(part.message.id().clone()),
             reply_to: None,
-            flags: Flags::NONE,
+            flags: part.flags,
             receivers: &[],
             client_id: None,
-            meta: None,
+            meta: part.meta.clone(),
             root: part.root,
             chain: part.chain,
             until_us: None,
@@ -481,6 +521,8 @@ impl Thread {
             root: 0,
             chain: Chain::default(),
             emitted: 0,
+            flags: Flags::NONE,
+            meta: None,
         };
         self.complain(&part, &fault, world, out);
         out.batch.marks.push(Mark::Consumed {

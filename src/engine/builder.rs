@@ -26,12 +26,14 @@ use crate::engine::{Factory, Pump};
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
+use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::{self, Schema};
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
-    Accepted, Authenticate, Authenticated, Boot, Done, Heartbeat, Huh, ListenerJoined,
-    ListenerLeft, ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
+    Accepted, Authenticate, Authenticated, Boot, ContextCleared, ContextRestored, Done, Heartbeat,
+    Huh, ListenerJoined, ListenerLeft, ShutdownSignal, SystemThreadError, ThreadCancelled,
+    ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
@@ -65,6 +67,9 @@ pub struct Builder {
     logs: Vec<Arc<dyn Log>>,
     doors: Vec<Box<dyn Door>>,
     factories: Vec<Factory>,
+    models: Models,
+    /// Names that more than one model was given.
+    models_twice: Vec<String>,
     limits: Limits,
     workers: Option<usize>,
     name: Option<String>,
@@ -139,6 +144,22 @@ impl Builder {
         &self.factories
     }
 
+    /// Lets listeners of a manifest name this model; the first of a name counts, and `build`
+    /// complains of a second.
+    pub fn model(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
+        let name = name.into();
+        if let Some(first) = self.models.insert(name.clone(), model) {
+            self.models.insert(name.clone(), first);
+            self.models_twice.push(name);
+        }
+    }
+
+    /// The models that listeners of a manifest may name.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
     /// The names of the listeners that it has so far.
     pub fn listeners(&self) -> impl Iterator<Item = &str> {
         self.specs.iter().map(|it| it.name.as_str())
@@ -154,6 +175,9 @@ impl Builder {
         complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &self.specs)));
         complaints.extend(self.specs.iter().flat_map(unmet));
         complaints.extend(owners(&self.specs));
+        complaints.extend(self.models_twice.iter().map(|it| {
+            (None, format!("more than one model is called {it}; give each a name of its own"))
+        }));
         if self.logs.len() > 1 {
             complaints.push((None, "more than one log was given; keep one".to_owned()));
         }
@@ -199,6 +223,8 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         BudgetRaised::schema(),
         BudgetWarning::schema(),
         Charge::schema(),
+        ContextCleared::schema(),
+        ContextRestored::schema(),
         Done::schema(),
         Huh::schema(),
         LoopWarning::schema(),

@@ -302,6 +302,10 @@ impl Thread {
         if let Some((entry, fault)) = out.uncharged.take() {
             self.tell_refused(&part, &entry, &fault, world, out);
         }
+        let asked = running.entry.flags().contains(Flags::ANSWER_WANTED);
+        if asked && running.emitted == 0 && !running.entry.is_from_identity() {
+            self.nothing_came(&part, world, out);
+        }
         self.consume(running, key.listener, world, out);
     }
 

@@ -315,7 +315,7 @@ impl Thread {
         let spawned = ThreadSpawned { assigned_id: id.to_string(), parent_id: self.id.to_string() };
         let Some(checked) = word(&spawned) else { return it.part.root };
         let sending = self.sending(&it.part, checked, Some(spawner.name.clone()), world);
-        let mut sending = Sending { from: world.core, ..sending };
+        let mut sending = Sending { from: world.core, flags: Flags::NONE, ..sending };
         match it.how {
             How::ForSender => {
                 sending.reply_to = Some(it.part.message.id().clone());
@@ -409,7 +409,8 @@ impl Thread {
         let to = self.spawner.as_ref().map(|it| it.name.clone());
         let sending = self.sending(part, checked, to, world);
         let reply_to = Some(self.entry(1));
-        let sending = Sending { from, reply_to, flags: state.flag(), ..sending };
+        let flags = state.flag().with(sending.flags);
+        let sending = Sending { from, reply_to, flags, ..sending };
         let entry = self.append(sending, world, out).id().clone();
         self.state = state;
         out.beyond.push_back(Beyond::Ended(Ended {
@@ -434,7 +435,7 @@ impl Thread {
             && self.state == State::Open
             && self.unconsumed == 0
             && self.held.is_empty()
-            && self.later.is_empty()
+            && self.later.values().all(|it| it.entry.flags().contains(Flags::WATCHES))
             && self.children.is_empty()
     }
 

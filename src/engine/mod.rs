@@ -8,6 +8,7 @@ mod deliver;
 mod factory;
 mod family;
 mod follow;
+mod fork;
 mod gate;
 mod guard;
 mod inlet;

@@ -8,6 +8,7 @@ use tokio::sync::{oneshot, watch};
 use tracing::Instrument as _;
 
 use crate::engine::follow::Follow;
+use crate::engine::fork::Place;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::life;
 use crate::engine::metrics::{Connected, Metrics};
@@ -66,14 +67,14 @@ const GRACE_US: u64 = 1_000_000;
 pub struct Pump {
     shared: Arc<Shared>,
     identity: Identity,
-    thread: Option<ThreadId>,
+    place: Place,
     to: Option<Arc<str>>,
 }
 
 impl Pump {
     pub(crate) fn new(shared: Arc<Shared>) -> Pump {
         let identity = Identity { name: CONSOLE.into(), operator: false };
-        Pump { shared, identity, thread: None, to: None }
+        Pump { shared, identity, place: Place::Session, to: None }
     }
 
     /// The same pump, spoken to by this identity.
@@ -85,7 +86,31 @@ impl Pump {
     /// The same pump, spoken to in this thread; without it each message opens a session.
     #[must_use]
     pub fn in_thread(&self, thread: &ThreadId) -> Pump {
-        Pump { thread: Some(thread.clone()), ..self.clone() }
+        Pump { place: Place::Thread(thread.clone()), ..self.clone() }
+    }
+
+    /// The same pump, spoken to in forks: each message opens a session that goes on from this
+    /// entry, as if it were the newest of its thread and nothing waited or ran there.
+    ///
+    /// What came up to the entry is shared, not copied, and the thread itself stays as it is. It
+    /// takes the same permission as sending into that.
+    ///
+    /// ```
+    /// # use pumphouse::prelude::*;
+    /// # use pumphouse::listeners::echo::{self, Echo};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pump = pumphouse::builder().with(echo::echo()).build()?.start();
+    /// let first = pump.tell(Echo { text: "one".into() }).await?;
+    /// let other = pump.fork_at(&first).tell(Echo { text: "another".into() }).await?;
+    /// assert_eq!((other.thread == first.thread, other.seq), (false, 2));
+    /// assert_eq!(pump.log().read(&other.thread, 0, 1, 1).await?[0].id, first);
+    /// # pump.shutdown().await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn fork_at(&self, entry: &EntryId) -> Pump {
+        Pump { place: Place::Fork(entry.clone()), ..self.clone() }
     }
 
     /// The same pump, speaking to this listener only.
@@ -104,7 +129,7 @@ impl Pump {
             News::Refused(fault) => Some(Err(fault)),
             News::Reply(_) | News::Settled => None,
         });
-        self.send(&payload, Flags::NONE, first);
+        self.send(typed(&payload), Flags::NONE, first).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -113,37 +138,46 @@ impl Pump {
     /// # Errors
     /// Why it was refused, what went wrong, what else came as an answer, or that none came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
+        let entry = self.ask_checked(typed(&payload)).await?;
+        if entry.is::<R>() {
+            return entry.decode().map_err(AskError::Refused);
+        }
+        let other = failed(entry)?;
+        Err(AskError::Other(other.element().map_err(AskError::Refused)?.clone()))
+    }
+
+    /// Sends a payload that only run time knows, and waits for its answer.
+    ///
+    /// # Errors
+    /// Why it was refused, what went wrong, or that no answer came.
+    pub async fn ask_element(&self, payload: Element) -> Result<Entry, AskError> {
+        failed(self.ask_checked(self.check(payload)).await?)
+    }
+
+    async fn ask_checked(&self, payload: Result<Checked, Fault>) -> Result<Entry, AskError> {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
             News::Reply(entry) => Some(Ok(entry)),
             News::Settled => Some(Err(AskError::Unanswered)),
         });
-        self.send(&payload, Flags::ANSWER_WANTED, first);
-        let heard = heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())));
-        let entry: Entry = heard?;
-        if entry.is::<R>() {
-            return entry.decode().map_err(AskError::Refused);
-        }
-        if entry.is::<Huh>() {
-            return Err(AskError::Failed(entry.decode().map_err(AskError::Refused)?));
-        }
-        if entry.is::<Done>() {
-            return Err(AskError::Unanswered);
-        }
-        Err(AskError::Other(entry.element().map_err(AskError::Refused)?.clone()))
+        self.send(payload, Flags::ANSWER_WANTED, first).await;
+        heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    fn send<P: Payload>(&self, payload: &P, flags: Flags, inlet: Arc<dyn Inlet>) {
-        let checked = self.checked_name().and_then(|()| payload.encode());
-        let checked = checked.map(|element| Checked::typed(P::NAME, element));
+    async fn send(&self, payload: Result<Checked, Fault>, flags: Flags, inlet: Arc<dyn Inlet>) {
+        let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
-        let routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
+        let mut routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
+        if let (Ok(push), Place::Fork(at)) = (&mut routed, &self.place) {
+            match self.source(&self.identity, at).await {
+                Ok(source) => push.source = Some(source),
+                Err(fault) => routed = Err(fault),
+            }
+        }
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
-            Ok(push) => {
-                self.post(self.thread.clone(), Push { inlet, identity: self.name(), ..push });
-            }
+            Ok(push) => self.post(&self.place, Push { inlet, identity: self.name(), ..push }),
         }
     }
 
@@ -163,7 +197,7 @@ impl Pump {
 
     /// Takes what a connection received. What becomes of it `inlet` hears, under `number`.
     ///
-    /// It waits only for another push with the same client id.
+    /// It waits only for another push with the same client id, and for the log where it forks.
     pub async fn push(
         &self,
         who: &Identity,
@@ -192,11 +226,12 @@ impl Pump {
             return Err(Fault::new(Code::ForgedSender, text));
         }
         let checked = self.check(envelope.payload)?;
-        let thread = envelope.thread.as_deref().map(ThreadId::new);
+        let place = Place::named(envelope.thread.as_deref());
         let mut flags = Flags::NONE;
-        for (given, flag) in
-            [(envelope.to.is_some(), Flags::TO_GIVEN), (thread.is_some(), Flags::THREAD_GIVEN)]
-        {
+        for (given, flag) in [
+            (envelope.to.is_some(), Flags::TO_GIVEN),
+            (place != Place::Session, Flags::THREAD_GIVEN),
+        ] {
             flags = if given { flags.with(flag) } else { flags };
         }
         let push = self.route(checked, envelope.to.map(Into::into), who.marked(flags))?;
@@ -208,13 +243,16 @@ impl Pump {
             number,
             ..push
         };
+        if let Place::Fork(at) = &place {
+            push.source = Some(self.source(who, at).await?);
+        }
         if let Some(id) = envelope.id {
             let id: Arc<str> = id.into();
-            let Some(first) = self.claim(&push, thread.as_ref(), &id).await? else { return Ok(()) };
+            let Some(first) = self.claim(&push, &place, &id).await? else { return Ok(()) };
             push.claim = Some(Arc::new(first));
             push.client_id = Some(id);
         }
-        self.post(thread, push);
+        self.post(&place, push);
         Ok(())
     }
 
@@ -244,13 +282,16 @@ impl Pump {
             meta: None,
             inlet: Arc::new(Nobody),
             number: 0,
+            source: None,
             claim: None,
         })
     }
 
-    fn post(&self, thread: Option<ThreadId>, push: Push) {
-        let drawn = thread.is_none();
-        let thread = thread.unwrap_or_else(|| self.shared.draw());
+    fn post(&self, place: &Place, push: Push) {
+        let (thread, drawn) = match place {
+            Place::Thread(thread) => (thread.clone(), false),
+            Place::Session | Place::Fork(_) => (self.shared.draw(), true),
+        };
         tracing::debug!(%thread, payload = %push.checked.name(), "routed");
         let mail = Mail::Push { thread: thread.clone(), drawn, push: Box::new(push) };
         self.shared.post(&thread, mail);
@@ -261,7 +302,7 @@ impl Pump {
     async fn claim(
         &self,
         push: &Push,
-        thread: Option<&ThreadId>,
+        place: &Place,
         id: &Arc<str>,
     ) -> Result<Option<Claim>, Fault> {
         let key = (push.identity.clone(), id.clone());
@@ -280,9 +321,9 @@ impl Pump {
         }
         let claim = Claim { shared: self.shared.clone(), key, waiting, done };
         let taken = self.shared.log.client_id(&push.identity, id).await;
-        let taken = taken.map_err(|error| Fault::new(Code::LogFailed, error.to_string()))?;
-        let Some(entry) = taken else { return Ok(Some(claim)) };
-        if !is_same(push, thread, &entry) {
+        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
+        let Some(entry) = taken.map_err(failed)? else { return Ok(Some(claim)) };
+        if !is_same(push, &entry) || !self.is_there(place, &entry).await.map_err(failed)? {
             let text = format!("the id {id} was used for another message, {}", entry.id);
             return Err(Fault::new(Code::ClientId, text));
         }
@@ -321,18 +362,7 @@ impl Pump {
     /// `P0012` where there is no such thread, or it is another's; `P0019` where the log can't be
     /// read.
     pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
-        let log = &self.shared.log;
-        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
-        let unknown = || Fault::unknown_thread(thread.as_str());
-        let record = log.thread(thread).await.map_err(failed)?.ok_or_else(unknown)?;
-        let last = record.last_seq;
-        let mut root = record;
-        // A thread within a tree is its session's.
-        while let Some(parent) = &root.parent {
-            root = log.thread(parent).await.map_err(failed)?.ok_or_else(unknown)?;
-        }
-        let is_own = root.first.is_some_and(|it| it.from == who.name);
-        if who.operator || is_own { Ok(last) } else { Err(unknown()) }
+        Ok(self.permitted(who, thread).await?.last_seq)
     }
 
     /// Follows a thread, from the entry after a number on: its entries, and what is live in it.
@@ -438,18 +468,32 @@ impl Pump {
     }
 }
 
+fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
+    payload.encode().map(|element| Checked::typed(P::NAME, element))
+}
+
+/// An answer, unless it says that there is none.
+fn failed(answer: Entry) -> Result<Entry, AskError> {
+    if answer.is::<Huh>() {
+        return Err(AskError::Failed(answer.decode().map_err(AskError::Refused)?));
+    }
+    if answer.is::<Done>() {
+        return Err(AskError::Unanswered);
+    }
+    Ok(answer)
+}
+
 fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
 
 /// Whether a push repeats what an entry has.
-fn is_same(push: &Push, thread: Option<&ThreadId>, entry: &log::Entry) -> bool {
+fn is_same(push: &Push, entry: &log::Entry) -> bool {
     let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
     entry.to == push.to
         && entry.name == *push.checked.name()
         && entry.body == push.checked.element().canonical()
         && entry.flags.bits() & given == push.flags.bits() & given
-        && thread.is_none_or(|it| *it == entry.id.thread)
 }
 
 /// A client's id on its way into the log. It is let go when the push is accepted or refused.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
 use crate::listener::{
-    Capabilities, FoldId, FoldOf, Grant, Need, Run, Spec, Threads, Traits, Wakes, Way,
+    Bound, Capabilities, FoldId, FoldOf, Grant, Need, Spec, Threads, Traits, Wakes, Way,
 };
 use crate::name::{ENVELOPE, Name};
 use crate::wire::checked::meant;
@@ -28,7 +28,7 @@ pub(crate) struct Registered {
     /// Whether it may end, pause and resume threads; then it is heard in those that pause.
     pub(crate) steers: bool,
     pub(crate) wakes: Option<Wakes>,
-    pub(crate) handlers: Vec<Run>,
+    pub(crate) handlers: Vec<Bound>,
     routes: FxHashMap<Name, usize>,
     replies: FxHashMap<Name, usize>,
     any_reply: Option<usize>,
@@ -39,13 +39,13 @@ impl Registered {
         let (mut routes, mut replies, mut any_reply) =
             (HashMap::default(), HashMap::default(), None);
         let mut handlers = Vec::new();
-        for (at, (way, run)) in spec.handlers.into_iter().enumerate() {
+        for (at, (way, handler)) in spec.handlers.into_iter().enumerate() {
             match way {
                 Way::Route(name) => drop(routes.insert(name, at)),
                 Way::Reply(name) => drop(replies.insert(name, at)),
                 Way::AnyReply => any_reply = Some(at),
             }
-            handlers.push(run);
+            handlers.push(handler);
         }
         Registered {
             name: spec.name.into(),
@@ -157,12 +157,15 @@ impl Routes {
         to: &str,
         name: &Name,
     ) -> Result<Receiver, Fault> {
-        let may = from.is_none_or(|from| {
-            from.peers.as_ref().is_none_or(|peers| peers.iter().any(|it| it == to))
-                || *from.name == *to
-        });
+        let may = from.is_none_or(|from| self.may_name(from, to));
         let listener = self.find(to).filter(|_| may).ok_or_else(Fault::undeliverable)?;
         self.route(listener, name).ok_or_else(Fault::undeliverable)
+    }
+
+    /// Whether a listener may address another, or itself.
+    pub(crate) fn may_name(&self, from: &Registered, to: &str) -> bool {
+        let is_peer = |peers: &Arc<[String]>| peers.iter().any(|it| it == to);
+        *from.name == *to || (from.peers.as_ref().is_none_or(is_peer) && self.find(to).is_some())
     }
 
     /// The listener's handler of a name that it owns.

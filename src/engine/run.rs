@@ -18,7 +18,9 @@ use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
-use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target};
+use crate::id::ThreadId;
+use crate::limits::Limits;
+use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};
 use crate::log;
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
@@ -49,7 +51,7 @@ impl<P: Port> Worker<P> {
             sent: AtomicU32::new(0),
             road: self.road.clone(),
         });
-        let run = registered.handlers[start.receiver.handler].clone();
+        let run = registered.handlers[start.receiver.handler].run.clone();
         let (name, message) = (&*registered.name, call.message.id());
         let span = tracing::debug_span!("handler", listener = name, %message);
         if !registered.traits.inline {
@@ -141,7 +143,7 @@ fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>>
 /// Looks at what a handler came to: every payload is held against its schema, unless its own type
 /// wrote it.
 fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
-    let fault = |fault| vec![Ready { target: Target::Sender, what: Err(fault) }];
+    let fault = |fault| vec![Ready::fault(fault)];
     let outcome = match &ended {
         Ok(Ok(_)) => Outcome::Returned,
         Ok(Err(_)) => Outcome::Failed,
@@ -177,7 +179,8 @@ fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
                 Fault::new(Code::InvalidReturn, text)
             }),
         });
-        Ready { target: it.target, what }
+        let meta = it.marks.key.as_deref().map(key_meta);
+        Ready { target: it.target, what, flags: it.marks.flags, meta }
     };
     emit.into_iter().map(look).collect()
 }
@@ -205,10 +208,24 @@ impl listener::Road for Road {
 
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
         Box::pin(async move {
-            let id = call.message.id();
+            let id = call.last().id();
             let page = self.0.log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
             let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
             Ok(page.iter().map(|it| Entry::kept(it)).collect())
+        })
+    }
+
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        let message = &call.message;
+        let own = |thread: &ThreadId| {
+            let woken = message.from() == call.listener() && !message.is_from_identity();
+            woken && thread.tree_str() == message.thread().tree_str() || thread == message.thread()
+        };
+        Box::pin(async move {
+            let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
+            let found = self.0.log.read(&id.thread, id.seq - 1, id.seq, 1).await;
+            let found = found.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+            Ok(found.first().map(|it| Entry::kept(it)))
         })
     }
 
@@ -222,6 +239,10 @@ impl listener::Road for Road {
 
     fn capabilities(&self) -> &Capabilities {
         &self.0.routes.capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.0.limits
     }
 }
 

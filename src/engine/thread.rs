@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::fork::Lineage;
 use crate::engine::guard::{Chain, Guard};
 use crate::engine::inlet::Inlet;
 use crate::engine::route::Receiver;
@@ -22,6 +23,8 @@ pub(crate) struct Thread {
     pub(crate) next_seq: u64,
     /// What the log chains its digests with.
     pub(crate) record: log::NewThread,
+    /// What it shares with others, where it is a fork.
+    pub(crate) lineage: Lineage,
     /// Whether the log has it.
     pub(crate) kept: bool,
     /// Deliveries that are not consumed yet.
@@ -133,6 +136,7 @@ impl Thread {
             owner,
             next_seq: last_seq + 1,
             record,
+            lineage: Lineage::default(),
             kept: last_seq > 0,
             unconsumed: 0,
             lanes: FxHashMap::default(),
@@ -170,6 +174,11 @@ impl Thread {
     /// The id of an entry here.
     pub(crate) fn entry(&self, seq: u64) -> EntryId {
         EntryId::new(&self.id, seq)
+    }
+
+    /// Whether an entry is one of its own, or one that it shares.
+    pub(crate) fn has(&self, id: &EntryId) -> bool {
+        id.thread == self.id || self.lineage.has(id)
     }
 
     /// Notes where an identity pushes from.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::deliver::ended;
 use crate::engine::family::Beyond;
+use crate::engine::fork::Source;
 use crate::engine::gate::Gate;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::ledger::Ledger;
@@ -51,6 +52,8 @@ pub(crate) struct Push {
     pub(crate) meta: Option<Bytes>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) number: u64,
+    /// What its session goes on from, where it opens a fork.
+    pub(crate) source: Option<Source>,
     /// Who else hears whether it was accepted: the claim on its client id.
     pub(crate) claim: Option<Arc<dyn Inlet>>,
 }
@@ -75,9 +78,17 @@ pub(crate) struct Left {
 pub(crate) struct Ready {
     pub(crate) target: Target,
     pub(crate) what: Result<Checked, Fault>,
+    pub(crate) flags: Flags,
+    /// What its `<meta>` is to hold.
+    pub(crate) meta: Option<Bytes>,
 }
 
 impl Ready {
+    /// Something that went wrong, for the sender of the message at hand.
+    pub(crate) fn fault(fault: Fault) -> Ready {
+        Ready { target: Target::Sender, what: Err(fault), flags: Flags::NONE, meta: None }
+    }
+
     /// Whether an earlier attempt came to the same at this place, of what it came to in order:
     /// then that is taken, and nothing is sent again.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
@@ -94,7 +105,8 @@ impl Ready {
         let (Some(said), Some(first)) = (said, sent.pop_front()) else { return false };
         let to = match &self.target {
             Target::Listener(name) => first.to() == Some(name),
-            Target::Oneself => first.to() == Some(first.from()),
+            Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
+            Target::Note(Some(name)) => first.to() == Some(name),
             it => first.reply_to() == it.answered(message),
         };
         to && said.name() == first.name() && said.element().canonical() == *first.body()
@@ -169,14 +181,38 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Nothing yet, with room for what so many events mostly come to.
-    pub(crate) fn with_room(events: usize) -> Step {
+    /// Nothing yet, with room for so much.
+    pub(crate) fn with_room(room: Room) -> Step {
         let mut step = Step::default();
-        step.batch.entries.reserve(events);
-        step.batch.marks.reserve(events);
-        step.effects.reserve(events);
+        step.batch.entries.reserve(room.entries);
+        step.batch.marks.reserve(room.marks);
+        step.effects.reserve(room.effects);
         step
     }
+
+    /// The room that it took, for the next one to have: growing into it would move it all,
+    /// several times.
+    pub(crate) fn room(&self) -> Room {
+        let bounded = |len: usize| len.min(Room::MAX);
+        Room {
+            entries: bounded(self.batch.entries.len()),
+            marks: bounded(self.batch.marks.len()),
+            effects: bounded(self.effects.len()),
+        }
+    }
+}
+
+/// How much a step has room for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Room {
+    entries: usize,
+    marks: usize,
+    effects: usize,
+}
+
+impl Room {
+    /// What a step has room for at the most, before it comes to anything.
+    const MAX: usize = 4_096;
 }
 
 /// What happens once the batch is in the log.
@@ -198,6 +234,13 @@ pub(crate) struct Start {
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
     pub(crate) cancel: Option<CancellationToken>,
+}
+
+impl Start {
+    /// The last message in hand, which folds are as of.
+    pub(crate) fn last(&self) -> &Entry {
+        self.queue.last().unwrap_or(&self.entry)
+    }
 }
 
 /// Something that a listener which waits for entries has to do.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::engine::fork::Lineage;
 use crate::engine::inlet::News;
 use crate::engine::ledger::{self, Ledger};
 use crate::engine::life::ORGANISM;
@@ -15,7 +16,7 @@ use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
 use crate::engine::worker::{Slot, Worker};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::{Awake, Entry, Target};
+use crate::listener::{Awake, Entry};
 use crate::log::{self, Log};
 use crate::wire::{Code, Fault};
 
@@ -31,6 +32,8 @@ pub(crate) enum Woken {
 /// A tree as the log has it: its threads, and what waits in them for its time.
 pub(crate) struct Found {
     threads: Vec<log::ThreadRecord>,
+    /// What the session shares with others, where it is a fork.
+    lineage: Lineage,
     ledger: Ledger,
     waits: Vec<(Key, Entry)>,
 }
@@ -60,6 +63,9 @@ impl<P: Port> Worker<P> {
             Ok(found) if found.threads.is_empty() => self.open(id),
             Ok(found) => {
                 let mut tree = Tree::kept(found.threads, found.ledger);
+                if let Some(session) = tree.thread(id) {
+                    session.lineage = found.lineage;
+                }
                 for (key, entry) in found.waits {
                     let routes = &self.shared.routes;
                     let receiver = routes.route(key.listener, entry.name());
@@ -94,12 +100,14 @@ impl<P: Port> Worker<P> {
         let Some(Mail::Push { thread, push, .. }) = first.map(|at| waiting.remove(at)) else {
             return self.refuse_all(id, &Fault::unknown_thread(id.as_str()));
         };
-        let new = log::NewThread { id: id.clone(), parent: None, fork: None };
-        waiting.insert(0, Mail::Push { thread, drawn: false, push });
-        let Some(Mail::Push { push, .. }) = waiting.first() else { return };
+        let new = log::NewThread { id: id.clone(), parent: None, fork: push.fork() };
+        let last_seq = new.fork.as_ref().map_or(0, |it| it.seq);
+        let lineage = push.source.as_ref().map(|it| it.lineage.clone()).unwrap_or_default();
         let owner = push.identity.clone();
+        waiting.insert(0, Mail::Push { thread, drawn: false, push });
         let ledger = Ledger::new(&self.shared.limits);
-        self.keep(id, Tree::new(Thread::new(new, owner, 0), ledger));
+        let first = Thread { lineage, kept: false, ..Thread::new(new, owner, last_seq) };
+        self.keep(id, Tree::new(first, ledger));
     }
 
     /// What bounds a tree. The organism's own life has no budget.
@@ -137,7 +145,7 @@ impl<P: Port> Worker<P> {
 
     /// The listener's folds as of the message that is to start, or nothing while they wake.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
-        let (id, listener) = (start.entry.id().clone(), start.receiver.listener);
+        let (id, listener) = (start.last().id().clone(), start.receiver.listener);
         let tree = self.trees.get_mut(id.thread.tree_str());
         let Some(Slot::Awake(held)) = tree else { return None };
         let thread = held.tree.thread(&id.thread)?;
@@ -214,7 +222,7 @@ impl<P: Port> Worker<P> {
     fn fail(&mut self, start: &Start, fault: Fault) {
         let (id, listener) = (start.entry.id(), start.receiver.listener);
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener };
-        let ready = Ready { target: Target::Sender, what: Err(fault) };
+        let ready = Ready::fault(fault);
         self.give(&id.thread.clone(), Event::Return(key, vec![ready]));
         self.leave(listener);
     }
@@ -227,13 +235,16 @@ async fn find(
     waits: Vec<(u64, Key)>,
     limits: &Limits,
 ) -> Result<Found, log::Error> {
-    let threads = log.tree(tree).await?;
-    let ledger = ledger::read(log, &threads, limits).await?;
-    let mut found = Found { threads, ledger, waits: Vec::new() };
-    // Whose the session is stays so after its end.
-    if let Some(session) = found.threads.first_mut().filter(|it| it.first.is_none()) {
-        session.first = log.read(tree, 0, 1, 1).await?.into_iter().next();
+    let mut threads = log.tree(tree).await?;
+    let mut lineage = Lineage::default();
+    // Whose the session is stays so after its end; a fork is whose who made it.
+    if let Some(session) = threads.first_mut().filter(|it| it.first.is_none() || it.fork.is_some())
+    {
+        session.first = log.opening(session).await?;
+        lineage = Lineage::read(log, session.fork.as_ref()).await?;
     }
+    let ledger = ledger::read(log, &threads, limits).await?;
+    let mut found = Found { threads, lineage, ledger, waits: Vec::new() };
     for (_, key) in waits {
         let entry = log.read(&key.thread, key.seq - 1, key.seq, 1).await?;
         found.waits.extend(entry.first().map(|it| (key, Entry::kept(it))));

@@ -19,7 +19,7 @@ use crate::engine::pace::Pace;
 use crate::engine::port::Port;
 use crate::engine::run::Road;
 use crate::engine::shared::{Mail, Shared, Sleep};
-use crate::engine::tree::{Effect, Event, Key, Start, Step, Timing, Tree, World};
+use crate::engine::tree::{Effect, Event, Key, Room, Start, Step, Timing, Tree, World};
 use crate::engine::wake::Woken;
 use crate::id::ThreadId;
 use crate::limits::Limits;
@@ -48,6 +48,8 @@ pub(crate) struct Worker<P: Port> {
     /// How many batches were sent to the log, and how many it has.
     sent: u64,
     kept: u64,
+    /// What the last batch came to.
+    room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
     /// Threads that wait for a listener to have room.
@@ -126,6 +128,7 @@ impl<P: Port> Worker<P> {
             in_flight: VecDeque::new(),
             sent: 0,
             kept: 0,
+            room: Room::default(),
             waking: FuturesUnordered::new(),
             tasks: FxHashMap::default(),
             starving: FxHashMap::default(),
@@ -259,8 +262,7 @@ impl<P: Port> Worker<P> {
         }
         let shared = self.shared.clone();
         let world = world(&shared, self.number, self.now_us);
-        let expected = self.ready.len().min(room);
-        let mut step = Step::with_room(expected);
+        let mut step = Step::with_room(self.room);
         // Of every tree that has something to do, a batch has something, as far as it has room: the
         // more of them there are, the fewer steps each takes before its neighbours.
         let each = room / self.ready.len();
@@ -282,6 +284,7 @@ impl<P: Port> Worker<P> {
                 self.quiet.push_back(id);
             }
         }
+        self.room = step.room();
         self.send(step, steps);
         self.forget();
         let awake = self.trees.len() as u64;
@@ -377,12 +380,13 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Wakes the listener's folds where it has some, then runs the handler.
+    /// Wakes the listener's folds where the handler takes one, then runs the handler.
     fn start(&mut self, start: Box<Start>) {
         if !self.is_wanted(&start) {
             return self.leave(start.receiver.listener);
         }
-        if self.shared.routes.listeners[start.receiver.listener].folds.is_empty() {
+        let listener = &self.shared.routes.listeners[start.receiver.listener];
+        if !listener.handlers[start.receiver.handler].takes_folds {
             self.launch(*start, Vec::new());
         } else if let Some((start, folds)) = self.fold(start) {
             self.launch(*start, folds);

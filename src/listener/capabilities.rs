@@ -5,10 +5,12 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::limits::XmlLimits;
 use crate::listener::{Context, FromContext, Spec, Way};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
 use crate::wire::{Catalog, Fault};
+use crate::xml::{Element, Writer};
 
 /// The organism's listeners and their payloads: an argument of a handler, and what a
 /// [`Plan`](crate::engine::Plan) and a [`Pump`](crate::Pump) show. Cloning it costs a count.
@@ -38,6 +40,8 @@ pub struct Described {
     pub name: String,
     /// What it is for.
     pub text: Option<String>,
+    /// What sort of listener it is: `tool`, `agent` or what it says.
+    pub kind: String,
     /// The names it owns.
     pub takes: Vec<Name>,
     /// What its signatures say that it may emit, for each name that it owns.
@@ -97,6 +101,20 @@ impl Capabilities {
     #[must_use]
     pub fn named(&self, local: &str) -> &[Name] {
         self.0.catalog.named(local)
+    }
+
+    /// A payload as somebody wrote it who needn't know namespaces: in the one that this name says,
+    /// and as its schema wants it.
+    ///
+    /// # Errors
+    /// What is wrong with it, by its path, with the place in what was written.
+    pub fn understand(&self, element: &Element, name: &Name) -> Result<Element, Fault> {
+        let to = Writer::new(XmlLimits::INSIDE);
+        let checked = match element.namespace() {
+            "" => self.0.catalog.check_as(element, name.namespace(), to),
+            _ => self.0.catalog.check(element.clone()),
+        };
+        Ok(checked?.element().clone())
     }
 
     /// Who takes a payload, not counting replies.
@@ -230,6 +248,9 @@ impl Described {
         Described {
             name: spec.name.clone(),
             text: spec.text.clone(),
+            kind: spec.kind.clone().unwrap_or_else(|| {
+                if spec.traits.own_thread { "agent" } else { "tool" }.to_owned()
+            }),
             takes,
             emits: spec.emits.clone(),
             grants: spec.grants.iter().cloned().collect(),

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 use crate::id::ThreadId;
+use crate::limits::Limits;
 use crate::listener::emit::aim;
 use crate::listener::need::FoldType;
 use crate::listener::{Apply, Boxed, Call, Entry, FoldOf, Grant, IntoEmit, Need, Target};
@@ -21,8 +22,8 @@ use crate::wire::{Code, Fault, Live};
     message = "`{Self}` cannot be taken from a message's context",
     label = "no context",
     note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`",
-    note = "contexts: Attempt, Cancel, Capabilities, Clock, Fold, History, Message, Outbox, \
-            Peers, Queue, Random, Role, Sender, State, Thread"
+    note = "contexts: Attempt, Cancel, Capabilities, Clock, Fold, History, Limits, Message, \
+            Outbox, Peers, Queue, Random, Role, Sender, State, Thread, View"
 )]
 pub trait FromContext<S>: Sized {
     /// What it asks for; `build()` complains where that wasn't given.
@@ -243,6 +244,7 @@ impl<S> FromContext<S> for Attempt {
 }
 
 /// What else waits for a serial listener in this thread; consumed with the message in hand.
+/// History and folds are as of the last of it.
 #[derive(Clone, Debug)]
 pub struct Queue(
     /// The entries, in order.
@@ -260,7 +262,8 @@ impl<S> FromContext<S> for Queue {
     }
 }
 
-/// The thread's entries up to the message at hand, read from the log as needed.
+/// The thread's entries up to the message at hand, read from the log as needed: all of them. What
+/// a prompt would show is a [`View`](crate::listener::View).
 pub struct History(Arc<Call>);
 
 /// How many entries [`History::all`] reads at a time.
@@ -295,6 +298,24 @@ impl History {
             }
             all.extend(page);
         }
+    }
+
+    /// The entry that the message at hand comes of, if there is one. What woke a
+    /// [`Later`](crate::listener::Later) may be of any thread of the tree; what others sent from
+    /// another thread is theirs.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn cause(&self) -> Result<Option<Entry>, Fault> {
+        self.0.road.cause(&self.0).await
+    }
+}
+
+/// What bounds the organism: a listener holds to the bounds that it has a use for.
+#[diagnostic::do_not_recommend]
+impl<S> FromContext<S> for Limits {
+    fn from_context(it: &Context<S>) -> Result<Limits, Fault> {
+        Ok(it.call.road.limits().clone())
     }
 }
 

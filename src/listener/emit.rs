@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Charges, Entry, Grant, Need, Threads, Timers};
-use crate::log::State;
+use crate::log::{Flags, State};
 use crate::name::Name;
 use crate::wire::budget::{self, RaiseBudget};
 use crate::wire::{Code, Fault, Payload};
@@ -13,8 +13,10 @@ use crate::xml::Element;
 /// What a handler may return, and what an [`Outbox`](crate::listener::Outbox) takes.
 ///
 /// `()` emits nothing; a payload, an [`Element`] or a [`Fault`] goes to the sender; [`To`] names
-/// a listener; [`Again`] and [`Later`] are for oneself; [`Final`] ends the thread, [`Spawn`] opens
-/// one below it, [`Steer`] ends or holds some; `Option`, `Result`, `Vec` and tuples hold those.
+/// a listener, in a [`Request`] one that has to answer; [`Reply`] answers an earlier message;
+/// [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
+/// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`Steer`] ends or holds
+/// some; `Option`, `Result`, `Vec` and tuples hold those.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be emitted",
     note = "return (), a payload, To(name, it), Again(it), or an Option, Result, Vec or tuple of \
@@ -34,6 +36,14 @@ pub type Emit = Vec<Emission>;
 pub struct Emission {
     pub(crate) target: Target,
     pub(crate) what: Result<What, Fault>,
+    pub(crate) marks: Marks,
+}
+
+/// What is said of an emission beside its payload.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    pub(crate) flags: Flags,
+    pub(crate) key: Option<String>,
 }
 
 /// A payload, and whether a type wrote it, which can't have written another.
@@ -62,6 +72,10 @@ pub enum Target {
         /// Whether it is the sender's message, who hears of it, and not the listener's own.
         for_sender: bool,
     },
+    /// Nobody who would start: a listener, or oneself, has it in its thread.
+    Note(Option<String>),
+    /// Whoever waits for what comes of the thread, which goes on.
+    Along,
     /// Oneself, not before a time.
     Later {
         /// Microseconds since the epoch.
@@ -98,6 +112,42 @@ pub struct Again<E>(
 /// threads in no other way: what it answers besides is on the way there.
 pub struct Final<E>(
     /// What comes of the thread.
+    pub E,
+);
+
+/// To the sender of the thread's first message, as [`Final`]; but the thread goes on.
+///
+/// In a thread below another it is recorded, and wakes nobody there or above.
+pub struct Partial<E>(
+    /// What came of the thread so far.
+    pub E,
+);
+
+/// Recorded, and wakes nobody: for oneself, or with [`To`] for another, who reads it in the
+/// thread's history when there is another reason to look.
+///
+/// ```
+/// use pumphouse::prelude::*;
+///
+/// /// Wants to be thought about.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Ponder;
+///
+/// /// What somebody thought.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Thought(#[payload(text)] String);
+///
+/// async fn ponder(_: Ponder) -> Note<Thought> {
+///     Note(Thought("It may rain.".into()))
+/// }
+///
+/// let thinker = Listener::new("thinker").on(ponder);
+/// assert!(pumphouse::builder().with(thinker).build().is_ok());
+/// ```
+pub struct Note<E>(
+    /// What is recorded.
     pub E,
 );
 
@@ -177,7 +227,8 @@ impl<E> Later<E> {
         Later::at(u64::MAX, it)
     }
 
-    /// Nobody waits for it: a push that it comes of is done without it.
+    /// Nobody waits for it: a push that it comes of is done without it. If it has no time either,
+    /// its thread may come to its end without it.
     #[must_use]
     pub fn unawaited(self) -> Later<E> {
         Later { is_awaited: false, ..self }
@@ -261,7 +312,7 @@ pub struct Raise(
 
 impl Emission {
     fn new(what: Result<What, Fault>) -> Emission {
-        Emission { target: Target::Sender, what }
+        Emission { target: Target::Sender, what, marks: Marks::default() }
     }
 }
 
@@ -339,7 +390,7 @@ impl<T: IntoEmit> IntoEmit for Vec<T> {
 #[diagnostic::do_not_recommend]
 impl<T: IntoEmit, E: IntoEmit> IntoEmit for Result<T, E> {
     fn into_emit(self) -> Emit {
-        self.map_or_else(E::into_emit, T::into_emit)
+        self.map_or_else(|error| wrong(error.into_emit()), T::into_emit)
     }
 
     fn emits() -> Vec<Need> {
@@ -377,6 +428,35 @@ impl<E: IntoEmit> IntoEmit for Final<E> {
 
     fn emits() -> Vec<Need> {
         [E::emits(), vec![Need::Final]].concat()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Partial<E> {
+    fn into_emit(self) -> Emit {
+        aim(self.0.into_emit(), &Target::Along)
+    }
+
+    fn emits() -> Vec<Need> {
+        E::emits()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Note<E> {
+    fn into_emit(self) -> Emit {
+        let mut emit = self.0.into_emit();
+        for it in emit.iter_mut().filter(|it| it.what.is_ok()) {
+            it.target = Target::Note(match std::mem::replace(&mut it.target, Target::Sender) {
+                Target::Listener(to) => Some(to),
+                _ => None,
+            });
+        }
+        emit
+    }
+
+    fn emits() -> Vec<Need> {
+        E::emits()
     }
 }
 
@@ -435,6 +515,17 @@ impl IntoEmit for Raise {
     fn emits() -> Vec<Need> {
         vec![Need::Grant(Threads::GRANT)]
     }
+}
+
+/// What answers as an error says so in the log.
+fn wrong(mut emit: Emit) -> Emit {
+    for it in &mut emit {
+        let answers = matches!(it.target, Target::Sender | Target::Entry(_) | Target::Opener);
+        if answers && it.what.is_ok() {
+            it.marks.flags = it.marks.flags.with(Flags::ERROR);
+        }
+    }
+    emit
 }
 
 /// Gives what is emitted a target. A fault goes to the sender, whatever holds it.

@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log;
-use crate::name::Name;
+use crate::name::{META, Name};
 use crate::wire::{Code, Fault, Payload};
-use crate::xml::Element;
+use crate::xml::{Element, escape_text};
 
 /// One message of a thread's log. Cloning it costs a count.
 ///
@@ -26,9 +26,21 @@ struct Inner {
     cause: Option<EntryId>,
     reply_to: Option<EntryId>,
     flags: log::Flags,
+    receivers: u32,
     meta: Option<Bytes>,
     body: Bytes,
     element: OnceLock<Element>,
+}
+
+/// How a key ends in a `<meta>`.
+const END: &str = "</key>";
+
+/// A key as a `<meta>` has it.
+pub(crate) fn key_meta(key: &str) -> Bytes {
+    let mut meta = format!("<key xmlns=\"{META}\">");
+    escape_text(key, &mut meta);
+    meta.push_str(END);
+    meta.into()
 }
 
 impl Entry {
@@ -104,6 +116,12 @@ impl Entry {
         self.0.flags.contains(log::Flags::REFUSED)
     }
 
+    /// How many listeners handle it; none where it is for an identity, or only recorded.
+    #[must_use]
+    pub fn receivers(&self) -> u32 {
+        self.0.receivers
+    }
+
     /// Its flags.
     #[must_use]
     pub fn flags(&self) -> log::Flags {
@@ -114,6 +132,16 @@ impl Entry {
     #[must_use]
     pub fn meta(&self) -> Option<&[u8]> {
         self.0.meta.as_deref()
+    }
+
+    /// The key of the [request](crate::listener::Request) that it is, where it has one: equal keys
+    /// mean the same request, tried again.
+    #[must_use]
+    pub fn key(&self) -> Option<String> {
+        let meta = self.0.meta.as_ref()?;
+        let end = memchr::memmem::find(meta, END.as_bytes())? + END.len();
+        let element = Element::from_canonical(meta.slice(..end)).ok()?;
+        element.is(META, "key").then(|| element.text().into_owned())
     }
 
     /// The payload's canonical bytes.
@@ -160,6 +188,7 @@ impl Entry {
             cause: draft.cause.clone(),
             reply_to: draft.reply_to.clone(),
             flags: draft.flags,
+            receivers: draft.receivers,
             meta: draft.meta.clone(),
             body: draft.body.clone(),
             element: OnceLock::from(element),
@@ -177,6 +206,7 @@ impl Entry {
             cause: entry.cause.clone(),
             reply_to: entry.reply_to.clone(),
             flags: entry.flags,
+            receivers: entry.receivers,
             meta: entry.meta.clone(),
             body: entry.body.clone(),
             element: OnceLock::new(),

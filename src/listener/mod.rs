@@ -9,8 +9,10 @@ mod fold;
 mod grant;
 mod handler;
 mod need;
+mod request;
 mod road;
 mod spec;
+mod view;
 
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
@@ -18,14 +20,19 @@ pub use context::{
     Queue, Random, Role, Sender, State, Thread,
 };
 pub use emit::{
-    Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Raise, Spawn, Steer, Target, To,
+    Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Raise, Spawn,
+    Steer, Target, To,
 };
+
 pub use entry::Entry;
+pub(crate) use entry::key_meta;
 pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
 pub use grant::{Charges, EmitCore, Grant, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
-pub use need::Need;
+pub use need::{Kept, Need};
+pub use request::{Reply, Request};
 pub use road::{Boxed, Call, Road};
 pub use spec::Listener;
-pub(crate) use spec::{Run, Spec, Traits, Wakes, Way};
+pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
+pub use view::{Clears, View};

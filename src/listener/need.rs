@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::listener::fold::FoldId;
+use crate::listener::{Apply, FoldOf};
 use crate::schema::Schema;
 
 /// One thing that a signature says.
@@ -15,6 +16,8 @@ pub enum Need {
     Emit(Cow<'static, Schema>),
     /// It takes a fold, which must be registered.
     Fold(FoldType),
+    /// It takes a fold that is kept because it does.
+    Keep(Kept),
     /// It takes something that must be granted.
     Grant(&'static str),
     /// It takes what else waits for a serial listener.
@@ -26,3 +29,44 @@ pub enum Need {
 /// The type of a fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FoldType(pub(crate) FoldId);
+
+/// A fold that is kept for the sake of an argument.
+#[derive(Clone, Copy)]
+pub struct Kept(pub(crate) FoldId, pub(crate) FoldOf);
+
+impl Need {
+    /// A fold that nobody has to register: for arguments of one's own that are made of one.
+    ///
+    /// ```
+    /// use pumphouse::listener::{Context, FromContext, Need};
+    /// use pumphouse::prelude::*;
+    ///
+    /// /// How many messages the thread has had.
+    /// #[derive(Clone, Default)]
+    /// struct Count(u64);
+    ///
+    /// impl Apply for Count {
+    ///     fn apply(&mut self, _: &Entry) {
+    ///         self.0 += 1;
+    ///     }
+    /// }
+    ///
+    /// /// Whether the message is the thread's first.
+    /// struct First(bool);
+    ///
+    /// impl<S> FromContext<S> for First {
+    ///     fn needs() -> Vec<Need> {
+    ///         vec![Need::keep::<Count>()]
+    ///     }
+    ///
+    ///     fn from_context(it: &Context<S>) -> Result<First, Fault> {
+    ///         Ok(First(Fold::<Count>::from_context(it)?.0.0 == 1))
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn keep<T: Apply>() -> Need {
+        let (id, fold) = FoldOf::of::<T>();
+        Need::Keep(Kept(id, fold))
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::limits::Limits;
 use crate::listener::{Awake, Capabilities, Emit, Entry};
 use crate::wire::Fault;
 use crate::xml::Element;
@@ -40,6 +41,13 @@ impl Call {
         &self.message
     }
 
+    /// The last message in hand: of those that a [`Queue`](crate::listener::Queue) holds, or the
+    /// message. History and folds are as of it.
+    #[must_use]
+    pub fn last(&self) -> &Entry {
+        self.queue.last().unwrap_or(&self.message)
+    }
+
     /// The listener that handles it.
     #[must_use]
     pub fn listener(&self) -> &str {
@@ -56,9 +64,14 @@ pub trait Road: Send + Sync {
     fn live(&self, call: &Call, element: Element);
     /// Reads the thread's entries after a number, up to the message.
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>>;
+    /// Reads the entry that the message comes of, if this listener sent the message itself or the
+    /// entry is of the same thread.
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>>;
     /// Reads what this listener has already sent while handling this message, in an earlier
     /// attempt or in this one.
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>>;
     /// What the organism can do.
     fn capabilities(&self) -> &Capabilities;
+    /// What bounds the organism.
+    fn limits(&self) -> &Limits;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::listener::{
     Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
-    Handler, IntoEmit, Need,
+    Handler, IntoEmit, Kept, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
@@ -50,6 +50,7 @@ pub struct Listener<S = ()> {
 pub(crate) struct Spec {
     pub(crate) name: String,
     pub(crate) text: Option<String>,
+    pub(crate) kind: Option<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
     pub(crate) peers: Option<Arc<[String]>>,
@@ -58,12 +59,20 @@ pub(crate) struct Spec {
     pub(crate) needs: Vec<Need>,
     /// What may be emitted while a name that it owns is handled, for those who describe it.
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
-    pub(crate) handlers: Vec<(Way, Run)>,
+    pub(crate) handlers: Vec<(Way, Bound)>,
     pub(crate) wakes: Option<Wakes>,
 }
 
 /// Whether what waits starts because of what came.
 pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
+
+/// A handler, bound to its listener.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) run: Run,
+    /// Whether it takes a fold: for others none is woken.
+    pub(crate) takes_folds: bool,
+}
 
 /// How a listener wants to be run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -158,6 +167,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn describe(mut self, text: impl Into<String>) -> Listener<S> {
         self.spec.text = Some(text.into());
+        self
+    }
+
+    /// Says what sort of listener it is: `tool` unless said, or `agent` where its calls have
+    /// threads of their own. Agents know `relic`, `workflow` and `llm` too.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
+        self.spec.kind = Some(kind.into());
         self
     }
 
@@ -276,6 +293,11 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
         let state = self.state.clone();
         let needs = [A::needs(), <F as Function<A>>::Output::emits()].concat();
+        for need in &needs {
+            if let Need::Keep(Kept(id, fold)) = need {
+                self.spec.folds.insert(*id, *fold);
+            }
+        }
         if let Way::Route(name) = &way {
             let emits = needs.iter().filter_map(|it| match it {
                 Need::Emit(it) => Some(it.name.clone()),
@@ -283,6 +305,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             });
             self.spec.emits.insert(name.clone(), emits.collect());
         }
+        let takes_folds = needs.iter().any(|it| matches!(it, Need::Fold(_) | Need::Keep(_)));
         self.spec.needs.extend(needs);
         let run: Run = Arc::new(move |call: Arc<Call>| {
             let last = last(&call);
@@ -290,7 +313,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             let future = last.and_then(|last| A::take(&context, last)).map(|all| f.invoke(all));
             Box::pin(async { Ok(future?.await.into_emit()) })
         });
-        self.spec.handlers.push((way, run));
+        self.spec.handlers.push((way, Bound { run, takes_folds }));
         self
     }
 }

@@ -157,12 +157,17 @@ impl Flags {
     pub const CHARGES: Flags = Flags(1 << 12);
     /// The sender is an operator.
     pub const FROM_OPERATOR: Flags = Flags(1 << 13);
+    /// It waits for an entry and not for a time, and nobody waits for it: its thread may end
+    /// without it.
+    pub const WATCHES: Flags = Flags(1 << 14);
+    /// The sender returned it as an error.
+    pub const ERROR: Flags = Flags(1 << 15);
 
     /// The flags that say what became of the thread, of which an entry has one at the most.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
 
     /// Every flag that has a word, with its word.
-    pub(super) const WORDS: [(Flags, &'static str); 14] = [
+    pub(super) const WORDS: [(Flags, &'static str); 16] = [
         (Flags::FROM_IDENTITY, "from-identity"),
         (Flags::TO_IDENTITY, "to-identity"),
         (Flags::ANSWER_WANTED, "answer-wanted"),
@@ -177,6 +182,8 @@ impl Flags {
         (Flags::RESUMES, "resumes"),
         (Flags::CHARGES, "charges"),
         (Flags::FROM_OPERATOR, "from-operator"),
+        (Flags::WATCHES, "watches"),
+        (Flags::ERROR, "error"),
     ];
 
     /// The flags as the log has them.

@@ -54,6 +54,13 @@ pub trait Log: Send + Sync + 'static {
     /// What is known of a thread.
     fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>>;
 
+    /// The first of a thread's own entries: of a fork, the one after its link.
+    fn opening<'a>(&'a self, thread: &'a ThreadRecord) -> Boxed<'a, Option<Arc<Entry>>> {
+        let link_seq = thread.fork.as_ref().map_or(0, |it| it.seq);
+        let own = self.read(&thread.id, link_seq, link_seq + 1, 1);
+        Box::pin(async move { Ok(own.await?.into_iter().next()) })
+    }
+
     /// A thread and all below it, in the order in which they were opened; empty where there is no
     /// such thread. The first entries are read of the live ones only.
     fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>>;

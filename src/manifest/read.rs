@@ -1,5 +1,7 @@
 //! From a tree that was checked to what it says; what only its values together show is found here.
 
+mod models;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,6 +20,7 @@ use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::ORGANISM;
 use crate::manifest::yaml::{self, Node, Value};
 use crate::manifest::{Door, Manifest, Places, amount};
+use crate::model::Models;
 use crate::schema::nearest;
 
 impl Manifest {
@@ -56,8 +59,10 @@ impl Manifest {
         check::check(&root, "", &ORGANISM, "listeners: [{use: calculate}]", &mut found);
         found.retain(|it| !unset.contains(&it.place));
         mistakes.extend(found);
-        let reader = Reader { file, environment, builder, mistakes: RefCell::new(mistakes) };
-        let manifest = reader.manifest(&root);
+        let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
+        let mut reader = Reader { file, environment, builder, models, mistakes };
+        let own = reader.models(&root);
+        let manifest = Manifest { models: own, ..reader.manifest(&root) };
         match reader.mistakes.into_inner() {
             none if none.is_empty() => Ok(manifest),
             all => Err(wrong(all)),
@@ -105,6 +110,8 @@ struct Reader<'a> {
     file: &'a Path,
     environment: Environment<'a>,
     builder: &'a Builder,
+    /// All that listeners may name: the program's, and the manifest's own.
+    models: Models,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
@@ -131,6 +138,7 @@ impl Reader<'_> {
             tokens,
             doors,
             listeners,
+            models: Models::default(),
             meta: root.key("meta").map(meta),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),
@@ -369,7 +377,8 @@ impl Reader<'_> {
         let node = item.key("settings").unwrap_or(&none);
         let (findings, path) = (Findings::default(), joined(path, "settings"));
         let at = At { node, path: path.clone(), findings: &findings };
-        let made = factory.make(&mut <dyn erased_serde::Deserializer<'_>>::erase(at));
+        let settings = &mut <dyn erased_serde::Deserializer<'_>>::erase(at);
+        let made = factory.make(settings, &self.models);
         let all = findings.all();
         let is_told = !all.is_empty();
         all.into_iter().for_each(|it| self.wrong(it));
@@ -377,6 +386,11 @@ impl Reader<'_> {
             Ok(listener) => Some(listener),
             Err(Unmade::Settings(_)) if is_told => None,
             Err(error) => {
+                let is_unknown =
+                    |it: &&Node| it.text().is_some_and(|it| self.models.get(it).is_err());
+                let model =
+                    node.key("model").filter(is_unknown).map(|it| (it, joined(&path, "model")));
+                let (node, path) = model.unwrap_or((node, path));
                 self.wrong(Mistake::new(node.place, error.to_string()).at(&path));
                 None
             }

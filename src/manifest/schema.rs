@@ -38,6 +38,7 @@ fn of(kind: &Kind) -> Value {
         Kind::Count { min, max } => {
             or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
         }
+        Kind::Number => or_filled(json!({ "type": "number" })),
         Kind::Bytes { min } => {
             let number = json!({ "type": "integer", "minimum": min });
             let text = json!({ "type": "string", "pattern": "^[0-9_]+ ?([kKMG]i?B|B)?$" });
@@ -47,6 +48,19 @@ fn of(kind: &Kind) -> Value {
         Kind::Address => or_filled(json!({ "type": "string", "pattern": ":[0-9]+$" })),
         Kind::List(of_items) => json!({ "type": ["array", "null"], "items": of(of_items) }),
         Kind::Map(map) => keys(map),
+        Kind::Named(of_values) => json!({
+            "type": ["object", "null"],
+            "propertyNames": { "pattern": "^[A-Za-z0-9_.-]+$" },
+            "additionalProperties": of(of_values),
+        }),
+        Kind::Use(maps) => {
+            let each = maps.iter().map(|(word, map)| {
+                let mut schema = keys(map);
+                schema["properties"]["use"] = json!({ "const": word });
+                schema
+            });
+            json!({ "oneOf": each.collect::<Vec<_>>() })
+        }
         Kind::Settings => json!({ "type": ["object", "null"] }),
     }
 }

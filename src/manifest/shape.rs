@@ -1,6 +1,8 @@
 //! What a manifest may hold: one table, from which mistakes are found and the schema for editors
 //! is written.
 
+mod model;
+
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -20,6 +22,8 @@ pub(super) enum Kind {
     Allowance,
     /// A whole number within bounds.
     Count { min: usize, max: usize },
+    /// A number, with a fraction or without.
+    Number,
     /// A number of bytes, with a unit or without.
     Bytes { min: usize },
     /// A time with a unit.
@@ -30,6 +34,10 @@ pub(super) enum Kind {
     List(Box<Kind>),
     /// Keys.
     Map(Map),
+    /// Names of people's own, each with a value of a kind.
+    Named(Box<Kind>),
+    /// Keys that go by the word under `use`.
+    Use(Vec<(&'static str, Map)>),
     /// Whatever a listener reads by itself.
     Settings,
 }
@@ -62,6 +70,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         key("tokens", Kind::Map(tokens()), TOKENS, "tokens: {file: tokens.txt}"),
         key("doors", list(door()), DOORS, "doors: [{tcp: 127.0.0.1:8765}]"),
         key("listeners", list(listener()), LISTENERS, "listeners: [{use: calculate}]"),
+        key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
         key("heartbeat", Kind::Time { min: MILLISECOND }, HEARTBEAT, "heartbeat: 30s"),
         key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),
@@ -194,7 +203,7 @@ fn limits() -> Map {
     Map { what: "limits", keys: all.bounds().into_iter().map(limit).collect(), one_of: &[] }
 }
 
-fn limit(bound: Bound<'_>) -> Key {
+pub(super) fn limit(bound: Bound<'_>) -> Key {
     let Bound { name, text, least, amount } = bound;
     let min = usize::try_from(least).unwrap_or(usize::MAX);
     let (kind, example) = match amount {

@@ -38,15 +38,16 @@ impl Kind {
     }
 }
 
-/// What an agent may say to the core without asking anybody.
+/// What an agent may say to the core without asking anybody: whatever the core's listeners take,
+/// but for what only operators and those outside may say.
 const CORE: [&str; 11] = [
     "await-threads",
     "cancel-thread",
     "clear-context",
+    "clear-timer",
     "pause-thread",
     "resume-thread",
     "set-timer",
-    "cancel-timer",
     "spawn-thread",
     "todo-complete",
     "todo-until",
@@ -144,6 +145,11 @@ impl Markup {
     pub fn kind(&self, name: &str) -> Option<Kind> {
         let place = self.names.binary_search_by(|it| (*it.text).cmp(name)).ok()?;
         Some(self.names[place].kind)
+    }
+
+    /// The names that mean this, in the order of their bytes.
+    pub fn names(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        self.names.iter().filter(move |it| it.kind == kind).map(|it| &*it.text)
     }
 
     fn with(mut self, name: &str, kind: Kind) -> Markup {

@@ -166,6 +166,25 @@ pub struct ThreadCancelled {
     pub reason: Option<String>,
 }
 
+/// From here on a prompt shows fewer of the thread's messages; the log has them all.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ContextCleared {
+    /// How many messages stay of those that were in view before this one was asked for, where
+    /// there are so many: the first, and the newest.
+    #[payload(attribute, min = 1, example = "10")]
+    pub kept_messages: u64,
+}
+
+/// The newest `context-cleared` that was in force is so no more: what it hid is in view again.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ContextRestored {
+    /// Whether there was one.
+    #[payload(attribute)]
+    pub was_cleared: bool,
+}
+
 /// Says who is sending, by a token. The first element on a connection, if any.
 #[derive(Clone, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]

@@ -169,7 +169,8 @@ impl Fault {
 
     /// What is told about every target that is unknown or forbidden: which of the two, nobody
     /// learns.
-    pub(crate) fn undeliverable() -> Fault {
+    #[must_use]
+    pub fn undeliverable() -> Fault {
         let text = "Message could not be delivered. Please verify your target and try again.";
         Fault::new(Code::Undeliverable, text)
     }

@@ -52,7 +52,10 @@ fn what_is_sent_is_served_and_can_be_read_meanwhile() {
     let server = scene.serve(&[]);
     let greeting = &server.greeting;
     assert_eq!(greeting["durability"], "full");
-    assert_eq!(greeting["listeners"], json!(["thread", "timer", "echo", "calculate", "describe"]));
+    assert_eq!(
+        greeting["listeners"],
+        json!(["thread", "timer", "todo", "view", "echo", "calculate", "describe"])
+    );
     let file = format!("<?xml version=\"1.0\"?>\n{}\n{}\n", echo("日本"), calculate("6*7"));
     scene.write("two.xml", file);
     let send = ["send", "--connect", &server.address, "two.xml"];

@@ -6,6 +6,8 @@
     reason = "a test may fail where it stands, and say what it skipped"
 )]
 
+mod action;
+mod agent;
 mod cli;
 mod crash;
 mod describe;
@@ -19,6 +21,7 @@ mod json;
 mod manifest;
 mod manual;
 mod metrics;
+mod model;
 mod operators;
 mod paper;
 mod program;
@@ -27,7 +30,9 @@ mod reply;
 mod scenes;
 mod schemas;
 mod shapes;
+mod shown;
 mod sim;
+mod steering;
 mod suites;
 mod tidy;
 mod ui;

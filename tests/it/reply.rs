@@ -7,3 +7,4 @@ mod dirty;
 mod protocol;
 mod tell;
 mod tools;
+mod words;

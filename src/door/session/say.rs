@@ -78,7 +78,7 @@ impl Session {
     pub(in crate::door) fn show(&mut self, thread: &ThreadId, it: &Followed) {
         self.moved = true;
         match it {
-            Followed::Entry(entry) => self.pass(entry, Some(Shown::Followed)),
+            Followed::Entry(entry) => self.pass(entry, thread, Some(Shown::Followed)),
             Followed::Live(it) => self.send(
                 &Outside {
                     from: &it.from,
@@ -95,10 +95,11 @@ impl Session {
 
     /// Passes an entry on to whom it is for.
     pub(super) fn tell(&mut self, entry: &Entry) {
-        self.pass(entry, None);
+        self.pass(entry, entry.thread(), None);
     }
 
-    fn pass(&mut self, entry: &Entry, shown: Option<Shown<'_>>) {
+    /// A fork's follower hears in the fork's name also what that shares with another thread.
+    fn pass(&mut self, entry: &Entry, thread: &ThreadId, shown: Option<Shown<'_>>) {
         let element = match entry.element() {
             Ok(element) => element,
             Err(fault) => {
@@ -110,7 +111,7 @@ impl Session {
         let outside = Outside {
             from: entry.from(),
             to: entry.to(),
-            thread: Some(entry.thread().as_str()),
+            thread: Some(thread.as_str()),
             entry: Some(facts),
             shown,
             meta: entry.meta(),

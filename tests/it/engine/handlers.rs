@@ -236,3 +236,13 @@ async fn a_fold_that_panics_harms_its_own_listener_only() {
     assert_eq!(pump.ask::<Answer>(Down { n: 5 }).await.unwrap(), Answer { n: 5 });
     pump.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_handler_that_takes_no_fold_waits_for_none() {
+    let it = Listener::new("a").on(async |_: Fold<Fragile>, _: Question| {}).fold::<Fragile>();
+    let pump = start(it.on(async |Down { n }: Down| Answer { n }));
+    let first = pump.tell(Question { n: 1 }).await.unwrap();
+    let pump = pump.in_thread(&first.thread);
+    assert_eq!(failed(pump.ask::<Done>(Question { n: 1 }).await.unwrap_err()), "P0015");
+    assert_eq!(pump.ask::<Answer>(Down { n: 5 }).await.unwrap(), Answer { n: 5 });
+}

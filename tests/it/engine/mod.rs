@@ -4,12 +4,15 @@
 mod budgets;
 mod build;
 mod crash;
+mod forks;
 mod handlers;
 mod life;
 mod loops;
 mod order;
 mod replies;
 mod threads;
+mod timers;
+mod todos;
 mod told;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! Who gets what comes of a message.
 
+use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 
 use super::{Answer, Down, Question, only_thread, start, story};
@@ -159,4 +160,89 @@ async fn nobody_speaks_under_a_listeners_name() {
         let fault = pump.speaking_as(identity).tell(Question { n: 1 }).await.unwrap_err();
         assert_eq!(fault.code, pumphouse::wire::Code::ForgedSender, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_note_is_recorded_for_oneself_or_another_and_wakes_nobody() {
+    let ask = async |_: Down| (Note(Answer { n: 1 }), Note(To("a", Question { n: 2 })));
+    let caller = Listener::new("b").on(ask);
+    let pump = start((Listener::new("a").on(answer), caller));
+    assert!(matches!(pump.ask::<Done>(Down { n: 7 }).await, Ok(Done {})));
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["console > b: down", "b > b: answer", "b > a: question", "core > console: done"];
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn a_note_reaches_no_stranger_and_no_listener_that_is_not_there() {
+    let ask = async |_: Down| {
+        (Note(To("a", Question { n: 2 })), Note(To("nobody".to_owned(), Question { n: 3 })))
+    };
+    let caller = Listener::new("b").on(ask).peers(["c"]);
+    let c = Listener::new("c").on(async |it: Answer| it);
+    let pump = start((Listener::new("a").on(answer), caller, c));
+    assert!(matches!(pump.ask::<Done>(Down { n: 7 }).await, Ok(Done {})));
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["b > a: question refused", "core > b: huh"];
+    assert_eq!(story[1..3], told);
+    let told = ["b > nobody: question refused", "core > b: huh"];
+    assert_eq!(story[3..5], told);
+}
+
+#[tokio::test]
+async fn what_is_partial_reaches_whoever_asked_and_the_thread_goes_on() {
+    let down = async |Down { n }: Down| match n {
+        0 => (None, None, Some(Final(Answer { n: 0 }))),
+        n => (Some(Partial(Answer { n })), Some(Again(Down { n: n - 1 })), None),
+    };
+    let pump = start(Listener::new("chain").on(down));
+    let first: Answer = pump.ask(Down { n: 2 }).await.unwrap();
+    assert_eq!(first, Answer { n: 2 });
+    let thread = only_thread(&pump).await;
+    let mut follow = pump.follow(&thread, 0);
+    for _ in 0..6 {
+        follow.next().await.unwrap();
+    }
+    let told = [
+        "console > chain: down",
+        "chain > console: answer",
+        "chain > chain: down",
+        "chain > console: answer",
+        "chain > chain: down",
+        "chain > console: answer",
+    ];
+    assert_eq!(story(pump.log(), &thread).await, told);
+}
+
+#[tokio::test]
+async fn a_request_is_answered_with_done_where_its_handler_emits_nothing() {
+    let ask = async |message: Message, Down { n }: Down| {
+        Request::new(To("a", Question { n })).key(format!("<{}>", message.seq()))
+    };
+    let keep = async |message: Message, _: Question| {
+        assert_eq!(message.key().as_deref(), Some("<1>"));
+    };
+    let told = async |history: History, _: Done| -> Result<Reply<Answer>, Fault> {
+        Ok(Reply(history.all().await?.swap_remove(0), Answer { n: 9 }))
+    };
+    let caller = Listener::new("b").on(ask).on_reply(told);
+    let pump = start((Listener::new("a").on(keep), caller));
+    assert_eq!(pump.ask::<Answer>(Down { n: 7 }).await.unwrap(), Answer { n: 9 });
+    let story = story(pump.log(), &only_thread(&pump).await).await;
+    let told = ["console > b: down", "b > a: question", "core > b: done", "b > console: answer"];
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn what_is_returned_as_an_error_says_so_in_the_log() {
+    let fail = async |Question { n }: Question| -> Result<Answer, Down> {
+        if n == 0 { Err(Down { n }) } else { Ok(Answer { n }) }
+    };
+    let pump = start(Listener::new("a").on(fail));
+    pump.ask::<Answer>(Question { n: 0 }).await.unwrap_err();
+    pump.in_thread(&only_thread(&pump).await).ask::<Answer>(Question { n: 1 }).await.unwrap();
+    let thread = only_thread(&pump).await;
+    let entries = pump.log().read(&thread, 0, u64::MAX, 9).await.unwrap();
+    let wrong: Vec<bool> = entries.iter().map(|it| it.flags.contains(Flags::ERROR)).collect();
+    assert_eq!(wrong, [false, true, false, false]);
 }

@@ -399,3 +399,23 @@ async fn a_wait_is_over_when_enough_threads_have_ended() {
     let refused = here.ask::<ThreadsAwaited>(unknown).await.unwrap_err();
     assert!(refused.other::<SystemThreadError>().is_some(), "{refused}");
 }
+
+#[tokio::test]
+async fn what_is_partial_below_another_thread_is_recorded_there_only() {
+    let down = async |Down { n }: Down| match n {
+        0 => (None, None, Some(Final(Answer { n: 0 }))),
+        n => (Some(Partial(Answer { n })), Some(Again(Down { n: n - 1 })), None),
+    };
+    let pump = start((Listener::new("chain").on(down), thread()));
+    let it: ThreadSpawned = pump.ask(spawn("work", &Down { n: 1 })).await.unwrap();
+    let parent = grown(&pump, &ThreadId::new(&it.parent_id), 3).await;
+    assert_eq!(parent[2], "core > console: thread-result");
+    let child = story(pump.log(), &ThreadId::new(&it.assigned_id)).await;
+    let told = [
+        "console > chain: down",
+        "chain > *: answer",
+        "chain > chain: down",
+        "chain > console: answer",
+    ];
+    assert_eq!(child, told);
+}

@@ -34,6 +34,9 @@ limits:
   drain_time_max: 10s
   outbound_bytes_max: 64 MiB
   door: {message_bytes_max: 2 MiB, depth_max: 64}
+models:
+  local: {use: openai, url: \"http://127.0.0.1:9/v1\", model: small,
+    key: \"${SECRET}\", window: 8192, temperature: 0.5, limits: {retries_max: 5}}
 ";
 
 /// A text of the sound manifest, what stands there instead, where in that the mistake is, what is
@@ -366,7 +369,7 @@ const MEANING: &[Case] = &[
         "use: calcualte",
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
-        "there is echo, calculate, greeter",
+        "calculate, greeter",
     ),
     (
         "name: parrot",
@@ -464,12 +467,58 @@ const YAML: &[Case] = &[
     ("workers: 2", "---\nworkers: 2", "---", "a manifest is one document", "leave out the `---`"),
 ];
 
+/// Models.
+const MODELS: &[Case] = &[
+    ("use: openai", "use: openia", "openia", "did you mean `openai`?", "use: openai"),
+    ("{use: openai, ", "{", "{", "here the key `use` is missing", "use: openai"),
+    (
+        "local: {use: openai, url: \"http://127.0.0.1:9/v1\", ",
+        "local: {use: openai, ",
+        "{",
+        "a model of the kind openai needs the key `url`",
+        "url: https",
+    ),
+    ("window", "widow", "widow", "did you mean `window`?", "window: 8192"),
+    ("  local:", "  lo cal:", "lo cal", "`lo cal` isn't a name of letters", ""),
+    ("\"http://127", "\"ftp://127", "\"ftp", "a URL of a model begins with https://", ""),
+    ("\"http://127", "\"http://a:s3cret@127", "\"http", "a URL is no place for a password", ""),
+    (
+        "\"${SECRET}\"",
+        "s3cret",
+        "s3cret",
+        "a key doesn't stand in a manifest itself",
+        "put it into a variable",
+    ),
+    (
+        "temperature: 0.5",
+        "temperature: hot",
+        "hot",
+        "this is `hot`, and a number is expected",
+        "temperature: 0.2",
+    ),
+    ("retries_max", "retries", "retries", "did you mean `retries_max`?", "retries_max: 3"),
+    (
+        "temperature: 0.5",
+        "authority: no.pem, url2: x",
+        "url2",
+        "has no key `url2`; did you mean `url`?",
+        "url: https",
+    ),
+    (
+        "  local: {use: openai,",
+        "  other: x\n  local: {use: openai,",
+        "x",
+        "this is a single value, and a value with the key `use` is expected",
+        "use: openai",
+    ),
+];
+
 #[test]
 fn every_seeded_mistake_is_found_placed_and_named() {
     read_in("organism.yaml", SOUND).map(drop).expect("what is spoilt is sound");
     let mut wrong = Vec::new();
     let mut count = 0;
-    for case in [KEYS, VALUES, META, MEANING, YAML].into_iter().flatten() {
+    for case in [KEYS, VALUES, META, MEANING, YAML, MODELS].into_iter().flatten() {
         count += 1;
         match found(case) {
             Ok(line) => println!("{count:>3}  {line}"),

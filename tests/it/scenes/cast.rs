@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listener::{Context, FromContext};
+use pumphouse::listener::{Charge, Charges, Context, Cost, FromContext};
 use pumphouse::prelude::*;
 use pumphouse::xml::Writer;
 
@@ -45,6 +45,11 @@ struct Stumble;
 #[derive(Payload)]
 #[payload(ns = "https://example.org/scenes/v1")]
 struct Doze;
+
+/// Makes its handler wait until it is told to stop.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Hibernate;
 
 /// Makes its handler address a listener that isn't among its peers.
 #[derive(Payload)]
@@ -99,15 +104,53 @@ struct Shown {
     what: String,
 }
 
+/// Wants to know what a prompt would show.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Look;
+
+/// Says what a prompt would show.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Seen {
+    #[payload(list)]
+    entries: Vec<u64>,
+}
+
+/// Wants to be thought about, for so many tokens.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Ponder {
+    #[payload(attribute)]
+    tokens: u64,
+}
+
+/// Says that it was thought about.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Pondered;
+
+/// Makes two listeners say the same to each other, again and again.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Squawk;
+
+/// What both of them say.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Polly;
+
 /// Has no answer.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://example.org/scenes/v1")]
 pub(super) struct Quiet {}
 
-/// What the scenes are played with: nobody needs more than ten emissions there.
+/// What the scenes are played with: nobody needs more than ten emissions there, or thinks for
+/// more than 100,000 tokens.
 pub(super) fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.emissions_max = 10;
+    limits.tree_tokens_max = 100_000;
     limits
 }
 
@@ -123,6 +166,7 @@ pub(super) fn cast() -> Vec<Listener> {
         Listener::new("counter").on(count),
         Listener::new("clumsy").on(stumble),
         Listener::new("sleepy").timeout(Duration::from_millis(50)).on(doze),
+        Listener::new("bear").on(async |_: Hibernate| std::future::pending::<()>().await),
         Listener::new("shy").peers(["counter"]).on(gossip).on_reply(met),
         Listener::new("forger").on(forge),
         Listener::new("garbler").on(garble),
@@ -131,6 +175,10 @@ pub(super) fn cast() -> Vec<Listener> {
         Listener::new("confused").on(misread),
         Listener::new("quiet").on(hush),
         Listener::new("analyst").on(analyze),
+        Listener::new("reader").on(look),
+        Listener::new("thinker").on(ponder).grant::<Charges>(),
+        Listener::new("parrot").on(squawk).on_reply(answer),
+        Listener::new("mirror").on(async |_: Polly| Polly),
     ]
 }
 
@@ -207,6 +255,36 @@ async fn hush(_: Quiet) {}
 
 async fn analyze(it: AnalyzeImage) -> Shown {
     Shown { what: format!("{} shows a cat", it.image.trim()) }
+}
+
+async fn look(view: View, _: Look) -> Result<Seen, Fault> {
+    let all = view.all().await?;
+    // What is read in pieces is the same.
+    let mut pieces: Vec<Entry> = Vec::new();
+    loop {
+        let piece = view.read(pieces.last().map_or(0, |it| it.seq()), 2).await?;
+        if piece.is_empty() {
+            break;
+        }
+        pieces.extend(piece);
+    }
+    assert!(all.iter().map(Entry::id).eq(pieces.iter().map(Entry::id)));
+    Ok(Seen { entries: all.iter().map(Entry::seq).collect() })
+}
+
+async fn ponder(out: Outbox<Charge>, Ponder { tokens }: Ponder) -> Result<Pondered, Fault> {
+    let cost = Cost { tokens, ..Cost::default() };
+    out.send(Charge::reserve(cost)).await?;
+    out.send(Charge::settle(cost, cost)).await?;
+    Ok(Pondered)
+}
+
+async fn squawk(_: Squawk) -> To<Polly> {
+    To("mirror", Polly)
+}
+
+async fn answer(_: Polly) -> To<Polly> {
+    To("mirror", Polly)
 }
 
 fn element(namespace: &str, local: &str, left: Option<&str>) -> Element {

@@ -54,28 +54,28 @@ impl Score {
 }
 
 /// A document of a suite, with its line in the index.
-struct Case {
+pub(crate) struct Case {
     folder: PathBuf,
-    row: Value,
+    pub(crate) row: Value,
 }
 
 impl Case {
-    fn file(&self) -> &str {
+    pub(crate) fn file(&self) -> &str {
         self.text("file")
     }
 
-    fn text(&self, key: &str) -> &str {
+    pub(crate) fn text(&self, key: &str) -> &str {
         self.row[key].as_str().unwrap_or_else(|| panic!("no {key} in {}", self.row))
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let path = self.folder.join(self.file());
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 }
 
 /// The lines of an index such as `xmlconf/index.jsonl`.
-fn cases(suites: &Path, index: &str) -> Vec<Case> {
+pub(crate) fn cases(suites: &Path, index: &str) -> Vec<Case> {
     let path = suites.join(index);
     let folder = path.parent().unwrap();
     let lines = fs::read_to_string(&path).unwrap();

@@ -1,0 +1,212 @@
+//! What an action means to the organism: whom it calls, with what payload, and what an answer is
+//! as JSON.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listener::{Capabilities, Described};
+use pumphouse::name::CORE;
+use pumphouse::prelude::*;
+use pumphouse::schema::{self, Content, Schema};
+use pumphouse::xml::{Child, View, Writer};
+use serde_json::Value;
+
+use super::graph::{self, Definition, Parameters};
+use super::variables::{Unresolved, resolve, resolve_json};
+use super::words::{ActionError, ActionKind};
+use super::{NAME, Settings};
+
+/// A payload, and the listener that takes it.
+pub(super) struct Called<'a> {
+    pub(super) listener: &'a Described,
+    pub(super) schema: &'a Schema,
+}
+
+/// Whom an agent's action calls.
+///
+/// # Errors
+/// One text for whatever isn't there or isn't allowed; the choices where there are several.
+pub(super) fn called<'a>(
+    all: &'a Capabilities,
+    seen: &'a Capabilities,
+    agent: &str,
+    definition: &Definition,
+    settings: &Settings,
+) -> Result<Called<'a>, ActionError> {
+    let name = &*definition.action.name;
+    let kind = definition.action.kind;
+    let is_internal = matches!(kind, ActionKind::Internal | ActionKind::ContextFeed);
+    if is_internal && !settings.allows(agent, name) {
+        return Err(undeliverable());
+    }
+    let may = |it: &&Described| match is_internal {
+        true => settings.internal.contains(&it.name),
+        false => it.name != NAME,
+    };
+    let takes = |it: &'a Described| {
+        let schemas = it.takes.iter().filter_map(|it| all.schema(it));
+        schemas.filter(|it| !it.reserved).map(move |schema| Called { listener: it, schema })
+    };
+    // What the core does is for everyone.
+    let core = |it: &Called<'_>| {
+        is_internal
+            || seen.listener(&it.listener.name).is_some()
+            || it.schema.name.namespace() == CORE
+    };
+    let called = all.listeners().iter().filter(may).flat_map(takes).filter(core);
+    let is_listener = |it: &Called<'_>| it.listener.name == name;
+    let is_dotted = |it: &Called<'_>| {
+        let rest = name.strip_prefix(&*it.listener.name);
+        rest.and_then(|it| it.strip_prefix('.')) == Some(it.schema.name.local())
+    };
+    let is_payload =
+        |it: &Called<'_>| it.schema.name.local() == name || it.schema.name.to_string() == name;
+    let meanings: [&dyn Fn(&Called<'_>) -> bool; 3] = [&is_listener, &is_dotted, &is_payload];
+    let mut all: Vec<Called<'_>> = called.collect();
+    for is_meant in meanings {
+        let mut found: Vec<usize> = (0..all.len()).filter(|at| is_meant(&all[*at])).collect();
+        match (found.pop(), &found[..]) {
+            (None, _) => {}
+            (Some(one), []) => return Ok(all.swap_remove(one)),
+            (Some(last), others) => {
+                let word = |it: &usize| {
+                    let Called { listener, schema } = &all[*it];
+                    format!("{}.{}", listener.name, schema.name.local())
+                };
+                let choices: Vec<String> = others.iter().chain([&last]).map(word).collect();
+                let message = format!("{name} may be any of {}; say which", choices.join(", "));
+                return Err(ActionError { code: "ambiguous".to_owned(), message });
+            }
+        }
+    }
+    Err(undeliverable())
+}
+
+fn undeliverable() -> ActionError {
+    let fault = Fault::undeliverable();
+    ActionError { code: fault.code.to_string(), message: fault.message }
+}
+
+/// What an action's parameters are, its references put in.
+pub(super) struct Sent {
+    pub(super) payload: Result<Element, ActionError>,
+    pub(super) unresolved: Vec<Unresolved>,
+}
+
+/// Makes the payload that an action sends.
+pub(super) fn payload(definition: &Definition, schema: &Schema, values: &Values) -> Sent {
+    let mut unresolved = Vec::new();
+    let made = match &definition.parameters {
+        Parameters::Json(json) => {
+            let json = resolve_json(json, &|name| values.get(name), &mut unresolved);
+            schema::from_json(schema, &json).map_err(|error| error.to_string())
+        }
+        Parameters::Elements(it) => {
+            let mut writer = Writer::new(XmlLimits::INSIDE);
+            let name = &schema.name;
+            write(it.view(), name.local(), name, values, &mut writer, &mut unresolved);
+            let element = writer.finish().map_err(|error| error.to_string());
+            element.and_then(|it| match schema.check(it.view()) {
+                Ok(()) => Ok(it),
+                Err(error) => Err(error.to_string()),
+            })
+        }
+    };
+    let wrong = |message| ActionError { code: "parameters".to_owned(), message };
+    Sent { payload: made.map_err(wrong), unresolved }
+}
+
+/// Writes parameters as a payload: what has no namespace gets the payload's.
+fn write(
+    view: View<'_>,
+    local: &str,
+    name: &Name,
+    values: &Values,
+    writer: &mut Writer,
+    unresolved: &mut Vec<Unresolved>,
+) {
+    let mut put = |text: &str| {
+        let resolved = resolve(text, |name| values.get(name));
+        unresolved.extend(resolved.unresolved);
+        resolved.text
+    };
+    writer.start(name.namespace(), local);
+    for it in view.attributes().filter(|it| it.namespace.is_empty()) {
+        let value = put(it.value);
+        writer.attribute(it.local, &value);
+    }
+    for child in view.children() {
+        match child {
+            Child::Text(text) if text.trim().is_empty() && !view.has_text_only() => {}
+            Child::Text(text) => {
+                let resolved = resolve(text, |name| values.get(name));
+                unresolved.extend(resolved.unresolved);
+                writer.text(&resolved.text);
+            }
+            Child::Element(it) if it.namespace().is_empty() => {
+                write(it, it.local(), name, values, writer, unresolved);
+            }
+            Child::Element(it) => writer.element(it),
+        }
+    }
+    writer.end();
+}
+
+/// Values that references stand for, as JSON.
+#[derive(Debug, Default)]
+pub(super) struct Values(BTreeMap<String, Value>);
+
+impl Values {
+    /// The values as the organism's schemas say them.
+    pub(super) fn of(capabilities: &Capabilities, values: &graph::Values) -> Values {
+        let each = values.iter();
+        Values(each.map(|(name, it)| (name.clone(), json(capabilities, it))).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
+        self.0.get(name).map(Cow::Borrowed)
+    }
+}
+
+/// What a name stands for, as JSON.
+pub fn json(capabilities: &Capabilities, value: &graph::Value) -> Value {
+    match value {
+        graph::Value::Result(None) => Value::Null,
+        graph::Value::Result(Some(it)) => answer(capabilities, it),
+        graph::Value::Feed(it) => {
+            let text = it.text();
+            let json = text.trim_start().starts_with(['{', '[']);
+            let json = json.then(|| schema::json::read(&text).ok()).flatten();
+            json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
+        }
+    }
+}
+
+/// A payload as JSON; one that is a single scalar is that scalar.
+pub fn answer(capabilities: &Capabilities, payload: &Element) -> Value {
+    let as_xml = || Value::String(String::from_utf8_lossy(&payload.canonical()).into_owned());
+    let Some(schema) = capabilities.schema(&payload.name()) else { return as_xml() };
+    let Ok(json) = schema::to_json(schema, payload.view()) else { return as_xml() };
+    let is_scalar = schema.shape.attributes.is_empty();
+    match (json, &schema.shape.content) {
+        (Value::Object(it), Content::Text(_)) if is_scalar => {
+            it.into_iter().next().map_or(Value::Null, |(_, value)| value)
+        }
+        (json, _) => json,
+    }
+}
+
+/// What is odd about an action that calls this.
+pub(super) fn oddity(definition: &Definition, called: &Called<'_>) -> Option<String> {
+    let said = match definition.action.kind {
+        ActionKind::Tool => "tool",
+        ActionKind::Agent => "agent",
+        ActionKind::Relic => "relic",
+        ActionKind::Workflow => "workflow",
+        ActionKind::Llm => "llm",
+        ActionKind::Internal | ActionKind::ContextFeed => return None,
+    };
+    let Described { name, kind, .. } = called.listener;
+    (said != kind).then(|| format!("type is {said}, but {name} is of the type {kind}"))
+}

@@ -1,0 +1,241 @@
+//! The actions of a thread, read from its log: every message that `action` handled is an input of
+//! the [graph](super::graph), in its order, and what the graph makes of the last is what the
+//! handler of that message sends.
+//!
+//! What earlier messages led to may stand behind the message at hand. The graph doesn't need it:
+//! it makes the same of them again. Only the places of calls are read from the log, and they stand
+//! before what answers them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pumphouse::log::Flags;
+use pumphouse::name::AGENT;
+use pumphouse::prelude::*;
+use pumphouse::wire::Code;
+use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
+
+use super::super::agent::words::{CognitionIn, CognitionOut};
+use super::NAME;
+use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply};
+use super::words::{Action, ActionError, ActionRefused, ActionsDue, CancelAction};
+
+/// The actions of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct Actions {
+    graph: Graph,
+    /// The entries of those that aren't done: their results answer them.
+    asked: BTreeMap<Id, Entry>,
+    /// How often each of them was tried, as the log shows it.
+    tried: BTreeMap<Id, u32>,
+    /// What was called where, by the place of the call.
+    calls: BTreeMap<u64, (Id, u32)>,
+    /// What is done in threads of its own.
+    threads: BTreeMap<String, (Id, u32)>,
+    /// The times that wait in the log.
+    waiting: BTreeSet<u64>,
+    last: (u64, Arc<[Todo]>),
+}
+
+/// What a message leads to.
+#[derive(Clone, Debug)]
+pub(super) enum Todo {
+    /// What the graph says; with the entry of the action that a result is of.
+    Output(Output, Option<Entry>),
+    /// A thread in which something was done that is of no use any more.
+    End(String),
+}
+
+impl Actions {
+    /// What the message at this place leads to.
+    pub(super) fn of(&self, seq: u64) -> Arc<[Todo]> {
+        if self.last.0 == seq { self.last.1.clone() } else { Arc::default() }
+    }
+
+    /// What is known of the thread's actions.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Notes where what was asked for stands, and what else the graph goes by.
+    fn observe(&mut self, entry: &Entry) {
+        if entry.from() == NAME || entry.is::<ThreadSpawned>() {
+            self.observe_call(entry);
+        }
+        if entry.is_from_identity() || entry.is_refused() {
+            return;
+        }
+        if entry.is::<CognitionIn>()
+            && let Ok(it) = entry.decode::<CognitionIn>()
+        {
+            let usual = Policy::default();
+            let policy = Policy {
+                dispatch: it.dispatch,
+                batch: it.batch.map_or(usual.batch, |it| (it as usize).max(1)),
+                batch_us: it.batch_ms.map_or(usual.batch_us, |it| u64::from(it) * 1_000),
+                at_once: it.at_once.map_or(usual.at_once, |it| (it as usize).max(1)),
+            };
+            self.graph.begins(&entry.from().into(), it.turn, policy);
+        } else if entry.name().is(AGENT, "context_feed")
+            && let Ok(element) = entry.element()
+            && let Some(id) = element.attribute("id")
+        {
+            self.graph.feed(id.to_owned(), element.clone());
+        }
+    }
+
+    fn observe_call(&mut self, entry: &Entry) {
+        if entry.is::<ThreadSpawned>() && entry.from() != "core" {
+            return;
+        }
+        let spawned = || entry.decode::<ThreadSpawned>().ok().map(|it| it.assigned_id);
+        let key = entry.key();
+        let Some(id) = key.as_deref().and_then(|it| it.rsplit_once('/')?.1.parse::<Id>().ok())
+        else {
+            // A call may be answered with the thread in which it goes on.
+            let call = entry.reply_to().and_then(|it| self.calls.get(&it.seq));
+            if let (true, Some(call), Some(thread)) = (entry.is::<ThreadSpawned>(), call, spawned())
+            {
+                self.threads.insert(thread, *call);
+            }
+            return;
+        };
+        if !self.graph.is_live(id) {
+            return;
+        }
+        let tried = self.tried.entry(id).or_default();
+        *tried += 1;
+        let call = (id, *tried);
+        match entry.is::<ThreadSpawned>() {
+            true => self.threads.extend(spawned().map(|it| (it, call))),
+            false => drop(self.calls.insert(entry.seq(), call)),
+        }
+    }
+
+    /// What a message to `action` says to the graph.
+    fn input(&mut self, entry: &Entry) -> Option<Input> {
+        let from: Arc<str> = entry.from().into();
+        if entry.is::<ActionsDue>() {
+            let due = entry.decode::<ActionsDue>().ok()?;
+            let waited = entry.cause().is_some_and(|it| self.waiting.remove(&it.seq));
+            if !waited {
+                self.waiting.insert(entry.seq());
+            }
+            return waited.then_some(Input::Due(due.at));
+        }
+        if entry.is::<ActionRefused>() {
+            let ActionRefused { of, attempt, code, message } = entry.decode().ok()?;
+            let error = ActionError { code, message };
+            let reply = Reply::Failed { error, answer: None, again: false };
+            return Some(Input::Replied(of, attempt, reply));
+        }
+        if let Some(call) = entry.reply_to().and_then(|it| self.calls.get(&it.seq)) {
+            return Some(Input::Replied(call.0, call.1, replied(entry)?));
+        }
+        if entry.is::<ThreadResult>() && entry.from() == "core" {
+            let result = entry.decode::<ThreadResult>().ok()?;
+            let call = self.threads.get(&result.thread)?;
+            return Some(Input::Replied(call.0, call.1, ended(result)));
+        }
+        if entry.reply_to().is_some() {
+            return None;
+        }
+        if entry.is::<Action>() {
+            self.asked.insert(entry.seq(), entry.clone());
+            return Some(Input::Defined(from, entry.seq(), Box::new(entry.decode().ok()?)));
+        }
+        if entry.is::<CognitionOut>() {
+            return Some(Input::TurnOver(from, entry.decode::<CognitionOut>().ok()?.turn));
+        }
+        let CancelAction { id, turn, agent, reason } = entry.decode().ok()?;
+        let own = (!entry.is_from_identity()).then_some(from);
+        let agent = own.or(agent.map(Into::into));
+        Some(Input::Cancel(Cancel { agent, turn, id, reason }))
+    }
+
+    /// What the graph says, with what the log has of it.
+    fn todo(&mut self, output: Output) -> Option<Todo> {
+        match &output {
+            Output::Result { action, .. } => {
+                let asked = self.asked.remove(action)?;
+                self.tried.remove(action);
+                self.calls.retain(|_, (it, _)| it != action);
+                self.threads.retain(|_, (it, _)| it != action);
+                Some(Todo::Output(output, Some(asked)))
+            }
+            Output::Abandon { action, attempt } => {
+                let call = (*action, *attempt);
+                let found = self.threads.iter().find(|(_, it)| **it == call);
+                found.map(|(thread, _)| Todo::End(thread.clone()))
+            }
+            _ => Some(Todo::Output(output, None)),
+        }
+    }
+}
+
+impl Apply for Actions {
+    fn apply(&mut self, entry: &Entry) {
+        self.observe(entry);
+        let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0;
+        let input = if is_handled && !entry.is_refused() { self.input(entry) } else { None };
+        let outputs = input.map(|it| self.graph.step(entry.at_us(), it)).unwrap_or_default();
+        let todo = outputs.into_iter().filter_map(|it| self.todo(it)).collect();
+        self.last = (entry.seq(), todo);
+    }
+}
+
+/// What an answer comes to; nothing where the call goes on in a thread.
+fn replied(entry: &Entry) -> Option<Reply> {
+    if entry.from() == "core" {
+        if entry.is::<ThreadSpawned>() {
+            return None;
+        }
+        if entry.is::<Done>() {
+            return Some(Reply::Ok(None));
+        }
+        if let Ok(huh) = entry.decode::<Huh>() {
+            return Some(wrong(&huh));
+        }
+    }
+    let answer = entry.element().ok().cloned();
+    if !entry.flags().contains(Flags::ERROR) {
+        return Some(Reply::Ok(answer));
+    }
+    let code = entry.name().local().to_owned();
+    let message = format!("{} answered an error: {code}", entry.from());
+    Some(Reply::Failed { error: ActionError { code, message }, answer, again: true })
+}
+
+fn wrong(huh: &Huh) -> Reply {
+    let message = format!("{}: {}", huh.message, huh.advice);
+    let error = ActionError { code: huh.code.clone(), message };
+    if huh.code == Code::OutcomeUnknown.to_string() {
+        return Reply::Unknown(error);
+    }
+    let again = huh.retry || huh.code == Code::Panic.to_string();
+    Reply::Failed { error, answer: None, again }
+}
+
+/// What the end of a thread comes to.
+fn ended(it: ThreadResult) -> Reply {
+    let error = |message: &str| ActionError {
+        code: "thread".to_owned(),
+        message: format!("{} {message}", it.thread),
+    };
+    match (it.status, it.payload) {
+        (ThreadStatus::Completed, payload) => Reply::Ok(payload),
+        (ThreadStatus::Empty, _) => Reply::Ok(None),
+        (ThreadStatus::Cancelled, _) => Reply::Cancelled(error("was cancelled")),
+        (ThreadStatus::Failed, payload) => {
+            let huh = payload.as_ref().and_then(|it| Huh::read(it.view()).ok());
+            let failed = || Reply::Failed { error: error("failed"), answer: None, again: true };
+            huh.as_ref().map_or_else(failed, wrong)
+        }
+    }
+}
+
+/// The key of an action's calls: the same for each attempt.
+pub(super) fn key(asked: &ThreadId, action: Id) -> String {
+    format!("{asked}/{action}")
+}

@@ -1,0 +1,347 @@
+//! How an action gets its place among the others: what it depends on, what it refers to, and
+//! whether that goes in a circle.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pumphouse::Element;
+use pumphouse::limits::ActionLimits;
+use pumphouse::schema::{json, nearest};
+
+use super::super::variables::{names, names_in};
+use super::super::words::{Action, ActionError, Dialect, Mode, OnError};
+use super::{Done, Graph, Id, Needed, Node, Output, State, Value, Values, micros};
+
+/// An action as it was defined, looked at once.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// What was said, but for the parameters.
+    pub action: Action,
+    /// The parameters.
+    pub parameters: Parameters,
+    /// The names that they refer to.
+    pub refers_to: BTreeSet<String>,
+    /// What runs in order where actions are batched: an item, or who is called.
+    pub group: String,
+    /// How long an attempt may take, in microseconds.
+    pub timeout_us: u64,
+    /// How often it is tried again.
+    pub retry: u32,
+    /// What is wrong with it whatever it is about.
+    wrong: Option<ActionError>,
+}
+
+/// What an action sends.
+#[derive(Clone, Debug)]
+pub enum Parameters {
+    /// JSON; an empty object where nothing was said.
+    Json(serde_json::Value),
+    /// Elements, within one.
+    Elements(Element),
+}
+
+impl Definition {
+    fn of(mut action: Action) -> Definition {
+        let mut wrong = Vec::new();
+        let parameters = match (action.parameters.take(), action.elements.take()) {
+            (None, None) => Parameters::Json(serde_json::Value::Object(serde_json::Map::new())),
+            (None, Some(it)) => Parameters::Elements(it.parameters),
+            (Some(text), elements) => {
+                if elements.is_some() {
+                    wrong.push("parameters are JSON or elements, and not both".to_owned());
+                }
+                let read = json::read(&text);
+                wrong.extend(read.as_ref().err().map(|it| format!("parameters: {it}")));
+                Parameters::Json(read.unwrap_or_default())
+            }
+        };
+        let limits = ActionLimits::default();
+        let timeout = action.timeout.map(|it| u64::try_from(it.as_micros()).unwrap_or(0));
+        let most = micros(limits.timeout_max);
+        if timeout.is_some_and(|it| it == 0 || it > most) {
+            let text = format!("timeout is more than 0 s and at the most {} s", most / 1_000_000);
+            wrong.push(text);
+        }
+        if action.retry.is_some_and(|it| it > limits.retry_max) {
+            wrong.push(format!("retry is {} at the most", limits.retry_max));
+        }
+        let mut found = Vec::new();
+        match &parameters {
+            Parameters::Json(it) => names_in(it, &mut found),
+            Parameters::Elements(_) => {}
+        }
+        let mut refers_to: BTreeSet<String> = found.into_iter().map(str::to_owned).collect();
+        if let Parameters::Elements(it) = &parameters {
+            let text = String::from_utf8_lossy(&it.canonical()).into_owned();
+            refers_to.extend(names(&text).into_iter().map(str::to_owned));
+        }
+        let wrong = (!wrong.is_empty())
+            .then(|| ActionError { code: "definition".to_owned(), message: wrong.join("; ") });
+        let again = u32::from(action.on_error == Some(OnError::Retry));
+        Definition {
+            group: group(&action, &parameters),
+            timeout_us: timeout.unwrap_or_else(|| micros(limits.timeout)),
+            retry: action.retry.unwrap_or(0).max(again).min(limits.retry_max),
+            action,
+            parameters,
+            refers_to,
+            wrong,
+        }
+    }
+
+    /// What its failure means for others.
+    pub(super) fn on_error(&self) -> OnError {
+        self.action.on_error.unwrap_or_default()
+    }
+
+    /// Whether it is one of a model's tool calls, which run side by side.
+    pub(super) fn is_tool_use(&self) -> bool {
+        self.action.dialect.is_some_and(|it| it != Dialect::Tags)
+    }
+
+    /// Who is called, as far as the name says it.
+    pub fn target(&self) -> &str {
+        target(&self.action.name)
+    }
+}
+
+fn target(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(listener, _)| listener)
+}
+
+fn group(action: &Action, parameters: &Parameters) -> String {
+    let item = match parameters {
+        Parameters::Json(it) => it.get("item_id").map(|it| match it {
+            serde_json::Value::String(it) => it.clone(),
+            it => it.to_string(),
+        }),
+        Parameters::Elements(it) => {
+            let item = it.view().elements().find(|it| it.local() == "item_id");
+            item.map(|it| it.text().into_owned())
+        }
+    };
+    item.map_or_else(|| format!("to {}", target(&action.name)), |it| format!("item {it}"))
+}
+
+impl Graph {
+    /// Gives an action its place, or says why it has none.
+    pub(super) fn define(
+        &mut self,
+        agent: &Arc<str>,
+        id: Id,
+        action: Action,
+        out: &mut Vec<Output>,
+    ) {
+        let definition = Arc::new(Definition::of(action));
+        let action = &definition.action;
+        let scope = self.scopes.entry(agent.clone()).or_default();
+        let turn = scope.turns.entry(action.turn.unwrap_or(0)).or_default();
+        if action.turn.is_none() {
+            turn.end();
+        }
+        turn.count += usize::from(action.turn.is_some());
+        let most = ActionLimits::default().in_turn_max;
+        let is_over_full = turn.count > most;
+        let is_again = turn.ids.contains(&action.id);
+        if action.turn.is_some() {
+            turn.ids.insert(action.id.clone());
+        }
+        let needs = self.needs(agent, &definition);
+        let bound = needs.iter().filter(|it| it.is_reference);
+        let node = Node {
+            agent: agent.clone(),
+            definition: definition.clone(),
+            bound: bound.filter_map(|it| Some((it.id.clone(), it.on?))).collect(),
+            needs,
+            values: Arc::default(),
+            attempts: 0,
+            state: State::Waiting,
+        };
+        self.nodes.insert(id, node);
+        self.live.insert(id);
+        if is_again {
+            let text = format!("this turn has an action {} already; it alone counts", action.id);
+            self.fail(id, "duplicate-id", text, out);
+        } else if is_over_full {
+            let text = format!("more than in_turn_max, {most}, actions in one turn");
+            self.fail(id, "limit", text, out);
+        } else if let Some(it) = &definition.wrong {
+            self.fail(id, &it.code, it.message.clone(), out);
+        }
+        if is_again || is_over_full {
+            // Nobody can refer to it: the name is the other's.
+            self.nodes.remove(&id);
+            return;
+        }
+        self.name(agent, id, &definition);
+        self.meet(agent, id);
+        self.break_circle(id, out);
+    }
+
+    /// What must be done before an action, by what it says and by what it refers to.
+    fn needs(&self, agent: &str, definition: &Definition) -> Vec<Needed> {
+        let scope = self.scopes.get(agent);
+        let said = definition.action.depends_on.iter().map(|it| Needed {
+            id: it.clone(),
+            on: scope.and_then(|scope| scope.names.get(it).copied()),
+            is_reference: false,
+        });
+        let refers = definition.refers_to.iter().filter_map(|it| {
+            let on = self.action_called(agent, it)?;
+            let is_done = !self.live.contains(&on);
+            // What failed before can't be waited for: the reference stays as it is written.
+            let is_of_use = !is_done || matches!(self.result(on), Some(Value::Result(_)));
+            let needed = Needed { id: it.clone(), on: Some(on), is_reference: true };
+            is_of_use.then_some(needed)
+        });
+        said.chain(refers).collect()
+    }
+
+    /// Lets the action be called by its names from now on.
+    fn name(&mut self, agent: &str, id: Id, definition: &Definition) {
+        let Some(scope) = self.scopes.get_mut(agent) else { return };
+        let action = &definition.action;
+        let mut before = vec![scope.names.insert(action.id.clone(), id)];
+        if let Some(key) = &action.output_key {
+            before.push(scope.keys.insert(key.clone(), id));
+        }
+        match scope.targets.get_mut(definition.target()) {
+            Some(one) => before.push(one.take()),
+            None => drop(scope.targets.insert(definition.target().to_owned(), Some(id))),
+        }
+        for it in before.into_iter().flatten() {
+            self.forget(agent, it);
+        }
+    }
+
+    /// Drops an action that is done and that no name leads to any more.
+    fn forget(&mut self, agent: &str, id: Id) {
+        let Some(scope) = self.scopes.get(agent) else { return };
+        let mut ids = scope.names.values().chain(scope.keys.values());
+        let is_named = ids.any(|it| *it == id) || scope.targets.values().any(|it| *it == Some(id));
+        let mut live = self.live.iter().filter_map(|it| self.nodes.get(it));
+        let is_needed = live.any(|it| it.needs.iter().any(|it| it.on == Some(id)));
+        if !self.live.contains(&id) && !is_named && !is_needed {
+            self.nodes.remove(&id);
+        }
+    }
+
+    /// Those of the same turn that depend on the action's name get to know it.
+    fn meet(&mut self, agent: &str, id: Id) {
+        let Some(node) = self.nodes.get(&id) else { return };
+        let (turn, name) = (node.turn(), node.definition.action.id.clone());
+        for other in self.live.clone() {
+            let Some(other) = self.nodes.get_mut(&other) else { continue };
+            if *other.agent == *agent && other.turn() == turn {
+                let unmet = other.needs.iter_mut().filter(|it| it.on.is_none() && it.id == name);
+                unmet.for_each(|it| it.on = Some(id));
+            }
+        }
+    }
+
+    /// Fails the actions that wait for one another since this one is there.
+    fn break_circle(&mut self, id: Id, out: &mut Vec<Output>) {
+        while self.live.contains(&id) {
+            let mut path = vec![(id, String::new())];
+            if !self.comes_back(id, &mut path, &mut BTreeSet::new()) {
+                return;
+            }
+            let why: Vec<String> = path.iter().skip(1).map(|(_, why)| why.clone()).collect();
+            let why = why.join("; ");
+            path.pop();
+            path.sort_unstable();
+            for (id, _) in path {
+                self.fail(id, "cycle", format!("it waits for itself: {why}"), out);
+            }
+        }
+    }
+
+    /// Whether a way of waiting leads from the end of the path back to its beginning.
+    fn comes_back(&self, id: Id, path: &mut Vec<(Id, String)>, seen: &mut BTreeSet<Id>) -> bool {
+        for (next, why) in self.waits_for(id) {
+            let is_back = path.first().is_some_and(|(it, _)| *it == next);
+            if !is_back && !seen.insert(next) {
+                continue;
+            }
+            path.push((next, why));
+            if is_back || self.comes_back(next, path, seen) {
+                return true;
+            }
+            path.pop();
+        }
+        false
+    }
+
+    /// The actions that aren't done and that this one waits for, and why.
+    fn waits_for(&self, id: Id) -> Vec<(Id, String)> {
+        let waiting = self.nodes.get(&id).filter(|it| matches!(it.state, State::Waiting));
+        let Some(node) = waiting else { return Vec::new() };
+        let own = &node.definition.action.id;
+        let needs = node.needs.iter().filter_map(|it| {
+            let on = it.on.filter(|on| self.live.contains(on))?;
+            let how = if it.is_reference { "refers to" } else { "depends on" };
+            Some((on, format!("{own} {how} {}", it.id)))
+        });
+        let barrier = self.barrier(id).filter_map(|it| {
+            let other = &self.nodes.get(&it)?.definition.action.id;
+            Some((it, format!("{own} comes after {other}, which is sync")))
+        });
+        needs.chain(barrier).collect()
+    }
+
+    /// What an action is told that depends on a name that nothing has.
+    pub(super) fn unknown(&self, node: &Node, id: &str) -> String {
+        let scope = self.scopes.get(&node.agent);
+        let own = node.definition.action.id.as_str();
+        let names = scope.into_iter().flat_map(|it| it.names.keys().map(String::as_str));
+        let right = nearest(id, names.filter(|it| *it != own));
+        let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+        format!("depends on {id}, and the turn is over without an action called so{right}")
+    }
+
+    /// The action that a variable's name means: by an output key, by its id, or by whom it called.
+    fn action_called(&self, agent: &str, name: &str) -> Option<Id> {
+        let scope = self.scopes.get(agent)?;
+        let by_name = scope.keys.get(name).or_else(|| scope.names.get(name)).copied();
+        let by_target = || scope.targets.get(name).copied().flatten();
+        by_name.or_else(|| if self.feeds.contains_key(name) { None } else { by_target() })
+    }
+
+    /// What an action's references stand for now.
+    pub(super) fn values(&self, node: &Node) -> Values {
+        let found = node.definition.refers_to.iter().filter_map(|name| {
+            let value = match node.bound.get(name) {
+                Some(id) => self.result(*id),
+                None => self.value(&node.agent, name),
+            };
+            Some((name.clone(), value?))
+        });
+        found.collect()
+    }
+
+    /// What a variable stands for in what an agent says.
+    pub fn value(&self, agent: &str, name: &str) -> Option<Value> {
+        match self.action_called(agent, name) {
+            Some(id) => self.result(id),
+            None => self.feeds.get(name).cloned().map(Value::Feed),
+        }
+    }
+
+    fn result(&self, id: Id) -> Option<Value> {
+        let node = self.nodes.get(&id)?;
+        let State::Done(done) = &node.state else { return None };
+        let Done { status, answer, .. } = &**done;
+        match status {
+            super::Status::Ok => Some(Value::Result(answer.clone())),
+            _ if self.lets_through(id, done) => Some(Value::Result(None)),
+            _ => None,
+        }
+    }
+
+    /// Whether an agent's turn has actions that its next turn waits for.
+    pub fn holds(&self, agent: &str) -> bool {
+        let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
+        let mut nodes = nodes.filter(|it| *it.agent == *agent);
+        nodes.any(|it| it.definition.action.mode == Mode::Sync)
+    }
+}

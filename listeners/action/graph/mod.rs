@@ -1,0 +1,450 @@
+//! The actions of a thread as a machine: what happened goes in, what is to be done comes out. It
+//! knows no log, no payload's schema and no clock: the same inputs give the same outputs.
+
+mod define;
+mod said;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pumphouse::Element;
+use pumphouse::limits::ActionLimits;
+
+pub use self::define::{Definition, Parameters};
+use self::said::micros;
+pub use self::said::{Cancel, Done, Input, Output, Policy, Reply, Value, Values};
+use super::super::agent::words::Dispatch;
+use super::words::{ActionError, Mode, OnError, Status};
+
+/// An action, by its place in the thread.
+pub type Id = u64;
+
+/// The actions of a thread: those that aren't done, and the results that can be referred to.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: BTreeMap<Id, Node>,
+    /// Those that aren't done.
+    live: BTreeSet<Id>,
+    scopes: BTreeMap<Arc<str>, Scope>,
+    feeds: BTreeMap<String, Element>,
+    /// The times that were asked for and haven't come.
+    armed: BTreeSet<u64>,
+}
+
+/// What an agent's names stand for, and its turns.
+#[derive(Clone, Debug, Default)]
+struct Scope {
+    turns: BTreeMap<u64, Turn>,
+    names: BTreeMap<String, Id>,
+    keys: BTreeMap<String, Id>,
+    /// The one action that called somebody; none where several did.
+    targets: BTreeMap<String, Option<Id>>,
+    at_once: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    policy: Policy,
+    is_over: bool,
+    ids: BTreeSet<String>,
+    count: usize,
+    /// When its batch begins at the latest.
+    batch_due: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    agent: Arc<str>,
+    definition: Arc<Definition>,
+    needs: Vec<Needed>,
+    /// What its references stood for when it was defined.
+    bound: BTreeMap<String, Id>,
+    values: Arc<Values>,
+    attempts: u32,
+    state: State,
+}
+
+/// An action that must be done before.
+#[derive(Clone, Debug)]
+struct Needed {
+    id: String,
+    on: Option<Id>,
+    /// Whether a variable says so, and not `depends_on`.
+    is_reference: bool,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// For what it depends on, or for its turn to let it.
+    Waiting,
+    /// For others to begin with it.
+    Batched,
+    /// For room.
+    Queued,
+    /// For an answer, until then.
+    Running(u64),
+    /// For the next attempt, until then.
+    Pausing(u64),
+    Done(Arc<Done>),
+}
+
+impl Graph {
+    /// Says how the actions of a turn begin. Those before it are over.
+    pub fn begins(&mut self, agent: &Arc<str>, turn: u64, policy: Policy) {
+        let scope = self.scopes.entry(agent.clone()).or_default();
+        scope.at_once = Some(policy.at_once);
+        for (_, earlier) in scope.turns.range_mut(..turn) {
+            earlier.end();
+        }
+        scope.turns.entry(turn).or_default().policy = policy;
+    }
+
+    /// Keeps the newest value of a feed.
+    pub fn feed(&mut self, id: String, value: Element) {
+        self.feeds.insert(id, value);
+    }
+
+    /// Takes in what happened at a time, and says what is to be done.
+    pub fn step(&mut self, now: u64, input: Input) -> Vec<Output> {
+        let mut out = Vec::new();
+        match input {
+            Input::Defined(agent, id, action) => self.define(&agent, id, *action, &mut out),
+            Input::TurnOver(agent, turn) => {
+                self.scopes.entry(agent).or_default().turns.entry(turn).or_default().end();
+            }
+            Input::Replied(id, attempt, reply) => self.replied(now, id, attempt, reply, &mut out),
+            Input::Due(at) => drop(self.armed.remove(&at)),
+            Input::Cancel(which) => self.cancel(&which, &mut out),
+        }
+        while self.advance_all(now, &mut out) || self.release(now) || self.start(now, &mut out) {}
+        self.tidy();
+        self.arm(&mut out);
+        out
+    }
+
+    /// What is called by an action or refers to it, for advice.
+    pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
+        let scope = self.scopes.get(agent);
+        let names = scope.into_iter().flat_map(|it| it.keys.keys().chain(it.names.keys()));
+        names.chain(self.feeds.keys()).map(String::as_str)
+    }
+
+    /// Whether an action isn't done.
+    #[must_use]
+    pub fn is_live(&self, id: Id) -> bool {
+        self.live.contains(&id)
+    }
+
+    fn replied(&mut self, now: u64, id: Id, attempt: u32, reply: Reply, out: &mut Vec<Output>) {
+        let Some(node) = self.nodes.get(&id) else { return };
+        let is_late = attempt < node.attempts;
+        match node.state {
+            State::Running(_) | State::Pausing(_) | State::Queued => {}
+            State::Waiting | State::Batched | State::Done(_) => return,
+        }
+        let done = |status, answer, error| Done { status, answer, error, because: None };
+        // An earlier attempt that comes to something after all is as good as the next.
+        let (again, done) = match reply {
+            Reply::Ok(answer) => (false, done(Status::Ok, answer, None)),
+            _ if is_late || !matches!(node.state, State::Running(_)) => return,
+            Reply::Failed { error, answer, again } => {
+                (again, done(Status::Failed, answer, Some(error)))
+            }
+            Reply::Unknown(error) => (false, done(Status::Unknown, None, Some(error))),
+            Reply::Cancelled(error) => (false, done(Status::Cancelled, None, Some(error))),
+        };
+        if is_late {
+            out.push(Output::Abandon { action: id, attempt: node.attempts });
+        }
+        self.attempted(now, id, done, again, out);
+    }
+
+    /// An attempt came to its end.
+    fn attempted(&mut self, now: u64, id: Id, done: Done, again: bool, out: &mut Vec<Output>) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if again && node.attempts <= node.definition.retry {
+            let pause = micros(ActionLimits::default().retry_delay);
+            let times = node.attempts.saturating_sub(1).min(32);
+            node.state = State::Pausing(now.saturating_add(pause.saturating_mul(1 << times)));
+        } else {
+            self.finish(id, done, out);
+        }
+    }
+
+    fn finish(&mut self, id: Id, done: Done, out: &mut Vec<Output>) {
+        let Some(node) = self.nodes.get_mut(&id).filter(|_| self.live.remove(&id)) else { return };
+        let done = Arc::new(done);
+        node.state = State::Done(done.clone());
+        let (agent, definition) = (node.agent.clone(), node.definition.clone());
+        let (values, attempts) = (std::mem::take(&mut node.values), node.attempts);
+        out.push(Output::Result { action: id, agent, definition, values, attempts, done });
+    }
+
+    fn fail(&mut self, id: Id, code: &str, message: String, out: &mut Vec<Output>) {
+        let error = Some(ActionError { code: code.to_owned(), message });
+        let done = Done { status: Status::Failed, answer: None, error, because: None };
+        self.finish(id, done, out);
+    }
+
+    fn cancel(&mut self, which: &Cancel, out: &mut Vec<Output>) {
+        let is_meant = |it: &Node| {
+            which.agent.as_ref().is_none_or(|agent| it.agent == *agent)
+                && which.turn.is_none_or(|turn| it.definition.action.turn == Some(turn))
+                && which.id.as_ref().is_none_or(|id| it.definition.action.id == *id)
+        };
+        let meant = self.live.iter().filter(|it| self.nodes.get(it).is_some_and(is_meant));
+        let meant: Vec<Id> = meant.copied().collect();
+        let reason = which.reason.clone().unwrap_or_else(|| "it was taken back".to_owned());
+        for id in &meant {
+            let Some(node) = self.nodes.get(id) else { continue };
+            if matches!(node.state, State::Running(_)) {
+                out.push(Output::Abandon { action: *id, attempt: node.attempts });
+            }
+            let error = Some(ActionError { code: "cancelled".to_owned(), message: reason.clone() });
+            let done = Done { status: Status::Cancelled, answer: None, error, because: None };
+            self.finish(*id, done, out);
+        }
+        out.push(Output::Cancelled(meant.len() as u64));
+    }
+
+    /// Lets each action take its next step by itself.
+    fn advance_all(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
+        let live: Vec<Id> = self.live.iter().copied().collect();
+        let mut changed = false;
+        for id in live {
+            changed |= self.advance(now, id, out);
+        }
+        changed
+    }
+
+    fn advance(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        match node.state {
+            State::Waiting => return self.look(now, id, out),
+            State::Running(until) if until <= now => {
+                let seconds = node.definition.timeout_us as f64 / 1e6;
+                let message = format!("no answer came in {seconds} s");
+                let error = Some(ActionError { code: "timed-out".to_owned(), message });
+                let done = Done { status: Status::TimedOut, answer: None, error, because: None };
+                out.push(Output::Abandon { action: id, attempt: node.attempts });
+                self.attempted(now, id, done, true, out);
+            }
+            State::Pausing(until) if until <= now => node.state = State::Queued,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether an action that waits may go on.
+    fn look(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
+        let Some(node) = self.nodes.get(&id) else { return false };
+        let Some(turn) = self.turn(node) else { return false };
+        let (is_over, policy) = (turn.is_over, turn.policy);
+        let mut is_ready = true;
+        for it in &node.needs {
+            let Some(on) = it.on else {
+                if is_over {
+                    let message = self.unknown(node, &it.id);
+                    self.fail(id, "unknown-dependency", message, out);
+                    return true;
+                }
+                is_ready = false;
+                continue;
+            };
+            let Some(State::Done(done)) = self.nodes.get(&on).map(|it| &it.state) else {
+                is_ready = false;
+                continue;
+            };
+            if !self.lets_through(on, done) {
+                let because = done.because.clone().unwrap_or_else(|| it.id.clone());
+                let message = done.reason(&it.id);
+                let error = Some(ActionError { code: "skipped".to_owned(), message });
+                let (status, because) = (Status::Skipped, Some(because));
+                self.finish(id, Done { status, answer: None, error, because }, out);
+                return true;
+            }
+        }
+        if !is_ready || self.barrier(id).next().is_some() {
+            return false;
+        }
+        let state = match policy.dispatch {
+            Dispatch::AfterResponse if !is_over => return false,
+            Dispatch::Batched if !is_over => State::Batched,
+            _ => State::Queued,
+        };
+        if matches!(state, State::Batched)
+            && let Some(turn) = self.turn_mut(id)
+        {
+            turn.batch_due.get_or_insert(now.saturating_add(turn.policy.batch_us));
+        }
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.state = state;
+        }
+        true
+    }
+
+    /// Whether what depends on this may run.
+    fn lets_through(&self, id: Id, done: &Done) -> bool {
+        let skips = self.nodes.get(&id).is_some_and(|it| it.definition.on_error() == OnError::Skip);
+        match done.status {
+            Status::Ok => true,
+            Status::Failed | Status::TimedOut | Status::Unknown => skips,
+            Status::Skipped | Status::Cancelled => false,
+        }
+    }
+
+    /// The sync actions that an action of the same turn may not overtake.
+    fn barrier(&self, id: Id) -> impl Iterator<Item = Id> {
+        let node = self.nodes.get(&id);
+        let earlier = self.live.range(..id).filter_map(|it| Some((*it, self.nodes.get(it)?)));
+        earlier.filter_map(move |(at, it)| {
+            let node = node?;
+            let is_same = it.agent == node.agent
+                && it.definition.action.turn.is_some()
+                && it.definition.action.turn == node.definition.action.turn;
+            let is_sync = it.definition.action.mode == Mode::Sync;
+            let are_together = it.definition.is_tool_use() && node.definition.is_tool_use();
+            (is_same && is_sync && !are_together).then_some(at)
+        })
+    }
+
+    /// Lets batches begin that are full, or that waited long enough.
+    fn release(&mut self, now: u64) -> bool {
+        let mut batches: BTreeMap<(Arc<str>, u64), Vec<Id>> = BTreeMap::new();
+        for id in &self.live {
+            if let Some(node) = self.nodes.get(id).filter(|it| matches!(it.state, State::Batched)) {
+                batches.entry((node.agent.clone(), node.turn())).or_default().push(*id);
+            }
+        }
+        let turns = self.scopes.iter_mut().flat_map(|(agent, it)| {
+            it.turns.iter_mut().map(move |(turn, it)| ((agent.clone(), *turn), it))
+        });
+        for (turn, it) in turns {
+            it.batch_due = it.batch_due.filter(|_| batches.contains_key(&turn));
+        }
+        let mut changed = false;
+        for ((agent, turn), ids) in batches {
+            let scope = self.scopes.get_mut(&agent);
+            let Some(turn) = scope.and_then(|it| it.turns.get_mut(&turn)) else { continue };
+            let is_due = turn.batch_due.is_none_or(|it| it <= now);
+            if !is_due && !turn.is_over && ids.len() < turn.policy.batch {
+                continue;
+            }
+            turn.batch_due = None;
+            for id in ids {
+                if let Some(node) = self.nodes.get_mut(&id) {
+                    node.state = State::Queued;
+                }
+            }
+            changed = true;
+        }
+        changed
+    }
+
+    /// Begins what may begin, in order, as far as there is room.
+    fn start(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
+        let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+        let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();
+        for node in self.live.iter().filter_map(|it| self.nodes.get(it)) {
+            if matches!(node.state, State::Running(_)) {
+                *running.entry(node.agent.clone()).or_default() += 1;
+            }
+            if matches!(node.state, State::Running(_) | State::Pausing(_)) {
+                groups.extend(self.group(node));
+            }
+        }
+        let is_queued = |it: &&Id| self.nodes.get(it).is_some_and(Node::is_queued);
+        let queued: Vec<Id> = self.live.iter().filter(is_queued).copied().collect();
+        for id in &queued {
+            let Some(node) = self.nodes.get(id) else { continue };
+            let room = self.scopes.get(&node.agent).and_then(|it| it.at_once);
+            let room = room.unwrap_or_else(|| Policy::default().at_once);
+            let count = running.entry(node.agent.clone()).or_default();
+            let group = self.group(node);
+            // One that is tried again goes before those of its group that came after it.
+            let is_free = group.is_none_or(|it| groups.insert(it));
+            if *count >= room || !is_free {
+                continue;
+            }
+            *count += 1;
+            let values = Arc::new(self.values(node));
+            let Some(node) = self.nodes.get_mut(id) else { continue };
+            node.attempts += 1;
+            node.values = values.clone();
+            node.state = State::Running(now.saturating_add(node.definition.timeout_us));
+            let (agent, definition) = (node.agent.clone(), node.definition.clone());
+            let attempt = node.attempts;
+            out.push(Output::Call { action: *id, attempt, agent, definition, values });
+        }
+        false
+    }
+
+    /// What goes one after another, where that is so.
+    fn group(&self, node: &Node) -> Option<(Arc<str>, u64, String)> {
+        let is_batched = self.turn(node)?.policy.dispatch == Dispatch::Batched;
+        let group = || (node.agent.clone(), node.turn(), node.definition.group.clone());
+        is_batched.then(group)
+    }
+
+    /// Asks for the next time at which something is due.
+    fn arm(&mut self, out: &mut Vec<Output>) {
+        let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
+        let times = nodes.filter_map(|it| match it.state {
+            State::Running(until) => Some((until, false)),
+            State::Pausing(until) => Some((until, true)),
+            _ => None,
+        });
+        let turns = self.scopes.values().flat_map(|it| it.turns.values());
+        let batches = turns.filter_map(|it| Some((it.batch_due?, true)));
+        let Some((at, is_awaited)) = times.chain(batches).min_by_key(|(at, _)| *at) else {
+            return;
+        };
+        if self.armed.first().is_none_or(|it| at < *it) {
+            self.armed.insert(at);
+            out.push(Output::Wake { at, is_awaited });
+        }
+    }
+
+    /// Forgets the turns that nothing is left of.
+    fn tidy(&mut self) {
+        let live = self.live.iter().filter_map(|it| self.nodes.get(it));
+        let live: BTreeSet<(Arc<str>, u64)> =
+            live.map(|it| (it.agent.clone(), it.turn())).collect();
+        for (agent, scope) in &mut self.scopes {
+            let newest = scope.turns.keys().next_back().copied().unwrap_or_default();
+            let stays = |turn: u64, it: &Turn| {
+                turn == newest || !it.is_over || live.contains(&(agent.clone(), turn))
+            };
+            scope.turns.retain(|turn, it| stays(*turn, it));
+        }
+    }
+
+    fn turn(&self, node: &Node) -> Option<&Turn> {
+        self.scopes.get(&node.agent)?.turns.get(&node.turn())
+    }
+
+    fn turn_mut(&mut self, id: Id) -> Option<&mut Turn> {
+        let node = self.nodes.get(&id)?;
+        self.scopes.get_mut(&node.agent)?.turns.get_mut(&node.turn())
+    }
+}
+
+impl Turn {
+    fn end(&mut self) {
+        self.is_over = true;
+        self.batch_due = None;
+    }
+}
+
+impl Node {
+    /// The turn that it belongs to; 0 where it stands alone.
+    fn turn(&self) -> u64 {
+        self.definition.action.turn.unwrap_or(0)
+    }
+
+    fn is_queued(&self) -> bool {
+        matches!(self.state, State::Queued)
+    }
+}

@@ -1,0 +1,177 @@
+//! What goes into the graph, and what comes out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pumphouse::Element;
+use pumphouse::limits::ActionLimits;
+
+use super::super::super::agent::words::Dispatch;
+use super::super::words::{Action, ActionError, Status};
+use super::{Definition, Id};
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// An agent wants something done.
+    Defined(Arc<str>, Id, Box<Action>),
+    /// A turn of an agent is over.
+    TurnOver(Arc<str>, u64),
+    /// An attempt at an action has its answer.
+    Replied(Id, u32, Reply),
+    /// A time has come.
+    Due(u64),
+    /// Somebody takes actions back.
+    Cancel(Cancel),
+}
+
+/// Which actions are taken back.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel {
+    /// Whose; anybody's unless said.
+    pub agent: Option<Arc<str>>,
+    /// Of which turn; any unless said.
+    pub turn: Option<u64>,
+    /// By which name; all unless said.
+    pub id: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What was answered.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// A payload, or that there is none.
+    Ok(Option<Element>),
+    /// It went wrong.
+    Failed {
+        /// How.
+        error: ActionError,
+        /// The payload that says so.
+        answer: Option<Element>,
+        /// Whether another attempt may do better.
+        again: bool,
+    },
+    /// Whether it had its effect nobody knows.
+    Unknown(ActionError),
+    /// It was ended.
+    Cancelled(ActionError),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// An attempt begins.
+    Call {
+        /// The action.
+        action: Id,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// Whose.
+        agent: Arc<str>,
+        /// What it is.
+        definition: Arc<Definition>,
+        /// What it refers to.
+        values: Arc<Values>,
+    },
+    /// An action is done.
+    Result {
+        /// The action.
+        action: Id,
+        /// Whose.
+        agent: Arc<str>,
+        /// What it was.
+        definition: Arc<Definition>,
+        /// What it referred to.
+        values: Arc<Values>,
+        /// How often it was tried.
+        attempts: u32,
+        /// What came of it.
+        done: Arc<Done>,
+    },
+    /// An attempt is given up: its answer is of no use any more.
+    Abandon {
+        /// The action.
+        action: Id,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// A time is waited for, in microseconds since the epoch.
+    Wake {
+        /// The time.
+        at: u64,
+        /// Whether something goes on then whatever else happens.
+        is_awaited: bool,
+    },
+    /// So many actions were taken back.
+    Cancelled(u64),
+}
+
+/// What came of an action.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// In a word.
+    pub status: Status,
+    /// What was answered.
+    pub answer: Option<Element>,
+    /// What went wrong.
+    pub error: Option<ActionError>,
+    /// The action whose failure is the reason.
+    pub because: Option<String>,
+}
+
+impl Done {
+    /// Why what depends on an action called so is skipped.
+    pub(super) fn reason(&self, id: &str) -> String {
+        match (&self.because, self.status) {
+            (Some(because), _) => format!("{id} was skipped because of {because}"),
+            (None, Status::TimedOut) => format!("{id} took too long"),
+            (None, Status::Cancelled) => format!("{id} was taken back"),
+            (None, Status::Unknown) => format!("nobody knows what became of {id}"),
+            (None, _) => format!("{id} failed"),
+        }
+    }
+}
+
+/// What an action's parameters refer to, by name. What isn't there stays as it is written.
+pub type Values = BTreeMap<String, Value>;
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A result; null where there was no answer.
+    Result(Option<Element>),
+    /// A feed.
+    Feed(Element),
+}
+
+/// How the actions of a turn begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// When.
+    pub dispatch: Dispatch,
+    /// How many are started together.
+    pub batch: usize,
+    /// How long one waits for others, in microseconds.
+    pub batch_us: u64,
+    /// How many of the agent may run at once.
+    pub at_once: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        let limits = ActionLimits::default();
+        Policy {
+            dispatch: Dispatch::Immediate,
+            batch: limits.batch,
+            batch_us: micros(limits.batch_delay),
+            at_once: limits.at_once,
+        }
+    }
+}
+
+/// Whole microseconds.
+pub(super) fn micros(it: Duration) -> u64 {
+    u64::try_from(it.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,230 @@
+//! The graph under whatever may happen in whatever order: every action comes to one end, and what
+//! took in the same does the same.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What may happen next, as numbers that a play makes something of.
+#[derive(Clone, Debug)]
+enum Happens {
+    Define { mode: u8, on: Vec<u8>, refers: Option<u8>, retry: u8, skip: bool, id: u8 },
+    Reply { which: u8, kind: u8 },
+    Time(u8),
+    Over,
+    Cancel(u8),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    let define = (0..3_u8, prop::collection::vec(0..12_u8, 0..3), prop::option::of(0..12_u8));
+    let define = (define, 0..3_u8, any::<bool>(), 0..12_u8).prop_map(
+        |((mode, on, refers), retry, skip, id)| Happens::Define {
+            mode,
+            on,
+            refers,
+            retry,
+            skip,
+            id,
+        },
+    );
+    prop_oneof![
+        6 => define,
+        8 => (any::<u8>(), 0..5_u8).prop_map(|(which, kind)| Happens::Reply { which, kind }),
+        3 => any::<u8>().prop_map(Happens::Time),
+        1 => Just(Happens::Over),
+        1 => any::<u8>().prop_map(Happens::Cancel),
+    ]
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let dispatch = prop_oneof![
+        Just(Dispatch::Immediate),
+        Just(Dispatch::Batched),
+        Just(Dispatch::AfterResponse)
+    ];
+    (dispatch, 1..4_usize, 1..6_usize).prop_map(|(dispatch, batch, at_once)| Policy {
+        dispatch,
+        batch,
+        at_once,
+        ..Policy::default()
+    })
+}
+
+/// The inputs that a story comes to, each with its time, and what each led to.
+#[derive(Default)]
+struct Story {
+    graph: Graph,
+    inputs: Vec<(u64, Input)>,
+    outputs: Vec<Vec<Output>>,
+    now: u64,
+    due: BTreeSet<u64>,
+    /// Calls without an answer.
+    open: Vec<(Id, u32)>,
+    defined: BTreeMap<Id, Action>,
+}
+
+impl Story {
+    fn happen(&mut self, input: Input) {
+        let outputs = self.graph.step(self.now, input.clone());
+        for it in &outputs {
+            match it {
+                Output::Call { action, attempt, .. } => self.open.push((*action, *attempt)),
+                Output::Wake { at, .. } => {
+                    assert!(*at > self.now, "a time that is over is not waited for");
+                    self.due.insert(*at);
+                }
+                _ => {}
+            }
+        }
+        self.inputs.push((self.now, input));
+        self.outputs.push(outputs);
+    }
+
+    fn play(&mut self, happens: Happens) {
+        match happens {
+            Happens::Define { mode, on, refers, retry, skip, id } => {
+                let modes = [Mode::Sync, Mode::Async, Mode::FireAndForget];
+                let mut it = plain(&format!("n{id}"), modes[usize::from(mode)]);
+                it.depends_on = on.iter().map(|it| format!("n{it}")).collect();
+                it.parameters = refers.map(|it| format!("{{\"it\":\"$n{it}\"}}"));
+                it.retry = Some(u32::from(retry));
+                it.on_error = skip.then_some(OnError::Skip);
+                it.name = format!("to-{}", id % 3);
+                let place = self.inputs.len() as Id + 1;
+                self.defined.insert(place, it.clone());
+                self.happen(Input::Defined(AGENT.into(), place, Box::new(it)));
+            }
+            Happens::Reply { which, kind } if !self.open.is_empty() => {
+                let (id, attempt) = self.open.remove(usize::from(which) % self.open.len());
+                let error = ActionError { code: "E".to_owned(), message: String::new() };
+                let reply = match kind {
+                    0 | 1 => Reply::Ok(None),
+                    2 => Reply::Failed { error, answer: None, again: true },
+                    3 => Reply::Failed { error, answer: None, again: false },
+                    _ => Reply::Unknown(error),
+                };
+                self.happen(Input::Replied(id, attempt, reply));
+            }
+            Happens::Reply { .. } => {}
+            Happens::Time(by) => self.pass(u64::from(by) * u64::from(by) * 10_000),
+            Happens::Over => self.happen(Input::TurnOver(AGENT.into(), 1)),
+            Happens::Cancel(id) => {
+                let id = Some(format!("n{}", id % 12));
+                self.happen(Input::Cancel(Cancel { id, ..Cancel::default() }));
+            }
+        }
+    }
+
+    fn pass(&mut self, by: u64) {
+        let until = self.now + by;
+        while let Some(at) = self.due.first().copied().filter(|it| *it <= until) {
+            self.due.remove(&at);
+            self.now = at;
+            self.happen(Input::Due(at));
+        }
+        self.now = until;
+    }
+
+    /// Nobody answers any more: all that is left times out.
+    fn end(&mut self) {
+        self.happen(Input::TurnOver(AGENT.into(), 1));
+        for _ in 0..1_000 {
+            let Some(at) = self.due.first().copied() else { return };
+            self.pass(at.saturating_sub(self.now));
+        }
+        panic!("times without end");
+    }
+
+    /// Holds all that came out against the rules.
+    fn judge(&self, policy: Policy) {
+        let (mut running, mut done) = (BTreeMap::new(), BTreeMap::new());
+        for ((_, input), outputs) in self.inputs.iter().zip(&self.outputs) {
+            // An attempt is over with its answer, and when it is given up.
+            if let Input::Replied(id, attempt, _) = input
+                && running.get(id) == Some(attempt)
+            {
+                running.remove(id);
+            }
+            for output in outputs {
+                self.judge_output(output, policy, &mut running, &mut done);
+            }
+        }
+        for id in self.defined.keys() {
+            assert!(done.contains_key(id), "each has its result: {id}");
+        }
+    }
+
+    fn judge_output(
+        &self,
+        output: &Output,
+        policy: Policy,
+        running: &mut BTreeMap<Id, u32>,
+        done: &mut BTreeMap<Id, Arc<Done>>,
+    ) {
+        match output {
+            Output::Call { action, attempt, definition, .. } => {
+                let same = |it: &&Output| {
+                    matches!(it, Output::Call { action: id, attempt: at, .. }
+                        if (id, at) == (action, attempt))
+                };
+                let times = self.outputs.iter().flatten().filter(same).count();
+                assert_eq!(times, 1, "each attempt is made once");
+                assert!(*attempt <= definition.retry + 1, "no more often than it says");
+                assert!(!done.contains_key(action), "nothing runs that is done");
+                running.insert(*action, *attempt);
+                assert!(running.len() <= policy.at_once, "no more at once than may be");
+                self.judge_order(*action, done);
+            }
+            Output::Result { action, done: result, .. } => {
+                running.remove(action);
+                let before = done.insert(*action, result.clone());
+                assert!(before.is_none(), "one result for each");
+            }
+            Output::Abandon { action, .. } => drop(running.remove(action)),
+            Output::Wake { .. } | Output::Cancelled(_) => {}
+        }
+    }
+
+    /// An action begins after those that it depends on, and after the sync ones before it.
+    fn judge_order(&self, id: Id, done: &BTreeMap<Id, Arc<Done>>) {
+        let named = |name: &str| {
+            // The first that has the name: the others are refused.
+            self.defined.iter().find(|(_, it)| it.id == name).map(|(id, _)| *id)
+        };
+        for on in &self.defined[&id].depends_on {
+            let result = named(on).and_then(|it| done.get(&it));
+            let skips = named(on).is_some_and(|it| self.defined[&it].on_error.is_some());
+            let may = result.is_some_and(|it| it.status == Status::Ok || skips);
+            assert!(may, "{id} ran before {on}");
+        }
+        for (other, it) in self.defined.range(..id) {
+            assert!(it.mode != Mode::Sync || done.contains_key(other), "{id} overtook {other}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_action_comes_to_one_end_in_order(
+        policy in policies(),
+        all in prop::collection::vec(happens(), 1..60),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut story = Story::default();
+        story.graph.begins(&AGENT.into(), 1, policy);
+        all.into_iter().for_each(|it| story.play(it));
+        story.end();
+        story.judge(policy);
+        // From any place on, a graph that took in the same does the same.
+        let cut = cut.index(story.inputs.len());
+        let mut again = Graph::default();
+        again.begins(&AGENT.into(), 1, policy);
+        for (at, (now, input)) in story.inputs.iter().enumerate() {
+            let outputs = again.step(*now, input.clone());
+            if at >= cut {
+                let (was, is) = (format!("{:?}", story.outputs[at]), format!("{outputs:?}"));
+                prop_assert_eq!(was, is);
+            }
+        }
+    }
+}

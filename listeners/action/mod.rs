@@ -1,0 +1,268 @@
+//! The listener `action`: what agents want done, in its order, side by side where it can be.
+//!
+//! An [`Action`] begins the moment it is defined, while its agent goes on writing, unless it has
+//! to wait: for what it depends on, for an earlier `sync` one, for room. `docs/actions.md` has the
+//! rules; [`graph`] keeps them; [`fold`] reads its inputs from the log.
+
+pub mod call;
+mod fold;
+pub mod graph;
+pub mod read;
+pub mod variables;
+pub mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::prelude::*;
+use serde::Deserialize;
+
+use self::call::{Values, answer, called, oddity, payload};
+pub use self::fold::Actions;
+use self::fold::{Todo, key};
+use self::graph::{Done as Outcome, Output};
+use self::words::{
+    Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
+    Mode, Status,
+};
+use super::agent::words::CognitionOut;
+use super::thread::CancelThread;
+
+/// What the listener is called.
+pub const NAME: &str = "action";
+
+/// What actions may do beside calling an agent's peers.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "whoever sets one up says each")]
+pub struct Settings {
+    /// The listeners that actions of the type `internal` call.
+    pub internal: BTreeSet<String>,
+    /// Which of their payloads an agent may call; all, where it isn't named.
+    pub agents: BTreeMap<String, InternalActions>,
+}
+
+/// Which internal actions an agent may take.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::exhaustive_structs, reason = "a manifest says each")]
+pub struct InternalActions {
+    /// Whether it may take any.
+    pub enabled: bool,
+    /// Those it may take; all, where none is named.
+    pub allowed_actions: Vec<String>,
+    /// Those it may not take, whatever else is said.
+    pub blocked_actions: Vec<String>,
+}
+
+impl Default for InternalActions {
+    fn default() -> InternalActions {
+        let (allowed_actions, blocked_actions) = (Vec::new(), Vec::new());
+        InternalActions { enabled: true, allowed_actions, blocked_actions }
+    }
+}
+
+impl Settings {
+    /// Whether an agent may take an internal action.
+    #[must_use]
+    pub fn allows(&self, agent: &str, name: &str) -> bool {
+        self.agents.get(agent).is_none_or(|it| {
+            let local = name.rsplit('.').next().unwrap_or(name);
+            let is_listed = |all: &[String]| all.iter().any(|it| it == name || it == local);
+            let allowed = it.allowed_actions.is_empty() || is_listed(&it.allowed_actions);
+            it.enabled && allowed && !is_listed(&it.blocked_actions)
+        })
+    }
+}
+
+/// The listener `action`.
+#[must_use]
+pub fn action(settings: Settings) -> Listener {
+    Listener::with_state(NAME, Arc::new(settings))
+        .on(acts)
+        .on(turn_ends)
+        .on(is_cancelled)
+        .on(is_refused)
+        .on(is_due)
+        .on_any_reply(is_answered)
+        .fold::<Actions>()
+        .serial()
+        .inline()
+        .idempotent()
+        .grant::<Timers>()
+        .grant::<EmitCore>()
+        .describe("Does what agents want done, in its order, side by side where it can be.")
+        .stateless()
+}
+
+async fn acts(it: Handling, _: Action) -> Sent {
+    it.goes_on()
+}
+
+async fn turn_ends(it: Handling, _: CognitionOut) -> Sent {
+    it.goes_on()
+}
+
+async fn is_cancelled(it: Handling, _: CancelAction) -> Sent {
+    it.goes_on()
+}
+
+async fn is_refused(it: Handling, _: ActionRefused) -> Sent {
+    it.goes_on()
+}
+
+async fn is_due(it: Handling, _: ActionsDue) -> Sent {
+    it.goes_on()
+}
+
+async fn is_answered(it: Handling, _: Element) -> Sent {
+    it.goes_on()
+}
+
+/// A message, and what it goes by.
+struct Handling {
+    message: Message,
+    actions: Fold<Actions>,
+    capabilities: Capabilities,
+    settings: Arc<Settings>,
+}
+
+impl FromContext<Arc<Settings>> for Handling {
+    fn needs() -> Vec<Need> {
+        <Fold<Actions> as FromContext<Arc<Settings>>>::needs()
+    }
+
+    fn from_context(context: &Context<Arc<Settings>>) -> Result<Handling, Fault> {
+        Ok(Handling {
+            message: Message::from_context(context)?,
+            actions: Fold::from_context(context)?,
+            capabilities: Capabilities::from_context(context)?,
+            settings: State::from_context(context)?.0,
+        })
+    }
+}
+
+/// What comes of a message: results, those that wake nobody, calls, calls that can't be, threads
+/// that end, times, and how many actions were taken back.
+type Sent = (
+    Vec<Reply<ActionResult>>,
+    Vec<Note<To<ActionResult, String>>>,
+    Vec<Request<To<Element, String>>>,
+    Vec<Again<ActionRefused>>,
+    Vec<To<CancelThread>>,
+    Vec<Later<ActionsDue>>,
+    Option<ActionsCancelled>,
+);
+
+impl Handling {
+    fn goes_on(&self) -> Sent {
+        let mut sent = Sent::default();
+        for it in &*self.actions.of(self.message.seq()) {
+            match it {
+                Todo::End(thread) => {
+                    let reason = Some("the action that it worked for is over".to_owned());
+                    let end = CancelThread { thread: Some(thread.clone()), reason };
+                    sent.4.push(To("thread", end));
+                }
+                Todo::Output(Output::Call { action, attempt, agent, definition, values }, _) => {
+                    let values = Values::of(&self.capabilities, values);
+                    match self.call(agent, definition, &values) {
+                        Ok((listener, payload)) => {
+                            let key = key(self.message.thread(), *action);
+                            sent.2.push(Request::new(To(listener, payload)).key(key));
+                        }
+                        Err(ActionError { code, message }) => {
+                            let (of, attempt) = (*action, *attempt);
+                            sent.3.push(Again(ActionRefused { of, attempt, code, message }));
+                        }
+                    }
+                }
+                Todo::Output(output, Some(asked)) => {
+                    let Some(result) = self.result(output) else { continue };
+                    let is_quiet = self.is_quiet(output) && !asked.is_from_identity();
+                    match is_quiet {
+                        true => sent.1.push(Note(To(asked.from().to_owned(), result))),
+                        false => sent.0.push(Reply(asked.clone(), result)),
+                    }
+                }
+                Todo::Output(Output::Wake { at, is_awaited }, _) => {
+                    let later = Later::at(*at, ActionsDue { at: *at });
+                    sent.5.push(if *is_awaited { later } else { later.unawaited() });
+                }
+                Todo::Output(Output::Cancelled(count), _) => {
+                    sent.6 = Some(ActionsCancelled { count: *count });
+                }
+                Todo::Output(..) => {}
+            }
+        }
+        sent
+    }
+
+    /// Whom an action calls, and with what.
+    fn call(
+        &self,
+        agent: &str,
+        definition: &graph::Definition,
+        values: &Values,
+    ) -> Result<(String, Element), ActionError> {
+        let seen = self.capabilities.seen_by(agent);
+        let called = called(&self.capabilities, &seen, agent, definition, &self.settings)?;
+        let made = payload(definition, called.schema, values);
+        Ok((called.listener.name.clone(), made.payload?))
+    }
+
+    fn is_quiet(&self, output: &Output) -> bool {
+        let Output::Result { definition, .. } = output else { return false };
+        definition.action.mode == Mode::FireAndForget
+    }
+
+    fn result(&self, output: &Output) -> Option<ActionResult> {
+        let Output::Result { action: of, agent, definition, values, attempts, done } = output
+        else {
+            return None;
+        };
+        let action = &definition.action;
+        let Outcome { status, answer: payload, error, because } = &**done;
+        let value = match (status, payload) {
+            (Status::Ok, None) => Some("null".to_owned()),
+            (_, it) => it.as_ref().map(|it| answer(&self.capabilities, it).to_string()),
+        };
+        let warning = match *attempts {
+            0 => Vec::new(),
+            _ => self.warnings(agent, definition, &Values::of(&self.capabilities, values)),
+        };
+        Some(ActionResult {
+            id: action.id.clone(),
+            turn: action.turn,
+            of: *of,
+            name: action.name.clone(),
+            status: *status,
+            attempts: *attempts,
+            dialect: action.dialect,
+            show: action.show,
+            because: because.clone(),
+            answer: payload.as_ref().map(|it| it.name().to_string()),
+            warning,
+            error: error.clone(),
+            value,
+        })
+    }
+
+    /// What was odd about an action that ran.
+    fn warnings(
+        &self,
+        agent: &str,
+        definition: &graph::Definition,
+        values: &Values,
+    ) -> Vec<String> {
+        let seen = self.capabilities.seen_by(agent);
+        let Ok(called) = called(&self.capabilities, &seen, agent, definition, &self.settings)
+        else {
+            return Vec::new();
+        };
+        let unresolved = payload(definition, called.schema, values).unresolved;
+        let known = || self.actions.graph().known(agent);
+        let unresolved = unresolved.iter().map(|it| it.advised(known()));
+        oddity(definition, &called).into_iter().chain(unresolved).collect()
+    }
+}

@@ -1,0 +1,497 @@
+//! What an agent wrote as an action, read strictly: every mistake by its field, with what would
+//! have been right.
+
+use std::error::Error;
+use std::fmt;
+
+use pumphouse::Element;
+use pumphouse::limits::{ActionLimits, XmlLimits};
+use pumphouse::reply::{self, Body, Kind};
+use pumphouse::schema::{json, nearest};
+use pumphouse::wire::SignedDuration;
+use pumphouse::xml::{self, Profile, View, Writer};
+use serde_json::Value;
+
+use super::words::{Action, ActionKind, Dialect, Elements, Mode, OnError};
+
+/// What an action's tag may say.
+const ATTRIBUTES: [&str; 10] = [
+    "type",
+    "mode",
+    "id",
+    "show",
+    "depends_on",
+    "name",
+    "output_key",
+    "timeout",
+    "retry",
+    "on_error",
+];
+/// What its body may say.
+const FIELDS: [&str; 7] =
+    ["name", "parameters", "output_key", "depends_on", "timeout", "retry", "on_error"];
+const KINDS: [(&str, ActionKind); 7] = [
+    ("tool", ActionKind::Tool),
+    ("agent", ActionKind::Agent),
+    ("relic", ActionKind::Relic),
+    ("workflow", ActionKind::Workflow),
+    ("llm", ActionKind::Llm),
+    ("internal", ActionKind::Internal),
+    ("context_feed", ActionKind::ContextFeed),
+];
+const MODES: [(&str, Mode); 3] =
+    [("sync", Mode::Sync), ("async", Mode::Async), ("fire_and_forget", Mode::FireAndForget)];
+const ON_ERROR: [(&str, OnError); 3] =
+    [("fail", OnError::Fail), ("skip", OnError::Skip), ("retry", OnError::Retry)];
+const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
+
+/// What is wrong with an action, all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mistakes {
+    /// The action's id, as far as it has one.
+    pub id: String,
+    /// What it would have called, as far as that can be told.
+    pub name: Option<String>,
+    /// The mistakes: the field, what is wrong, what would be right.
+    pub all: Vec<String>,
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.all.join("\n"))
+    }
+}
+
+impl Error for Mistakes {}
+
+/// Makes an action of what a reply's parser says is one: an `<action>`, or a `<tool_use>` in any
+/// of its forms.
+///
+/// # Errors
+/// Everything in it that isn't as it should be.
+///
+/// ```
+/// use pumphouse::listeners::action::{read, words::Mode};
+/// use pumphouse::reply::{Config, Parser, What};
+///
+/// let mut parser = Parser::new(Config::default());
+/// let mut found = Vec::new();
+/// let text = r#"<action mode="async" id="a">{"name": "add", "parameters": {"a": 1}}</action>"#;
+/// parser.feed(text, &mut |event| {
+///     if let What::Closed(element) = event.what {
+///         found.push(read::action(&element, Some(1), None));
+///     }
+/// });
+/// let action = found.remove(0)?;
+/// assert_eq!((&*action.id, action.mode, &*action.name), ("a", Mode::Async, "add"));
+/// # Ok::<(), pumphouse::listeners::action::read::Mistakes>(())
+/// ```
+pub fn action(
+    element: &reply::Element<'_>,
+    turn: Option<u64>,
+    dialect: Option<Dialect>,
+) -> Result<Action, Mistakes> {
+    let is_tool_use = element.kind == Kind::ToolUse;
+    let dialect = dialect.or_else(|| is_tool_use.then_some(Dialect::ToolUse));
+    let mut it = Reading {
+        action: Action {
+            id: String::new(),
+            turn,
+            kind: ActionKind::Tool,
+            mode: Mode::Sync,
+            dialect,
+            show: None,
+            output_key: None,
+            timeout: None,
+            retry: None,
+            on_error: None,
+            name: String::new(),
+            depends_on: Vec::new(),
+            parameters: None,
+            elements: None,
+        },
+        mistakes: Vec::new(),
+    };
+    for attribute in element.attributes {
+        it.attribute(&attribute.name, &attribute.value);
+    }
+    match element.body {
+        Body::Json(text) if is_tool_use => it.input(text),
+        Body::Json(text) => it.json(text),
+        Body::Elements(text) => it.elements(text, is_tool_use),
+        _ => {}
+    }
+    it.end()
+}
+
+struct Reading {
+    action: Action,
+    mistakes: Vec<String>,
+}
+
+impl Reading {
+    fn end(mut self) -> Result<Action, Mistakes> {
+        if self.action.name.is_empty() && !self.mistakes.iter().any(|it| it.starts_with("name ")) {
+            self.wrong("name is missing: whom to call, as in \"name\": \"calculate\"");
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        self.action.depends_on.retain(|it| seen.insert(it.clone()));
+        if self.mistakes.is_empty() {
+            return Ok(self.action);
+        }
+        let Action { id, name, .. } = self.action;
+        let name = (!name.is_empty()).then_some(name);
+        Err(Mistakes { id, name, all: self.mistakes })
+    }
+
+    fn wrong(&mut self, text: impl Into<String>) {
+        self.mistakes.push(text.into());
+    }
+
+    fn unknown(&mut self, what: &str, name: &str, known: &[&str]) {
+        let right = nearest(name, known.iter().copied());
+        let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+        self.wrong(format!("{name} is no {what} of an action; there are {}{right}", listed(known)));
+    }
+
+    /// What the tag says.
+    fn attribute(&mut self, name: &str, value: &str) {
+        match name {
+            "type" => self.action.kind = self.word(name, value, &KINDS).unwrap_or_default(),
+            "mode" => self.action.mode = self.word(name, value, &MODES).unwrap_or_default(),
+            "id" => self.id(value),
+            "show" => self.action.show = self.word(name, value, &TRUTHS),
+            _ if ATTRIBUTES.contains(&name) => self.field(name, &Said::Text(value)),
+            _ => self.unknown("attribute", name, &ATTRIBUTES),
+        }
+    }
+
+    fn id(&mut self, value: &str) {
+        let word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ':');
+        value.clone_into(&mut self.action.id);
+        if !value.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+            || !value.chars().all(word)
+        {
+            self.wrong(format!("id is a name of letters, digits, _ and -, not {value:?}"));
+        }
+    }
+
+    fn word<T: Copy>(&mut self, field: &str, value: &str, words: &[(&str, T)]) -> Option<T> {
+        let found = words.iter().find(|(it, _)| *it == value);
+        if found.is_none() {
+            let known: Vec<&str> = words.iter().map(|(it, _)| *it).collect();
+            let right = nearest(value, known.iter().copied());
+            let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+            self.wrong(format!("{field} takes {}, not {value:?}{right}", listed(&known)));
+        }
+        found.map(|(_, it)| *it)
+    }
+
+    /// A field, whether the tag says it or the body.
+    fn field(&mut self, name: &str, said: &Said<'_>) {
+        if matches!(said, Said::Json(Value::Null)) && name != "name" {
+            return;
+        }
+        match name {
+            "name" => {
+                let Some(it) = self.text(name, said) else { return };
+                if !self.action.name.is_empty() && self.action.name != it {
+                    let text =
+                        format!("name is {:?} in the tag, {it:?} in the body", self.action.name);
+                    return self.wrong(text);
+                }
+                self.action.name = it;
+            }
+            "output_key" => self.action.output_key = self.text(name, said),
+            "depends_on" => self.depends_on(said),
+            "timeout" => self.timeout(said),
+            "retry" => self.retry(said),
+            "on_error" => {
+                let Some(it) = self.text(name, said) else { return };
+                self.action.on_error = self.word(name, &it, &ON_ERROR);
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, name: &str, said: &Said<'_>) -> Option<String> {
+        let text = said.as_text().map(str::trim).filter(|it| !it.is_empty());
+        if text.is_none() {
+            self.wrong(format!("{name} takes a text that isn't empty, not {said}"));
+        }
+        text.map(str::to_owned)
+    }
+
+    /// `["a", "b"]`, `a,b` or `a b`.
+    fn depends_on(&mut self, said: &Said<'_>) {
+        let bracketed = said.as_text().filter(|it| it.trim().starts_with('['));
+        let from_text = bracketed.and_then(|it| json::read(it).ok());
+        let said_json = match (said, &from_text) {
+            (_, Some(it)) => Some(it),
+            (Said::Json(it @ Value::Array(_)), None) => Some(*it),
+            _ => None,
+        };
+        if let Some(Value::Array(items)) = said_json {
+            for it in items {
+                match it.as_str().map(str::trim).filter(|it| !it.is_empty()) {
+                    Some(it) => self.action.depends_on.push(it.to_owned()),
+                    None => self.wrong(format!("depends_on takes ids of actions, not {it}")),
+                }
+            }
+            return;
+        }
+        let Some(text) = said.as_text() else {
+            let text = format!("depends_on takes a list of ids as in [\"a\", \"b\"], not {said}");
+            return self.wrong(text);
+        };
+        let ids = text.trim_matches(['[', ']']).split([',', ' ', '\t', '\n', '\r']);
+        let ids = ids.map(|it| it.trim_matches(['"', '\''])).filter(|it| !it.is_empty());
+        self.action.depends_on.extend(ids.map(str::to_owned));
+    }
+
+    fn timeout(&mut self, said: &Said<'_>) {
+        let most = ActionLimits::default().timeout_max.as_secs_f64();
+        let seconds = said.number().filter(|it| *it > 0.0 && *it <= most);
+        match seconds {
+            Some(it) => {
+                let micros = (it * 1e6).ceil();
+                #[expect(clippy::cast_possible_truncation, reason = "a day has fewer")]
+                let micros = micros as i64;
+                self.action.timeout = Some(SignedDuration::from_micros(micros));
+            }
+            None => {
+                self.wrong(format!("timeout takes seconds, more than 0 up to {most}, not {said}"));
+            }
+        }
+    }
+
+    fn retry(&mut self, said: &Said<'_>) {
+        let most = ActionLimits::default().retry_max;
+        let times = (0..=most).find(|it| said.number() == Some(f64::from(*it)));
+        if times.is_none() {
+            self.wrong(format!("retry takes a whole number from 0 to {most}, not {said}"));
+        }
+        self.action.retry = times;
+    }
+
+    /// The body as JSON.
+    fn json(&mut self, text: &str) {
+        let properties = match json::read(text) {
+            Ok(Value::Object(it)) => it,
+            Ok(it) => return self.wrong(format!("the body is a JSON object, not {it}")),
+            Err(error) => return self.wrong(error.to_string()),
+        };
+        for (name, value) in &properties {
+            match &**name {
+                "parameters" => self.parameters(value),
+                name if FIELDS.contains(&name) => self.field(name, &Said::Json(value)),
+                name => self.unknown("field", name, &FIELDS),
+            }
+        }
+    }
+
+    fn parameters(&mut self, value: &Value) {
+        match value {
+            Value::Object(_) => self.action.parameters = Some(value.to_string()),
+            Value::Null => {}
+            it => self.wrong(format!("parameters takes a JSON object, not {it}")),
+        }
+    }
+
+    /// A tool call's body as JSON: what it sends.
+    fn input(&mut self, text: &str) {
+        match json::read(text) {
+            Ok(it) => self.parameters(&it),
+            Err(error) => self.wrong(error.to_string()),
+        }
+    }
+
+    /// The body as elements.
+    fn elements(&mut self, text: &str, is_tool_use: bool) {
+        let element = match xml::read(text.to_owned(), Profile::Wire, &XmlLimits::INSIDE) {
+            Ok(it) => it,
+            Err(error) => return self.wrong(error.to_string()),
+        };
+        if is_tool_use {
+            return self.given(element.view());
+        }
+        for it in element.elements() {
+            let text = it.text();
+            match it.local() {
+                "parameters" if text.trim_start().starts_with('{') && it.has_text_only() => {
+                    self.input(&text);
+                }
+                "parameters" => self.given(it),
+                name if FIELDS.contains(&name) => self.field(name, &Said::Text(&text)),
+                name => self.unknown("field", name, &FIELDS),
+            }
+        }
+    }
+
+    /// Parameters as elements, without the tags around them.
+    fn given(&mut self, view: View<'_>) {
+        let mut writer = Writer::new(XmlLimits::INSIDE);
+        writer.start("", "parameters");
+        for it in view.elements() {
+            writer.element(it);
+        }
+        writer.end();
+        let written: Result<Element, _> = writer.finish();
+        match written {
+            Ok(parameters) => self.action.elements = Some(Elements { parameters }),
+            Err(error) => self.wrong(error.to_string()),
+        }
+    }
+}
+
+/// A value as it was written.
+enum Said<'a> {
+    Text(&'a str),
+    Json(&'a Value),
+}
+
+impl Said<'_> {
+    fn as_text(&self) -> Option<&str> {
+        match self {
+            Said::Text(it) => Some(it),
+            Said::Json(it) => it.as_str(),
+        }
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Said::Text(it) => it.trim().parse().ok(),
+            Said::Json(it) => it.as_f64(),
+        }
+    }
+}
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Said::Text(it) => write!(f, "{it:?}"),
+            Said::Json(it) => write!(f, "{it}"),
+        }
+    }
+}
+
+/// `a, b or c`.
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pumphouse::reply::{Config, Parser, What};
+
+    use super::*;
+
+    /// What is made of a reply's only action.
+    fn made(text: &str) -> Result<Action, Mistakes> {
+        let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
+        parser.feed(text, &mut |event| match event.what {
+            What::Closed(it) => found.push(action(&it, Some(3), None)),
+            What::Broken(it) => panic!("{}", it.reason),
+            _ => {}
+        });
+        assert_eq!(found.len(), 1, "{text}");
+        found.remove(0)
+    }
+
+    #[track_caller]
+    fn check(text: &str, mistakes: &[&str]) {
+        assert_eq!(made(text).unwrap_err().all, mistakes, "{text}");
+    }
+
+    #[test]
+    fn all_that_may_be_said_is_understood() {
+        let text = r#"<action type="relic" mode="async" id="a" show="false" depends_on="x, y">
+{"name": "cache", "parameters": {"k": [1, "$x"]}, "output_key": "out", "depends_on": ["y", "z"],
+ "timeout": 1.5, "retry": 3, "on_error": "skip"}</action>"#;
+        let it = made(text).unwrap();
+        assert_eq!((it.kind, it.mode), (ActionKind::Relic, Mode::Async));
+        assert_eq!((it.turn, it.show, it.retry), (Some(3), Some(false), Some(3)));
+        assert_eq!((&*it.id, &*it.name, it.output_key.as_deref()), ("a", "cache", Some("out")));
+        assert_eq!(it.depends_on, ["x", "y", "z"]);
+        assert_eq!(it.parameters.as_deref(), Some(r#"{"k":[1,"$x"]}"#));
+        assert_eq!(it.timeout, Some(SignedDuration::from_millis(1_500)));
+        assert_eq!((it.on_error, it.dialect), (Some(OnError::Skip), None));
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_usual() {
+        let it = made(r#"<action>{"name": "echo", "output_key": null}</action>"#).unwrap();
+        assert_eq!((it.kind, it.mode, &*it.id), (ActionKind::Tool, Mode::Sync, "__auto_1"));
+        assert_eq!((it.parameters, it.output_key, it.depends_on), (None, None, Vec::new()));
+        let it = made(r#"<action name="echo" id="e"></action>"#).unwrap();
+        assert_eq!(&*it.name, "echo");
+    }
+
+    #[test]
+    fn both_dialects_and_both_forms_are_read() {
+        let it = made(r#"<tool_use id="t" name="add">{"a": 1}</tool_use>"#).unwrap();
+        assert_eq!(
+            (it.dialect, it.parameters.as_deref()),
+            (Some(Dialect::ToolUse), Some(r#"{"a":1}"#))
+        );
+        let xml = |it: Action| it.elements.unwrap().parameters.canonical();
+        let expected = "<parameters><a>1</a></parameters>";
+        let it = made(r#"<tool_use id="t" name="add"><a>1</a></tool_use>"#).unwrap();
+        assert_eq!(xml(it), expected);
+        let it = made(
+            "<action id='t'><name>add</name><depends_on>x y</depends_on>\
+            <parameters> <a>1</a> </parameters><retry>1</retry></action>",
+        );
+        let it = it.unwrap();
+        assert_eq!((&*it.name, it.retry), ("add", Some(1)));
+        assert_eq!(it.depends_on, ["x", "y"]);
+        assert_eq!(xml(it), expected);
+        let text = r#"<action><name>add</name><parameters>{"a": 1}</parameters></action>"#;
+        assert_eq!(made(text).unwrap().parameters.as_deref(), Some(r#"{"a":1}"#));
+    }
+
+    #[test]
+    fn every_mistake_is_told_by_its_field() {
+        check(
+            r#"<action type="tol" mode="asnyc" id="a b" shwo="no">
+{"name": "", "parameters": [], "timeout": 0, "retry": 1.5, "on_error": "ignore",
+ "depends_on": [1], "outputkey": "x"}</action>"#,
+            &[
+                "type takes tool, agent, relic, workflow, llm, internal or context_feed, \
+                 not \"tol\"; did you mean tool?",
+                "mode takes sync, async or fire_and_forget, not \"asnyc\"; did you mean async?",
+                "id is a name of letters, digits, _ and -, not \"a b\"",
+                "shwo is no attribute of an action; there are type, mode, id, show, depends_on, \
+                 name, output_key, timeout, retry or on_error; did you mean show?",
+                "depends_on takes ids of actions, not 1",
+                "name takes a text that isn't empty, not \"\"",
+                "on_error takes fail, skip or retry, not \"ignore\"",
+                "outputkey is no field of an action; there are name, parameters, output_key, \
+                 depends_on, timeout, retry or on_error; did you mean output_key?",
+                "parameters takes a JSON object, not []",
+                "retry takes a whole number from 0 to 5, not 1.5",
+                "timeout takes seconds, more than 0 up to 86400, not 0",
+            ],
+        );
+        check(
+            "<action>{}</action>",
+            &["name is missing: whom to call, as in \"name\": \"calculate\""],
+        );
+        check(
+            "<action>[]</action>",
+            &[
+                "the body is a JSON object, not []",
+                "name is missing: whom to call, as in \"name\": \"calculate\"",
+            ],
+        );
+        check(
+            r#"<action name="a">{"name": "b"}</action>"#,
+            &["name is \"a\" in the tag, \"b\" in the body"],
+        );
+    }
+}

@@ -1,0 +1,302 @@
+//! Variables in texts and in JSON: `$name`, `${name}`, `${name.path[0].field}`.
+//!
+//! What is put in is never looked at again. `$$` is `$`, and `$5` is text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use pumphouse::schema::nearest;
+use serde_json::Value;
+
+/// A text whose variables were looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The text.
+    pub text: String,
+    /// What stayed as it was written, and why.
+    pub unresolved: Vec<Unresolved>,
+}
+
+/// A reference that stayed as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unresolved {
+    /// The reference as it is written: `${fetch.title}`.
+    pub reference: String,
+    /// The name in it.
+    pub name: String,
+    /// The part of its path that isn't there; none where nothing has the name.
+    pub missing: Option<String>,
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unresolved { reference, name, missing } = self;
+        match missing {
+            Some(it) => write!(f, "{reference} stays as it is: the result of {name} has no {it}"),
+            None => write!(f, "{reference} stays as it is: nothing is called {name}"),
+        }
+    }
+}
+
+impl Unresolved {
+    /// The same with the name that is most like it.
+    #[must_use]
+    pub fn advised<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
+        let near = self.missing.is_none().then(|| nearest(&self.name, names)).flatten();
+        near.map_or_else(|| self.to_string(), |it| format!("{self}; did you mean {it}?"))
+    }
+}
+
+/// Puts values in the place of a text's variables: texts as they are, all else as JSON.
+pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Option<Cow<'a, Value>>) -> Resolved {
+    let mut resolved = Resolved { text: String::with_capacity(text.len()), ..Resolved::default() };
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(it) => resolved.text.push_str(it),
+            Piece::Reference(it) => match it.value(&lookup) {
+                Ok(value) => put(&value, &mut resolved.text),
+                Err(unresolved) => {
+                    resolved.text.push_str(it.whole);
+                    resolved.unresolved.push(unresolved);
+                }
+            },
+        }
+    }
+    resolved
+}
+
+/// Puts values in the place of the variables in a JSON value's texts. A text that is one
+/// reference becomes its value, of whatever type; names of properties stay as they are.
+pub fn resolve_json<'a>(
+    value: &Value,
+    lookup: &impl Fn(&str) -> Option<Cow<'a, Value>>,
+    unresolved: &mut Vec<Unresolved>,
+) -> Value {
+    match value {
+        Value::String(text) => {
+            if let [Piece::Reference(it)] = pieces(text)[..] {
+                return it.value(lookup).unwrap_or_else(|error| {
+                    unresolved.push(error);
+                    value.clone()
+                });
+            }
+            let resolved = resolve(text, lookup);
+            unresolved.extend(resolved.unresolved);
+            Value::String(resolved.text)
+        }
+        Value::Array(items) => {
+            items.iter().map(|it| resolve_json(it, lookup, unresolved)).collect()
+        }
+        Value::Object(properties) => {
+            let each = properties.iter();
+            let each = each.map(|(key, it)| (key.clone(), resolve_json(it, lookup, unresolved)));
+            Value::Object(each.collect())
+        }
+        it => it.clone(),
+    }
+}
+
+/// The names that a text refers to.
+#[must_use]
+pub fn names(text: &str) -> Vec<&str> {
+    let names = pieces(text).into_iter().filter_map(|it| match it {
+        Piece::Reference(it) => Some(it.name),
+        Piece::Text(_) => None,
+    });
+    names.collect()
+}
+
+/// The names that the texts of a JSON value refer to.
+pub fn names_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.extend(names(text)),
+        Value::Array(items) => items.iter().for_each(|it| names_in(it, found)),
+        Value::Object(properties) => properties.values().for_each(|it| names_in(it, found)),
+        _ => {}
+    }
+}
+
+/// A part of a text.
+#[derive(Clone, Copy)]
+enum Piece<'a> {
+    Text(&'a str),
+    Reference(Reference<'a>),
+}
+
+/// A reference: how it is written, the name in it, and the path behind that.
+#[derive(Clone, Copy)]
+struct Reference<'a> {
+    whole: &'a str,
+    name: &'a str,
+    path: &'a str,
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let (mut all, mut from, mut at) = (Vec::new(), 0, 0);
+    while let Some(found) = text[at..].find('$') {
+        let dollar = at + found;
+        let rest = &text[dollar + 1..];
+        at = dollar + 1;
+        if rest.starts_with('$') {
+            all.push(Piece::Text(&text[from..at]));
+            at += 1;
+            from = at;
+        } else if let Some(it) = reference(&text[dollar..]) {
+            all.push(Piece::Text(&text[from..dollar]));
+            all.push(Piece::Reference(it));
+            at = dollar + it.whole.len();
+            from = at;
+        }
+    }
+    all.push(Piece::Text(&text[from..]));
+    all.retain(|it| !matches!(it, Piece::Text("")));
+    all
+}
+
+/// The reference that a text begins with.
+fn reference(text: &str) -> Option<Reference<'_>> {
+    let rest = &text[1..];
+    let Some(braced) = rest.strip_prefix('{') else {
+        let word = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        let name = &rest[..rest.find(|it| !word(it)).unwrap_or(rest.len())];
+        let begins = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
+        return begins.then(|| Reference { whole: &text[..=name.len()], name, path: "" });
+    };
+    let inner = &braced[..braced.find('}')?];
+    let (name, path) = inner.split_at(inner.find(['.', '[']).unwrap_or(inner.len()));
+    let word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ':');
+    let begins = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
+    (begins && name.chars().all(word) && steps(path).is_some()).then(|| Reference {
+        whole: &text[..inner.len() + 3],
+        name,
+        path,
+    })
+}
+
+/// The steps of a path: `.title`, `[0]`, and `.0` for the same.
+fn steps(path: &str) -> Option<Vec<&str>> {
+    let (mut all, mut rest) = (Vec::new(), path);
+    while !rest.is_empty() {
+        let (step, behind) = if let Some(it) = rest.strip_prefix('.') {
+            it.split_at(it.find(['.', '[']).unwrap_or(it.len()))
+        } else {
+            let (number, behind) = rest.strip_prefix('[')?.split_once(']')?;
+            number.bytes().all(|it| it.is_ascii_digit()).then_some((number, behind))?
+        };
+        if step.is_empty() {
+            return None;
+        }
+        all.push(step);
+        rest = behind;
+    }
+    Some(all)
+}
+
+impl<'t> Reference<'t> {
+    fn value<'a>(
+        &self,
+        lookup: &impl Fn(&str) -> Option<Cow<'a, Value>>,
+    ) -> Result<Value, Unresolved> {
+        let missing = |it: Option<String>| Unresolved {
+            reference: self.whole.to_owned(),
+            name: self.name.to_owned(),
+            missing: it,
+        };
+        let root = lookup(self.name).ok_or_else(|| missing(None))?;
+        let mut value = &*root;
+        for step in steps(self.path).unwrap_or_default() {
+            let index = || step.parse::<usize>().ok();
+            let found = match value {
+                Value::Array(items) => index().and_then(|it| items.get(it)),
+                it => it.get(step),
+            };
+            value = found.ok_or_else(|| missing(Some(step.to_owned())))?;
+        }
+        Ok(value.clone())
+    }
+}
+
+/// A value within a text.
+fn put(value: &Value, text: &mut String) {
+    match value {
+        Value::String(it) => text.push_str(it),
+        it => text.push_str(&it.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lookup(name: &str) -> Option<Cow<'static, Value>> {
+        let value = match name {
+            "x" => json!("$y <b> ${y}"),
+            "y" => json!(7),
+            "page" => json!({"title": "T", "links": [{"href": "a"}, "b"], "n": null}),
+            "my-id" => json!(true),
+            _ => return None,
+        };
+        Some(Cow::Owned(value))
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str, unresolved: &[&str]) {
+        let resolved = resolve(text, lookup);
+        assert_eq!(resolved.text, expected);
+        let told: Vec<&str> = resolved.unresolved.iter().map(|it| &*it.reference).collect();
+        assert_eq!(told, unresolved, "{text}");
+    }
+
+    #[test]
+    fn a_text_has_its_values_put_in_once() {
+        check("", "", &[]);
+        check("none", "none", &[]);
+        check("**$y**.", "**7**.", &[]);
+        check("${y}th", "7th", &[]);
+        check("$x!", "$y <b> ${y}!", &[]);
+        check("$page", r#"{"links":[{"href":"a"},"b"],"n":null,"title":"T"}"#, &[]);
+        check("${page.title} ${page.links[0].href} ${page.links.1}", "T a b", &[]);
+        check("${my-id} $y-id $y.z", "true 7-id 7.z", &[]);
+    }
+
+    #[test]
+    fn what_is_no_reference_stays() {
+        check("$5 and $ and 5$", "$5 and $ and 5$", &[]);
+        check("$$y $$$y $$$$", "$y $7 $$", &[]);
+        check("${} ${5} ${a b} ${y ${y}", "${} ${5} ${a b} ${y 7", &[]);
+        check("${y[x]} ${y.} ${y[0}", "${y[x]} ${y.} ${y[0}", &[]);
+        check("£$é", "£$é", &[]);
+    }
+
+    #[test]
+    fn what_nothing_is_called_stays_and_is_told() {
+        check("$nope ${nope.a} $y", "$nope ${nope.a} 7", &["$nope", "${nope.a}"]);
+        check(
+            "${page.links[9]} ${page.title.x}",
+            "${page.links[9]} ${page.title.x}",
+            &["${page.links[9]}", "${page.title.x}"],
+        );
+        let told = resolve("$pgae", lookup).unresolved.remove(0);
+        let advised = told.advised(["page", "y"].into_iter());
+        let text = "$pgae stays as it is: nothing is called pgae; did you mean page?";
+        assert_eq!(advised, text);
+    }
+
+    #[test]
+    fn a_whole_reference_keeps_its_type() {
+        let value = json!({"a": "$y", "b": ["${page.links}", "n: $y"], "$y": "$$y", "c": "$x"});
+        let mut unresolved = Vec::new();
+        let expected = json!({
+            "a": 7, "b": [[{"href": "a"}, "b"], "n: 7"], "$y": "$y", "c": "$y <b> ${y}"
+        });
+        assert_eq!(resolve_json(&value, &lookup, &mut unresolved), expected);
+        assert!(unresolved.is_empty());
+        let mut found = Vec::new();
+        names_in(&value, &mut found);
+        assert_eq!(found, ["y", "page", "y", "x"]);
+    }
+}

@@ -1,0 +1,247 @@
+//! What agents say: in their own thread, for themselves, for whoever reads afterwards.
+
+use pumphouse::prelude::*;
+
+/// A turn begins: what the model is shown, by its manifest.
+///
+/// The prompt is not copied: it is the thread up to `until` in the form `rendering`, behind the
+/// newest `cognition_system`; `digest` says whether it still reads the same.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in")]
+pub struct CognitionIn {
+    /// The turn, from 1 in each thread.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// The model's name.
+    #[payload(attribute, example = "local")]
+    pub model: String,
+    /// The last entry that the model is shown.
+    #[payload(attribute)]
+    pub until: u64,
+    /// The form of the prompt.
+    #[payload(attribute)]
+    pub rendering: u32,
+    /// BLAKE3 of the prompt, in hexadecimal.
+    #[payload(attribute)]
+    pub digest: String,
+    /// How many bytes the prompt has.
+    #[payload(attribute)]
+    pub bytes: u64,
+    /// When the actions of this turn begin.
+    #[payload(attribute)]
+    pub dispatch: Dispatch,
+    /// How many actions are started together, where they are batched.
+    #[payload(attribute)]
+    pub batch: Option<u32>,
+    /// How long an action waits for others at the most, in milliseconds, where they are batched.
+    #[payload(attribute)]
+    pub batch_ms: Option<u32>,
+    /// How many actions may run at once.
+    #[payload(attribute)]
+    pub at_once: Option<u32>,
+}
+
+/// When the actions of a turn begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+pub enum Dispatch {
+    /// Each when its tag closes.
+    #[default]
+    Immediate,
+    /// A few together: when there are enough, or after a while.
+    Batched,
+    /// All when the turn is over.
+    AfterResponse,
+}
+
+/// What a model is told before all else. Recorded when it is new to the thread.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_system")]
+pub struct CognitionSystem {
+    /// The text.
+    #[payload(text, example = "You are a researcher.")]
+    pub text: String,
+}
+
+/// A turn is over: the model's words as it wrote them.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_out")]
+pub struct CognitionOut {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Why the model stopped: `end`, `length`, `stop`, `filtered`, `cancelled`, `error`.
+    #[payload(attribute, example = "end")]
+    pub stop: String,
+    /// Whether more was to come.
+    #[payload(attribute)]
+    pub is_partial: bool,
+    /// Whether a limit of its length cut it.
+    #[payload(attribute)]
+    pub truncated: bool,
+    /// What went wrong.
+    #[payload(attribute)]
+    pub error: Option<String>,
+    /// How much of it came, in percent, where that can be known.
+    #[payload(attribute)]
+    pub completion_percentage: Option<u32>,
+    /// Tokens of the prompt.
+    #[payload(attribute)]
+    pub tokens_in: Option<u64>,
+    /// Tokens of the reply.
+    #[payload(attribute)]
+    pub tokens_out: Option<u64>,
+    /// Whether nothing came of it but text: no action, no response, no message to anybody.
+    #[payload(attribute)]
+    pub is_idle: bool,
+    /// Where the words of a final response stand that waits for the turn's actions: the bytes
+    /// from, and
+    #[payload(attribute)]
+    pub held_from: Option<u64>,
+    /// up to.
+    #[payload(attribute)]
+    pub held_to: Option<u64>,
+    /// The words.
+    #[payload(text, example = "<thought>It may rain.</thought>")]
+    pub text: String,
+}
+
+/// What a model thought before it wrote, where it says so.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning")]
+pub struct CognitionReasoning {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Whether more was to come.
+    #[payload(attribute)]
+    pub is_partial: bool,
+    /// Whether something cut it.
+    #[payload(attribute)]
+    pub was_interrupted: bool,
+    /// The text.
+    #[payload(text, example = "It may rain.")]
+    pub text: String,
+}
+
+/// A thought, for the agent itself.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Thought {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// The text.
+    #[payload(text, example = "It may rain.")]
+    pub text: String,
+}
+
+/// What an agent answers.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Response {
+    /// Whether it is the last word; else more follows.
+    #[payload(attribute, rename = "final")]
+    pub is_final: bool,
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Whether it had waited for the actions of its turn.
+    #[payload(attribute)]
+    pub was_held: bool,
+    /// The text.
+    #[payload(text, example = "It will rain.")]
+    pub text: String,
+}
+
+/// Something of a reply that didn't run, or not as it was written: for the model to read next.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Notice {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Where in the reply: the line, from 1.
+    #[payload(attribute)]
+    pub line: Option<u32>,
+    /// The column, in characters from 1.
+    #[payload(attribute)]
+    pub column: Option<u32>,
+    /// What it is, and why.
+    #[payload(text, example = "The action a did not run: its JSON has no closing brace.")]
+    pub text: String,
+}
+
+/// Markup that was not quite right, and how it was understood.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Repair {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Where in the reply: the line, from 1.
+    #[payload(attribute)]
+    pub line: u32,
+    /// The column, in characters from 1.
+    #[payload(attribute)]
+    pub column: u32,
+    /// How it was understood.
+    #[payload(text, example = "<think> was closed by </thought>")]
+    pub text: String,
+}
+
+/// What a model is told that wrote nothing but text.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Correction {
+    /// The turn that it is about.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// What to do.
+    #[payload(text, example = "Answer within <response>.")]
+    pub text: String,
+}
+
+/// A prompt doesn't fit the model's window.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct ContextFull {
+    /// About how many tokens the prompt has.
+    #[payload(attribute)]
+    pub tokens: u64,
+    /// How many the window has.
+    #[payload(attribute)]
+    pub window: u64,
+    /// How many messages stay in view; none where the agent stops instead.
+    #[payload(attribute)]
+    pub keep: Option<u64>,
+}
+
+/// An agent stops without a final response.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "agent-stopped")]
+pub struct Stopped {
+    /// How many turns it had.
+    #[payload(attribute)]
+    pub turns: u64,
+    /// Why, in a word: `idle`, `turns`, `budget`, `context-full`, `model`.
+    #[payload(attribute, example = "idle")]
+    pub reason: String,
+    /// Why, in a sentence.
+    #[payload(text, example = "Two turns in a row did nothing.")]
+    pub text: String,
+}
+
+/// Text of a turn while it is written: for those who follow, and never in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live)]
+pub struct Delta {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Where it stands: `thought`, `response`, `text` or `reasoning`.
+    #[payload(attribute, example = "thought")]
+    pub within: String,
+    /// The text.
+    #[payload(text, example = "It may")]
+    pub text: String,
+}

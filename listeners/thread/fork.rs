@@ -1,0 +1,63 @@
+//! Forking: what a fork begins with says who wanted it, and why.
+
+use pumphouse::prelude::*;
+
+/// Begins a fork and does nothing else: who wants it, and why. It is pushed where it forks, into
+/// `sess-k3v9x2ma/7`; the answer is `thread-forked`. Any other payload begins one as well.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct ForkThread {
+    /// Why.
+    #[payload(attribute, example = "the other way")]
+    pub reason: Option<String>,
+}
+
+/// A thread goes on from an entry of another.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ThreadForked {
+    /// The new thread.
+    #[payload(attribute, example = "sess-k3v9x2ma")]
+    pub thread: String,
+    /// The last entry that the two share.
+    #[payload(attribute, example = "sess-a7b8c9d0/7")]
+    pub after: String,
+    /// Who wanted it.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+    /// Why.
+    #[payload(attribute)]
+    pub reason: Option<String>,
+}
+
+/// Nothing was forked.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ForkRefused {
+    /// Why not, and what would do.
+    #[payload(attribute, example = "this begins no fork: push it into THREAD/SEQ")]
+    pub message: String,
+}
+
+pub(super) async fn fork(
+    message: Message,
+    history: History,
+    it: ForkThread,
+) -> Result<Result<ThreadForked, ForkRefused>, Fault> {
+    let thread = message.thread();
+    let before = match message.seq().checked_sub(2) {
+        Some(after) => history.read(after, 1).await?,
+        None => Vec::new(),
+    };
+    // What stands before the first entry of a fork is another thread's.
+    let Some(last) = before.first().filter(|it| it.thread() != thread) else {
+        let message = "this begins no fork: push it into THREAD/SEQ".to_owned();
+        return Ok(Err(ForkRefused { message }));
+    };
+    Ok(Ok(ThreadForked {
+        thread: thread.to_string(),
+        after: last.id().to_string(),
+        by: message.from().to_owned(),
+        reason: it.reason,
+    }))
+}

@@ -1,0 +1,135 @@
+//! The listener `todo`: checklists, and reminders when what they wait for has come. A checklist
+//! that is open is a message that waits in the log until it is closed or its thread ends.
+
+pub mod list;
+pub mod words;
+
+use pumphouse::prelude::*;
+use pumphouse::schema;
+
+use list::Todos;
+use words::{
+    TodoClosed, TodoComplete, TodoNudge, TodoOpen, TodoRefused, TodoRegistered, TodoUntil,
+};
+
+/// The listener `todo`.
+#[must_use]
+pub fn todo() -> Listener {
+    Listener::new("todo")
+        .on(until)
+        .on(complete)
+        .on(look)
+        .fold::<Todos>()
+        .wakes(wakes)
+        .serial()
+        .inline()
+        .idempotent()
+        .grant::<Timers>()
+        .grant::<EmitCore>()
+        .describe("Keeps checklists, and says when what they wait for has come.")
+}
+
+type Registered = Result<(TodoRegistered, Later<TodoOpen>), TodoRefused>;
+
+/// Opens a list, or writes the one of the same condition anew.
+async fn until(
+    message: Message,
+    todos: Fold<Todos>,
+    capabilities: Capabilities,
+    limits: Limits,
+    it: TodoUntil,
+) -> Registered {
+    if it.from.is_some() && it.wait_for.is_none() {
+        let message = "from says who is to send what wait-for names: say wait-for, too".to_owned();
+        return Err(TodoRefused { message });
+    }
+    if let Some(name) = &it.wait_for
+        && capabilities.named(name).is_empty()
+    {
+        return Err(unheard(name, &capabilities));
+    }
+    let asked = message.seq();
+    let id = todos.id(&it.condition).unwrap_or(asked);
+    let (max, there) = (limits.thread_todos_max, todos.count_before(asked));
+    if id == asked && there >= max {
+        let text = format!("thread_todos_max is {max}, and {there} todos are open here");
+        let message = format!("{text}; close one with <todo-complete>, or add your steps to one");
+        return Err(TodoRefused { message });
+    }
+    let todo = todos.written(id, asked, it);
+    let (open, total) = (todo.open(), todo.total());
+    Ok((TodoRegistered { id, open, total }, Later::woken(todo.waiting(id)).unawaited()))
+}
+
+/// A name that nobody could ever send.
+fn unheard(name: &str, capabilities: &Capabilities) -> TodoRefused {
+    let schemas = capabilities.schemas();
+    let near = schema::nearest(name, schemas.iter().map(|it| it.name.local()));
+    let near = near.map_or_else(String::new, |it| format!("; did you mean {it}?"));
+    TodoRefused { message: format!("nobody here sends a payload called {name}{near}") }
+}
+
+async fn complete(todos: Fold<Todos>, it: TodoComplete) -> Result<TodoClosed, TodoRefused> {
+    if let Some(was_raised) = todos.was_raised(it.id) {
+        return Ok(TodoClosed { id: it.id, was_raised });
+    }
+    let open: Vec<String> = todos.all().map(|(id, _)| id.to_string()).collect();
+    let open = match &open[..] {
+        [] => "none is".to_owned(),
+        [one] => format!("{one} is"),
+        [first @ .., last] => format!("{} and {last} are", first.join(", ")),
+    };
+    Err(TodoRefused { message: format!("no todo {} is open here; {open}", it.id) })
+}
+
+/// Reminds whoever wrote the list of what has come, once; a list that was closed or written anew
+/// waits no more.
+async fn look(
+    history: History,
+    todos: Fold<Todos>,
+    out: Outbox<TodoNudge>,
+    it: TodoOpen,
+) -> Result<Option<Later<TodoOpen>>, Fault> {
+    let Some(todo) = todos.get(it.id).filter(|todo| todo.asked() == it.asked) else {
+        return Ok(None);
+    };
+    let came = history.cause().await?.filter(|came| is_awaited(&it, came));
+    let (Some(name), Some(came)) = (&it.wait_for, came) else {
+        return Ok(Some(Later::woken(it).unawaited()));
+    };
+    if !todo.was_raised()
+        && let Some(asked) = history.read(it.asked - 1, 1).await?.first()
+    {
+        out.reply_to(asked, TodoNudge::of(it.id, name, &it.condition, came.from())).await?;
+    }
+    let raised = TodoOpen { wait_for: None, from: None, ..it };
+    Ok(Some(Later::woken(raised).unawaited()))
+}
+
+/// A list looks again when it is closed or written anew, and when what it waits for has come.
+fn wakes(waiting: &Entry, came: &Entry) -> bool {
+    if !waiting.is::<TodoOpen>() {
+        return false;
+    }
+    let is_here = came.from() == waiting.from() && came.thread() == waiting.thread();
+    if is_here && came.is::<TodoClosed>() {
+        let closed = came.decode().map(|it: TodoClosed| it.id);
+        return closed.is_ok() && closed.ok() == waiting.decode().ok().map(|it: TodoOpen| it.id);
+    }
+    if is_here && came.is::<TodoRegistered>() {
+        let it = waiting.decode::<TodoOpen>();
+        let written = came.decode::<TodoRegistered>();
+        let by = came.reply_to().map_or(0, |it| it.seq);
+        return matches!((it, written), (Ok(it), Ok(to)) if it.id == to.id && it.asked < by);
+    }
+    // Asked about every message: nothing is decoded for one that isn't it.
+    let Ok(element) = waiting.element() else { return false };
+    element.attribute("wait-for") == Some(came.name().local())
+        && waiting.decode().is_ok_and(|it: TodoOpen| is_awaited(&it, came))
+}
+
+/// Whether a list waits for this.
+fn is_awaited(it: &TodoOpen, came: &Entry) -> bool {
+    it.wait_for.as_deref() == Some(came.name().local())
+        && it.from.as_deref().is_none_or(|from| from == came.from())
+}

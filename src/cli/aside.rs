@@ -1,0 +1,57 @@
+//! What a thread's messages add up to, beside themselves: what prompts don't show of it, and its
+//! checklists.
+
+use crate::audit::{Paint, Style, line};
+use crate::id::ThreadId;
+use crate::listener::{Apply as _, Clears, Entry};
+use crate::listeners::todo::list::Todos;
+use crate::log::{Error, Log, State};
+use crate::name::CORE;
+
+/// Entries that are read at a time.
+const PAGE: usize = 256;
+
+/// What a thread comes to.
+#[derive(Default)]
+pub(crate) struct Aside {
+    pub(crate) clears: Clears,
+    pub(crate) todos: Todos,
+}
+
+/// What a thread came to with an entry.
+pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Aside, Error> {
+    let (mut aside, mut seq) = (Aside::default(), 0);
+    loop {
+        let page = log.read(thread, seq, upto, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(aside) };
+        seq = last.id.seq;
+        // All that matters here is the core's own.
+        for entry in page.iter().filter(|it| it.name.namespace() == CORE) {
+            let entry = Entry::kept(entry);
+            aside.clears.apply(&entry);
+            aside.todos.apply(&entry);
+        }
+    }
+}
+
+/// Checklists, a step a line; each begins with an empty line. Nothing where there are none.
+pub(crate) fn checklists(todos: &Todos, state: State, style: Style) -> String {
+    let mut out = String::new();
+    for (id, todo) in todos.all() {
+        let what = format!("todo /{id}");
+        let (open, total) = (todo.open(), todo.total());
+        let end = if state.is_live() { "" } else { ", left when the thread ended" };
+        out.push_str(&format!(
+            "\n{}  {}  {}\n",
+            style.paint(Paint::Strong, &what),
+            line(todo.condition()),
+            style.paint(Paint::Faint, &format!("{open} of {total} open{end}")),
+        ));
+        for step in todo.steps() {
+            let (mark, paint) = if step.done { ('x', Paint::Well) } else { (' ', Paint::Wrong) };
+            let mark = style.paint(paint, &format!("[{mark}]"));
+            out.push_str(&format!("  {mark} {}\n", line(&step.text)));
+        }
+    }
+    out
+}

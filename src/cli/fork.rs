@@ -1,0 +1,43 @@
+//! `fork`: a thread that goes on from an entry of another.
+
+use crate::audit;
+use crate::cli::operate::Operator;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::client::Push;
+use crate::id::EntryId;
+use crate::listeners::thread::fork::{ForkThread, ThreadForked};
+
+/// Opens a thread that goes on from an entry of another, and prints its id.
+///
+/// It is as if the entry were the newest of its thread and nothing ran or waited there: what comes
+/// after it isn't in the fork, and what it started isn't started again. The thread itself stays
+/// as it is, and may have ended. A running pump does it; the log says who wanted it, and why.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse fork sess-k3v9x2ma/7 --reason 'the other way'
+  pumphouse send --thread $(pumphouse fork sess-k3v9x2ma/7) another.xml
+  pumphouse send --thread sess-k3v9x2ma/7 another.xml      the same at once
+  pumphouse show sess-a7b8c9d0                             what it shares, and what is its own
+
+Operators may fork every thread, others their own.
+Exits with 1 where the pump refused, such as an entry that isn't there; 2 where there is none.")]
+pub(crate) struct Fork {
+    /// The last entry that the two are to share, as THREAD/SEQ.
+    #[arg(value_name = "THREAD/SEQ")]
+    entry: EntryId,
+    /// Why, for those who read the log.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    operator: Operator,
+}
+
+impl Fork {
+    pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let push = Push::of(&ForkThread { reason: self.reason });
+        let push = push.map_err(|it| Failure::Untried(it.to_string()))?;
+        let said = |it: ThreadForked| audit::line(&it.thread).into_owned();
+        self.operator.ask(&push.fork_at(&self.entry), said, to).await
+    }
+}

@@ -1,0 +1,97 @@
+//! What verbs have in common that ask a running pump for something: where it is, who asks, and
+//! what came of it.
+
+use std::time::Duration;
+
+use crate::cli::connect::{Papers, broken};
+use crate::cli::incoming;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::client::{Address, Incoming, Push};
+use crate::clock;
+use crate::engine::{Port as _, Tokio};
+use crate::wire::Payload;
+
+/// How long an answer is waited for.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// Where a running pump is, and who asks it for something.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Operator {
+    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
+    connect: Address,
+    #[command(flatten)]
+    papers: Papers,
+}
+
+impl Operator {
+    /// Pushes something, and shows the answer of that type as a line; what else came of it shows
+    /// whole where it says that something is wrong.
+    pub(crate) async fn ask<A: Payload>(
+        &self,
+        push: &Push,
+        line: impl Fn(A) -> String,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        let mut answers = Answers { line, ending: None };
+        let until = u64::try_from(WAIT.as_micros()).unwrap_or(u64::MAX);
+        let until = clock::now_us().saturating_add(until);
+        tokio::select! {
+            asked = self.exchange(push, &mut answers, to) => asked?,
+            () = Tokio::current().sleep_until(until) => {
+                let text = format!("waited {} s for an answer; `pumphouse tail` tells what came \
+                    of it", WAIT.as_secs());
+                return Err(Failure::Wrong(text));
+            }
+        }
+        answers.ending.ok_or_else(|| {
+            let text = "the connection ended before an answer came; `pumphouse tail` tells";
+            Failure::Wrong(text.to_owned())
+        })
+    }
+
+    async fn exchange<A: Payload, L: Fn(A) -> String>(
+        &self,
+        push: &Push,
+        answers: &mut Answers<L>,
+        to: &mut Screen<'_>,
+    ) -> Result<(), Failure> {
+        let mut client = self.papers.connect(&self.connect).await?;
+        client.push(push);
+        client.finish().await.map_err(|it| broken(&it))?;
+        while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {
+            answers.take(&incoming, to)?;
+        }
+        Ok(())
+    }
+}
+
+/// How answers are shown, and what they came to.
+struct Answers<L> {
+    line: L,
+    ending: Option<Ending>,
+}
+
+impl<L> Answers<L> {
+    fn take<A: Payload>(&mut self, incoming: &Incoming, to: &mut Screen<'_>) -> Result<(), Failure>
+    where
+        L: Fn(A) -> String,
+    {
+        let answer: Option<A> = match incoming {
+            Incoming::Message(it) if it.is::<A>() => it.decode().ok(),
+            _ => None,
+        };
+        let is_wrong = incoming::is_wrong(incoming);
+        if answer.is_some() || is_wrong {
+            let ending = if is_wrong { Ending::Wrong } else { Ending::Well };
+            self.ending.get_or_insert(ending);
+        }
+        match answer {
+            _ if to.json => to.object(&incoming::object(incoming))?,
+            Some(it) => to.line(&(self.line)(it))?,
+            None if is_wrong => to.text(&incoming::lines(incoming, to.style))?,
+            None => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Forks: threads that go on from an entry of another, which they share and don't copy.
+
+use std::sync::Arc;
+
+use crate::engine::Identity;
+use crate::engine::pump::Pump;
+use crate::engine::tree::Push;
+use crate::id::{EntryId, ThreadId};
+use crate::log::{self, Log, ThreadRecord};
+use crate::wire::{Code, Fault};
+
+/// Where a message goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Into a session that it opens.
+    Session,
+    /// Into a thread that there is.
+    Thread(ThreadId),
+    /// Into a session that goes on from this entry.
+    Fork(EntryId),
+}
+
+impl Place {
+    /// The place that a `<thread>` names: no thread's id has a slash.
+    pub(crate) fn named(text: Option<&str>) -> Place {
+        match (text, text.and_then(|it| it.parse().ok())) {
+            (None, _) => Place::Session,
+            (Some(_), Some(entry)) => Place::Fork(entry),
+            (Some(thread), None) => Place::Thread(ThreadId::new(thread)),
+        }
+    }
+}
+
+/// What a fork goes on from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The last entry that it shares.
+    pub(crate) at: EntryId,
+    pub(crate) lineage: Lineage,
+}
+
+/// What a thread shares with others: of each that it goes on from, the last entry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lineage(Arc<[EntryId]>);
+
+impl Lineage {
+    /// The lineage of a thread with this link.
+    pub(crate) async fn read(log: &dyn Log, fork: Option<&EntryId>) -> Result<Lineage, log::Error> {
+        let mut all: Vec<EntryId> = Vec::new();
+        let mut next = fork.cloned();
+        while let Some(at) = next {
+            let source = log.thread(&at.thread).await?.and_then(|it| it.fork);
+            // A fork within what its source shares ends there as well.
+            next = source.map(|it| EntryId { seq: it.seq.min(at.seq), ..it });
+            all.push(at);
+        }
+        Ok(Lineage(all.into()))
+    }
+
+    /// Whether an entry is shared.
+    pub(crate) fn has(&self, id: &EntryId) -> bool {
+        self.0.iter().any(|it| it.thread == id.thread && id.seq <= it.seq)
+    }
+}
+
+impl Pump {
+    /// What may be known of a thread by an identity: its own, and an operator any.
+    pub(crate) async fn permitted(
+        &self,
+        who: &Identity,
+        thread: &ThreadId,
+    ) -> Result<ThreadRecord, Fault> {
+        let log = self.log();
+        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
+        let unknown = || Fault::unknown_thread(thread.as_str());
+        let record = log.thread(thread).await.map_err(failed)?.ok_or_else(unknown)?;
+        let mut root = record.clone();
+        // A thread within a tree is its session's.
+        while let Some(parent) = &root.parent {
+            root = log.thread(parent).await.map_err(failed)?.ok_or_else(unknown)?;
+        }
+        let opening = log.opening(&root).await.map_err(failed)?;
+        let is_own = opening.is_some_and(|it| it.from == who.name);
+        if who.operator || is_own { Ok(record) } else { Err(unknown()) }
+    }
+
+    /// What a fork at this entry goes on from, if the identity may fork there.
+    pub(crate) async fn source(&self, who: &Identity, at: &EntryId) -> Result<Source, Fault> {
+        let record = self.permitted(who, &at.thread).await?;
+        if at.seq > record.last_seq {
+            let last = EntryId::new(&at.thread, record.last_seq);
+            let text = format!("there is no entry {at} to fork at: its thread ends with {last}");
+            let advice = format!("Name an entry that the thread has, such as {last}.");
+            let fault = Fault::new(Code::Envelope, text);
+            return Err(Fault { advice: Some(advice), ..fault });
+        }
+        let unreadable = |error: log::Error| Fault::new(Code::Unreadable, error.to_string());
+        let last = self.log().read(&at.thread, at.seq - 1, at.seq, 1).await.map_err(unreadable)?;
+        if last.is_empty() {
+            let text = format!("the entry {at} is missing");
+            return Err(Fault::new(Code::Unreadable, text));
+        }
+        let lineage = Lineage::read(&**self.log(), Some(at)).await.map_err(unreadable)?;
+        Ok(Source { at: at.clone(), lineage })
+    }
+
+    /// Whether an entry stands where a push was to go.
+    pub(crate) async fn is_there(
+        &self,
+        place: &Place,
+        entry: &log::Entry,
+    ) -> Result<bool, log::Error> {
+        let record = self.log().thread(&entry.id.thread).await?;
+        // What opened a fork was not sent into it.
+        let opened = record.and_then(|it| it.fork).filter(|it| it.seq + 1 == entry.id.seq);
+        Ok(match place {
+            Place::Session => true,
+            Place::Thread(thread) => opened.is_none() && *thread == entry.id.thread,
+            Place::Fork(at) => opened.as_ref() == Some(at),
+        })
+    }
+}
+
+impl Push {
+    /// The entry that its session is forked at, if it opens a fork.
+    pub(crate) fn fork(&self) -> Option<EntryId> {
+        self.source.as_ref().map(|it| it.at.clone())
+    }
+}

@@ -1,0 +1,89 @@
+//! Messages that want an answer, and the answer to an earlier one.
+
+use crate::listener::emit::aim;
+use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
+use crate::log::Flags;
+
+/// A message whose sender waits for an answer: where the handler that gets it emits nothing, the
+/// pump answers `<done/>`.
+///
+/// ```
+/// use pumphouse::listener::Request;
+/// use pumphouse::prelude::*;
+///
+/// /// Wants a file to be kept.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Keep {
+///     name: String,
+/// }
+///
+/// async fn ask(message: Message, it: Keep) -> Request<To<Keep>> {
+///     // The same key however often it is tried, so that whoever keeps it can tell.
+///     Request::new(To("disk", it)).key(message.id().to_string())
+/// }
+///
+/// async fn keep(message: Message, _: Keep) {
+///     assert!(message.key().is_some());
+/// }
+///
+/// async fn kept(_: Done) {}
+///
+/// let asks = Listener::new("clerk").on(ask).on_reply(kept).shared();
+/// let keeps = Listener::new("disk").on(keep).shared();
+/// assert!(pumphouse::builder().with((asks, keeps)).build().is_ok());
+/// ```
+pub struct Request<E> {
+    it: E,
+    key: Option<String>,
+}
+
+impl<E> Request<E> {
+    /// Such a message: a [`To`] or an [`Again`].
+    pub fn new(it: E) -> Request<E> {
+        Request { it, key: None }
+    }
+
+    /// Gives it a key, which its receiver reads with [`Entry::key`](crate::listener::Entry::key):
+    /// equal keys mean the same request, tried again. What the pump records of it in its place, a
+    /// refusal or a thread that it opens, has the key too.
+    #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Request<E> {
+        Request { key: Some(key.into()), ..self }
+    }
+}
+
+/// To the sender of an earlier message of the same thread.
+pub struct Reply<E>(
+    /// That message.
+    pub Entry,
+    /// What it is answered.
+    pub E,
+);
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Request<E> {
+    fn into_emit(self) -> Emit {
+        let mut emit = self.it.into_emit();
+        for it in &mut emit {
+            it.marks.flags = it.marks.flags.with(Flags::ANSWER_WANTED);
+            it.marks.key.clone_from(&self.key);
+        }
+        emit
+    }
+
+    fn emits() -> Vec<Need> {
+        E::emits()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Reply<E> {
+    fn into_emit(self) -> Emit {
+        aim(self.1.into_emit(), &Target::Entry(Box::new(self.0)))
+    }
+
+    fn emits() -> Vec<Need> {
+        E::emits()
+    }
+}

@@ -1,0 +1,83 @@
+//! Minds: what is asked of a model, what it answers while it writes, and who answers.
+//!
+//! It knows no threads, no listeners and no engine: a prompt goes in, pieces come out.
+//!
+//! ```
+//! use pumphouse::model::{Model, Piece, Prompt, Scripted};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Scripted::replies(["<response>Hello.</response>"]);
+//! let prompt = Prompt::new("You greet people.").user("Good morning!");
+//! let mut reply = model.turn(prompt).await?;
+//! let mut text = String::new();
+//! while let Some(piece) = reply.next().await? {
+//!     if let Piece::Text(more) = piece {
+//!         text += &more;
+//!     }
+//! }
+//! assert_eq!(text, "<response>Hello.</response>");
+//! # Ok(()) }
+//! ```
+//!
+//! `docs/models.md` is the manual.
+
+mod error;
+mod models;
+pub mod openai;
+mod piece;
+mod play;
+mod prompt;
+mod recorded;
+mod script;
+mod scripted;
+mod secret;
+pub mod sse;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+
+pub use error::{Error, Kind, Wait};
+pub use models::{Models, UnknownModel};
+pub use openai::OpenAi;
+pub use piece::{Call, Piece, Stop, Usage};
+pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
+pub use recorded::{Recorded, Take};
+pub use script::Script;
+pub use scripted::{NoScript, Repeat, Scripted};
+pub use secret::Secret;
+
+/// What a model answers: later, or why not.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// A mind: starts one turn.
+pub trait Model: Debug + Send + Sync {
+    /// Asks, and is done when the first piece of the reply is there. Until then nothing was heard,
+    /// so that a model may try again by itself; what it tried are the reply's first pieces.
+    /// Dropping the future ends the request.
+    fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>>;
+
+    /// How many tokens prompt and reply may have together, where that is known.
+    fn window(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether it answers the same prompt with the same words, always. A turn that a stop cut off
+    /// is taken up again only then; else the next turn is told what there was.
+    fn is_repeatable(&self) -> bool {
+        false
+    }
+
+    /// Which model it is, in a few words, for people and for the log. It holds no secret.
+    fn describe(&self) -> String;
+}
+
+/// A turn's reply while it is written. Whoever reads slowly slows it down; dropping it ends the
+/// request.
+pub trait Reply: Debug + Send {
+    /// The next piece; none after the last one, which is a [`Piece::Stop`], and after an error.
+    ///
+    /// The future may be dropped and asked for again: no piece is lost.
+    fn next(&mut self) -> Boxed<'_, Option<Piece>>;
+}

@@ -1,0 +1,174 @@
+//! A prompt as a request, and what becomes of a request that gets no answer.
+
+use std::error::Error as StdError;
+use std::io;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Client, Response, Url};
+use serde_json::{Map, Value, json};
+
+use crate::model::openai::Settings;
+use crate::model::{Error, Kind, Prompt, Said, Tool, Wait};
+use crate::trust;
+
+/// What is sent.
+pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
+    let mut messages = Vec::new();
+    if !prompt.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": prompt.system }));
+    }
+    let said = |Said { role, text }: &Said| json!({ "role": role.as_str(), "content": text });
+    messages.extend(prompt.messages.iter().map(said));
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
+    put("model", settings.model.as_str().into());
+    put("messages", messages.into());
+    put("stream", true.into());
+    put("stream_options", json!({ "include_usage": true }));
+    if let Some(tokens) = prompt.max_tokens.or(settings.max_tokens) {
+        put("max_tokens", tokens.into());
+    }
+    if let Some(temperature) = prompt.temperature.or(settings.temperature) {
+        put("temperature", temperature.into());
+    }
+    if let Some(top_p) = prompt.top_p {
+        put("top_p", top_p.into());
+    }
+    if let Some(seed) = prompt.seed {
+        put("seed", seed.into());
+    }
+    if !prompt.stop.is_empty() {
+        put("stop", prompt.stop.as_slice().into());
+    }
+    if !prompt.tools.is_empty() {
+        put("tools", prompt.tools.iter().map(tool).collect());
+    }
+    for (key, value) in &settings.extra {
+        match value {
+            Value::Null => drop(body.remove(key)),
+            value => drop(body.insert(key.clone(), value.clone())),
+        }
+    }
+    body.into()
+}
+
+fn tool(Tool { name, description, parameters }: &Tool) -> Value {
+    let function = json!({ "name": name, "description": description, "parameters": parameters });
+    json!({ "type": "function", "function": function })
+}
+
+/// Sends it, and waits for the head of the answer.
+pub(super) async fn send(
+    client: &Client,
+    url: &Url,
+    body: Bytes,
+) -> Result<Response, reqwest::Error> {
+    let request = client.post(url.clone()).header(ACCEPT, "text/event-stream");
+    request.header(CONTENT_TYPE, "application/json").body(body).send().await
+}
+
+/// Why no answer came.
+pub(super) fn unsent(error: &reqwest::Error, url: &Url, settings: &Settings) -> Error {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    if error.is_connect() && error.is_timeout() {
+        let limit = settings.limits.connect_time_max;
+        let text = format!("no connection to {host}:{port} in time: connect_time_max is {limit:?}");
+        return Error::new(Kind::TimedOut(Wait::Connection), text);
+    }
+    if !error.is_connect() {
+        let text = format!("{host}:{port} hung up before it answered: {}", root(error));
+        return Error::new(Kind::Cut, text);
+    }
+    if let Some(why) = causes(error).find_map(tls) {
+        let text = format!("no connection to {host}:{port}: {why}");
+        return Error { retry: false, ..Error::new(Kind::Unreachable, text) };
+    }
+    let text = format!("no connection to {host}:{port}: {}", root(error));
+    Error::new(Kind::Unreachable, text)
+}
+
+/// An error and what it came from.
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |it: &&'a (dyn StdError + 'static)| (*it).source())
+}
+
+/// What it came from in the end: what stands before may hold a URL.
+pub(super) fn root(error: &reqwest::Error) -> String {
+    causes(error).skip(1).last().map_or_else(|| "nobody knows why".to_owned(), ToString::to_string)
+}
+
+/// What is wrong with TLS, if that is it.
+fn tls(error: &(dyn StdError + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<rustls::Error>() {
+        return Some(trust::explained(error).map_or_else(|| error.to_string(), str::to_owned));
+    }
+    // An error of IO names as its source not what is in it, but the source of that.
+    error.downcast_ref::<io::Error>()?.get_ref().and_then(|it| tls(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::OpenAi;
+
+    fn settings() -> Settings {
+        OpenAi::at("http://127.0.0.1:1/v1", "m").max_tokens(64).temperature(0.5)
+    }
+
+    #[test]
+    fn a_prompt_is_a_request() {
+        let prompt = Prompt::new("Be brief.").user("2+2?").assistant("4").user("Sure?");
+        let expected = json!({
+            "model": "m",
+            "messages": [
+                { "role": "system", "content": "Be brief." },
+                { "role": "user", "content": "2+2?" },
+                { "role": "assistant", "content": "4" },
+                { "role": "user", "content": "Sure?" },
+            ],
+            "stream": true,
+            "stream_options": { "include_usage": true },
+            "max_tokens": 64,
+            "temperature": 0.5,
+        });
+        assert_eq!(body(&settings(), &prompt), expected);
+    }
+
+    #[test]
+    fn what_a_prompt_says_counts_more() {
+        let mut prompt = Prompt::new("").user("Hi");
+        prompt.max_tokens = Some(8);
+        prompt.temperature = Some(0.0);
+        prompt.top_p = Some(0.25);
+        prompt.seed = Some(7);
+        prompt.stop = vec!["END".to_owned()];
+        prompt.tools = vec![Tool::new("add", "Adds.", json!({ "type": "object" }))];
+        let Value::Object(extra) = json!({ "stream_options": null, "top_k": 40, "seed": 8 }) else {
+            unreachable!()
+        };
+        let expected = json!({
+            "model": "m",
+            "messages": [{ "role": "user", "content": "Hi" }],
+            "stream": true,
+            "max_tokens": 8,
+            "temperature": 0.0,
+            "top_p": 0.25,
+            "seed": 8,
+            "stop": ["END"],
+            "top_k": 40,
+            "tools": [{
+                "type": "function",
+                "function": {
+                    "name": "add",
+                    "description": "Adds.",
+                    "parameters": { "type": "object" },
+                },
+            }],
+        });
+        assert_eq!(body(&settings().extra(extra), &prompt), expected);
+    }
+}

@@ -1,0 +1,137 @@
+//! A model behind a server that speaks as OpenAI's does: chat completions, streamed.
+
+mod ask;
+mod chunk;
+mod hear;
+mod refusal;
+mod settings;
+mod timer;
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{Client, Url};
+
+use crate::clock;
+use crate::limits::ModelLimits;
+use crate::model::openai::hear::Heard;
+use crate::model::openai::timer::Timers;
+use crate::model::{Boxed, Error, Model, Piece, Prompt, Reply, Secret};
+
+pub use settings::{NoModel, Settings};
+
+/// A model behind a server that speaks as OpenAI's does: its own, those of most providers, and
+/// llama.cpp, vLLM or Ollama on one's own machine.
+///
+/// ```
+/// use pumphouse::model::{OpenAi, Secret};
+///
+/// # fn key() -> String { "sk-example".to_owned() }
+/// let local = OpenAi::at("http://127.0.0.1:8080/v1", "gemma").window(8_192).build()?;
+/// let hosted = OpenAi::at("https://llm.example.org/v1", "large").key(Secret::new(key()));
+/// # let _ = (local, hosted);
+/// # Ok::<(), pumphouse::model::openai::NoModel>(())
+/// ```
+///
+/// A request that fails before anything of its reply was heard is sent again, where that may help:
+/// [`ModelLimits`] says how often, and how long it waits.
+pub struct OpenAi {
+    client: Client,
+    /// Where chat completions are.
+    url: Url,
+    settings: Settings,
+}
+
+impl OpenAi {
+    /// The model of a name at a server: its address ends where `/chat/completions` begins, mostly
+    /// in `/v1`.
+    pub fn at(url: impl Into<String>, model: impl Into<String>) -> Settings {
+        Settings::new(url.into(), model.into())
+    }
+
+    fn limits(&self) -> &ModelLimits {
+        &self.settings.limits
+    }
+
+    async fn begin(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
+        let body = Bytes::from(ask::body(&self.settings, &prompt).to_string());
+        let mut tried = Vec::new();
+        loop {
+            let error = match self.attempt(body.clone()).await {
+                Ok(mut heard) => {
+                    heard.precede(tried.into_iter().map(Piece::Tried));
+                    return Ok(Box::new(heard));
+                }
+                Err(error) => self.hidden(error),
+            };
+            let Some(wait) = self.wait(&error, tried.len()) else {
+                return Err(Error { attempts: tried.len() + 1, ..error });
+            };
+            let (model, kind) = (&self.settings.model, error.kind.as_str());
+            tracing::warn!(model, kind, status = error.status, ?wait, "a model is asked again");
+            tried.push(error);
+            timer::sleep(wait).await;
+        }
+    }
+
+    /// Asks once, and waits for the first piece.
+    async fn attempt(&self, body: Bytes) -> Result<Heard, Error> {
+        let mut timers = Timers::new(self.limits());
+        let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
+        let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
+        if !response.status().is_success() {
+            return Err(refusal::read(response, self.limits()).await);
+        }
+        let mut heard = Heard::new(response, timers, self.settings.clone());
+        heard.first().await?;
+        Ok(heard)
+    }
+
+    /// How long to wait until it is asked again; none where that's no use.
+    fn wait(&self, error: &Error, tried: usize) -> Option<Duration> {
+        let ModelLimits { retries_max, retry_time_min, retry_time_max, .. } = *self.limits();
+        if !error.retry || tried >= retries_max {
+            return None;
+        }
+        if let Some(asked) = error.retry_after {
+            return (asked <= retry_time_max).then_some(asked);
+        }
+        let twice = u32::try_from(tried).ok().and_then(|it| 1_u32.checked_shl(it));
+        let whole = retry_time_min.saturating_mul(twice.unwrap_or(u32::MAX)).min(retry_time_max);
+        // Half of it is chance, so that those who failed together don't come together.
+        Some(whole.mul_f64(0.5 + (clock::random() >> 32) as f64 / f64::from(u32::MAX) / 2.0))
+    }
+
+    /// Without what must not be shown, whatever the server repeats.
+    fn hidden(&self, error: Error) -> Error {
+        self.settings.secrets().fold(error, without)
+    }
+}
+
+/// An error without a secret in it.
+fn without(mut error: Error, secret: &Secret) -> Error {
+    error.message = secret.hidden_in(&error.message).into();
+    error.said = error.said.map(|it| secret.hidden_in(&it).into());
+    error
+}
+
+impl Model for OpenAi {
+    fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(self.begin(prompt))
+    }
+
+    fn window(&self) -> Option<u32> {
+        self.settings.window
+    }
+
+    fn describe(&self) -> String {
+        format!("{} at {}", self.settings.model, settings::shown(&self.url))
+    }
+}
+
+impl fmt::Debug for OpenAi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpenAi").field(&self.describe()).finish()
+    }
+}

@@ -1,0 +1,281 @@
+//! What a server says instead of a reply, and what kind of failure that is.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::Value;
+
+use crate::clock;
+use crate::limits::ModelLimits;
+use crate::model::openai::timer;
+use crate::model::{Error, Kind};
+
+/// Characters of what a server said that an error repeats.
+const SAID_MAX: usize = 500;
+
+/// Reads what a server says that doesn't reply.
+pub(super) async fn read(mut response: Response, limits: &ModelLimits) -> Error {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let text = text(&mut response, limits).await;
+    let told = serde_json::from_str(&text).ok().map(|it: Value| Told::of(&it)).unwrap_or_default();
+    let mut error = refused(status, &told, &headers, response.url());
+    error.said = said(told.message.as_deref().unwrap_or(title(&text)));
+    error.retry_after = retry_after(&headers, clock::now_us());
+    error
+}
+
+/// What a page for people is about.
+pub(super) async fn page(response: &mut Response, limits: &ModelLimits) -> Option<Box<str>> {
+    said(title(&text(response, limits).await))
+}
+
+/// The beginning of what a server says.
+async fn text(response: &mut Response, limits: &ModelLimits) -> String {
+    let mut body = Vec::new();
+    let all = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = limits.refusal_bytes_max - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() >= room {
+                break;
+            }
+        }
+    };
+    // Whatever there is by then has to do.
+    tokio::select! {
+        () = all => {}
+        () = timer::sleep(limits.usage_time_max) => {}
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// An error that stands in the stream of a reply.
+pub(super) fn within(error: &Value) -> Error {
+    let told = Told::of(error);
+    let status = told.code.parse().ok().and_then(|it| StatusCode::from_u16(it).ok());
+    let (kind, retry) = told.kind(status);
+    let message = "the server failed in the middle of its reply";
+    Error {
+        retry,
+        status: status.map(|it| it.as_u16()),
+        said: told.message.as_deref().and_then(said),
+        ..Error::new(kind, message)
+    }
+}
+
+pub(super) fn is_html(headers: &HeaderMap) -> bool {
+    media(headers) == "text/html"
+}
+
+/// What kind of document comes, without its parameters.
+pub(super) fn media(headers: &HeaderMap) -> String {
+    let text = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// What an error in JSON says, wherever servers put it.
+#[derive(Debug, Default)]
+struct Told {
+    message: Option<String>,
+    code: String,
+    kind: String,
+}
+
+impl Told {
+    fn of(value: &Value) -> Told {
+        let error = match &value["error"] {
+            Value::Null => value,
+            error => error,
+        };
+        let text = |value: &Value| match value {
+            Value::String(it) => Some(it.clone()),
+            Value::Number(it) => Some(it.to_string()),
+            _ => None,
+        };
+        let messages = [error, &error["message"], &error["detail"], &error["error"]];
+        Told {
+            message: messages.into_iter().find_map(text),
+            code: text(&error["code"]).unwrap_or_default(),
+            kind: text(&error["type"]).unwrap_or_default(),
+        }
+    }
+
+    /// What kind of failure it is, and whether it may pass.
+    fn kind(&self, status: Option<StatusCode>) -> (Kind, bool) {
+        let words =
+            format!("{} {} {}", self.code, self.kind, self.message.as_deref().unwrap_or(""));
+        let words = words.to_ascii_lowercase();
+        let has = |all: &[&str]| all.iter().any(|it| words.contains(it));
+        if has(&["context_length", "exceed_context", "context length", "context window"]) {
+            return (Kind::PromptTooLong, false);
+        }
+        let Some(status) = status else {
+            return match () {
+                () if has(&["rate_limit", "rate limit"]) => (Kind::RateLimited, true),
+                () if has(&["invalid_request", "authentication"]) => (Kind::Refused, false),
+                () => (Kind::Failed, true),
+            };
+        };
+        match status {
+            StatusCode::PAYLOAD_TOO_LARGE => (Kind::PromptTooLong, false),
+            // What was paid for is used up: that doesn't pass by itself.
+            StatusCode::TOO_MANY_REQUESTS => {
+                (Kind::RateLimited, !has(&["insufficient_quota", "billing"]))
+            }
+            StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY => {
+                (Kind::Failed, true)
+            }
+            status if status.is_server_error() => {
+                (Kind::Failed, status != StatusCode::NOT_IMPLEMENTED)
+            }
+            _ => (Kind::Refused, false),
+        }
+    }
+}
+
+fn refused(status: StatusCode, told: &Told, headers: &HeaderMap, url: &Url) -> Error {
+    let (kind, retry) = told.kind(Some(status));
+    let message = match (kind, status.as_u16()) {
+        (Kind::PromptTooLong, _) => format!("the prompt is too long for the model: {status}"),
+        (Kind::RateLimited, _) => format!("the server has had enough of us for now: {status}"),
+        (Kind::Failed, _) => format!("the server failed: {status}"),
+        (_, 300..=399) => {
+            let to = headers.get(LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default();
+            let to = url.join(to).map(|it| super::settings::shown(&it)).unwrap_or_default();
+            format!("the server sends us elsewhere, {status}; if that is right, write {to}")
+        }
+        (_, 401 | 403) => format!("the server doesn't let us in: {status}; is the key right?"),
+        (_, 404) => format!("the server has no such model or address: {status}"),
+        _ => format!("the server refuses the request: {status}"),
+    };
+    Error { status: Some(status.as_u16()), retry, ..Error::new(kind, message) }
+}
+
+/// The beginning of what was said, on one line.
+pub(super) fn said(text: &str) -> Option<Box<str>> {
+    let words: Vec<&str> = text
+        .split(|it: char| it.is_whitespace() || it.is_control())
+        .filter(|it| !it.is_empty())
+        .collect();
+    let text = words.join(" ");
+    match text.char_indices().nth(SAID_MAX) {
+        Some((end, _)) => Some(format!("{}…", &text[..end]).into()),
+        None if text.is_empty() => None,
+        None => Some(text.into()),
+    }
+}
+
+/// The title of a page, or all of it.
+fn title(page: &str) -> &str {
+    let lower = page.to_ascii_lowercase();
+    let title = lower.find("<title>").and_then(|at| {
+        let from = at + "<title>".len();
+        let to = from + lower[from..].find("</title>")?;
+        Some(&page[from..to])
+    });
+    title.filter(|it| !it.trim().is_empty()).unwrap_or(page)
+}
+
+/// How long to wait first: seconds, or a time of day.
+fn retry_after(headers: &HeaderMap, now_us: u64) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(ms) = text("retry-after-ms").and_then(|it| it.parse::<u64>().ok()) {
+        return Some(Duration::from_millis(ms));
+    }
+    let text = text(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    let at_us = u64::try_from(at.as_microsecond()).unwrap_or(0);
+    Some(Duration::from_micros(at_us.saturating_sub(now_us)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_failure_has_its_kind() {
+        let check = |status: u16, body: Value, kind, retry| {
+            let status = StatusCode::from_u16(status).ok();
+            assert_eq!(Told::of(&body).kind(status), (kind, retry), "{status:?} {body}");
+        };
+        let none = || json!({});
+        check(400, none(), Kind::Refused, false);
+        check(401, none(), Kind::Refused, false);
+        check(404, none(), Kind::Refused, false);
+        check(408, none(), Kind::Failed, true);
+        check(413, none(), Kind::PromptTooLong, false);
+        check(429, none(), Kind::RateLimited, true);
+        check(429, json!({"error": {"code": "insufficient_quota"}}), Kind::RateLimited, false);
+        check(500, none(), Kind::Failed, true);
+        check(501, none(), Kind::Failed, false);
+        check(529, none(), Kind::Failed, true);
+        let long = json!({"error": {"code": "context_length_exceeded", "message": "Too long."}});
+        check(400, long, Kind::PromptTooLong, false);
+        let long = json!({"error": {"code": 400, "type": "exceed_context_size_error"}});
+        check(400, long, Kind::PromptTooLong, false);
+        let long = json!({"message": "This model's maximum context length is 8192 tokens"});
+        check(400, long, Kind::PromptTooLong, false);
+        // In a stream there is no status but in the error itself.
+        check(0, json!({"error": {"type": "rate_limit_exceeded"}}), Kind::RateLimited, true);
+        check(0, json!({"error": {"type": "invalid_request_error"}}), Kind::Refused, false);
+        check(0, json!({"error": "boom"}), Kind::Failed, true);
+    }
+
+    #[test]
+    fn an_error_in_the_stream_may_have_a_status() {
+        let error = within(&json!({"code": 429, "message": "Slow  down\n"}));
+        assert_eq!((error.kind, error.status), (Kind::RateLimited, Some(429)));
+        assert_eq!(error.said.as_deref(), Some("Slow down"));
+        assert_eq!(within(&json!("boom")).said.as_deref(), Some("boom"));
+        assert_eq!(within(&json!({})).said, None);
+    }
+
+    #[test]
+    fn the_message_is_found_wherever_it_stands() {
+        let check = |body: Value, expected: Option<&str>| {
+            assert_eq!(Told::of(&body).message.as_deref(), expected, "{body}");
+        };
+        check(json!({"error": {"message": "a"}}), Some("a"));
+        check(json!({"error": "a"}), Some("a"));
+        check(json!({"message": "a"}), Some("a"));
+        check(json!({"detail": "a"}), Some("a"));
+        check(json!("a"), Some("a"));
+        check(json!({"detail": [{"loc": ["body"]}]}), None);
+        check(json!([]), None);
+    }
+
+    #[test]
+    fn what_was_said_is_short_and_on_one_line() {
+        assert_eq!(said(" a\r\n\tb\u{7}c "), Some("a b c".into()));
+        assert_eq!(said(" \n"), None);
+        let long = said(&"é".repeat(600)).unwrap();
+        assert_eq!(long.chars().count(), SAID_MAX + 1);
+        assert_eq!(title("<html><TITLE>502 Bad Gateway</TITLE>…"), "502 Bad Gateway");
+        assert_eq!(title("<title></title>"), "<title></title>");
+        assert_eq!(title("<title>İ"), "<title>İ");
+    }
+
+    #[test]
+    fn a_time_to_wait_is_seconds_or_a_time_of_day() {
+        let check = |name: &'static str, value: &'static str, expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            let now_us = 784_111_777_000_000 - 30_000_000;
+            let found = retry_after(&headers, now_us);
+            assert_eq!(found, expected.map(Duration::from_millis), "{name}: {value}");
+        };
+        check("retry-after", "2", Some(2_000));
+        check("retry-after", " 1.5 ", Some(1_500));
+        check("retry-after-ms", "250", Some(250));
+        check("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT", Some(30_000));
+        check("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT", Some(0));
+        check("retry-after", "-1", None);
+        check("retry-after", "soon", None);
+        check("retry", "2", None);
+    }
+}

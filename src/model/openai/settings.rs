@@ -1,0 +1,255 @@
+//! Where a model is, and how it is asked.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url, redirect};
+use serde_json::{Map, Value};
+
+use crate::limits::ModelLimits;
+use crate::model::{OpenAi, Secret};
+use crate::trust;
+
+/// Where a model is, and how it is asked. `Debug` shows no key.
+#[derive(Clone)]
+pub struct Settings {
+    pub(super) url: String,
+    pub(super) model: String,
+    pub(super) key: Option<Secret>,
+    pub(super) headers: Vec<(String, Secret)>,
+    pub(super) window: Option<u32>,
+    pub(super) max_tokens: Option<u32>,
+    pub(super) temperature: Option<f64>,
+    pub(super) extra: Map<String, Value>,
+    pub(super) limits: ModelLimits,
+    authority: Option<PathBuf>,
+    proxy: Proxy,
+}
+
+/// What stands between us and the server.
+#[derive(Clone)]
+enum Proxy {
+    /// What the environment says, but nothing to this machine itself.
+    Environment,
+    None,
+    At(Secret),
+}
+
+impl Settings {
+    pub(super) fn new(url: String, model: String) -> Settings {
+        Settings {
+            url,
+            model,
+            key: None,
+            headers: Vec::new(),
+            window: None,
+            max_tokens: None,
+            temperature: None,
+            extra: Map::new(),
+            limits: ModelLimits::default(),
+            authority: None,
+            proxy: Proxy::Environment,
+        }
+    }
+
+    /// Shows this key to the server, as `Authorization: Bearer KEY`.
+    #[must_use]
+    pub fn key(self, key: Secret) -> Settings {
+        Settings { key: Some(key), ..self }
+    }
+
+    /// Sends a further header; its value isn't shown.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: Secret) -> Settings {
+        self.headers.push((name.into(), value));
+        self
+    }
+
+    /// Says how many tokens prompt and reply may have together.
+    #[must_use]
+    pub fn window(self, tokens: u32) -> Settings {
+        Settings { window: Some(tokens), ..self }
+    }
+
+    /// Says how many tokens a reply may have where its prompt doesn't.
+    #[must_use]
+    pub fn max_tokens(self, tokens: u32) -> Settings {
+        Settings { max_tokens: Some(tokens), ..self }
+    }
+
+    /// Says how freely the model chooses where its prompt doesn't.
+    #[must_use]
+    pub fn temperature(self, temperature: f64) -> Settings {
+        Settings { temperature: Some(temperature), ..self }
+    }
+
+    /// Puts these into each request, over what would stand there; `null` takes a key out.
+    #[must_use]
+    pub fn extra(self, extra: Map<String, Value>) -> Settings {
+        Settings { extra, ..self }
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub fn limits(self, limits: ModelLimits) -> Settings {
+        Settings { limits, ..self }
+    }
+
+    /// Trusts who issued the certificates of a file, instead of those whom this system trusts.
+    #[must_use]
+    pub fn authority(self, file: impl AsRef<Path>) -> Settings {
+        Settings { authority: Some(file.as_ref().to_owned()), ..self }
+    }
+
+    /// Goes through this proxy, instead of those that the environment names.
+    #[must_use]
+    pub fn proxy(self, url: Secret) -> Settings {
+        Settings { proxy: Proxy::At(url), ..self }
+    }
+
+    /// Goes through no proxy, whatever the environment names.
+    #[must_use]
+    pub fn no_proxy(self) -> Settings {
+        Settings { proxy: Proxy::None, ..self }
+    }
+
+    /// The model. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// What won't do of the settings.
+    pub fn build(self) -> Result<OpenAi, NoModel> {
+        let url = self.completions()?;
+        let builder = Client::builder()
+            .user_agent(concat!("pumphouse/", env!("CARGO_PKG_VERSION")))
+            .default_headers(self.header_map()?)
+            .redirect(redirect::Policy::none())
+            .connect_timeout(self.limits.connect_time_max)
+            .tcp_nodelay(true);
+        let plain =
+            url.scheme() == "http" && matches!(self.proxy, Proxy::None | Proxy::Environment);
+        let trusted =
+            if plain { trust::nobody() } else { trust::config(self.authority.as_deref()) };
+        let trusted = trusted.map_err(|it| NoModel::of("authority", it.to_string()))?;
+        let builder = builder.tls_backend_preconfigured(trusted);
+        let builder = match &self.proxy {
+            Proxy::Environment if !is_loopback(&url) => builder,
+            Proxy::Environment | Proxy::None => builder.no_proxy(),
+            Proxy::At(proxy) => {
+                let proxy = reqwest::Proxy::all(proxy.reveal()).map_err(|_| {
+                    NoModel::of("proxy", "the proxy is no URL, as in http://127.0.0.1:3128")
+                })?;
+                builder.no_proxy().proxy(proxy)
+            }
+        };
+        let client =
+            builder.build().map_err(|it| NoModel::of("url", it.without_url().to_string()))?;
+        Ok(OpenAi { client, url, settings: self })
+    }
+
+    /// All that must not be shown.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.key.iter().chain(self.headers.iter().map(|(_, value)| value))
+    }
+
+    /// Where chat completions are.
+    fn completions(&self) -> Result<Url, NoModel> {
+        let wrong = |text: &str| NoModel::of("url", text);
+        let mut url: Url = self.url.parse().map_err(|_| {
+            wrong("this is no URL, as in https://llm.example.org/v1 or http://127.0.0.1:8080/v1")
+        })?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong("a URL of a model begins with https:// or http://"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("a URL is no place for a password; give it as the key"));
+        }
+        if self.model.trim().is_empty() {
+            return Err(NoModel::of("model", "the model has no name"));
+        }
+        if !url.path().trim_end_matches('/').ends_with("/chat/completions") {
+            let path = format!("{}/chat/completions", url.path().trim_end_matches('/'));
+            url.set_path(&path);
+        }
+        Ok(url)
+    }
+
+    fn header_map(&self) -> Result<HeaderMap, NoModel> {
+        let mut map = HeaderMap::new();
+        let mut add = |what, name: HeaderName, value: &str| {
+            let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
+                NoModel::of(
+                    what,
+                    format!("the value of {name} holds what no header may: a control character"),
+                )
+            })?;
+            value.set_sensitive(true);
+            map.insert(name, value);
+            Ok(())
+        };
+        if let Some(key) = &self.key {
+            add("key", AUTHORIZATION, &format!("Bearer {}", key.reveal().trim()))?;
+        }
+        for (name, value) in &self.headers {
+            let header = name.parse::<HeaderName>();
+            let header = header
+                .map_err(|_| NoModel::of("headers", format!("{name:?} is no name of a header")))?;
+            add("headers", header, value.reveal())?;
+        }
+        Ok(map)
+    }
+}
+
+/// A URL without what may be a secret in it.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    url.as_str().trim_end_matches("/chat/completions").to_owned()
+}
+
+/// Whether it is this machine itself, which no proxy has to do with.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        let url = self.url.split(['?', '#']).next().unwrap_or_default();
+        f.debug_struct("Settings")
+            .field("url", &url.rsplit('@').next().unwrap_or_default())
+            .field("model", &self.model)
+            .field("key", &self.key)
+            .field("headers", &headers)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why settings are none of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoModel {
+    /// Which of them: `url`, `model`, `key`, `headers`, `authority` or `proxy`.
+    pub setting: &'static str,
+    /// What is wrong with it, in a sentence.
+    pub message: Box<str>,
+}
+
+impl NoModel {
+    fn of(setting: &'static str, message: impl Into<Box<str>>) -> NoModel {
+        NoModel { setting, message: message.into() }
+    }
+}
+
+impl fmt::Display for NoModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for NoModel {}

@@ -1,0 +1,95 @@
+//! How long is waited for a server.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::Sleep;
+
+use crate::limits::ModelLimits;
+use crate::model::{Error, Kind, Wait};
+
+/// Lets time pass.
+#[expect(clippy::disallowed_methods, reason = "a server and its time are beyond any simulation")]
+pub(super) fn sleep(time: Duration) -> Sleep {
+    tokio::time::sleep(time)
+}
+
+/// The times of one request. They go on while nobody waits, so that whoever gives up and comes
+/// again gains no time.
+#[derive(Debug)]
+pub(super) struct Timers {
+    end: Timer,
+    /// What is waited for next; none until it is waited for.
+    next: Option<Timer>,
+    silence: Duration,
+}
+
+#[derive(Debug)]
+struct Timer {
+    sleep: Pin<Box<Sleep>>,
+    wait: Wait,
+    limit: (&'static str, Duration),
+}
+
+impl Timer {
+    fn new(wait: Wait, name: &'static str, limit: Duration) -> Timer {
+        Timer { sleep: Box::pin(sleep(limit)), wait, limit: (name, limit) }
+    }
+
+    async fn watch<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            it = future => Ok(it),
+            () = &mut self.sleep => Err(late(self.wait, self.limit)),
+        }
+    }
+}
+
+/// What took too long, and by which limit.
+pub(super) fn late(wait: Wait, (name, limit): (&str, Duration)) -> Error {
+    let what = match wait {
+        Wait::Connection => "there was no connection in time",
+        Wait::FirstByte => "the server didn't begin to answer in time",
+        Wait::NextByte => "the server fell silent in the middle of its reply",
+        Wait::End => "the reply had no end in time",
+    };
+    Error::new(Kind::TimedOut(wait), format!("{what}: {name} is {limit:?}"))
+}
+
+impl Timers {
+    /// A request begins.
+    pub(super) fn new(limits: &ModelLimits) -> Timers {
+        let ModelLimits { first_byte_time_max, silence_time_max, reply_time_max, .. } = *limits;
+        let first = Timer::new(Wait::FirstByte, "first_byte_time_max", first_byte_time_max);
+        Timers {
+            end: Timer::new(Wait::End, "reply_time_max", reply_time_max),
+            next: Some(first),
+            silence: silence_time_max,
+        }
+    }
+
+    /// Waits as long as it may.
+    pub(super) async fn watch<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Error> {
+        let mut future = pin!(future);
+        // What is there already costs no timer.
+        if let Poll::Ready(it) = poll_fn(|it| Poll::Ready(future.as_mut().poll(it))).await {
+            return Ok(it);
+        }
+        let Timers { end, next, silence } = self;
+        let silent = || Timer::new(Wait::NextByte, "silence_time_max", *silence);
+        end.watch(next.get_or_insert_with(silent).watch(future)).await?
+    }
+
+    /// Something came.
+    pub(super) fn heard(&mut self) {
+        self.next = None;
+    }
+
+    /// The reply is over; what is waited for now is only its usage.
+    pub(super) fn hurry(&mut self, time: Duration) {
+        self.silence = time;
+        self.heard();
+    }
+}

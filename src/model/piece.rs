@@ -1,0 +1,131 @@
+//! What a reply is made of.
+
+use crate::model::Error;
+
+/// A piece of a reply, as it comes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Piece {
+    /// An attempt that failed before this one; such pieces come first.
+    Tried(Error),
+    /// Text, in the order in which it was written. Its borders mean nothing.
+    Text(String),
+    /// Reasoning that a provider shows beside the text.
+    Reasoning(String),
+    /// Why the model declines, in its own words, where a provider tells that from text.
+    Refusal(String),
+    /// A native call, whole.
+    Call(Call),
+    /// What the turn has used.
+    Usage(Usage),
+    /// Why the reply is over: the last piece.
+    Stop(Stop),
+}
+
+/// A native call of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Call {
+    /// What the provider calls it; empty where it doesn't.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Its arguments as the model wrote them: JSON, if the model kept to it and wasn't stopped.
+    pub arguments: String,
+}
+
+impl Call {
+    /// A call of a tool with arguments.
+    #[must_use]
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Call {
+        Call { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+}
+
+/// Tokens of a turn, as the provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Of the prompt.
+    pub input: u64,
+    /// Of the reply, reasoning included.
+    pub output: u64,
+    /// Of the prompt, those that the provider had kept.
+    pub cached: u64,
+    /// Of the reply, those of reasoning.
+    pub reasoning: u64,
+    /// What it cost in millionths of the provider's money, where it says so.
+    pub cost_micros: Option<u64>,
+}
+
+impl Usage {
+    /// So many tokens of the prompt and of the reply.
+    #[must_use]
+    pub fn new(input: u64, output: u64) -> Usage {
+        Usage { input, output, ..Usage::default() }
+    }
+}
+
+/// Why a reply is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// The model had said what it had to say, or one of the prompt's stop texts came.
+    End,
+    /// One of the prompt's stop texts came, where a provider tells that from `End`.
+    StopText,
+    /// As many tokens as it was allowed, or as fit its window: it stopped in the middle.
+    MaxTokens,
+    /// It waits for the results of its native calls.
+    Calls,
+    /// The provider held the rest back.
+    Filtered,
+    /// Something that a provider has a word of its own for.
+    Other(String),
+}
+
+impl Stop {
+    /// In a word, as the log has it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Stop::End => "end",
+            Stop::StopText => "stop-text",
+            Stop::MaxTokens => "max-tokens",
+            Stop::Calls => "calls",
+            Stop::Filtered => "filtered",
+            Stop::Other(word) => word,
+        }
+    }
+}
+
+/// Of its own word; whatever is no word of ours is a provider's.
+impl From<&str> for Stop {
+    fn from(word: &str) -> Stop {
+        match word {
+            "end" => Stop::End,
+            "stop-text" => Stop::StopText,
+            "max-tokens" => Stop::MaxTokens,
+            "calls" => Stop::Calls,
+            "filtered" => Stop::Filtered,
+            word => Stop::Other(word.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_is_its_word() {
+        let own = [Stop::End, Stop::StopText, Stop::MaxTokens, Stop::Calls, Stop::Filtered];
+        for stop in own.into_iter().chain([Stop::Other("eos".to_owned())]) {
+            assert_eq!(Stop::from(stop.as_str()), stop);
+        }
+    }
+}

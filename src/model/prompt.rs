@@ -1,0 +1,249 @@
+//! What a model is asked.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+/// What a model is asked: everything that its answer depends on.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// What it is told before everything else; nothing where empty.
+    pub system: String,
+    /// What was said, in order.
+    pub messages: Vec<Said>,
+    /// What it may call natively.
+    pub tools: Vec<Tool>,
+    /// How many tokens the reply may have; the model's own bound unless said.
+    pub max_tokens: Option<u32>,
+    /// Texts at which the reply ends, without them.
+    pub stop: Vec<String>,
+    /// How freely it chooses: 0 is not at all.
+    pub temperature: Option<f64>,
+    /// From how much of the likely words it chooses, from 0 to 1.
+    pub top_p: Option<f64>,
+    /// Where its chance begins, for providers that know that.
+    pub seed: Option<u64>,
+    /// Which turn of a conversation this is, from 1; 0 where nobody counts. No provider is told
+    /// it, and it isn't in the digest.
+    pub turn: u64,
+}
+
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "who and what: there is no more to a message")]
+pub struct Said {
+    /// By whom.
+    pub role: Role,
+    /// What.
+    pub text: String,
+}
+
+/// Who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a conversation has two sides")]
+pub enum Role {
+    /// Whoever speaks to the model.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl Role {
+    /// In a word, as providers have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        }
+    }
+}
+
+/// What a model may call natively.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+impl Tool {
+    /// A tool by its name, what it is for, and the JSON Schema of its arguments.
+    #[must_use]
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Tool {
+        Tool { name: name.into(), description: description.into(), parameters }
+    }
+}
+
+impl Prompt {
+    /// A prompt that begins with what the model is told.
+    #[must_use]
+    pub fn new(system: impl Into<String>) -> Prompt {
+        Prompt { system: system.into(), ..Prompt::default() }
+    }
+
+    /// What was said to the model next.
+    #[must_use]
+    pub fn user(self, text: impl Into<String>) -> Prompt {
+        self.said(Role::User, text)
+    }
+
+    /// What the model said next.
+    #[must_use]
+    pub fn assistant(self, text: impl Into<String>) -> Prompt {
+        self.said(Role::Assistant, text)
+    }
+
+    /// What somebody said next.
+    #[must_use]
+    pub fn said(mut self, role: Role, text: impl Into<String>) -> Prompt {
+        self.messages.push(Said { role, text: text.into() });
+        self
+    }
+
+    /// Which turn of its conversation it is: as it says, or else one more than the model has had.
+    #[must_use]
+    pub fn turn(&self) -> u64 {
+        let had = || self.messages.iter().filter(|it| it.role == Role::Assistant).count() as u64;
+        if self.turn > 0 { self.turn } else { had() + 1 }
+    }
+
+    /// What tells this prompt from any other: BLAKE3 over all that a provider is told.
+    ///
+    /// Each text stands behind its length in bytes, each list behind its number of items, and what
+    /// may be absent behind a byte 1, or a byte 0 alone; numbers are 8 bytes, little-endian.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut hash = Hash(blake3::Hasher::new());
+        hash.text("pumphouse prompt v1");
+        hash.text(&self.system);
+        hash.number(self.messages.len() as u64);
+        for Said { role, text } in &self.messages {
+            hash.text(role.as_str());
+            hash.text(text);
+        }
+        hash.number(self.tools.len() as u64);
+        for Tool { name, description, parameters } in &self.tools {
+            hash.text(name);
+            hash.text(description);
+            hash.text(&parameters.to_string());
+        }
+        hash.maybe(self.max_tokens.map(u64::from));
+        hash.number(self.stop.len() as u64);
+        self.stop.iter().for_each(|it| hash.text(it));
+        hash.maybe(self.temperature.map(f64::to_bits));
+        hash.maybe(self.top_p.map(f64::to_bits));
+        hash.maybe(self.seed);
+        Digest(hash.0.finalize())
+    }
+}
+
+struct Hash(blake3::Hasher);
+
+impl Hash {
+    fn number(&mut self, number: u64) {
+        self.0.update(&number.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.update(text.as_bytes());
+    }
+
+    fn maybe(&mut self, number: Option<u64>) {
+        self.0.update(&[u8::from(number.is_some())]);
+        if let Some(number) = number {
+            self.number(number);
+        }
+    }
+}
+
+/// What tells a prompt from any other. As text it is 64 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(blake3::Hash);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = NoDigest;
+
+    fn from_str(text: &str) -> Result<Digest, NoDigest> {
+        blake3::Hash::from_hex(text).map(Digest).map_err(|_| NoDigest)
+    }
+}
+
+/// What was given is no digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
+pub struct NoDigest;
+
+impl fmt::Display for NoDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a digest is 64 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for NoDigest {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt() -> Prompt {
+        Prompt::new("Be brief.").user("What is six times seven?").assistant("42").user("Sure?")
+    }
+
+    #[test]
+    fn a_digest_is_of_all_that_a_provider_is_told() {
+        let tool = || Tool::new("add", "Adds.", serde_json::json!({"type": "object"}));
+        let changes: [fn(&mut Prompt); 10] = [
+            |it| it.system.push(' '),
+            |it| it.messages[0].text.push(' '),
+            |it| it.messages[0].role = Role::Assistant,
+            |it| drop(it.messages.pop()),
+            |it| it.max_tokens = Some(0),
+            |it| it.stop.push(String::new()),
+            |it| it.temperature = Some(0.0),
+            |it| it.top_p = Some(0.0),
+            |it| it.seed = Some(0),
+            |it| it.tools[0].description.clear(),
+        ];
+        let mut first = prompt();
+        first.tools.push(tool());
+        let mut seen = vec![first.digest(), prompt().digest()];
+        for change in changes {
+            let mut other = first.clone();
+            change(&mut other);
+            assert!(!seen.contains(&other.digest()), "{other:?}");
+            seen.push(other.digest());
+        }
+        let mut later = first.clone();
+        later.turn = 7;
+        assert_eq!(later.digest(), first.digest());
+    }
+
+    #[test]
+    fn a_digest_is_the_same_tomorrow() {
+        let expected = "d55975747b288b3e04a2e6d5e28ab50b52941e3127464e3935b52a547440a679";
+        assert_eq!(prompt().digest().to_string(), expected);
+        assert_eq!(expected.parse(), Ok(prompt().digest()));
+        assert_eq!("42".parse::<Digest>(), Err(NoDigest));
+    }
+
+    #[test]
+    fn a_turn_is_one_more_than_the_model_has_had() {
+        assert_eq!(Prompt::new("").turn(), 1);
+        assert_eq!(prompt().turn(), 2);
+        assert_eq!(Prompt { turn: 9, ..prompt() }.turn(), 9);
+    }
+}

@@ -1,0 +1,181 @@
+//! A model whose replies somebody has written: for tests, for demonstrations, for trying things
+//! out without a bill.
+
+mod file;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::play::{Sleeper, play};
+use crate::model::{Boxed, Error, Kind, Model, Prompt, Reply, Script};
+
+pub use file::NoScript;
+
+/// A model whose replies somebody has written.
+///
+/// ```
+/// use pumphouse::model::{Scripted, Script};
+///
+/// // Its first reply, its second, and no third.
+/// let fixed = Scripted::replies(["<thought>Hm.</thought>", "<response>42</response>"]);
+/// // Whatever a function says.
+/// let echo = Scripted::new(|prompt, turn| {
+///     let last = prompt.messages.last().map_or("", |it| &it.text);
+///     format!("<response>{turn}: {last}</response>")
+/// });
+/// # let _ = (fixed, echo);
+/// ```
+///
+/// Which reply it gives depends on nothing but the prompt, so it is the same after a restart.
+#[derive(Clone)]
+pub struct Scripted {
+    answer: Arc<Answer>,
+    sleeper: Sleeper,
+    window: Option<u32>,
+    name: Arc<str>,
+}
+
+type Answer = dyn Fn(&Prompt, u64) -> Result<Script, Error> + Send + Sync;
+
+/// What comes after the last of several replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a list ends, stays at its end or begins again")]
+pub enum Repeat {
+    /// Nothing: the next turn fails with [`Kind::Spent`].
+    #[default]
+    Never,
+    /// The last one again.
+    Last,
+    /// The first one.
+    All,
+}
+
+impl Scripted {
+    /// Replies as a function says, which is told the prompt and which turn of its conversation it
+    /// is, from 1: [`Prompt::turn`].
+    pub fn new<S: Into<Script>>(
+        answer: impl Fn(&Prompt, u64) -> S + Send + Sync + 'static,
+    ) -> Scripted {
+        Scripted::of("a function", move |prompt, turn| Ok(answer(prompt, turn).into()))
+    }
+
+    /// Gives these replies, one a turn, and then none.
+    pub fn replies<S: Into<Script>>(replies: impl IntoIterator<Item = S>) -> Scripted {
+        Scripted::repeating(replies, Repeat::Never)
+    }
+
+    /// Gives these replies, one a turn, and then what `repeat` says.
+    pub fn repeating<S: Into<Script>>(
+        replies: impl IntoIterator<Item = S>,
+        repeat: Repeat,
+    ) -> Scripted {
+        let replies: Vec<Script> = replies.into_iter().map(Into::into).collect();
+        Scripted::of("a list", move |_, turn| nth(&replies, turn, repeat).cloned())
+    }
+
+    /// Gives the replies of a text; `docs/models.md` says how it is written.
+    ///
+    /// # Errors
+    /// What is wrong with it, and in which line.
+    pub fn parse(text: &str) -> Result<Scripted, NoScript> {
+        let file::Sheet { replies, repeat, window } = file::parse(text)?;
+        let (fitting, plain): (Vec<_>, Vec<_>) =
+            replies.into_iter().partition(|(when, _)| when.is_some());
+        let plain: Vec<Script> = plain.into_iter().map(|(_, script)| script).collect();
+        let answer = move |prompt: &Prompt, turn| {
+            let last = prompt.messages.last().map_or("", |it| &it.text);
+            let fits = |when: &Option<String>| when.as_ref().is_some_and(|it| last.contains(it));
+            match fitting.iter().find(|(when, _)| fits(when)) {
+                Some((_, script)) => Ok(script.clone()),
+                None => nth(&plain, turn, repeat).cloned(),
+            }
+        };
+        Ok(Scripted { window, ..Scripted::of("a text", answer) })
+    }
+
+    /// Gives the replies of a file.
+    ///
+    /// # Errors
+    /// Where it can't be read, or what is wrong with it, and in which line.
+    pub fn read(file: impl AsRef<Path>) -> Result<Scripted, NoScript> {
+        let file = file.as_ref();
+        let text = std::fs::read_to_string(file).map_err(|it| NoScript::unread(file, &it))?;
+        let parsed = Scripted::parse(&text).map_err(|it| it.of(file))?;
+        Ok(parsed.named(file.display().to_string()))
+    }
+
+    /// Lets time pass another way than by tokio's clock: a simulator's.
+    #[must_use]
+    pub fn sleeping<F: Future<Output = ()> + Send + 'static>(
+        self,
+        sleep: impl Fn(Duration) -> F + Send + Sync + 'static,
+    ) -> Scripted {
+        Scripted { sleeper: Sleeper::new(move |time| Box::pin(sleep(time))), ..self }
+    }
+
+    /// Says that it has a window of so many tokens.
+    #[must_use]
+    pub fn with_window(self, tokens: u32) -> Scripted {
+        Scripted { window: Some(tokens), ..self }
+    }
+
+    fn named(self, name: String) -> Scripted {
+        Scripted { name: name.into(), ..self }
+    }
+
+    fn of(
+        name: &str,
+        answer: impl Fn(&Prompt, u64) -> Result<Script, Error> + Send + Sync + 'static,
+    ) -> Scripted {
+        let (answer, sleeper) = (Arc::new(answer), Sleeper::default());
+        Scripted { answer, sleeper, window: None, name: name.into() }
+    }
+}
+
+/// The reply of a turn.
+fn nth(replies: &[Script], turn: u64, repeat: Repeat) -> Result<&Script, Error> {
+    let count = replies.len() as u64;
+    let at = turn.saturating_sub(1);
+    let at = match repeat {
+        Repeat::All if count > 0 => at % count,
+        Repeat::Last if count > 0 => at.min(count - 1),
+        _ => at,
+    };
+    let found = usize::try_from(at).ok().and_then(|it| replies.get(it));
+    found.ok_or_else(|| {
+        let replies = if count == 1 { "reply" } else { "replies" };
+        let text = format!("the script has {count} {replies}, and this is turn {turn}");
+        Error::new(Kind::Spent, text)
+    })
+}
+
+impl Model for Scripted {
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
+    fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(
+            async move { play((self.answer)(&prompt, prompt.turn())?, self.sleeper.clone()).await },
+        )
+    }
+
+    fn window(&self) -> Option<u32> {
+        self.window
+    }
+
+    fn describe(&self) -> String {
+        format!("scripted by {}", self.name)
+    }
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Scripted").field(&self.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

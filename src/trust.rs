@@ -1,0 +1,74 @@
+//! Whom those who connect by TLS trust, and what to say where that fails.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+
+/// How to connect by TLS. Trusted is who issued the certificates of a file, or else whom this
+/// system trusts.
+pub(crate) fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
+    let roots = roots(authority)?;
+    if roots.is_empty() {
+        let text = "this system trusts no authority: name a file with its certificate";
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    with(roots)
+}
+
+/// For whoever connects without TLS: it trusts nobody.
+pub(crate) fn nobody() -> io::Result<ClientConfig> {
+    with(RootCertStore::empty())
+}
+
+fn with(roots: RootCertStore) -> io::Result<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn roots(authority: Option<&Path>) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = authority else {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(roots);
+    };
+    let wrong = |why: String| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
+    };
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    for it in CertificateDer::pem_slice_iter(&text) {
+        let it = it.map_err(|error| wrong(format!("it is no PEM: {error}")))?;
+        roots.add(it).map_err(|error| wrong(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("it holds no certificate: no -----BEGIN CERTIFICATE-----".into()));
+    }
+    Ok(roots)
+}
+
+/// What to do about what went wrong, where that can be told.
+pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
+    match error {
+        rustls::Error::InvalidCertificate(why) => match why {
+            // An issuer of the same name, but another, shows by the signature.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Some(
+                "nobody we trust issued its certificate; trust who did by naming a file with \
+                 that certificate",
+            ),
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Some("its certificate is for another name; connect by a name that stands in it")
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                Some("its certificate has expired")
+            }
+            _ => None,
+        },
+        rustls::Error::InvalidMessage(_) => Some("what listens there doesn't speak TLS"),
+        _ => None,
+    }
+}

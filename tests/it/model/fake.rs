@@ -1,0 +1,168 @@
+//! A server that does as it is told, whatever HTTP says.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pumphouse::limits::ModelLimits;
+use pumphouse::model::OpenAi;
+use pumphouse::model::openai::Settings;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What it does with a request.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Say(Vec<u8>),
+    /// Waits so long.
+    Wait(Duration),
+    /// Waits until the client goes.
+    Hang,
+}
+
+pub(super) fn say(text: impl AsRef<[u8]>) -> Act {
+    Act::Say(text.as_ref().to_vec())
+}
+
+/// The head of an answer that ends with its connection.
+pub(super) fn head(status: &str, headers: &str) -> Act {
+    say(format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n"))
+}
+
+pub(super) fn events() -> Act {
+    head("200 OK", "content-type: text/event-stream\r\n")
+}
+
+/// An event that adds a text.
+pub(super) fn delta(text: &str) -> Act {
+    let text = Value::from(text);
+    say(format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n"))
+}
+
+pub(super) const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+pub(super) const DONE: &str = "data: [DONE]\n\n";
+
+/// A whole answer.
+pub(super) fn answer(text: &str) -> Vec<Act> {
+    vec![events(), delta(text), say(STOP), say(DONE)]
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) head: String,
+    pub(super) body: Value,
+}
+
+#[derive(Default)]
+struct Seen {
+    asked: Vec<Asked>,
+    /// Bytes of what was said so far.
+    said: usize,
+    /// Clients that went while it hung.
+    left: usize,
+}
+
+pub(super) struct Server {
+    port: u16,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Server {
+    /// Gives each request the next of these answers, and the last one to all further ones.
+    pub(super) async fn start(answers: Vec<Vec<Act>>) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::<Mutex<Seen>>::default();
+        let shared = seen.clone();
+        let serve = async move {
+            for number in 0.. {
+                let (stream, _) = listener.accept().await.unwrap();
+                let acts = answers[number.min(answers.len() - 1)].clone();
+                spawn(serve(stream, acts, shared.clone()));
+            }
+        };
+        spawn(serve);
+        Server { port, seen }
+    }
+
+    /// A model there, which waits no longer than a test can.
+    pub(super) fn model(&self) -> Settings {
+        let mut limits = ModelLimits::default();
+        limits.retry_time_min = Duration::from_millis(1);
+        limits.retry_time_max = Duration::from_millis(2_000);
+        OpenAi::at(self.url(), "m").limits(limits)
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/v1", self.port)
+    }
+
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.seen.lock().unwrap().asked.clone()
+    }
+
+    pub(super) fn said(&self) -> usize {
+        self.seen.lock().unwrap().said
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.seen.lock().unwrap().left
+    }
+}
+
+/// A server that speaks before it is spoken to: its port.
+pub(super) async fn rude(text: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            drop(stream.write_all(text.as_bytes()).await);
+            while stream.read(&mut [0; 64]).await.is_ok_and(|it| it > 0) {}
+        }
+    });
+    port
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test has no port")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(task);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a server's slowness is what is tested")]
+async fn serve(mut stream: TcpStream, acts: Vec<Act>, seen: Arc<Mutex<Seen>>) {
+    stream.set_nodelay(true).unwrap();
+    let Some(asked) = read(&mut stream).await else { return };
+    seen.lock().unwrap().asked.push(asked);
+    for act in acts {
+        match act {
+            // A client may have gone: then there is nobody to say it to.
+            Act::Say(bytes) if stream.write_all(&bytes).await.is_err() => return,
+            Act::Say(bytes) => seen.lock().unwrap().said += bytes.len(),
+            Act::Wait(time) => tokio::time::sleep(time).await,
+            Act::Hang => {
+                while stream.read(&mut [0; 64]).await.is_ok_and(|it| it > 0) {}
+                seen.lock().unwrap().left += 1;
+            }
+        }
+    }
+    drop(stream.shutdown().await);
+}
+
+/// A request, with its body.
+async fn read(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut some = [0; 4_096];
+        let count = stream.read(&mut some).await.ok().filter(|it| *it > 0)?;
+        bytes.extend_from_slice(&some[..count]);
+        let text = String::from_utf8_lossy(&bytes);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|it| it.strip_prefix("content-length: "))?;
+        if body.len() >= length.parse().unwrap() {
+            let (head, body) = (head.to_owned(), serde_json::from_str(body).unwrap());
+            return Some(Asked { head, body });
+        }
+    }
+}

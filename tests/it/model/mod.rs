@@ -1,0 +1,39 @@
+//! Models, from outside.
+
+mod bad;
+mod fake;
+mod openai;
+mod real;
+mod recordings;
+mod secrets;
+mod sse;
+
+use pumphouse::model::{Error, Model, Piece, Prompt};
+
+/// All pieces of a turn, and the error that it ends in, if it does.
+async fn heard(model: &dyn Model) -> (Vec<Piece>, Option<Error>) {
+    let mut pieces = Vec::new();
+    let mut reply = match model.turn(Prompt::new("").user("Hi")).await {
+        Ok(reply) => reply,
+        Err(error) => return (pieces, Some(error)),
+    };
+    loop {
+        match reply.next().await {
+            Ok(Some(piece)) => pieces.push(piece),
+            Ok(None) => return (pieces, None),
+            Err(error) => {
+                assert_eq!(reply.next().await, Ok(None), "an error is the last");
+                return (pieces, Some(error));
+            }
+        }
+    }
+}
+
+/// The text of a reply.
+fn text_of(pieces: &[Piece]) -> String {
+    let texts = pieces.iter().filter_map(|it| match it {
+        Piece::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
