@@ -11,7 +11,7 @@ pub(crate) struct Papers {
     /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Says who is sending.
+    /// Says who is sending; a Unix socket's door knows that by itself.
     #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -36,7 +36,7 @@ impl Papers {
     }
 }
 
-pub(crate) fn unconnected(address: &Address, error: &client::Error) -> Failure {
+fn unconnected(address: &Address, error: &client::Error) -> Failure {
     let way = "start `pumphouse run` there, or name another with --connect HOST:PORT, \
                tls:HOST:PORT or unix:PATH";
     let way =

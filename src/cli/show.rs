@@ -158,7 +158,7 @@ async fn read(
         }
         if page.is_empty() {
             if upto == Upto::Now {
-                if !to.json && !shown && seq > 0 {
+                if !shown && seq > 0 && !to.json {
                     to.line("no message is wanted by these filters")?;
                 }
                 if !to.json && filter.wants_all() {
