@@ -202,3 +202,24 @@ fn an_identity_may_have_something_done_too() {
     }
     assert_eq!(told, ["a Failed false", "b Ok true"]);
 }
+
+#[test]
+fn a_fork_begins_without_what_was_under_way() {
+    let says = r#"<action mode="async" id="a">{"name": "tool", "parameters": {"what": "x"}}</action>
+<action id="b">{"name": "tool", "parameters": {"what": "$a", "ms": 5000}, "timeout": 9}</action>"#;
+    let world = World::new(1, vec![Turn(1, Dispatch::Immediate), Says(says), Over(1)]);
+    let disk = Disk::new(&world.sim);
+    let pump = world.start(&disk);
+    let first = world.sim.run(pump.tell(Go {})).unwrap().unwrap();
+    world.sim.run(world.sim.sleep(Duration::from_secs(1))).unwrap();
+    let log = disk.kept();
+    let last = world.sim.run(log.thread(&first.thread)).unwrap().unwrap().unwrap().last_seq;
+    let at = EntryId::new(&first.thread, last);
+    // The same turn once more: nothing of it is under way here.
+    let fork = world.sim.run(pump.fork_at(&at).tell(Go {})).unwrap().unwrap().thread;
+    world.sim.rest().unwrap();
+    let came = world.sim.run(results(log, &fork)).unwrap();
+    assert_eq!(came, [r#"a ok "x""#, r#"a ok "x""#, r#"b ok "x""#]);
+    let came = world.sim.run(results(log, &first.thread)).unwrap();
+    assert_eq!(came, [r#"a ok "x""#, r#"b ok "x""#]);
+}
