@@ -107,7 +107,8 @@ fn an_error_that_is_returned_is_a_failure_and_its_dependents_are_skipped() {
         r#"<action id="a">{"name": "tool", "parameters": {"what": "x", "fails": 9}}</action>
 <action id="b">{"name": "tool", "parameters": {"what": "$a"}, "depends_on": ["a"]}</action>
 <action id="c" on_error="skip">{"name": "trap", "parameters": {}}</action>
-<action id="d" type="relic">{"name": "cache", "parameters": {"value": "${c}."}, "depends_on": "c"}</action>"#,
+<action id="d" type="relic" depends_on="c">
+{"name": "cache", "parameters": {"value": "${c}."}}</action>"#,
         &[
             "a failed broke: tool answered an error: broke",
             "b skipped skipped: a failed",
