@@ -27,6 +27,10 @@ check:
 tidy:
     cargo test --test it tidy::
 
+# Every seeded mistake of a manifest, and what is said of it, as a table.
+mistakes:
+    cargo test --test it manifest::mistakes -- --nocapture
+
 # Licences, sources and banned crates; `cargo install cargo-deny --locked` brings the tool.
 deny:
     cargo deny check bans licenses sources
@@ -71,6 +75,10 @@ disconnects times="10000":
 idle connections="10000":
     PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
 
+# Computes the folds of so many threads with and without caches.
+folds threads="1000":
+    PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without
+
 # Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
 overload *args:
     cargo bench --bench overload -- {{ args }}
@@ -78,6 +86,10 @@ overload *args:
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:
     cargo bench --bench xml {{ args }}
+
+# Talks to a real model, at a server that streams as OpenAI's does.
+model url="http://127.0.0.1:8901/v1":
+    PUMPHOUSE_MODEL={{ url }} cargo test --test it model::real -- --nocapture
 
 # How fast a model's reply is understood.
 reply:

@@ -57,7 +57,7 @@ struct Averaged {
 struct NoNumbers;
 
 /// What the thread has had: the same entries, the same state, after a restart too.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Numbers {
     sum: f64,
     count: u32,

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
+use std::time::Duration;
 
 use croner::Cron;
 use jiff::tz::TimeZone;
 use pumphouse::prelude::*;
 use pumphouse::wire::{SignedDuration, Timestamp};
 
-/// The shortest time between two ticks of one timer: shorter ones fill the log.
-const EVERY_MIN_US: u64 = 100_000;
 /// What is said of a time that no timer waits for.
 const LATE: &str = "that is before now, or behind the year 9999";
 
@@ -22,14 +21,14 @@ pub struct SetTimer {
     /// How long from now.
     #[payload(attribute, rename = "in", example = "PT5S")]
     pub after: Option<SignedDuration>,
-    /// When.
-    #[payload(attribute)]
+    /// When; instead of `in`.
+    #[payload(attribute, no_example)]
     pub at: Option<Timestamp>,
-    /// How often, the first time so long from now.
-    #[payload(attribute)]
+    /// How often, the first time so long from now; instead of `in`.
+    #[payload(attribute, no_example)]
     pub every: Option<SignedDuration>,
-    /// Whenever this pattern of minute, hour, day, month and weekday fits, in UTC.
-    #[payload(attribute, example = "*/5 * * * *")]
+    /// Whenever this pattern of minute, hour, day, month and weekday fits, in UTC; instead of `in`.
+    #[payload(attribute, no_example, example = "*/5 * * * *")]
     pub cron: Option<String>,
     /// What it is for; each tick says it.
     #[payload(attribute)]
@@ -123,6 +122,8 @@ pub struct TimerDue {
 /// The timers of a thread: those that were set, and those of them that are over.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
+    /// Those that were asked for and have no answer yet.
+    asked: BTreeSet<u64>,
     set: BTreeSet<u64>,
     once: BTreeSet<u64>,
     cleared: BTreeSet<u64>,
@@ -130,8 +131,17 @@ pub struct Timers {
 
 impl Apply for Timers {
     fn apply(&mut self, entry: &Entry) {
-        if entry.is::<TimerDue>()
+        if entry.is_refused() {
+            return;
+        }
+        if let Some(asked) = entry.reply_to().filter(|it| it.thread == *entry.thread()) {
+            self.asked.remove(&asked.seq);
+        }
+        if entry.is::<SetTimer>() {
+            self.asked.insert(entry.seq());
+        } else if entry.is::<TimerDue>()
             && let Ok(it) = entry.decode::<TimerDue>()
+            && !self.cleared.contains(&it.timer)
         {
             self.set.insert(it.timer);
             if it.every.is_none() && it.cron.is_none() {
@@ -141,12 +151,26 @@ impl Apply for Timers {
             && let Ok(it) = entry.decode::<TimerCleared>()
         {
             self.cleared.insert(it.timer);
+            self.set.remove(&it.timer);
         } else if entry.is::<Tick>()
             && let Ok(it) = entry.decode::<Tick>()
-            && self.once.contains(&it.timer)
+            && self.once.remove(&it.timer)
         {
             self.set.remove(&it.timer);
         }
+    }
+}
+
+impl Timers {
+    /// How many there are, with those that were asked for before a place.
+    fn count_before(&self, seq: u64) -> usize {
+        self.set.len() + self.asked.range(..seq).count()
+    }
+
+    /// Whether it would tick.
+    fn is_set(&self, timer: u64) -> bool {
+        let taken = self.set.contains(&timer) || self.asked.contains(&timer);
+        taken && !self.cleared.contains(&timer)
     }
 }
 
@@ -169,17 +193,31 @@ pub fn timer() -> Listener {
 
 type Set = Result<(TimerSet, Later<TimerDue>), TimerRefused>;
 
-async fn set(message: Message, clock: Clock, it: SetTimer) -> Set {
+async fn set(
+    message: Message,
+    timers: Fold<Timers>,
+    clock: Clock,
+    limits: Limits,
+    it: SetTimer,
+) -> Set {
     let refused = |text: &str| TimerRefused { message: text.to_owned() };
     let given = [it.after.is_some(), it.at.is_some(), it.every.is_some(), it.cron.is_some()];
     if given.iter().filter(|it| **it).count() != 1 {
         return Err(refused("set one of in, at, every and cron"));
     }
+    let (max, there) = (limits.thread_timers_max, timers.count_before(message.seq()));
+    if there >= max {
+        let text = format!("thread_timers_max is {max}, and {there} timers are set here");
+        return Err(refused(&format!("{text}; take one back with <clear-timer>")));
+    }
     let now_us = clock.now_us();
     let after = it.after.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
     let every = it.every.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
-    if every.is_some_and(|it| it < EVERY_MIN_US) {
-        return Err(refused("every is 0.1 s or more"));
+    let least = limits.timer_every_min;
+    if every.is_some_and(|it| Duration::from_micros(it) < least) {
+        let least = least.as_secs_f64();
+        let text = format!("timer_every_min is {least} s; say every=\"PT{least}S\" or more");
+        return Err(refused(&text));
     }
     let due = match (after, it.at, every, &it.cron) {
         (Some(after), ..) => now_us.saturating_add(after),
@@ -198,8 +236,7 @@ async fn set(message: Message, clock: Clock, it: SetTimer) -> Set {
 }
 
 async fn clear(timers: Fold<Timers>, it: ClearTimer) -> TimerCleared {
-    let was_set = timers.set.contains(&it.timer) && !timers.cleared.contains(&it.timer);
-    TimerCleared { timer: it.timer, was_set }
+    TimerCleared { timer: it.timer, was_set: timers.is_set(it.timer) }
 }
 
 /// Ticks, and waits for the next time where there is one.

@@ -53,7 +53,7 @@ impl std::error::Error for NoAllowance {}
 /// Declares bounds, and lets them be found by their names: a manifest has a key for each.
 macro_rules! bounds {
     ($(#[$of:meta])* pub struct $Type:ident {
-        $($(#[doc = $text:literal])+ pub $name:ident: $kind:ty,)+
+        $($(#[doc = $text:literal])+ $(#[least = $least:literal])? pub $name:ident: $kind:ty,)+
     }) => {
         $(#[$of])*
         pub struct $Type { $($(#[doc = $text])+ pub $name: $kind,)+ }
@@ -64,6 +64,7 @@ macro_rules! bounds {
                 vec![$(Bound {
                     name: stringify!($name),
                     text: concat!($($text),+).trim_ascii(),
+                    least: 0 $(+ $least)?,
                     amount: (&mut self.$name).into(),
                 }),+]
             }
@@ -79,6 +80,9 @@ pub struct Bound<'a> {
     pub name: &'static str,
     /// What it is for.
     pub text: &'static str,
+    /// What it must be at the least, where less would let nothing happen at all; of a time,
+    /// milliseconds.
+    pub least: u64,
     /// Where it stands.
     pub amount: Amount<'a>,
 }
@@ -134,14 +138,18 @@ bounds! {
 #[non_exhaustive]
 pub struct XmlLimits {
     /// Bytes of one message. What is larger belongs in a file with a reference to it.
+    #[least = 1]
     pub message_bytes_max: usize,
     /// Elements within elements. Deeper is a mistake or an attack; no schema of ours needs it.
+    #[least = 1]
     pub depth_max: usize,
     /// Attributes of one element, namespace declarations not counted.
     pub attributes_max: usize,
     /// Elements, texts and attributes together: what the tree costs in memory.
+    #[least = 1]
     pub nodes_max: usize,
     /// Bytes of one name, prefix included. Names are compared and echoed.
+    #[least = 1]
     pub name_bytes_max: usize,
     /// Namespace declarations of one element.
     pub declarations_max: usize,
@@ -298,25 +306,34 @@ pub struct Limits {
     /// What listeners may emit.
     pub inside: XmlLimits,
     /// Open connections at one door; one more gets `P0025`.
+    #[least = 1]
     pub connections_max: usize,
     /// Connections beyond `connections_max` that are told so at once; more just end.
     pub farewells_max: usize,
     /// How long one message may take to arrive once its first byte has.
+    #[least = 1]
     pub frame_time_max: Duration,
     /// Unanswered pushes of one connection: beyond them its socket is not read.
+    #[least = 1]
     pub pushes_in_flight_max: usize,
     /// Bytes of the unanswered pushes of one connection: beyond them its socket is not read.
+    #[least = 1]
     pub push_bytes_in_flight_max: usize,
     /// Unanswered pushes of all connections of a door: each may have as many as there is room
     /// left, so that many share it and there is room for one more.
+    #[least = 1]
     pub door_pushes_in_flight_max: usize,
     /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
+    #[least = 1]
     pub door_push_bytes_in_flight_max: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
+    #[least = 1]
     pub outbound_bytes_high: usize,
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
+    #[least = 1]
     pub outbound_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
+    #[least = 1]
     pub write_time_max: Duration,
     /// Threads that one connection follows at once.
     pub follows_max: usize,
@@ -325,12 +342,16 @@ pub struct Limits {
     /// How many bytes it throws away at the most then.
     pub linger_bytes_max: usize,
     /// Unconsumed entries in one thread at which doors begin to wait.
+    #[least = 1]
     pub unconsumed_max: usize,
     /// Handlers of one listener at once.
+    #[least = 1]
     pub handlers_max: usize,
     /// How long a handler may run.
+    #[least = 1]
     pub handler_time_max: Duration,
     /// What one handler may emit while it handles one message.
+    #[least = 1]
     pub emissions_max: usize,
     /// Threads above one another below a session: what goes deeper is mostly lost.
     pub thread_depth_max: usize,
@@ -338,6 +359,8 @@ pub struct Limits {
     pub thread_turns_max: u64,
     /// Timers that are set in one thread: more is a loop that sets timers.
     pub thread_timers_max: usize,
+    /// The shortest time between two ticks of one timer: shorter ones fill the log.
+    pub timer_every_min: Duration,
     /// Checklists that are open in one thread: each is asked about every message of its tree.
     pub thread_todos_max: usize,
     /// Messages that the listeners of one tree of threads are given, but for the pump's own.
@@ -352,30 +375,62 @@ pub struct Limits {
     pub tree_cost_micros_max: u64,
     /// How often a listener may send the same payload in a thread without anything from outside
     /// between; at the last there is a warning, and the next is `P0043`.
+    #[least = 1]
     pub repeats_max: usize,
     /// How long a chain of messages among listeners may be in a thread without anything from
     /// outside between; at its end there is a warning, and the next is `P0043`.
+    #[least = 1]
     pub chain_max: usize,
     /// Steps that one tree takes before its neighbours.
+    #[least = 1]
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
+    #[least = 1]
     pub steps_in_batch_max: usize,
     /// Batches of one worker on their way to the log at once.
+    #[least = 1]
     pub batches_in_flight_max: usize,
     /// How long a batch should take to the log: where it takes longer, less is on its way at once,
     /// so that nobody waits behind what others piled up.
     pub log_time_target: Duration,
     /// Quiet trees that one worker keeps awake.
+    #[least = 1]
     pub trees_awake_max: usize,
     /// Entries a thread keeps at hand for its folds; what is older comes from the log.
+    #[least = 1]
     pub entries_at_hand_max: usize,
     /// Live payloads that one follower may lag behind before it misses some.
+    #[least = 1]
     pub live_lag_max: usize,
     /// How long a shutdown lets handlers finish.
     pub drain_time_max: Duration,
     /// Bytes of a client's own message id.
     pub client_id_bytes_max: usize,
 }
+}
+
+impl Limits {
+    /// What is less than it must be, each in a sentence.
+    pub(crate) fn too_small(&self) -> Vec<String> {
+        let mut limits = self.clone();
+        limits.bounds().into_iter().flat_map(|it| too_small("", it)).collect()
+    }
+}
+
+fn too_small(of: &str, bound: Bound<'_>) -> Vec<String> {
+    let name = format!("{of}{}", bound.name);
+    let least = bound.least;
+    let (is_small, shown) = match bound.amount {
+        Amount::Xml(it) => {
+            let of = format!("{name}.");
+            return it.bounds().into_iter().flat_map(|it| too_small(&of, it)).collect();
+        }
+        Amount::Allowance(it) => (*it < least, least.to_string()),
+        Amount::Count(it) => (u64::try_from(*it).is_ok_and(|it| it < least), least.to_string()),
+        Amount::Time(it) => (*it < Duration::from_millis(least), format!("{least}ms")),
+    };
+    let text = format!("limits.{name} must be at least {shown}: with less, nothing could be done");
+    is_small.then_some(text).into_iter().collect()
 }
 
 impl Default for Limits {
@@ -403,6 +458,7 @@ impl Default for Limits {
             thread_depth_max: 10,
             thread_turns_max: 50,
             thread_timers_max: 1_024,
+            timer_every_min: Duration::from_secs(1),
             thread_todos_max: 64,
             tree_messages_max: UNLIMITED,
             tree_children_max: UNLIMITED,

@@ -1,3 +1,130 @@
 //! Agents: listeners whose mind is a model.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use pumphouse::listeners::{action, agent::{Agent, words::Response}, core};
+//! use pumphouse::model::Scripted;
+//! use pumphouse::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Scripted::replies(["<thought>Easy.</thought><response>It is 42.</response>"]);
+//! let agent = Agent::new("oracle", Arc::new(model)).prompt("You know all answers.");
+//! let ask = agent.ask("What is six times seven?")?;
+//! let builder = pumphouse::builder().with(core()).with(action::action(Default::default()));
+//! let pump = builder.with(agent.listener()).build()?.start();
+//! let answer = pump.ask_element(ask).await?;
+//! assert_eq!(answer.decode::<Response>()?.text, "It is 42.");
+//! # pump.shutdown().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! An agent owns one payload, its root, which holds anything: `{…/ns/oracle/v1}oracle`. Whoever
+//! sends it one gives it something to do. Each *turn* consumes all that waits for the agent in the
+//! thread, shows the thread to its model, and turns what that writes into payloads while it is
+//! written. A turn without a final response is followed by another one, by a message to itself.
+//! `docs/agents.md` is the manual.
 
+mod hand;
+pub mod mind;
+pub mod render;
+pub mod settings;
+mod speak;
+mod turn;
 pub mod words;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pumphouse::listener::Charges;
+use pumphouse::model::Model;
+use pumphouse::prelude::*;
+use pumphouse::schema::Schema;
+
+use super::action::Actions;
+use settings::Settings;
+
+/// How long a turn may take: models are slow, and doors and budgets bound them.
+const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A listener whose mind is a model.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    name: String,
+    model: Arc<dyn Model>,
+    settings: Settings,
+}
+
+impl Agent {
+    /// An agent of this name and mind.
+    #[must_use]
+    pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Agent {
+        Agent { name: name.into(), model, settings: Settings::default() }
+    }
+
+    /// What its model is told before all else.
+    #[must_use]
+    pub fn prompt(mut self, text: impl Into<String>) -> Agent {
+        self.settings.prompt = text.into();
+        self
+    }
+
+    /// The listeners that it may call; none unless said.
+    #[must_use]
+    pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Agent {
+        self.settings.peers = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// All else that can be set.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Agent {
+        self.settings = settings;
+        self
+    }
+
+    /// The payload that it owns.
+    #[must_use]
+    pub fn root(&self) -> Name {
+        let namespace = format!("https://xml-pipeline.org/ns/{}/v1", self.name);
+        Name::new(namespace, self.name.clone())
+    }
+
+    /// Something for it to do, in words.
+    ///
+    /// # Errors
+    /// Where the text holds what XML can't.
+    pub fn ask(&self, text: &str) -> Result<Element, Fault> {
+        turn::root(&self.root(), &[], text)
+    }
+
+    /// The listener.
+    #[must_use]
+    pub fn listener(self) -> Listener {
+        let doc = "Something for the agent to do: text, or any elements.";
+        let schema = Schema::any(self.root(), doc);
+        let text = match self.settings.describe.as_str() {
+            "" => format!("The agent {}.", self.name),
+            text => text.to_owned(),
+        };
+        let mut peers = self.settings.peers.clone();
+        peers.extend(turn::ALWAYS.map(str::to_owned));
+        let (name, own_thread) = (self.name.clone(), self.settings.agent_calls_own_thread());
+        let mind = hand::Mindful::new(self);
+        let it = Listener::with_state(name, Arc::new(mind))
+            .on_named(schema, turn::turn)
+            .on_any_reply(turn::turn)
+            .fold::<mind::Minds>()
+            .fold::<Actions>()
+            .serial()
+            .idempotent()
+            .timeout(TURN_TIME_MAX)
+            .grant::<Charges>()
+            .kind("agent")
+            .peers(peers)
+            .describe(text)
+            .stateless();
+        if own_thread { it.own_thread() } else { it }
+    }
+}

@@ -90,6 +90,9 @@ pub struct CognitionOut {
     /// Tokens of the reply.
     #[payload(attribute)]
     pub tokens_out: Option<u64>,
+    /// Whether nothing came of it but text: no action, no response, no message to anybody.
+    #[payload(attribute)]
+    pub is_idle: bool,
     /// Where the words of a final response stand that waits for the turn's actions: the bytes
     /// from, and
     #[payload(attribute)]
@@ -142,8 +145,89 @@ pub struct Response {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
+    /// Whether it had waited for the actions of its turn.
+    #[payload(attribute)]
+    pub was_held: bool,
     /// The text.
     #[payload(text, example = "It will rain.")]
+    pub text: String,
+}
+
+/// Something of a reply that didn't run, or not as it was written: for the model to read next.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Notice {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Where in the reply: the line, from 1.
+    #[payload(attribute)]
+    pub line: Option<u32>,
+    /// The column, in characters from 1.
+    #[payload(attribute)]
+    pub column: Option<u32>,
+    /// What it is, and why.
+    #[payload(text, example = "The action a did not run: its JSON has no closing brace.")]
+    pub text: String,
+}
+
+/// Markup that was not quite right, and how it was understood.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Repair {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Where in the reply: the line, from 1.
+    #[payload(attribute)]
+    pub line: u32,
+    /// The column, in characters from 1.
+    #[payload(attribute)]
+    pub column: u32,
+    /// How it was understood.
+    #[payload(text, example = "<think> was closed by </thought>")]
+    pub text: String,
+}
+
+/// What a model is told that wrote nothing but text.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Correction {
+    /// The turn that it is about.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// What to do.
+    #[payload(text, example = "Answer within <response>.")]
+    pub text: String,
+}
+
+/// A prompt doesn't fit the model's window.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct ContextFull {
+    /// About how many tokens the prompt has.
+    #[payload(attribute)]
+    pub tokens: u64,
+    /// How many the window has.
+    #[payload(attribute)]
+    pub window: u64,
+    /// How many messages stay in view; none where the agent stops instead.
+    #[payload(attribute)]
+    pub keep: Option<u64>,
+}
+
+/// An agent stops without a final response.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "agent-stopped")]
+pub struct Stopped {
+    /// How many turns it had.
+    #[payload(attribute)]
+    pub turns: u64,
+    /// Why, in a word: `idle`, `turns`, `budget`, `context-full`, `model`.
+    #[payload(attribute, example = "idle")]
+    pub reason: String,
+    /// Why, in a sentence.
+    #[payload(text, example = "Two turns in a row did nothing.")]
     pub text: String,
 }
 

@@ -39,6 +39,10 @@ async fn until(
     limits: Limits,
     it: TodoUntil,
 ) -> Registered {
+    if it.from.is_some() && it.wait_for.is_none() {
+        let message = "from says who is to send what wait-for names: say wait-for, too".to_owned();
+        return Err(TodoRefused { message });
+    }
     if let Some(name) = &it.wait_for
         && capabilities.named(name).is_empty()
     {

@@ -427,7 +427,10 @@ fn described(fields: &[Field]) -> TokenStream {
         let all = fields.iter().filter(move |it| it.place == place);
         all.map(move |it| {
             let (part, Field { name, doc, .. }) = (part(it), it);
-            let described = quote!(#part::describe(#name, #doc));
+            let mut described = quote!(#part::describe(#name, #doc));
+            if it.options.no_example.is_some() && place != Place::Text {
+                described = quote!(derive::without_example(#described));
+            }
             if it.options.facets.is_empty() {
                 return described;
             }

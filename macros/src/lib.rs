@@ -51,6 +51,8 @@ use proc_macro::TokenStream;
 ///   items of a `list`.
 /// * `digits = …`, `fraction_digits = …`: the most digits, and the most behind the point.
 /// * `example = "…"`: a text that is right, where none can be thought of.
+/// * `no_example`: an example of the whole leaves it out, if it may be missing: for what stands
+///   in another field's stead.
 ///
 /// What narrows a field narrows each item of a `Vec`. A struct around one unnamed scalar, and a
 /// variant around one, may be narrowed too: `struct Percent(#[payload(max = 100)] u8);`. A value

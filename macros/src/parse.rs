@@ -79,6 +79,7 @@ pub(crate) struct Options {
     attribute: Option<syn::Path>,
     text: Option<syn::Path>,
     pub(crate) list: Option<syn::Path>,
+    pub(crate) no_example: Option<syn::Path>,
     pub(crate) facets: Facets,
 }
 
@@ -110,6 +111,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
     ("digits", NARROWED),
     ("fraction_digits", NARROWED),
     ("example", NARROWED),
+    ("no_example", &[Owner::Field]),
 ];
 /// Who may have facets.
 const NARROWED: &[Owner] = &[Owner::Field, Owner::Bare];
@@ -277,6 +279,7 @@ impl Options {
             "reserved" => &mut self.reserved,
             "attribute" => &mut self.attribute,
             "list" => &mut self.list,
+            "no_example" => &mut self.no_example,
             _ => &mut self.text,
         }
     }

@@ -53,7 +53,7 @@ pub async fn threads(log: &dyn Log, after: Option<&ThreadId>) -> Result<Vec<Thre
     log.threads(after, PAGE).await
 }
 
-/// The threads whose ids look most like this one, the likeliest first.
+/// The threads whose ids look much like this one, the likeliest first.
 ///
 /// # Errors
 /// Where the log can't be read.
@@ -66,7 +66,11 @@ pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
         let Some(last) = page.last() else { break };
         after = Some(last.id.clone());
         compared += page.len();
-        found.extend(page.into_iter().map(|it| (distance(id, it.id.as_str()), it.id)));
+        let near = |it: ThreadId| {
+            let (steps, most) = (distance(id, it.as_str()), id.len().max(it.as_str().len()));
+            (steps <= most / 3).then_some((steps, it))
+        };
+        found.extend(page.into_iter().filter_map(|it| near(it.id)));
         found.sort_by_key(|(distance, _)| *distance);
         found.truncate(SHOWN_MAX);
         if compared >= COMPARED_MAX {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::data;
 use crate::cli::operate::Operator;
@@ -11,7 +11,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::client::Push;
 use crate::clock;
 use crate::engine::ledger;
-use crate::engine::{Builder, CORE_NAME};
+use crate::engine::{Builder, CORE_NAME, Spending};
 use crate::id::ThreadId;
 use crate::limits::Allowance;
 use crate::log::{Log, ThreadRecord};
@@ -124,11 +124,11 @@ async fn show(
             BudgetKey::Seconds => seconds,
             BudgetKey::Messages | BudgetKey::Tokens | BudgetKey::CostMicros => ledger.used(key),
         };
-        line(key, used, ledger.limit(key), None, to)?;
+        line(&Spending { key, used, limit: ledger.limit(key), of: None }, to)?;
     }
     for (thread, listener, used) in ledger.turns() {
-        let of = Some((thread, listener));
-        line(BudgetKey::Turns, used, ledger.limit(BudgetKey::Turns), of, to)?;
+        let (key, of) = (BudgetKey::Turns, Some((thread.clone(), listener.into())));
+        line(&Spending { key, used, limit: ledger.limit(key), of }, to)?;
     }
     Ok(Ending::Well)
 }
@@ -143,24 +143,30 @@ fn depth(threads: &[ThreadRecord]) -> u64 {
     depths.into_values().max().unwrap_or(0)
 }
 
-fn line(
-    key: BudgetKey,
-    used: u64,
-    limit: u64,
-    of: Option<(&ThreadId, &str)>,
-    to: &mut Screen<'_>,
-) -> Result<(), Failure> {
-    let limit = Allowance(limit);
-    if to.json {
-        let mut object = json!({ "key": key.as_str(), "used": used, "limit": limit.to_string() });
-        if let Some((thread, listener)) = of {
-            object["thread"] = json!(thread.as_str());
-            object["listener"] = json!(listener);
-        }
-        return Ok(to.object(&object)?);
+fn line(it: &Spending, to: &mut Screen<'_>) -> Result<(), Failure> {
+    match to.json {
+        true => Ok(to.object(&object(it))?),
+        false => Ok(to.line(&told(it))?),
     }
-    let of = of.map(|(thread, listener)| format!("   {listener} in {thread}"));
-    Ok(to.line(&format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default()))?)
+}
+
+/// What was spent of one budget, in a line.
+pub(crate) fn told(it: &Spending) -> String {
+    let Spending { key, used, of, .. } = it;
+    let limit = Allowance(it.limit);
+    let of = of.as_ref().map(|(thread, listener)| format!("   {listener} in {thread}"));
+    format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default())
+}
+
+/// The same as an object.
+pub(crate) fn object(it: &Spending) -> Value {
+    let limit = Allowance(it.limit).to_string();
+    let mut object = json!({ "key": it.key.as_str(), "used": it.used, "limit": limit });
+    if let Some((thread, listener)) = &it.of {
+        object["thread"] = json!(thread.as_str());
+        object["listener"] = json!(&**listener);
+    }
+    object
 }
 
 #[cfg(test)]

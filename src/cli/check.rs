@@ -42,12 +42,14 @@ impl Check {
         let Organism { builder, file, name, tokens, doors, durability, places, .. } = organism;
         let data = data.map_or(organism.data, Path::to_owned);
         let file = file.map(|it| it.display().to_string());
+        let models = builder.models().iter().map(|(name, it)| (name.to_owned(), it.describe()));
+        let models = models.collect();
         let plan = match builder.build() {
             Ok(plan) => plan,
             Err(all) => return told_of(complained(&all, places.as_ref()), to),
         };
         let listeners = plan.listeners().to_vec();
-        let report = Report { file, name, data, durability, tokens, doors, listeners };
+        let report = Report { file, name, data, durability, tokens, doors, models, listeners };
         if to.json {
             to.object(&report.json())?;
         } else {
@@ -94,6 +96,8 @@ struct Report {
     durability: Durability,
     tokens: Tokens,
     doors: Vec<Door>,
+    /// Each by its name, and which it is.
+    models: Vec<(String, String)>,
     listeners: Vec<Described>,
 }
 
@@ -118,7 +122,9 @@ impl Report {
             Door::Tcp { address, tls } => json!({ "tcp": address, "tls": tls.is_some() }),
             Door::Unix(path) => json!({ "unix": path }),
             Door::Metrics(address) => json!({ "metrics": address }),
+            Door::MetricsToAnyone(address) => json!({ "metrics_to_anyone": address }),
         });
+        let models = self.models.iter().map(|(name, it)| json!({ "name": name, "text": it }));
         json!({
             "sound": true,
             "file": self.file,
@@ -127,6 +133,7 @@ impl Report {
             "durability": self.durability.as_str(),
             "doors": doors.collect::<Vec<_>>(),
             "identities": self.tokens.names().collect::<Vec<_>>(),
+            "models": models.collect::<Vec<_>>(),
             "listeners": listeners.collect::<Vec<_>>(),
         })
     }
@@ -146,7 +153,7 @@ impl Report {
                     to.line(&format!("door      tcp {address}{tls}"))?;
                 }
                 Door::Unix(path) => to.line(&format!("door      unix {}", path.display()))?,
-                Door::Metrics(address) => {
+                Door::Metrics(address) | Door::MetricsToAnyone(address) => {
                     to.line(&format!("metrics   http://{address}/metrics"))?;
                 }
             }
@@ -157,6 +164,9 @@ impl Report {
         let names: Vec<&str> = self.tokens.names().collect();
         if !names.is_empty() {
             to.line(&format!("identity  {}", names.join(", ")))?;
+        }
+        for (name, model) in &self.models {
+            to.line(&format!("model     {name}  {model}"))?;
         }
         for it in &self.listeners {
             let text = it.text.as_deref().unwrap_or("–");

@@ -53,7 +53,11 @@ pub(crate) async fn unknown(log: &dyn Log, id: &ThreadId) -> Failure {
     };
     let near: Vec<&str> = near.iter().map(ThreadId::as_str).collect();
     let hint = match &near[..] {
-        [] => "the log holds none yet".to_owned(),
+        [] => match audit::threads(log, None).await {
+            Ok(all) if all.is_empty() => "the log holds none yet".to_owned(),
+            Ok(_) => "none is called much like it".to_owned(),
+            Err(error) => return error.into(),
+        },
         [one] => format!("did you mean {one}?"),
         [first, rest @ ..] => format!("did you mean {first}, or {}?", rest.join(", or ")),
     };

@@ -67,11 +67,12 @@ impl Init {
         drop(fs::copy(checkout.join("Cargo.lock"), folder.join("Cargo.lock")));
         match to.json {
             true => to.object(&json!({ "event": "made", "folder": folder, "name": name }))?,
-            false => to.line(&format!(
-                "{} is there; now: cd {} && cargo run",
-                folder.display(),
-                folder.display()
-            ))?,
+            false => {
+                let is_called = here.file_name().is_some_and(|it| it == name.as_str());
+                let called = if is_called { String::new() } else { format!(", as {name}") };
+                let (there, shell) = (folder.display(), for_shell(&folder.display().to_string()));
+                to.line(&format!("{there} is there{called}; now: cd {shell} && cargo run"))?;
+            }
         }
         Ok(Ending::Well)
     }
@@ -93,15 +94,36 @@ fn quoted(path: &Path) -> String {
     format!("\"{text}\"")
 }
 
+/// A path as a shell takes it.
+fn for_shell(path: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./".contains(it);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
+/// What Cargo or the compiler take for something else: words of Rust, crates that every program
+/// has, folders beside a program that is built, devices.
+const TAKEN: &str = "\
+    abstract as async await become box break const continue crate do dyn else enum extern false \
+    final fn for gen if impl in let loop macro match mod move mut override priv pub ref return \
+    self static struct super trait true try type typeof unsafe unsized use virtual where while \
+    yield alloc core proc-macro proc_macro pumphouse std test build deps examples incremental \
+    aux con nul prn";
+
 /// A name that Cargo takes, made of the folder's.
 fn name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    // What is left of a word in another script says nothing.
+    if !name.is_ascii() {
+        return "my-pump".to_owned();
+    }
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
     let name: String = name.chars().map(|it| if fits(it) { it } else { '-' }).collect();
     let name = name.trim_matches('-').to_owned();
-    // Cargo takes no name that begins with a digit, nor one of the library's own.
-    let is_fit = name.starts_with(|it: char| it.is_ascii_alphabetic());
-    match is_fit && !matches!(name.as_str(), "pumphouse" | "test" | "core" | "std" | "alloc") {
+    let is_taken = TAKEN.split_whitespace().any(|it| it.eq_ignore_ascii_case(&name));
+    match name.starts_with(|it: char| it.is_ascii_alphabetic()) && !is_taken {
         true => name,
         false => format!("my-{name}").trim_end_matches('-').to_owned(),
     }
@@ -118,11 +140,27 @@ mod tests {
             ("/x/My Trial_2", "My-Trial_2"),
             ("/x/2nd", "my-2nd"),
             ("/x/pumphouse", "my-pumphouse"),
-            ("/x/été", "t"),
-            ("/x/日本", "my"),
+            ("/x/async", "my-async"),
+            ("/x/Self", "my-Self"),
+            ("/x/examples", "my-examples"),
+            ("/x/_", "my-_"),
+            ("/x/été", "my-pump"),
+            ("/x/日本", "my-pump"),
             ("/", "my"),
         ] {
             assert_eq!(name(Path::new(folder)), expected);
+        }
+    }
+
+    #[test]
+    fn a_shell_takes_a_path_as_it_is() {
+        for (path, expected) in [
+            ("../a-b/c_1.d", "../a-b/c_1.d"),
+            ("my trial", "'my trial'"),
+            ("it's $HOME", "'it'\\''s $HOME'"),
+            ("été", "'été'"),
+        ] {
+            assert_eq!(for_shell(path), expected);
         }
     }
 }

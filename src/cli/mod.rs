@@ -6,6 +6,7 @@ mod budget;
 mod cancel;
 mod check;
 mod completions;
+mod connect;
 mod data;
 mod demo;
 mod describe;
@@ -21,12 +22,14 @@ mod operate;
 mod organism;
 mod pause;
 mod reload;
+mod replay;
 mod resume;
 mod run;
 mod screen;
 mod send;
 mod show;
 mod signals;
+mod state;
 mod tail;
 mod test;
 mod threads;
@@ -129,6 +132,8 @@ Examples:
   pumphouse show sess-k3v9x2ma       a thread, every message whole
   pumphouse tree                     which thread belongs to which, and how each is
   pumphouse why sess-k3v9x2ma/7      what led to a message
+  pumphouse state sess-k3v9x2ma/7    its folds as of there, and what waited
+  pumphouse replay sess-k3v9x2ma     whether pure listeners come to the same again
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
   pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own
   pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
@@ -152,6 +157,8 @@ enum Verb {
     Tail(tail::Tail),
     Tree(tree::Tree),
     Why(why::Why),
+    State(state::State),
+    Replay(replay::Replay),
     Budget(budget::Budget),
     Fork(fork::Fork),
     Cancel(cancel::Cancel),
@@ -184,6 +191,8 @@ impl Command {
                 Verb::Tail(it) => it.run(data, screen).await,
                 Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
+                Verb::State(it) => it.run(organism::served(builder)?, data, screen).await,
+                Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Fork(it) => it.run(screen).await,
                 Verb::Cancel(it) => it.run(screen).await,

@@ -1,13 +1,12 @@
 //! What verbs have in common that ask a running pump for something: where it is, who asks, and
 //! what came of it.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::connect::{Papers, broken};
 use crate::cli::incoming;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::send::{broken, trusting, unconnected};
-use crate::client::{Address, Client, Incoming, Push};
+use crate::client::{Address, Incoming, Push};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
 use crate::wire::Payload;
@@ -21,12 +20,8 @@ pub(crate) struct Operator {
     /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
     connect: Address,
-    /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// Says who is asking. A Unix socket's door knows that by itself.
-    #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
-    token: Option<String>,
+    #[command(flatten)]
+    papers: Papers,
 }
 
 impl Operator {
@@ -61,12 +56,7 @@ impl Operator {
         answers: &mut Answers<L>,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
-        let address = trusting(&self.connect, self.ca.as_deref())?;
-        let client = Client::connect_to(&address).await;
-        let mut client = client.map_err(|error| unconnected(&address, &error))?;
-        if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
-            client.authenticate(token).await.map_err(|it| broken(&it))?;
-        }
+        let mut client = self.papers.connect(&self.connect).await?;
         client.push(push);
         client.finish().await.map_err(|it| broken(&it))?;
         while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {

@@ -10,7 +10,7 @@ use crate::engine::{Builder, Complaints};
 use crate::limits::MANIFEST_BYTES_MAX;
 use crate::listeners;
 use crate::log::Durability;
-use crate::manifest::{self, Door, Manifest, Mistakes, Places};
+use crate::manifest::{self, Door, Manifest, Mistake, Mistakes, Places};
 
 /// Where the log is if nothing says otherwise.
 const DATA: &str = "data";
@@ -67,13 +67,18 @@ impl Organism {
     /// Reads the named manifest, or the one that stands here, if one does.
     pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
         let nobody = builder.listeners().next().is_none();
+        let is_bare = nobody && builder.factories().is_empty();
         let mut core = listeners::core();
         core.retain(|one| builder.listeners().all(|it| it != one.name()));
         let builder = builder.with((listeners::factories, core));
         let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
         let read = |file: &PathBuf| {
             let bytes = bytes_of(file).map_err(Unread::Failure)?;
-            Manifest::read(file, &bytes, &variable, &builder).map_err(Unread::Mistakes)
+            let read = Manifest::read(file, &bytes, &variable, &builder);
+            read.map_err(|all| match is_bare && file.with_file_name("Cargo.toml").exists() {
+                true => Unread::Mistakes(all.advise(of_a_program)),
+                false => Unread::Mistakes(all),
+            })
         };
         let mut manifest = file.as_ref().map(read).transpose()?;
         let says = manifest.as_ref();
@@ -90,6 +95,12 @@ impl Organism {
             builder: builder.with((manifest.take(), staff.then(listeners::usual))),
         })
     }
+}
+
+/// What may be meant where a manifest beside a program names what only that program has.
+fn of_a_program(mistake: &Mistake) -> Option<String> {
+    let text = "the listeners of the project here are known to `cargo run -- check`";
+    mistake.path.ends_with("].use").then(|| text.to_owned())
 }
 
 /// A builder with all that `run` would serve here.

@@ -1,13 +1,19 @@
-//! Being told to read the certificate again.
+//! Reading certificates again: when their files change, and when a signal says so.
 
 use std::convert::Infallible;
 
 use crate::cli::screen::Failure;
-use crate::door::Tls;
+use crate::door::{Tls, Unusable};
+use crate::engine::{Port as _, Tokio};
 
-/// Reads a certificate again at each SIGHUP, for as long as it is polled.
+/// How often the files are looked at. Two looks at two files cost nothing, and nobody waits longer
+/// than this for a new certificate.
+const LOOK_EVERY_US: u64 = 2_000_000;
+
+/// Reads certificates again for as long as it is polled.
 pub(crate) struct Reload {
     tls: Vec<Tls>,
+    port: Tokio,
     #[cfg(unix)]
     hangup: Option<tokio::signal::unix::Signal>,
 }
@@ -16,28 +22,42 @@ impl Reload {
     /// From here on SIGHUP is ours, if there is something to read again; else it ends the program
     /// as it ends others.
     pub(crate) fn of(tls: Vec<Tls>) -> Result<Reload, Failure> {
+        let port = Tokio::current();
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
             let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));
             let hangup = tls.first().map(|_| signal(SignalKind::hangup()).map_err(trouble));
-            Ok(Reload { hangup: hangup.transpose()?, tls })
+            Ok(Reload { hangup: hangup.transpose()?, port, tls })
         }
         #[cfg(not(unix))]
-        Ok(Reload { tls })
+        Ok(Reload { port, tls })
     }
 
     pub(crate) async fn forever(&mut self) -> Infallible {
+        if self.tls.is_empty() {
+            return std::future::pending().await;
+        }
         loop {
+            let look = self.port.sleep_until(self.port.now_us() + LOOK_EVERY_US);
             #[cfg(unix)]
-            match &mut self.hangup {
-                Some(hangup) => drop(hangup.recv().await),
+            let is_told = match &mut self.hangup {
+                Some(hangup) => tokio::select! {
+                    _ = hangup.recv() => true,
+                    () = look => false,
+                },
                 None => std::future::pending().await,
-            }
+            };
             #[cfg(not(unix))]
-            std::future::pending::<()>().await;
-            for error in self.tls.iter().filter_map(|it| it.reload().err()) {
-                tracing::error!(%error, "the certificate stays as it was");
+            let is_told = {
+                look.await;
+                false
+            };
+            let again = |it: &Tls| -> Result<(), Unusable> {
+                if is_told { it.reload() } else { it.reload_if_changed().map(drop) }
+            };
+            for error in self.tls.iter().filter_map(|it| again(it).err()) {
+                tracing::warn!(%error, "the certificate stays as it was");
             }
         }
     }

@@ -47,25 +47,29 @@ pub(crate) struct Run {
     /// The manifest; organism.yaml, if there is one here. What is given below overrides it.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Where to listen; may be given more than once. Port 0 takes a free one.
-    /// [default: 127.0.0.1:8765]
+    /// Where to listen on TCP, instead of where the manifest says; its Unix sockets and metrics
+    /// stay. May be given more than once. Port 0 takes a free one. [default: 127.0.0.1:8765]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
-    /// A certificate in PEM, with those between it and its issuer behind it: then every --listen
-    /// speaks TLS, and nothing else. SIGHUP reads it again.
+    /// A certificate in PEM, with those between it and its issuer behind it: then every TCP door
+    /// speaks TLS, and nothing else. It is read again when it changes, and at SIGHUP.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key in PEM, for this user's eyes only.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// A Unix socket to listen at as well, for this user's programs: whoever may open it is an
-    /// operator. May be given more than once.
+    /// operator. Beside those of the manifest; may be given more than once.
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
     /// Where to show metrics to Prometheus, at /metrics, such as 127.0.0.1:9464; on this machine
-    /// only. May be given more than once.
+    /// only. Beside those of the manifest; may be given more than once.
     #[arg(long, value_name = "ADDR")]
     metrics: Vec<String>,
+    /// The same where other machines can reach it, such as 0.0.0.0:9464: it asks nobody who they
+    /// are, so keep strangers away from it.
+    #[arg(long, value_name = "ADDR")]
+    metrics_to_anyone: Vec<String>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory
     /// nothing. [default: full]
     #[arg(
@@ -107,8 +111,11 @@ impl Run {
                     });
                     builder = builder.with(door);
                 }
-                Door::Metrics(address) => {
-                    let bound = door::Metrics::bind(address.as_str()).await;
+                Door::Metrics(address) | Door::MetricsToAnyone(address) => {
+                    let bound = match door {
+                        Door::Metrics(_) => door::Metrics::bind(address.as_str()).await,
+                        _ => door::Metrics::bind_to_anyone(address.as_str()).await,
+                    };
                     let door = bound.map_err(|error| unshown(address, &error))?;
                     metrics.push(format!("http://{}/metrics", door.local_addr()));
                     builder = builder.with(door);
@@ -149,7 +156,9 @@ impl Run {
         }
         if !self.listen.is_empty() {
             let tcp = |address: &String| Door::Tcp { address: address.clone(), tls: None };
-            organism.doors = self.listen.iter().map(tcp).collect();
+            // What listens elsewhere than on TCP is another matter.
+            organism.doors.retain(|it| !matches!(it, Door::Tcp { .. }));
+            organism.doors.splice(..0, self.listen.iter().map(tcp));
         }
         if let Some(given) = self.tls()? {
             for door in &mut organism.doors {
@@ -160,6 +169,8 @@ impl Run {
         }
         organism.doors.extend(self.unix.iter().cloned().map(Door::Unix));
         organism.doors.extend(self.metrics.iter().cloned().map(Door::Metrics));
+        let shown = self.metrics_to_anyone.iter().cloned();
+        organism.doors.extend(shown.map(Door::MetricsToAnyone));
         Ok(organism)
     }
 }
@@ -304,10 +315,10 @@ struct Greeting {
 impl Greeting {
     fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
         let names: Vec<&str> = self.listeners.iter().map(|it| it.name.as_str()).collect();
-        // What every pump has is no news to people.
+        // What every pump has comes last.
         let core = listeners::core();
-        let mut own = names.clone();
-        own.retain(|it| core.iter().all(|one| one.name() != *it));
+        let is_core = |it: &&str| core.iter().any(|one| one.name() == *it);
+        let (always, own): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_core);
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
         let object = json!({
             "event": "accepting",
@@ -324,13 +335,14 @@ impl Greeting {
             how => format!("logs to {} ({how})", self.place),
         };
         let line = format!(
-            "{} accepts XML on {}, {place}, for {}",
+            "{} accepts XML on {}, {place}, for {}; beside them {}",
             match &self.name {
                 Some(name) => format!("{name} (pumphouse {})", env!("CARGO_PKG_VERSION")),
                 None => format!("pumphouse {}", env!("CARGO_PKG_VERSION")),
             },
             if addresses.is_empty() { "no door".to_owned() } else { addresses.join(" and ") },
             if own.is_empty() { "no listener yet".to_owned() } else { own.join(", ") },
+            always.join(", "),
         );
         let metrics = self.metrics.iter().map(|it| format!("\nmetrics: {it}"));
         let metrics: String = metrics.collect();

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::cli::connect::{Papers, broken};
 use crate::cli::incoming;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::client::{self, Address, Client, Push};
+use crate::client::{self, Address, Push};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
 use crate::id::ThreadId;
@@ -38,9 +39,8 @@ pub(crate) struct Send {
     /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
     connect: Address,
-    /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    #[command(flatten)]
+    papers: Papers,
     /// The listener it is for; without it, whoever owns the payload's name.
     #[arg(long, value_name = "LISTENER")]
     to: Option<String>,
@@ -50,9 +50,6 @@ pub(crate) struct Send {
     /// How long to wait for what comes of it, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
-    /// Says who is sending.
-    #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
-    token: Option<String>,
     /// What to push; - or nothing is the standard input.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -142,12 +139,7 @@ impl Send {
         out: &mut Out,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
-        let address = trusting(&self.connect, self.ca.as_deref())?;
-        let client = Client::connect_to(&address).await;
-        let mut client = client.map_err(|error| unconnected(&address, &error))?;
-        if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
-            client.authenticate(token).await.map_err(|it| broken(&it))?;
-        }
+        let mut client = self.papers.connect(&self.connect).await?;
         let mut bytes = 0;
         for push in pushes {
             bytes += push.len();
@@ -222,28 +214,4 @@ fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
         return Err(Failure::Untried(format!("{name} holds no element; nothing was sent")));
     }
     Ok(elements)
-}
-
-/// An address, and whose certificates are trusted there.
-pub(crate) fn trusting(address: &Address, ca: Option<&Path>) -> Result<Address, Failure> {
-    match (address, ca) {
-        (tls @ Address::Tls { .. }, Some(ca)) => Ok(tls.clone().trusting(ca)),
-        (_, Some(_)) => {
-            let text = "--ca is for --connect tls:HOST:PORT; nothing was sent".to_owned();
-            Err(Failure::Untried(text))
-        }
-        (address, None) => Ok(address.clone()),
-    }
-}
-
-pub(crate) fn unconnected(address: &Address, error: &client::Error) -> Failure {
-    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT, \
-               tls:HOST:PORT or unix:PATH";
-    let way =
-        if matches!(address, Address::Tls { .. }) { "--ca FILE names whom to trust" } else { way };
-    Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
-}
-
-pub(crate) fn broken(error: &client::Error) -> Failure {
-    Failure::Wrong(error.to_string())
 }

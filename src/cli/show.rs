@@ -4,9 +4,11 @@ use std::io;
 use std::path::Path;
 
 use crate::audit::{self, Filter, States};
+use crate::cli::connect::{Papers, broken};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{aside, data, follow};
+use crate::cli::{aside, data, follow, incoming};
+use crate::client::{Address, Incoming};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Clears;
 use crate::log::{Entry, Log, ThreadRecord};
@@ -21,6 +23,9 @@ const PAGE: usize = 256;
 /// characters that would steer a terminal, or hide, are shown as XML's references. What a
 /// `clear-context` hides from prompts now is marked `hidden`. Checklists that were not closed
 /// stand at the end.
+///
+/// It reads the log's file, with or without a `run` beside it. With --connect it asks a running
+/// pump instead, which shows a thread to who opened it and to operators.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,6 +33,7 @@ Examples:
   pumphouse show sess-k3v9x2ma/7                         one message of it
   pumphouse show sess-k3v9x2ma --follow                  and those to come, until Ctrl-C
   pumphouse show sess-k3v9x2ma --payload huh             what went wrong in it
+  pumphouse show sess-k3v9x2ma --follow --connect tls:pump.example:8765
   pumphouse show sess-k3v9x2ma --json | jq -r .payload
 
 Exits with 1 where there is no such thread or message.")]
@@ -38,12 +44,20 @@ pub(crate) struct Show {
     /// Goes on with the messages to come, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
+    /// Asks the pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<Address>,
+    #[command(flatten)]
+    papers: Papers,
     #[command(flatten)]
     filters: Filters,
 }
 
 impl Show {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        if let Some(address) = &self.connect {
+            return self.ask(address, to).await;
+        }
         let log = data::open(data)?;
         if let Ok(id) = self.what.parse::<EntryId>() {
             let entry = data::entry(&log, &id).await?;
@@ -61,6 +75,40 @@ impl Show {
         } else {
             follow::until_stopped(read(&log, &record, Upto::Ever, &filter, to)).await
         }
+    }
+}
+
+/// Over a door.
+impl Show {
+    async fn ask(&self, address: &Address, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        if !self.filters.filter().wants_all() {
+            let text = "filters are for a log's file: leave them out, or --connect";
+            return Err(Failure::Untried(text.to_owned()));
+        }
+        let mut client = self.papers.connect(address).await?;
+        let one = self.what.parse::<EntryId>().ok();
+        let after = one.as_ref().map_or(0, |it| it.seq.saturating_sub(1));
+        let id = one.as_ref().map_or_else(|| ThreadId::new(&self.what), |it| it.thread.clone());
+        let mut follow = client.follow(&id, after).await.map_err(|it| broken(&it))?;
+        if one.is_some() && follow.has_caught_up() {
+            return Err(Failure::Wrong(format!("{} isn't in the thread yet", self.what)));
+        }
+        let reading = async {
+            while one.is_none() && self.follow || !follow.has_caught_up() {
+                let next = follow.next().await.map_err(|it| broken(&it))?;
+                let Some(message) = next.map(Incoming::Message) else { break };
+                match to.json {
+                    true => to.object(&incoming::object(&message))?,
+                    false => to.text(&incoming::lines(&message, to.style))?,
+                }
+                to.flush()?;
+                if one.is_some() {
+                    break;
+                }
+            }
+            Ok(Ending::Well)
+        };
+        if self.follow { follow::until_stopped(reading).await } else { reading.await }
     }
 }
 
@@ -94,7 +142,7 @@ async fn read(
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
     let aside = aside::read(log, &record.id, last_seq).await?;
-    let (mut seq, mut states) = (0, States::default());
+    let (mut seq, mut states, mut shown) = (0, States::default(), false);
     loop {
         let page = log.read(&record.id, seq, last_seq, PAGE).await?;
         for entry in &page {
@@ -102,6 +150,7 @@ async fn read(
             if !filter.wants(entry, &mut states) {
                 continue;
             }
+            shown = true;
             if !to.json {
                 to.line("")?;
             }
@@ -109,6 +158,9 @@ async fn read(
         }
         if page.is_empty() {
             if upto == Upto::Now {
+                if !to.json && !shown && seq > 0 {
+                    to.line("no message is wanted by these filters")?;
+                }
                 if !to.json && filter.wants_all() {
                     to.text(&aside::checklists(&aside.todos, record.state, to.style))?;
                 }
@@ -126,7 +178,9 @@ fn one(entry: &Entry, clears: &Clears, to: &mut Screen<'_>) -> io::Result<()> {
     let hidden = clears.hides(entry.id.seq);
     if to.json {
         let mut object = audit::json(entry);
-        object["hidden"] = hidden.into();
+        if hidden {
+            object["hidden"] = true.into();
+        }
         return to.object(&object);
     }
     to.text(&match hidden {

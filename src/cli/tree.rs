@@ -36,12 +36,13 @@ impl Tree {
         let mut left: HashMap<ThreadId, Left> = HashMap::new();
         for open in log.open_entries().await? {
             let left = left.entry(open.entry.id.thread.clone()).or_default();
-            match listener::Entry::kept(&open.entry).decode::<TodoOpen>() {
-                Ok(todo) => {
-                    left.steps_open += todo.open;
-                    left.steps += todo.total;
-                }
-                Err(_) => left.under_way += 1,
+            let entry = listener::Entry::kept(&open.entry);
+            let todo = entry.is::<TodoOpen>().then(|| entry.decode::<TodoOpen>());
+            if let Some(Ok(todo)) = todo {
+                left.steps_open += todo.open;
+                left.steps += todo.total;
+            } else {
+                left.under_way += 1;
             }
         }
         if let Some(id) = self.thread.as_deref().map(ThreadId::new) {

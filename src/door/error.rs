@@ -40,7 +40,8 @@ impl fmt::Display for Error {
             Error::Shown(address) => write!(
                 f,
                 "{address} is within reach of other machines, and metrics ask nobody who they \
-                 are: listen on 127.0.0.1, and let a proxy that asks pass them on"
+                 are: listen on 127.0.0.1, and let a proxy that asks pass them on; or say that \
+                 anyone may see them"
             ),
             Error::Socket { path, error } => {
                 write!(f, "{} can't be listened on: {error}", path.display())

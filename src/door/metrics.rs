@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -63,9 +63,25 @@ impl Metrics {
     /// Where the address isn't to be had, or is within reach of others: it asks nobody who they
     /// are.
     pub async fn bind(address: impl ToSocketAddrs) -> Result<Metrics, Error> {
+        Metrics::listen(address, is_local).await
+    }
+
+    /// Listens at an address that others may reach: where a network of its own keeps strangers
+    /// away, such as a container's.
+    ///
+    /// # Errors
+    /// Where the address isn't to be had.
+    pub async fn bind_to_anyone(address: impl ToSocketAddrs) -> Result<Metrics, Error> {
+        Metrics::listen(address, |_| true).await
+    }
+
+    async fn listen(
+        address: impl ToSocketAddrs,
+        is_fit: fn(IpAddr) -> bool,
+    ) -> Result<Metrics, Error> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no such address");
         for address in lookup_host(address).await.map_err(Error::Address)? {
-            if !is_local(address.ip()) {
+            if !is_fit(address.ip()) {
                 return Err(Error::Shown(address));
             }
             match TcpListener::bind(address).await {

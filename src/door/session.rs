@@ -312,6 +312,8 @@ impl Session {
                 }
                 None => self.tell(&entry),
             },
+            // The door refuses whatever comes next, and says why.
+            News::Lost(_) => {}
             News::Settled => self.unsettled = self.unsettled.saturating_sub(1),
         }
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -40,7 +40,12 @@ pub struct Tls {
     certificate: Arc<Path>,
     key: Arc<Path>,
     config: Arc<RwLock<Arc<ServerConfig>>>,
+    /// How the files looked when they were read last, also where that came to nothing.
+    seen: Arc<Mutex<[Look; 2]>>,
 }
+
+/// What tells a file from the one that it was: when it was written, and its length.
+type Look = Option<(SystemTime, u64)>;
 
 impl Tls {
     /// Reads a certificate, with those between it and its issuer behind it, and its private key,
@@ -50,8 +55,9 @@ impl Tls {
     /// What is wrong with the files.
     pub fn read(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Tls, Unusable> {
         let (certificate, key) = (certificate.as_ref(), key.as_ref());
+        let seen = Arc::new(Mutex::new(look(certificate, key)));
         let config = Arc::new(RwLock::new(config(certificate, key)?));
-        Ok(Tls { certificate: certificate.into(), key: key.into(), config })
+        Ok(Tls { certificate: certificate.into(), key: key.into(), config, seen })
     }
 
     /// Reads the files again.
@@ -65,6 +71,22 @@ impl Tls {
         Ok(())
     }
 
+    /// Reads the files again if they look otherwise than when they were read last. Whether they
+    /// do. A file that can't be used is told once, not each time.
+    ///
+    /// # Errors
+    /// What is wrong with the files; then what was read before stays.
+    pub fn reload_if_changed(&self) -> Result<bool, Unusable> {
+        let now = look(&self.certificate, &self.key);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
+            return Ok(false);
+        }
+        *seen = now;
+        drop(seen);
+        self.reload().map(|()| true)
+    }
+
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into()
     }
@@ -74,6 +96,13 @@ impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tls").field(&self.certificate).finish()
     }
+}
+
+fn look(certificate: &Path, key: &Path) -> [Look; 2] {
+    [certificate, key].map(|path| {
+        let there = fs::metadata(path).ok()?;
+        Some((there.modified().ok()?, there.len()))
+    })
 }
 
 fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Unusable> {

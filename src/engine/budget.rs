@@ -86,6 +86,14 @@ impl Tree {
         own.answer(part, message, Sending { flags, reply_to, ..sending }, world, out);
         own.start_all(world, out);
         self.reopen(&what, &cause, world, out);
+        let overdue = self.threads.values().filter(|it| !it.overdue.is_empty());
+        let mut overdue: Vec<ThreadId> = overdue.map(|it| it.id.clone()).collect();
+        overdue.sort_unstable();
+        for id in overdue {
+            if let Some(thread) = self.threads.get_mut(&id) {
+                thread.catch_up(world, out);
+            }
+        }
     }
 
     fn reopen(&mut self, what: &BudgetRaised, cause: &EntryId, world: &World<'_>, out: &mut Step) {

@@ -26,6 +26,7 @@ use crate::engine::{Factory, Pump};
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way};
 use crate::log::{Log, MemoryLog, SqliteLog};
+use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::{self, Schema};
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
@@ -66,6 +67,9 @@ pub struct Builder {
     logs: Vec<Arc<dyn Log>>,
     doors: Vec<Box<dyn Door>>,
     factories: Vec<Factory>,
+    models: Models,
+    /// Names that more than one model was given.
+    models_twice: Vec<String>,
     limits: Limits,
     workers: Option<usize>,
     name: Option<String>,
@@ -140,6 +144,22 @@ impl Builder {
         &self.factories
     }
 
+    /// Lets listeners of a manifest name this model; the first of a name counts, and `build`
+    /// complains of a second.
+    pub fn model(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
+        let name = name.into();
+        if let Some(first) = self.models.insert(name.clone(), model) {
+            self.models.insert(name.clone(), first);
+            self.models_twice.push(name);
+        }
+    }
+
+    /// The models that listeners of a manifest may name.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
     /// The names of the listeners that it has so far.
     pub fn listeners(&self) -> impl Iterator<Item = &str> {
         self.specs.iter().map(|it| it.name.as_str())
@@ -155,11 +175,19 @@ impl Builder {
         complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &self.specs)));
         complaints.extend(self.specs.iter().flat_map(unmet));
         complaints.extend(owners(&self.specs));
+        complaints.extend(self.models_twice.iter().map(|it| {
+            (None, format!("more than one model is called {it}; give each a name of its own"))
+        }));
         if self.logs.len() > 1 {
             complaints.push((None, "more than one log was given; keep one".to_owned()));
         }
         if self.workers.is_some_and(|it| it == 0 || it > WORKERS_MAX) {
             complaints.push((None, format!("workers must be from 1 to {WORKERS_MAX}")));
+        }
+        let too_small = self.limits.too_small();
+        complaints.extend(too_small.into_iter().map(|it| (None, it)));
+        if self.heartbeat.is_some_and(|it| it.is_zero()) {
+            complaints.push((None, "the heartbeat must be at least 1ms apart".to_owned()));
         }
         if !complaints.is_empty() {
             let (listeners, all) = complaints.into_iter().unzip();
@@ -296,6 +324,9 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
     if spec.handlers.is_empty() {
         wrong.push("it has no handler: add .on(…)".to_owned());
     }
+    if spec.timeout.is_some_and(|it| it.is_zero()) {
+        wrong.push("its time limit is 0: give .timeout(…) at least 1ms".to_owned());
+    }
     if spec.traits.inline && spec.traits.blocking {
         wrong.push("it can't be both inline and blocking: keep one of the two".to_owned());
     }
@@ -402,10 +433,10 @@ impl std::error::Error for Complaints {}
 /// Found sound. It runs over any port.
 pub struct Plan {
     life: Option<Life>,
-    routes: Routes,
+    pub(crate) routes: Routes,
     log: Arc<dyn Log>,
     doors: Vec<Box<dyn Door>>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     workers: usize,
 }
 

@@ -381,6 +381,7 @@ impl Thread {
             lane.waiting.into_iter().map(move |it| (it.entry.seq(), listener, it.attempt))
         });
         over.extend(waiting);
+        self.overdue.clear();
         let mut later: Vec<(u64, usize)> = self.later.drain().map(|(key, _)| key).collect();
         later.sort_unstable();
         for (seq, listener) in later {
@@ -457,6 +458,15 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
+        let steers = world.routes.listeners[key.listener].steers;
+        if let Some(short) = out.ledger.fits_message(world.now_us).err().filter(|_| !steers) {
+            let waits = self.later.contains_key(&(key.seq, key.listener));
+            if waits && self.overdue.iter().all(|(it, _)| it != key) {
+                self.overdue.push((key.clone(), because.cloned()));
+                self.run_out(short, None, out);
+            }
+            return;
+        }
         let found = self.later.remove(&(key.seq, key.listener));
         let Some(Later { entry, receiver, root }) = found else { return };
         out.later.push(Timing::Over(key.clone()));
@@ -478,21 +488,18 @@ impl Thread {
             chain,
             until_us: None,
         };
-        match out.ledger.fits_message(world.now_us) {
-            Ok(()) => drop(self.append(sending, world, out)),
-            Err(_) if world.routes.listeners[key.listener].steers => {
-                self.append(sending, world, out);
-            }
-            Err(short) => {
-                let flags = Flags::REFUSED;
-                self.append(Sending { flags, receivers: &[], ..sending }, world, out);
-                self.run_out(short, None, out);
-            }
-        }
+        self.append(sending, world, out);
         self.let_go(root, world, out);
         let entry = entry.id().clone();
         out.batch.marks.push(Mark::Consumed { entry, listener, attempt: 0 });
         self.start(key.listener, world, out);
+    }
+
+    /// Starts what was due when there was nothing left to spend.
+    pub(crate) fn catch_up(&mut self, world: &World<'_>, out: &mut Step) {
+        for (key, because) in std::mem::take(&mut self.overdue) {
+            self.due(&key, because.as_ref(), world, out);
+        }
     }
 
     /// Refuses every push that waits, and settles every one that was taken.

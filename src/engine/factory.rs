@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::engine::{Builder, Plugin};
 use crate::listener::Listener;
+use crate::model::Models;
 
 /// Makes listeners by name: what `use:` in a manifest says.
 ///
@@ -47,7 +48,8 @@ pub struct Factory {
     make: Box<Make>,
 }
 
-type Make = dyn Fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Listener, Unmade> + Send;
+type Make =
+    dyn Fn(&mut dyn erased_serde::Deserializer<'_>, &Models) -> Result<Listener, Unmade> + Send;
 
 impl Factory {
     /// Makes listeners from settings of a type.
@@ -55,9 +57,33 @@ impl Factory {
         name: impl Into<String>,
         make: impl Fn(T) -> M + Send + 'static,
     ) -> Factory {
-        let make = move |settings: &mut dyn erased_serde::Deserializer<'_>| {
+        Factory::with_models(name, move |settings, _| make(settings))
+    }
+
+    /// Makes listeners from settings of a type, one of which names a model. By that convention its
+    /// key is `model`, so that a name that no model has is told where it stands.
+    ///
+    /// ```
+    /// use pumphouse::model::{Models, UnknownModel};
+    /// use pumphouse::prelude::*;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Settings { model: String }
+    ///
+    /// let poet = Factory::with_models("poet", |it: Settings, models: &Models| {
+    ///     let model = models.get(&it.model)?;
+    ///     Ok::<_, UnknownModel>(Listener::with_state("poet", model))
+    /// });
+    /// # let _ = poet;
+    /// ```
+    pub fn with_models<T: DeserializeOwned, M: Makes>(
+        name: impl Into<String>,
+        make: impl Fn(T, &Models) -> M + Send + 'static,
+    ) -> Factory {
+        let make = move |settings: &mut dyn erased_serde::Deserializer<'_>, models: &Models| {
             let settings = T::deserialize(settings).map_err(Unmade::Settings)?;
-            make(settings).made().map_err(Unmade::Refused)
+            make(settings, models).made().map_err(Unmade::Refused)
         };
         Factory { name: name.into(), make: Box::new(make) }
     }
@@ -76,15 +102,16 @@ impl Factory {
         &self.name
     }
 
-    /// Makes a listener.
+    /// Makes a listener, which may ask for one of these models.
     ///
     /// # Errors
     /// Where the settings aren't such as it reads, or it refuses them.
     pub fn make(
         &self,
         settings: &mut dyn erased_serde::Deserializer<'_>,
+        models: &Models,
     ) -> Result<Listener, Unmade> {
-        (self.make)(settings)
+        (self.make)(settings, models)
     }
 }
 

@@ -348,10 +348,12 @@ impl Thread {
         let flags = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
         // Below a thread that pauses nothing begins either.
         let flags = if self.state == State::Paused { flags.with(Flags::PAUSES) } else { flags };
+        let first_to = to.clone();
         let sending = self.sending(&it.part, it.first.clone(), to, world);
         let sending = Sending { from: &spawner.name, flags, receivers, root: 0, ..sending };
         self.append(sending, world, out);
-        self.spawner = Some(spawner.clone());
+        let asked = Some(it.part.message.id().clone());
+        self.spawner = Some(Spawner { asked, to: first_to, ..spawner.clone() });
         self.start_all_of(receivers, world, out);
     }
 
@@ -359,6 +361,7 @@ impl Thread {
     fn result(&mut self, child: &Thread, it: Ended, world: &World<'_>, out: &mut Step) {
         self.children.remove(&child.id);
         let root = child.root_above;
+        let (status, element) = (it.status, it.element.clone());
         let result =
             ThreadResult { thread: child.id.to_string(), status: it.status, payload: it.element };
         if let (Some(checked), Some(spawner)) = (word(&result), &child.spawner) {
@@ -376,9 +379,40 @@ impl Thread {
                 chain: self.guard.here(),
                 until_us: None,
             };
-            self.hand(spawner, sending, world, out);
+            match self.is_answered_by(spawner) {
+                true => self.finish_with(sending, status, element, world, out),
+                false => self.hand(spawner, sending, world, out),
+            }
         }
         self.let_go(root, world, out);
+    }
+
+    /// Whether what comes of a child is what whoever opened this thread waits for: the message that
+    /// this one began with was to open the child in their name.
+    fn is_answered_by(&self, child: &Spawner) -> bool {
+        let own = self.spawner.as_ref().filter(|_| self.state.is_live());
+        own.is_some_and(|own| {
+            child.asked.as_ref() == Some(&self.entry(1))
+                && (&child.name, child.is_identity) == (&own.name, own.is_identity)
+                && own.to.as_ref() != Some(&child.name)
+        })
+    }
+
+    /// Ends the thread with what came of a child.
+    fn finish_with(
+        &mut self,
+        it: Sending<'_>,
+        status: ThreadStatus,
+        element: Option<Element>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let state = if status == ThreadStatus::Failed { State::Failed } else { State::Closed };
+        let (flags, reply_to) = (state.flag(), Some(self.entry(1)));
+        let entry = self.append(Sending { flags, reply_to, ..it }, world, out).id().clone();
+        self.state = state;
+        let thread = self.id.clone();
+        out.beyond.push_back(Beyond::Ended(Ended { thread, entry, status, element }));
     }
 
     /// Gives something to whoever opened a child: an identity or a listener.
@@ -501,11 +535,12 @@ impl Thread {
 
 impl Spawner {
     fn of(message: &Entry) -> Spawner {
-        Spawner { name: message.sender().clone(), is_identity: message.is_from_identity() }
+        let (name, is_identity) = (message.sender().clone(), message.is_from_identity());
+        Spawner { name, is_identity, asked: None, to: None }
     }
 
     fn listener(name: &Arc<str>) -> Spawner {
-        Spawner { name: name.clone(), is_identity: false }
+        Spawner { name: name.clone(), is_identity: false, asked: None, to: None }
     }
 }
 

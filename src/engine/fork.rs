@@ -57,6 +57,11 @@ impl Lineage {
         Ok(Lineage(all.into()))
     }
 
+    /// The threads that it shares entries of.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &ThreadId> {
+        self.0.iter().map(|it| &it.thread)
+    }
+
     /// Whether an entry is shared.
     pub(crate) fn has(&self, id: &EntryId) -> bool {
         self.0.iter().any(|it| it.thread == id.thread && id.seq <= it.seq)

@@ -26,6 +26,9 @@ pub enum News {
     },
     /// It isn't, and this is why.
     Refused(Fault),
+    /// It was accepted, and then the log failed: what came of it since may never have been, and
+    /// nobody is told of it. `Settled` follows.
+    Lost(Fault),
     /// Something for its sender: an answer, or something later in its thread.
     Reply(Entry),
     /// All that it caused is done.

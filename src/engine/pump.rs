@@ -77,6 +77,10 @@ impl Pump {
         Pump { shared, identity, place: Place::Session, to: None }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// The same pump, spoken to by this identity.
     #[must_use]
     pub fn speaking_as(&self, identity: Identity) -> Pump {
@@ -127,9 +131,9 @@ impl Pump {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { id, .. } => Some(Ok(id)),
             News::Refused(fault) => Some(Err(fault)),
-            News::Reply(_) | News::Settled => None,
+            News::Lost(_) | News::Reply(_) | News::Settled => None,
         });
-        self.send(payload, Flags::NONE, first).await;
+        self.send(typed(&payload), Flags::NONE, first).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -138,30 +142,36 @@ impl Pump {
     /// # Errors
     /// Why it was refused, what went wrong, what else came as an answer, or that none came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
+        let entry = self.ask_checked(typed(&payload)).await?;
+        if entry.is::<R>() {
+            return entry.decode().map_err(AskError::Refused);
+        }
+        let other = failed(entry)?;
+        Err(AskError::Other(other.element().map_err(AskError::Refused)?.clone()))
+    }
+
+    /// Sends a payload that only run time knows, and waits for its answer.
+    ///
+    /// # Errors
+    /// Why it was refused, what went wrong, or that no answer came.
+    pub async fn ask_element(&self, payload: Element) -> Result<Entry, AskError> {
+        failed(self.ask_checked(self.check(payload)).await?)
+    }
+
+    async fn ask_checked(&self, payload: Result<Checked, Fault>) -> Result<Entry, AskError> {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { .. } => None,
             News::Refused(fault) => Some(Err(AskError::Refused(fault))),
+            News::Lost(fault) => Some(Err(AskError::Lost(fault))),
             News::Reply(entry) => Some(Ok(entry)),
             News::Settled => Some(Err(AskError::Unanswered)),
         });
         self.send(payload, Flags::ANSWER_WANTED, first).await;
-        let heard = heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())));
-        let entry: Entry = heard?;
-        if entry.is::<R>() {
-            return entry.decode().map_err(AskError::Refused);
-        }
-        if entry.is::<Huh>() {
-            return Err(AskError::Failed(entry.decode().map_err(AskError::Refused)?));
-        }
-        if entry.is::<Done>() {
-            return Err(AskError::Unanswered);
-        }
-        Err(AskError::Other(entry.element().map_err(AskError::Refused)?.clone()))
+        heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    async fn send<P: Payload>(&self, payload: P, flags: Flags, inlet: Arc<dyn Inlet>) {
-        let checked = self.checked_name().and_then(|()| payload.encode());
-        let checked = checked.map(|element| Checked::typed(P::NAME, element));
+    async fn send(&self, payload: Result<Checked, Fault>, flags: Flags, inlet: Arc<dyn Inlet>) {
+        let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
         let mut routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
         if let (Ok(push), Place::Fork(at)) = (&mut routed, &self.place) {
@@ -463,6 +473,21 @@ impl Pump {
     }
 }
 
+fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
+    payload.encode().map(|element| Checked::typed(P::NAME, element))
+}
+
+/// An answer, unless it says that there is none.
+fn failed(answer: Entry) -> Result<Entry, AskError> {
+    if answer.is::<Huh>() {
+        return Err(AskError::Failed(answer.decode().map_err(AskError::Refused)?));
+    }
+    if answer.is::<Done>() {
+        return Err(AskError::Unanswered);
+    }
+    Ok(answer)
+}
+
 fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
@@ -548,6 +573,9 @@ pub enum AskError {
     Failed(Huh),
     /// The answer is another payload: an error of the listener's, say.
     Other(Element),
+    /// The message is in the log, but then the log failed: whether anything came of it is known
+    /// once the pump has been started again.
+    Lost(Fault),
     /// All that the message caused is done, and nobody answered.
     Unanswered,
 }
@@ -571,6 +599,7 @@ impl fmt::Display for AskError {
             AskError::Refused(fault) => write!(f, "refused: {fault}"),
             AskError::Failed(huh) => write!(f, "{}: {}", huh.code, huh.message),
             AskError::Other(element) => write!(f, "another answer: {element:?}"),
+            AskError::Lost(fault) => write!(f, "accepted, but its answer is lost: {fault}"),
             AskError::Unanswered => f.write_str("nobody answered"),
         }
     }

@@ -15,13 +15,14 @@ use tracing::Instrument as _;
 use crate::engine::follow::Showing;
 use crate::engine::metrics::Outcome;
 use crate::engine::port::Port;
+use crate::engine::route::Routes;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::worker::{Slot, Task, Worker};
 use crate::id::ThreadId;
-use crate::limits::Limits;
+use crate::limits::{Limits, XmlLimits};
 use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};
-use crate::log;
+use crate::log::{self, Log};
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
@@ -121,7 +122,7 @@ impl<P: Port> Worker<P> {
 }
 
 /// How a handler came to its end: it returned, failed before it ran, or panicked.
-type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
+pub(crate) type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
 
 /// Polls a handler once; most inline ones are done then. The rest goes on as a task.
 fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>> {
@@ -143,15 +144,25 @@ fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>>
 /// Looks at what a handler came to: every payload is held against its schema, unless its own type
 /// wrote it.
 fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
-    let fault = |fault| vec![Ready::fault(fault)];
     let outcome = match &ended {
         Ok(Ok(_)) => Outcome::Returned,
         Ok(Err(_)) => Outcome::Failed,
         Err(_) => Outcome::Panicked,
     };
     shared.counts.handled(listener, outcome);
+    came_to(&shared.routes, shared.limits.inside, listener, ended)
+}
+
+/// What a handler came to, without counting it.
+pub(crate) fn came_to(
+    routes: &Routes,
+    inside: XmlLimits,
+    listener: usize,
+    ended: Ended,
+) -> Vec<Ready> {
+    let fault = |fault| vec![Ready::fault(fault)];
     match ended {
-        Ok(Ok(emit)) => check(shared, emit),
+        Ok(Ok(emit)) => check(routes, inside, emit),
         Ok(Err(it)) => fault(it),
         Err(panic) => {
             let text = panic
@@ -159,22 +170,23 @@ fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
                 .map(ToString::to_string)
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no text".to_owned());
-            let name = &shared.routes.listeners[listener].name;
+            let name = &routes.listeners[listener].name;
             tracing::error!(listener = %name, panic = text, "a handler panicked");
             fault(Fault::new(Code::Panic, format!("{name} panicked")))
         }
     }
 }
 
-fn check(shared: &Shared, emit: Emit) -> Vec<Ready> {
+/// Holds each payload against its schema, unless its own type wrote it.
+pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready> {
     let look = |it: listener::Emission| {
         let what = it.what.and_then(|what| match what.typed {
             Some(name) => Ok(Checked::typed(name, what.element)),
             // What is passed on for somebody else may lack its namespace, as at a door.
             None if matches!(it.target, Target::Child { for_sender: true, .. }) => {
-                shared.routes.check(what.element, shared.limits.inside)
+                routes.check(what.element, inside)
             }
-            None => shared.routes.catalog.check(what.element).map_err(|fault| {
+            None => routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");
                 Fault::new(Code::InvalidReturn, text)
             }),
@@ -191,7 +203,8 @@ impl listener::Road for Road {
         let message = call.message.id();
         let thread = message.thread.clone();
         let key = Key { thread: thread.clone(), seq: message.seq, listener: call.index };
-        let event = Event::Sent(key, check(&self.0, emit), done);
+        let ready = check(&self.0.routes, self.0.limits.inside, emit);
+        let event = Event::Sent(key, ready, done);
         self.0.post(&thread.clone(), Mail::Event(thread, event));
         Box::pin(async move {
             let late = || Fault::new(Code::Late, "the pump has stopped");
@@ -207,26 +220,11 @@ impl listener::Road for Road {
     }
 
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
-        Box::pin(async move {
-            let id = call.message.id();
-            let page = self.0.log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
-            let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
-            Ok(page.iter().map(|it| Entry::kept(it)).collect())
-        })
+        Box::pin(history(&*self.0.log, call, after, limit))
     }
 
     fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
-        let message = &call.message;
-        let own = |thread: &ThreadId| {
-            let woken = message.from() == call.listener() && !message.is_from_identity();
-            woken && thread.tree_str() == message.thread().tree_str() || thread == message.thread()
-        };
-        Box::pin(async move {
-            let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
-            let found = self.0.log.read(&id.thread, id.seq - 1, id.seq, 1).await;
-            let found = found.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
-            Ok(found.first().map(|it| Entry::kept(it)))
-        })
+        Box::pin(cause(&*self.0.log, call))
     }
 
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
@@ -244,6 +242,32 @@ impl listener::Road for Road {
     fn limits(&self) -> &Limits {
         &self.0.limits
     }
+}
+
+/// The entries of a message's thread after a number, up to the message.
+pub(crate) async fn history(
+    log: &dyn Log,
+    call: &Call,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Entry>, Fault> {
+    let id = call.last().id();
+    let page = log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
+    let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+    Ok(page.iter().map(|it| Entry::kept(it)).collect())
+}
+
+/// The entry that a message comes of, if its listener may see that.
+pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
+    let message = &call.message;
+    let own = |thread: &ThreadId| {
+        let woken = message.from() == call.listener() && !message.is_from_identity();
+        woken && thread.tree_str() == message.thread().tree_str() || thread == message.thread()
+    };
+    let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
+    let found = log.read(&id.thread, id.seq - 1, id.seq, 1).await;
+    let found = found.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+    Ok(found.first().map(|it| Entry::kept(it)))
 }
 
 /// What was sent while a message was being handled, in order.

@@ -18,6 +18,7 @@ use crate::engine::inlet::News;
 use crate::engine::life::Life;
 use crate::engine::metrics::Counts;
 use crate::engine::route::Routes;
+use crate::engine::state::Cached;
 use crate::engine::tree::{Event, Key, Left, Push, Ready};
 use crate::id::ThreadId;
 use crate::limits::Limits;
@@ -36,6 +37,8 @@ pub(crate) enum Mail {
     Room(usize),
     /// What the pump itself says in a thread of its own.
     Note(ThreadId, Vec<Checked>),
+    /// Say which folds of a thread are in memory.
+    Folds(ThreadId, oneshot::Sender<Cached>),
     /// What a stop left behind in a thread.
     Recover(ThreadId, Vec<Left>),
     /// All that was left behind is here: begin.

@@ -10,7 +10,7 @@ use crate::engine::fork::Lineage;
 use crate::engine::guard::{Chain, Guard};
 use crate::engine::inlet::Inlet;
 use crate::engine::route::Receiver;
-use crate::engine::tree::{Push, Start};
+use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry};
 use crate::log::{self, State};
@@ -51,6 +51,9 @@ pub(crate) struct Thread {
     pub(crate) root_above: u64,
     /// Deliveries that wait for their time.
     pub(crate) later: FxHashMap<(u64, usize), Later>,
+    /// Those of them that would have started, were there anything left to spend: which, and the
+    /// entry that each waited for, if that was one.
+    pub(crate) overdue: Vec<(Key, Option<EntryId>)>,
     pub(crate) guard: Guard,
 }
 
@@ -59,6 +62,10 @@ pub(crate) struct Thread {
 pub(crate) struct Spawner {
     pub(crate) name: Arc<str>,
     pub(crate) is_identity: bool,
+    /// The message whose handling opened it.
+    pub(crate) asked: Option<EntryId>,
+    /// Who was given its first message, where that is one.
+    pub(crate) to: Option<Arc<str>>,
 }
 
 /// A delivery that isn't to start before a time.
@@ -152,6 +159,7 @@ impl Thread {
             spawner: None,
             root_above: 0,
             later: FxHashMap::default(),
+            overdue: Vec::new(),
             guard: Guard::default(),
         }
     }
@@ -162,6 +170,7 @@ impl Thread {
             && self.running.is_empty()
             && self.held.is_empty()
             && self.origins.is_empty()
+            && self.overdue.is_empty()
             && (self.later.is_empty() || !self.is_heard())
             && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
     }

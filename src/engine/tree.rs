@@ -236,6 +236,13 @@ pub(crate) struct Start {
     pub(crate) cancel: Option<CancellationToken>,
 }
 
+impl Start {
+    /// The last message in hand, which folds are as of.
+    pub(crate) fn last(&self) -> &Entry {
+        self.queue.last().unwrap_or(&self.entry)
+    }
+}
+
 /// Something that a listener which waits for entries has to do.
 struct Asked {
     /// What came after it before a stop.
@@ -309,6 +316,8 @@ impl Tree {
             let spawner = first.map(|it| Spawner {
                 name: it.from.clone(),
                 is_identity: it.flags.contains(Flags::FROM_IDENTITY),
+                asked: it.cause.clone(),
+                to: it.to.clone(),
             });
             let record = NewThread { id: it.id.clone(), parent: it.parent, fork: it.fork };
             let thread = Thread::new(record, tree.owner.clone(), it.last_seq);

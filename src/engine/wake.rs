@@ -11,6 +11,7 @@ use crate::engine::ledger::{self, Ledger};
 use crate::engine::life::ORGANISM;
 use crate::engine::port::Port;
 use crate::engine::shared::{Mail, Shared};
+use crate::engine::state::Cached;
 use crate::engine::thread::{Folds, Later, Thread};
 use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
 use crate::engine::worker::{Slot, Worker};
@@ -145,7 +146,7 @@ impl<P: Port> Worker<P> {
 
     /// The listener's folds as of the message that is to start, or nothing while they wake.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
-        let (id, listener) = (start.entry.id().clone(), start.receiver.listener);
+        let (id, listener) = (start.last().id().clone(), start.receiver.listener);
         let tree = self.trees.get_mut(id.thread.tree_str());
         let Some(Slot::Awake(held)) = tree else { return None };
         let thread = held.tree.thread(&id.thread)?;
@@ -185,6 +186,17 @@ impl<P: Port> Worker<P> {
             Woken::Folds { thread, listener, folds }
         }));
         None
+    }
+
+    /// The folds of a thread that are in memory.
+    pub(crate) fn cached(&mut self, id: &ThreadId) -> Cached {
+        let Some(Slot::Awake(held)) = self.trees.get_mut(id.tree_str()) else { return Vec::new() };
+        let folds = held.tree.thread(id).into_iter().flat_map(|it| &it.folds);
+        let awake = folds.filter_map(|(listener, it)| match it {
+            Folds::Awake { seq, states } => Some((*listener, *seq, states.clone())),
+            Folds::Waking(_) => None,
+        });
+        awake.collect()
     }
 
     fn woken_folds(
@@ -273,7 +285,7 @@ fn apply(
 }
 
 /// Brings folds from a number up to an entry.
-async fn read_folds(
+pub(crate) async fn read_folds(
     shared: Arc<Shared>,
     listener: usize,
     upto: EntryId,

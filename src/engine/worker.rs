@@ -215,6 +215,8 @@ impl<P: Port> Worker<P> {
                 Some(Slot::Waking(waiting)) => waiting.insert(0, Mail::Recover(thread, left)),
                 None => self.wake(thread.tree(), Mail::Recover(thread, left)),
             },
+            // An error says that nobody waits any more.
+            Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
             Mail::Begin => self.begun = true,
             Mail::Drain(done) => self.drains.push(done),
             Mail::Stop => self.stop(),
@@ -569,9 +571,11 @@ fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
             Effect::Tell(inlet, push, News::Accepted { .. }) => {
                 tell(&*inlet, push, News::Refused(fault.clone()));
             }
-            Effect::Tell(inlet, push, it @ (News::Settled | News::Refused(_))) => {
-                tell(&*inlet, push, it);
+            Effect::Tell(inlet, push, News::Settled) => {
+                tell(&*inlet, push, News::Lost(fault.clone()));
+                tell(&*inlet, push, News::Settled);
             }
+            Effect::Tell(inlet, push, it @ News::Refused(_)) => tell(&*inlet, push, it),
             Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
             Effect::Tell(..) | Effect::Start(_) | Effect::Leave(_) => {}
         }

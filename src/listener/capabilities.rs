@@ -5,10 +5,12 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::limits::XmlLimits;
 use crate::listener::{Context, FromContext, Spec, Way};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
 use crate::wire::{Catalog, Fault};
+use crate::xml::{Element, Writer};
 
 /// The organism's listeners and their payloads: an argument of a handler, and what a
 /// [`Plan`](crate::engine::Plan) and a [`Pump`](crate::Pump) show. Cloning it costs a count.
@@ -99,6 +101,20 @@ impl Capabilities {
     #[must_use]
     pub fn named(&self, local: &str) -> &[Name] {
         self.0.catalog.named(local)
+    }
+
+    /// A payload as somebody wrote it who needn't know namespaces: in the one that this name says,
+    /// and as its schema wants it.
+    ///
+    /// # Errors
+    /// What is wrong with it, by its path, with the place in what was written.
+    pub fn understand(&self, element: &Element, name: &Name) -> Result<Element, Fault> {
+        let to = Writer::new(XmlLimits::INSIDE);
+        let checked = match element.namespace() {
+            "" => self.0.catalog.check_as(element, name.namespace(), to),
+            _ => self.0.catalog.check(element.clone()),
+        };
+        Ok(checked?.element().clone())
     }
 
     /// Who takes a payload, not counting replies.

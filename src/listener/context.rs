@@ -244,6 +244,7 @@ impl<S> FromContext<S> for Attempt {
 }
 
 /// What else waits for a serial listener in this thread; consumed with the message in hand.
+/// History and folds are as of the last of it.
 #[derive(Clone, Debug)]
 pub struct Queue(
     /// The entries, in order.

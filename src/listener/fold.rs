@@ -1,6 +1,7 @@
 //! Folds: state that is nothing but its thread's history.
 
 use std::any::{Any, TypeId, type_name};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::listener::Entry;
@@ -11,7 +12,7 @@ use crate::listener::Entry;
 /// use pumphouse::prelude::*;
 ///
 /// /// How many messages the thread has had.
-/// #[derive(Clone, Default)]
+/// #[derive(Clone, Debug, Default)]
 /// struct Count(u64);
 ///
 /// impl Apply for Count {
@@ -23,11 +24,14 @@ use crate::listener::Entry;
 ///
 /// A handler takes it as `Fold<Count>`, as of the message it handles. It is kept while the thread
 /// is awake and rebuilt from the log when it wakes: the same entries give the same state.
+///
+/// `pumphouse state` shows it by its `Debug`, and its digest is over that: keep a `BTreeMap` where
+/// a `HashMap` would show another order each time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a fold: implement `Apply` for it",
-    note = "a fold is `Clone + Default` and says with `apply` what one entry changes"
+    note = "a fold is `Clone + Debug + Default` and says with `apply` what one entry changes"
 )]
-pub trait Apply: Clone + Default + Send + Sync + 'static {
+pub trait Apply: Clone + Debug + Default + Send + Sync + 'static {
     /// Takes in the next entry.
     fn apply(&mut self, entry: &Entry);
 }
@@ -42,16 +46,23 @@ pub(crate) type FoldId = (TypeId, &'static str);
 pub(crate) struct FoldOf {
     pub(crate) empty: fn() -> Awake,
     pub(crate) apply: fn(&mut Awake, &Entry),
+    pub(crate) show: fn(&Awake) -> String,
 }
 
 impl FoldOf {
     pub(crate) fn of<T: Apply>() -> (FoldId, FoldOf) {
-        (FoldOf::id::<T>(), FoldOf { empty: || Arc::new(T::default()), apply: apply::<T> })
+        let empty = || Arc::new(T::default()) as Awake;
+        (FoldOf::id::<T>(), FoldOf { empty, apply: apply::<T>, show: show::<T> })
     }
 
     pub(crate) fn id<T: Apply>() -> FoldId {
         (TypeId::of::<T>(), type_name::<T>())
     }
+}
+
+/// The state as its type shows it.
+fn show<T: Apply>(awake: &Awake) -> String {
+    awake.downcast_ref::<T>().map(|it| format!("{it:#?}")).unwrap_or_default()
 }
 
 /// Changes the state in place where no handler holds it, and a copy where one does.

@@ -42,7 +42,7 @@ impl Need {
     /// use pumphouse::prelude::*;
     ///
     /// /// How many messages the thread has had.
-    /// #[derive(Clone, Default)]
+    /// #[derive(Clone, Debug, Default)]
     /// struct Count(u64);
     ///
     /// impl Apply for Count {

@@ -41,6 +41,13 @@ impl Call {
         &self.message
     }
 
+    /// The last message in hand: of those that a [`Queue`](crate::listener::Queue) holds, or the
+    /// message. History and folds are as of it.
+    #[must_use]
+    pub fn last(&self) -> &Entry {
+        self.queue.last().unwrap_or(&self.message)
+    }
+
     /// The listener that handles it.
     #[must_use]
     pub fn listener(&self) -> &str {

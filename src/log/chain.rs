@@ -257,6 +257,18 @@ pub(super) struct MarkRow {
     pub(super) what: Marked,
 }
 
+impl MarkRow {
+    /// The mark itself, of the thread with that number.
+    pub(super) fn mark(self, thread: &ThreadId) -> Mark {
+        let (entry, listener) = (EntryId::new(thread, self.seq), self.listener);
+        match self.what {
+            Marked::Started(attempt) => Mark::Started { entry, listener, attempt },
+            Marked::Consumed(attempt) => Mark::Consumed { entry, listener, attempt },
+            Marked::Waits(until_us) => Mark::Waits { entry, listener, until_us },
+        }
+    }
+}
+
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {

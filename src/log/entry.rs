@@ -348,6 +348,17 @@ pub enum Mark {
     },
 }
 
+/// A mark, and when it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Noted {
+    /// The last position before the commit that has it: with the entries after that, or with none,
+    /// it was kept.
+    pub after: u64,
+    /// What happened.
+    pub mark: Mark,
+}
+
 /// What is kept together or not at all: threads first, then entries, then marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 // Exhaustive: the engine fills it, and must not forget a field.

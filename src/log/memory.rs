@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::admit::{self, Admitted, Job, Ledger, Origins, Standing};
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, MarkWriter, Origin};
 use crate::log::entry::State as ThreadState;
-use crate::log::entry::{Batch, Entry, Flags, Open, Receipt, ThreadRecord, ThreadSummary};
+use crate::log::entry::{Batch, Entry, Flags, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
 use crate::log::open::Opens;
 use crate::log::verify::{Report, Verifier};
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
@@ -90,6 +90,10 @@ impl Log for MemoryLog {
 
     fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64> {
         ready(Ok(self.state().count(root, but_from)))
+    }
+
+    fn marks<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Noted>> {
+        ready(Ok(self.state().marks(root)))
     }
 
     fn read<'a>(
@@ -362,6 +366,21 @@ impl State {
     fn count(&self, root: &ThreadId, but_from: &str) -> u64 {
         let all = self.below(root).map(|at| &self.all[at]);
         all.filter(|it| it.receivers > 0 && *it.from != *but_from).count() as u64
+    }
+
+    fn marks(&self, root: &ThreadId) -> Vec<Noted> {
+        let branch: FxHashSet<usize> = self.branch(root).into_iter().collect();
+        let (mut noted, mut after) = (Vec::new(), 0);
+        for row in &self.commits {
+            for mark in chain::read_marks(&row.marks).unwrap_or_default() {
+                let at = mark.thread as usize - 1;
+                if branch.contains(&at) {
+                    noted.push(Noted { after, mark: mark.mark(&self.threads.all[at].id) });
+                }
+            }
+            after = row.commit.last_position;
+        }
+        noted
     }
 
     fn read(

@@ -25,7 +25,8 @@ use crate::id::{EntryId, ThreadId};
 
 pub use chain::{Head, NoHead};
 pub use entry::{
-    Batch, Draft, Entry, Flags, Mark, NewThread, Open, Receipt, State, ThreadRecord, ThreadSummary,
+    Batch, Draft, Entry, Flags, Mark, NewThread, Noted, Open, Receipt, State, ThreadRecord,
+    ThreadSummary,
 };
 pub use memory::MemoryLog;
 pub use sqlite::SqliteLog;
@@ -71,6 +72,10 @@ pub trait Log: Send + Sync + 'static {
     /// How many entries of a thread and of all below it somebody had to consume, not counting
     /// those of one sender.
     fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64>;
+
+    /// What happened to the entries of a thread and of all below it besides that they came, in its
+    /// order: who started on them, who consumed them.
+    fn marks<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Noted>>;
 
     /// The entries of a thread with `after < seq <= upto`, the first `limit` of them.
     ///

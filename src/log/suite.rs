@@ -17,7 +17,7 @@ const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
 pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
-    let rules: [fn(&dyn Log); 18] = [
+    let rules: [fn(&dyn Log); 19] = [
         an_empty_log_is_whole,
         a_receipt_gives_back_the_entries,
         what_was_appended_is_read,
@@ -26,6 +26,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
         a_thread_is_opened_once_and_before_its_entries,
         links_lead_backwards,
         marks_are_for_entries_that_are_there,
+        marks_are_read_with_their_place,
         a_fork_reads_through_its_link,
         a_clients_id_is_used_once_by_one_identity,
         open_entries_are_those_not_consumed_by_all,
@@ -242,6 +243,27 @@ fn marks_are_for_entries_that_are_there(log: &dyn Log) {
     both.marks = vec![started("a/2", "echo", 1), consumed("a/1", "echo")];
     keep(log, both);
     assert!(wait(log.verify(None)).unwrap().is_sound());
+}
+
+fn marks_are_read_with_their_place(log: &dyn Log) {
+    keep(log, batch(&["a", "x"], &["a/1", "x/1", "a/2"]));
+    let child = NewThread { parent: Some(thread("a")), ..session("a.b") };
+    let waits = Mark::Waits { entry: entry("a/2"), listener: "timer".into(), until_us: 1 << 50 };
+    let first = vec![started("a/1", "echo", 1), started("x/1", "echo", 1), waits.clone()];
+    keep(log, Batch { threads: vec![child], entries: vec![note("a.b/1")], marks: first });
+    let second = vec![consumed("a.b/1", "plan"), consumed("a/1", "echo")];
+    keep(log, Batch { marks: second.clone(), ..Batch::default() });
+    keep(log, batch(&[], &["a/3"]));
+    let marks = |root: &str| -> Vec<(u64, Mark)> {
+        let noted = wait(log.marks(&thread(root))).unwrap();
+        noted.into_iter().map(|it| (it.after, it.mark)).collect()
+    };
+    let [below, above] = [&second[0], &second[1]].map(Clone::clone);
+    let all = vec![(3, started("a/1", "echo", 1)), (3, waits), (4, below.clone()), (4, above)];
+    assert_eq!(marks("a"), all, "of a thread and of all below it");
+    assert_eq!(marks("a.b"), [(4, below)]);
+    assert_eq!(marks("x"), [(3, started("x/1", "echo", 1))]);
+    assert_eq!(marks("nobody"), []);
 }
 
 fn a_fork_reads_through_its_link(log: &dyn Log) {

@@ -35,6 +35,11 @@ pub(super) fn allowance(text: &str) -> Option<u64> {
     text.replace('_', "").parse::<Allowance>().ok().map(|it| it.0)
 }
 
+/// A number, with a fraction or without.
+pub(super) fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|it: &f64| it.is_finite())
+}
+
 /// A whole number.
 pub(super) fn count(text: &str) -> Option<usize> {
     text.replace('_', "").parse().ok()

@@ -14,6 +14,8 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
         _ if node.is_null() => {}
         (Kind::Settings, Value::Map(entries)) => twice(entries, path, wrong),
         (Kind::Map(map), Value::Map(entries)) => keys(node, entries, path, map, wrong),
+        (Kind::Named(of), Value::Map(entries)) => named(entries, path, of, example, wrong),
+        (Kind::Use(maps), Value::Map(entries)) => used(node, entries, path, maps, wrong),
         (Kind::List(of), Value::List(items)) => {
             for (number, item) in items.iter().enumerate() {
                 let path = format!("{path}[{number}]");
@@ -24,7 +26,7 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
                 check(item, &path, of, example, wrong);
             }
         }
-        (Kind::Map(_) | Kind::List(_) | Kind::Settings, there) => {
+        (Kind::Map(_) | Kind::Named(_) | Kind::Use(_) | Kind::List(_) | Kind::Settings, there) => {
             // Not repeated: somebody may have put a secret where the name of a file belongs.
             let there = match there {
                 Value::Scalar(_) => "a single value".to_owned(),
@@ -54,11 +56,20 @@ fn expected(kind: &Kind) -> String {
         Kind::Word(words) => listed(words.iter().map(|it| it.0)).replace(" and ", " or "),
         Kind::Allowance => "a whole number, or unlimited,".to_owned(),
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Bytes => "a number of bytes, such as 65536 or 64 KiB,".to_owned(),
-        Kind::Time => "a time with a unit, such as 500ms, 30s or 5m,".to_owned(),
+        Kind::Number => "a number".to_owned(),
+        Kind::Bytes { min } => {
+            let least = if *min == 0 { String::new() } else { format!("at least {min}, ") };
+            format!("a number of bytes, {least}such as 65536 or 64 KiB,")
+        }
+        Kind::Time { min } => {
+            let least = if min.is_zero() { String::new() } else { format!("at least {min:?}, ") };
+            format!("a time with a unit, {least}such as 500ms, 30s or 5m,")
+        }
         Kind::Address => "HOST:PORT, such as 127.0.0.1:8765,".to_owned(),
         Kind::List(_) => "a list".to_owned(),
         Kind::Map(map) => format!("a value with the keys of {}", map.what),
+        Kind::Named(_) => "names with values".to_owned(),
+        Kind::Use(_) => "a value with the key `use`".to_owned(),
         Kind::Settings => "a value with keys".to_owned(),
     }
 }
@@ -92,6 +103,45 @@ fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<M
     if there.len() > 1 {
         let text = format!("{} has one of {}", map.what, listed(there));
         wrong.push(Mistake::new(node.place, text).at(path).advice("keep one of them"));
+    }
+}
+
+/// Looks at names of people's own, and at their values.
+fn named(entries: &[Entry], path: &str, of: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
+    twice(entries, path, wrong);
+    for entry in entries {
+        let below = joined(path, &entry.key);
+        if !is_name(&entry.key) {
+            let text = format!("`{}` isn't {}", cut(&entry.key), expected(&Kind::Name));
+            wrong.push(Mistake::new(entry.place, text).at(&below));
+        }
+        check(&entry.value, &below, of, example, wrong);
+    }
+}
+
+/// Looks at keys that go by the word under `use`; without a right one, at that alone.
+fn used(
+    node: &Node,
+    entries: &[Entry],
+    path: &str,
+    maps: &[(&'static str, Map)],
+    wrong: &mut Vec<Mistake>,
+) {
+    let is_used = |word: &str| match node.key("use").map(|it| &it.value) {
+        Some(Value::Scalar(it)) => it.text == word,
+        _ => false,
+    };
+    if let Some((_, map)) = maps.iter().find(|(word, _)| is_used(word)) {
+        return keys(node, entries, path, map, wrong);
+    }
+    let first = maps.first().and_then(|(_, map)| map.keys.iter().find(|it| it.name == "use"));
+    let Some(key) = first else { return };
+    match node.key("use") {
+        Some(there) => check(there, &joined(path, "use"), &key.kind, &key.example, wrong),
+        None => {
+            let mistake = Mistake::new(node.place, "here the key `use` is missing").at(path);
+            wrong.push(mistake.example(key.example.as_str()));
+        }
     }
 }
 
@@ -134,17 +184,20 @@ pub(super) fn joined(path: &str, key: &str) -> String {
 fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let text = scalar.text.as_str();
     let fits = match kind {
-        Kind::Text | Kind::Path => !text.is_empty(),
+        Kind::Text => !text.is_empty(),
+        // Who writes a number there hardly means a file of that name.
+        Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),
         Kind::Allowance => amount::allowance(text).is_some(),
         Kind::Count { min, max } => {
             amount::count(text).is_some_and(|it| (*min..=*max).contains(&it))
         }
-        Kind::Bytes => amount::bytes(text).is_some(),
-        Kind::Time => amount::time(text).is_some(),
+        Kind::Number => amount::number(text).is_some(),
+        Kind::Bytes { min } => amount::bytes(text).is_some_and(|it| it >= *min),
+        Kind::Time { min } => amount::time(text).is_some_and(|it| it >= *min),
         Kind::Address => is_address(text),
-        Kind::List(_) | Kind::Map(_) | Kind::Settings => false,
+        Kind::List(_) | Kind::Map(_) | Kind::Named(_) | Kind::Use(_) | Kind::Settings => false,
     };
     if fits {
         return Ok(());
@@ -157,8 +210,13 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let mistake = Mistake::new(node.place, message.trim_end_matches(','));
     Err(match kind {
         Kind::Word(words) if !is_filled => mistake.or_nearest(text, words.iter().map(|it| it.0)),
+        Kind::Path if !text.is_empty() && !is_filled => {
+            mistake.advice("put it in quotes if a file has this name")
+        }
         Kind::Allowance => mistake.or_nearest(text, ["unlimited"]),
-        Kind::Time if matches!(scalar.kind, Plain::Whole(_) | Plain::Number(_)) && !is_filled => {
+        Kind::Time { .. }
+            if matches!(scalar.kind, Plain::Whole(_) | Plain::Number(_)) && !is_filled =>
+        {
             mistake.advice(format!("say which unit, such as {}s", cut(text)))
         }
         _ => mistake,

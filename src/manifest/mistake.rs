@@ -105,6 +105,18 @@ impl Mistakes {
         &self.file
     }
 
+    /// The same, with further advice about some of them.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Fn(&Mistake) -> Option<String>) -> Mistakes {
+        for it in &mut self.all {
+            if let Some(more) = advice(it) {
+                it.advice =
+                    Some(it.help().map_or(more.clone(), |it| format!("{it}; {more}")).into());
+            }
+        }
+        self
+    }
+
     /// Each of them.
     #[must_use]
     pub fn all(&self) -> &[Mistake] {

@@ -37,6 +37,7 @@ use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::listeners::describe::{Allow, describe};
 use crate::log::Durability;
+use crate::model::Models;
 
 pub use mistake::{Mistake, Mistakes, Place};
 pub use schema::json_schema;
@@ -61,6 +62,8 @@ pub struct Manifest {
     pub doors: Option<Vec<Door>>,
     /// Its listeners; none where the manifest says nothing of them.
     pub listeners: Option<Vec<Listener>>,
+    /// Its models, by the names that its listeners know them by.
+    pub models: Models,
     /// Who may ask `describe` for what; none where it isn't there.
     pub meta: Option<Allow>,
     /// The bounds.
@@ -106,8 +109,10 @@ pub enum Door {
     },
     /// The path of a Unix socket.
     Unix(PathBuf),
-    /// HOST:PORT, for metrics only.
+    /// HOST:PORT, for metrics only, on this machine.
     Metrics(String),
+    /// HOST:PORT, for metrics only, that others may reach.
+    MetricsToAnyone(String),
 }
 
 impl Door {
@@ -116,7 +121,7 @@ impl Door {
     pub fn tls(&self) -> Option<&Tls> {
         match self {
             Door::Tcp { tls, .. } => tls.as_ref(),
-            Door::Unix(_) | Door::Metrics(_) => None,
+            Door::Unix(_) | Door::Metrics(_) | Door::MetricsToAnyone(_) => None,
         }
     }
 }
@@ -135,6 +140,7 @@ impl Plugin for Manifest {
         if let Some(every) = self.heartbeat {
             all = all.heartbeat(every);
         }
+        self.models.iter().for_each(|(name, it)| all.model(name, it.clone()));
         *builder = all.with((self.listeners.unwrap_or_default(), self.meta.map(describe)));
     }
 }

@@ -1,5 +1,7 @@
 //! From a tree that was checked to what it says; what only its values together show is found here.
 
+mod models;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,6 +20,7 @@ use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::ORGANISM;
 use crate::manifest::yaml::{self, Node, Value};
 use crate::manifest::{Door, Manifest, Places, amount};
+use crate::model::Models;
 use crate::schema::nearest;
 
 impl Manifest {
@@ -56,8 +59,10 @@ impl Manifest {
         check::check(&root, "", &ORGANISM, "listeners: [{use: calculate}]", &mut found);
         found.retain(|it| !unset.contains(&it.place));
         mistakes.extend(found);
-        let reader = Reader { file, environment, builder, mistakes: RefCell::new(mistakes) };
-        let manifest = reader.manifest(&root);
+        let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
+        let mut reader = Reader { file, environment, builder, models, mistakes };
+        let own = reader.models(&root);
+        let manifest = Manifest { models: own, ..reader.manifest(&root) };
         match reader.mistakes.into_inner() {
             none if none.is_empty() => Ok(manifest),
             all => Err(wrong(all)),
@@ -105,6 +110,8 @@ struct Reader<'a> {
     file: &'a Path,
     environment: Environment<'a>,
     builder: &'a Builder,
+    /// All that listeners may name: the program's, and the manifest's own.
+    models: Models,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
@@ -131,6 +138,7 @@ impl Reader<'_> {
             tokens,
             doors,
             listeners,
+            models: Models::default(),
             meta: root.key("meta").map(meta),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),
@@ -181,7 +189,8 @@ impl Reader<'_> {
                 self.no_tls(item, number, "a Unix socket speaks no TLS");
             }
             if let Some((at, address)) = of("metrics") {
-                let advice = "listen on 127.0.0.1, and let a proxy that asks pass them on";
+                let advice = "listen on 127.0.0.1, and let a proxy that asks pass them on; or \
+                              write `metrics_to_anyone:`";
                 let text = "other machines can reach this address, and metrics ask nobody who \
                             they are";
                 if is_exposed(address) {
@@ -189,6 +198,11 @@ impl Reader<'_> {
                 }
                 self.once_bound(&mut seen, at, address, &path("metrics"));
                 doors.push(Door::Metrics(address.to_owned()));
+                self.no_tls(item, number, "the door for metrics speaks no TLS");
+            }
+            if let Some((at, address)) = of("metrics_to_anyone") {
+                self.once_bound(&mut seen, at, address, &path("metrics_to_anyone"));
+                doors.push(Door::MetricsToAnyone(address.to_owned()));
                 self.no_tls(item, number, "the door for metrics speaks no TLS");
             }
             let Some((at, address)) = of("tcp") else { continue };
@@ -271,10 +285,21 @@ impl Reader<'_> {
                 wrong(text, "give the listener another `name:`");
             }
         }
-        // Those that couldn't be made are meant to be there, too.
+        // Those that couldn't be made are meant to be there, too; but nobody is advised to write
+        // a name that is refused.
+        let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
         names.extend(node.items().iter().filter_map(|it| Some((self.meant(it)?, None))));
+        known.extend(node.items().iter().filter_map(|it| {
+            let kind = it.key("use").and_then(Node::text)?;
+            let mut kinds = self.builder.factories().iter().map(Factory::name);
+            let is_known =
+                kinds.clone().any(|it| it == kind) || nearest(kind, &mut kinds).is_some();
+            self.meant(it).filter(|it| is_known && may_be_called(it))
+        }));
+        known.sort_unstable();
+        known.dedup();
         for (item, path, _) in &made {
-            self.peers(item, path, &names);
+            self.peers(item, path, &names, &known);
         }
         made.into_iter().map(|(.., it)| it).collect()
     }
@@ -287,15 +312,20 @@ impl Reader<'_> {
         item.key("name").and_then(Node::text).or_else(near).or(Some(kind))
     }
 
-    fn peers(&self, item: &Node, path: &str, names: &BTreeMap<&str, Option<usize>>) {
+    fn peers(
+        &self,
+        item: &Node,
+        path: &str,
+        names: &BTreeMap<&str, Option<usize>>,
+        known: &[&str],
+    ) {
         let peers = item.key("peers").map(Node::items).unwrap_or_default();
         for (number, peer) in peers.iter().enumerate() {
             let Some(name) = peer.text().filter(|it| !names.contains_key(it)) else { continue };
             let text = format!("there is no listener `{}`", cut(name));
             let mistake = Mistake::new(peer.place, text).at(&format!("{path}.peers[{number}]"));
-            let all: Vec<&str> = names.keys().copied().collect();
-            let mistake = mistake.or_nearest(name, all.iter().copied());
-            self.wrong(mistake.advice(format!("there is {}", all.join(", "))));
+            let mistake = mistake.or_nearest(name, known.iter().copied());
+            self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
         }
     }
 
@@ -347,7 +377,8 @@ impl Reader<'_> {
         let node = item.key("settings").unwrap_or(&none);
         let (findings, path) = (Findings::default(), joined(path, "settings"));
         let at = At { node, path: path.clone(), findings: &findings };
-        let made = factory.make(&mut <dyn erased_serde::Deserializer<'_>>::erase(at));
+        let settings = &mut <dyn erased_serde::Deserializer<'_>>::erase(at);
+        let made = factory.make(settings, &self.models);
         let all = findings.all();
         let is_told = !all.is_empty();
         all.into_iter().for_each(|it| self.wrong(it));
@@ -355,6 +386,11 @@ impl Reader<'_> {
             Ok(listener) => Some(listener),
             Err(Unmade::Settings(_)) if is_told => None,
             Err(error) => {
+                let is_unknown =
+                    |it: &&Node| it.text().is_some_and(|it| self.models.get(it).is_err());
+                let model =
+                    node.key("model").filter(is_unknown).map(|it| (it, joined(&path, "model")));
+                let (node, path) = model.unwrap_or((node, path));
                 self.wrong(Mistake::new(node.place, error.to_string()).at(&path));
                 None
             }
@@ -366,6 +402,11 @@ impl Reader<'_> {
 fn is_exposed(address: &str) -> bool {
     let parsed = address.parse::<SocketAddr>();
     parsed.is_ok_and(|it| !it.ip().to_canonical().is_loopback())
+}
+
+/// Whether a listener may have this name.
+fn may_be_called(name: &str) -> bool {
+    check::is_name(name) && name != "core"
 }
 
 /// Who may ask for what.

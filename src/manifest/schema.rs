@@ -21,9 +21,9 @@ const FILLED: &str = r"\$\{";
 
 fn of(kind: &Kind) -> Value {
     let or_filled = |it: Value| json!({ "anyOf": [it, { "type": "string", "pattern": FILLED }] });
-    let number = json!({ "type": "integer", "minimum": 0 });
     match kind {
-        Kind::Text | Kind::Path => json!({ "type": ["string", "number"], "minLength": 1 }),
+        Kind::Path => json!({ "type": "string", "minLength": 1 }),
+        Kind::Text => json!({ "type": ["string", "number"], "minLength": 1 }),
         Kind::Name => or_filled(json!({ "type": "string", "pattern": "^[A-Za-z0-9_.-]+$" })),
         Kind::Word(words) => {
             let each =
@@ -38,14 +38,29 @@ fn of(kind: &Kind) -> Value {
         Kind::Count { min, max } => {
             or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
         }
-        Kind::Bytes => {
+        Kind::Number => or_filled(json!({ "type": "number" })),
+        Kind::Bytes { min } => {
+            let number = json!({ "type": "integer", "minimum": min });
             let text = json!({ "type": "string", "pattern": "^[0-9_]+ ?([kKMG]i?B|B)?$" });
             or_filled(json!({ "anyOf": [number, text] }))
         }
-        Kind::Time => or_filled(json!({ "type": "string", "pattern": "[a-z]$" })),
+        Kind::Time { .. } => or_filled(json!({ "type": "string", "pattern": "[a-z]$" })),
         Kind::Address => or_filled(json!({ "type": "string", "pattern": ":[0-9]+$" })),
         Kind::List(of_items) => json!({ "type": ["array", "null"], "items": of(of_items) }),
         Kind::Map(map) => keys(map),
+        Kind::Named(of_values) => json!({
+            "type": ["object", "null"],
+            "propertyNames": { "pattern": "^[A-Za-z0-9_.-]+$" },
+            "additionalProperties": of(of_values),
+        }),
+        Kind::Use(maps) => {
+            let each = maps.iter().map(|(word, map)| {
+                let mut schema = keys(map);
+                schema["properties"]["use"] = json!({ "const": word });
+                schema
+            });
+            json!({ "oneOf": each.collect::<Vec<_>>() })
+        }
         Kind::Settings => json!({ "type": ["object", "null"] }),
     }
 }

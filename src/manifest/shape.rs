@@ -1,7 +1,10 @@
 //! What a manifest may hold: one table, from which mistakes are found and the schema for editors
 //! is written.
 
+mod model;
+
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use crate::limits::{Allowance, Amount, Bound, Limits};
 
@@ -19,16 +22,22 @@ pub(super) enum Kind {
     Allowance,
     /// A whole number within bounds.
     Count { min: usize, max: usize },
+    /// A number, with a fraction or without.
+    Number,
     /// A number of bytes, with a unit or without.
-    Bytes,
+    Bytes { min: usize },
     /// A time with a unit.
-    Time,
+    Time { min: Duration },
     /// HOST:PORT.
     Address,
     /// Several of a kind.
     List(Box<Kind>),
     /// Keys.
     Map(Map),
+    /// Names of people's own, each with a value of a kind.
+    Named(Box<Kind>),
+    /// Keys that go by the word under `use`.
+    Use(Vec<(&'static str, Map)>),
     /// Whatever a listener reads by itself.
     Settings,
 }
@@ -61,13 +70,17 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         key("tokens", Kind::Map(tokens()), TOKENS, "tokens: {file: tokens.txt}"),
         key("doors", list(door()), DOORS, "doors: [{tcp: 127.0.0.1:8765}]"),
         key("listeners", list(listener()), LISTENERS, "listeners: [{use: calculate}]"),
+        key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
-        key("heartbeat", Kind::Time, HEARTBEAT, "heartbeat: 30s"),
+        key("heartbeat", Kind::Time { min: MILLISECOND }, HEARTBEAT, "heartbeat: 30s"),
         key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),
         key("limits", Kind::Map(limits()), LIMITS, "limits: {handlers_max: 40}"),
     ];
     Kind::Map(Map { what: "the manifest", keys, one_of: &[] })
 });
+
+/// What happens more often, or may take less, happens never.
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 const NAME: &str = "What this pump is called; with a name it keeps its life in a thread, organism.";
 const HEARTBEAT: &str = "How often a pump with a name says in that thread that it lives.";
@@ -121,7 +134,8 @@ fn tokens() -> Map {
     }
 }
 
-const TLS: &str = "Has a TCP door speak TLS, and nothing else; SIGHUP reads both files again.";
+const TLS: &str =
+    "Has a TCP door speak TLS, and nothing else; both files are read again when they change.";
 
 fn tls() -> Map {
     let certificate = "A certificate in PEM, with those between it and its issuer behind it.";
@@ -147,9 +161,15 @@ fn door() -> Map {
             key("tcp", Kind::Address, tcp, "tcp: 127.0.0.1:8765"),
             key("unix", Kind::Path, unix, "unix: pump.sock"),
             key("metrics", Kind::Address, metrics, "metrics: 127.0.0.1:9464"),
+            key(
+                "metrics_to_anyone",
+                Kind::Address,
+                "The same where other machines can reach it: it asks nobody who they are.",
+                "metrics_to_anyone: 0.0.0.0:9464",
+            ),
             key("tls", Kind::Map(tls()), TLS, "tls: {certificate: chain.pem, key: key.pem}"),
         ],
-        one_of: &["tcp", "unix", "metrics"],
+        one_of: &["tcp", "unix", "metrics", "metrics_to_anyone"],
     }
 }
 
@@ -171,7 +191,7 @@ fn listener() -> Map {
             key("settings", Kind::Settings, settings, "settings: {}"),
             key("peers", names(), peers, "peers: [echo, calculate]"),
             key("grants", Kind::List(Box::new(Kind::Text)), grants, "grants: [emit:core]"),
-            key("timeout", Kind::Time, limit, "timeout: 30s"),
+            key("timeout", Kind::Time { min: MILLISECOND }, limit, "timeout: 30s"),
         ],
         one_of: &[],
     }
@@ -183,13 +203,14 @@ fn limits() -> Map {
     Map { what: "limits", keys: all.bounds().into_iter().map(limit).collect(), one_of: &[] }
 }
 
-fn limit(bound: Bound<'_>) -> Key {
-    let Bound { name, text, amount } = bound;
+pub(super) fn limit(bound: Bound<'_>) -> Key {
+    let Bound { name, text, least, amount } = bound;
+    let min = usize::try_from(least).unwrap_or(usize::MAX);
     let (kind, example) = match amount {
         Amount::Allowance(it) => (Kind::Allowance, Allowance(*it).to_string()),
-        Amount::Count(it) if name.contains("bytes") => (Kind::Bytes, bytes(*it)),
-        Amount::Count(it) => (Kind::Count { min: 0, max: u32::MAX as usize }, it.to_string()),
-        Amount::Time(it) => (Kind::Time, format!("{}s", it.as_secs())),
+        Amount::Count(it) if name.contains("bytes") => (Kind::Bytes { min }, bytes(*it)),
+        Amount::Count(it) => (Kind::Count { min, max: u32::MAX as usize }, it.to_string()),
+        Amount::Time(it) => (Kind::Time { min: Duration::from_millis(least) }, time(*it)),
         Amount::Xml(it) => {
             let keys: Vec<Key> = it.bounds().into_iter().map(limit).collect();
             let example = format!("{{{}}}", keys[0].example);
@@ -206,6 +227,14 @@ fn bytes(count: usize) -> String {
     match units.iter().find(fits) {
         Some((unit, shift)) => format!("{} {unit}", count >> shift),
         None => count.to_string(),
+    }
+}
+
+/// A time in the largest unit that it is whole in.
+fn time(it: Duration) -> String {
+    match it.subsec_millis() {
+        0 => format!("{}s", it.as_secs()),
+        _ => format!("{}ms", it.as_millis()),
     }
 }
 

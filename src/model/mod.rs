@@ -23,6 +23,7 @@
 //! `docs/models.md` is the manual.
 
 mod error;
+mod models;
 pub mod openai;
 mod piece;
 mod play;
@@ -38,6 +39,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use error::{Error, Kind, Wait};
+pub use models::{Models, UnknownModel};
 pub use openai::OpenAi;
 pub use piece::{Call, Piece, Stop, Usage};
 pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
@@ -59,6 +61,12 @@ pub trait Model: Debug + Send + Sync {
     /// How many tokens prompt and reply may have together, where that is known.
     fn window(&self) -> Option<u32> {
         None
+    }
+
+    /// Whether it answers the same prompt with the same words, always. A turn that a stop cut off
+    /// is taken up again only then; else the next turn is told what there was.
+    fn is_repeatable(&self) -> bool {
+        false
     }
 
     /// Which model it is, in a few words, for people and for the log. It holds no secret.

@@ -102,6 +102,10 @@ impl Recorded {
 }
 
 impl Model for Recorded {
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         Box::pin(async move { play(self.take(&prompt)?, self.sleeper.clone()).await })
     }

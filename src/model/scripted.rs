@@ -152,6 +152,10 @@ fn nth(replies: &[Script], turn: u64, repeat: Repeat) -> Result<&Script, Error> 
 }
 
 impl Model for Scripted {
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         Box::pin(
             async move { play((self.answer)(&prompt, prompt.turn())?, self.sleeper.clone()).await },

@@ -39,7 +39,7 @@ impl Kind {
 }
 
 /// What an agent may say to the core without asking anybody: whatever the core's listeners take,
-/// but for what only an operator may say.
+/// but for what only operators and those outside may say.
 const CORE: [&str; 11] = [
     "await-threads",
     "cancel-thread",

@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 32;
 const LENGTH_MAX: usize = 4_096;
 
 /// An example of the payload, that passes the schema's own check: whatever may be there is there
-/// once, but for a shape within itself.
+/// once, but for a shape within itself, and for what is left out of examples.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -103,7 +103,7 @@ fn filled<'a>(mut node: Node, shape: &'a Shape, path: &mut Vec<&'a Shape>) -> No
         return node;
     }
     path.push(shape);
-    for field in &shape.attributes {
+    for field in shape.attributes.iter().filter(|it| is_shown(it)) {
         if let Kind::Scalar(scalar) = &field.kind {
             node = node.with(field.name.clone(), example_text(scalar));
         }
@@ -115,13 +115,20 @@ fn filled<'a>(mut node: Node, shape: &'a Shape, path: &mut Vec<&'a Shape>) -> No
             path.pop();
             return texted(node, &field.kind);
         }
-        Content::Sequence(fields) => fields.iter().for_each(|it| add(it, path, &mut nodes)),
+        Content::Sequence(fields) => {
+            fields.iter().filter(|it| is_shown(it)).for_each(|it| add(it, path, &mut nodes));
+        }
         Content::Choice(variants) => {
             nodes.extend(chosen(variants, path).map(|it| element(it, path)));
         }
     }
     path.pop();
     node.holding(nodes)
+}
+
+/// Whether an example has it: what must be there is there.
+fn is_shown(field: &Field) -> bool {
+    field.in_example || field.occurs == Occurs::One
 }
 
 fn texted(node: Node, kind: &Kind) -> Node {

@@ -161,10 +161,12 @@ pub struct Field {
     pub kind: Kind,
     /// How often it stands there.
     pub occurs: Occurs,
+    /// Whether an example of the whole has it, where it may be missing.
+    pub in_example: bool,
 }
 
 impl Field {
-    /// A field of these parts.
+    /// A field of these parts, that examples have.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -172,7 +174,7 @@ impl Field {
         kind: Kind,
         occurs: Occurs,
     ) -> Field {
-        Field { name: name.into(), doc: doc.into(), kind, occurs }
+        Field { name: name.into(), doc: doc.into(), kind, occurs, in_example: true }
     }
 }
 

@@ -30,6 +30,13 @@ fn text(name: &'static str, occurs: Occurs) -> Field {
 }
 
 #[test]
+fn an_example_has_what_must_be_there() {
+    let apart = |name, occurs| Field { in_example: false, ..text(name, occurs) };
+    let all = vec![apart("a", Occurs::One), apart("b", Occurs::Optional), apart("c", Occurs::Many)];
+    assert_eq!(example(&sequence(all)), "<s xmlns=\"urn:test\">\n  <a>text</a>\n</s>\n");
+}
+
+#[test]
 fn anything_is_anything() {
     let any = Schema::any(name("s"), "Whatever it is.");
     assert_eq!(any.doc(), "Whatever it is.");

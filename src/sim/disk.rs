@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::engine::{Builder, Plugin, Port};
 use crate::id::ThreadId;
 use crate::log::{
-    Batch, Boxed, Durability, Entry, Error, Head, Health, Identity, Log, MemoryLog, Open, Receipt,
-    Report, ThreadRecord, ThreadSummary,
+    Batch, Boxed, Durability, Entry, Error, Head, Health, Identity, Log, MemoryLog, Noted, Open,
+    Receipt, Report, ThreadRecord, ThreadSummary,
 };
 use crate::sim::Sim;
 
@@ -238,6 +238,10 @@ impl Log for DiskLog {
 
     fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64> {
         self.read_slowly(async move { self.platter.kept.count(root, but_from).await })
+    }
+
+    fn marks<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Noted>> {
+        self.read_slowly(async move { self.platter.kept.marks(root).await })
     }
 
     fn read<'a>(

@@ -68,8 +68,8 @@ pub struct RaiseBudget {
     /// How much more; this or `to`.
     #[payload(attribute)]
     pub by: Option<u64>,
-    /// The new limit, or `unlimited`.
-    #[payload(attribute, pattern = "[0-9]+|unlimited", example = "200")]
+    /// The new limit, or `unlimited`; instead of `by`.
+    #[payload(attribute, no_example, pattern = "[0-9]+|unlimited", example = "200")]
     pub to: Option<String>,
 }
 

@@ -55,6 +55,12 @@ pub fn narrow(field: Field, facets: Facets) -> Field {
     Field { kind: narrow_kind(field.kind, facets), ..field }
 }
 
+/// A field that an example leaves out.
+#[must_use]
+pub fn without_example(field: Field) -> Field {
+    Field { in_example: false, ..field }
+}
+
 /// A text, narrowed.
 #[must_use]
 pub fn narrow_text(content: Content, facets: Facets) -> Content {

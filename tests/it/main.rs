@@ -7,6 +7,7 @@
 )]
 
 mod action;
+mod agent;
 mod cli;
 mod crash;
 mod describe;
@@ -15,6 +16,7 @@ mod engine;
 mod examples;
 mod golden;
 mod idle;
+mod init;
 mod json;
 mod manifest;
 mod manual;
@@ -22,6 +24,7 @@ mod metrics;
 mod model;
 mod operators;
 mod paper;
+mod past;
 mod program;
 mod public;
 mod reply;

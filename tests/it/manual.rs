@@ -111,13 +111,15 @@ fn every_program_in_a_page_is_compiled() {
 }
 
 #[test]
-fn the_tutorial_is_its_example() {
-    let page = fs::read_to_string(root().join("docs/tutorial.md")).unwrap();
-    let program = fs::read_to_string(root().join("examples/greeter.rs")).unwrap();
+fn the_tutorial_is_what_init_makes_and_its_example() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let page = read("docs/tutorial.md");
+    let mut programs = ["src/cli/init/main.rs.txt", "examples/greeter.rs"].iter();
     let rust: Vec<Block> = blocks(&page).into_iter().filter(|it| it.kind == "rust").collect();
-    assert!(!rust.is_empty());
+    assert_eq!(rust.len(), programs.len());
     for block in rust {
-        assert!(program.ends_with(&block.text), "line {}: not examples/greeter.rs", block.line);
+        let program = programs.next().unwrap();
+        assert!(read(program).ends_with(&block.text), "line {}: not {program}", block.line);
     }
 }
 

@@ -391,3 +391,47 @@ async fn readers_are_quiet_about_a_closed_pipe_and_helpful_without_a_log() {
         scene.run(&[verb, &["--help"]].concat()).code(0).says(&["Examples:", "Exits with 1 "]);
     }
 }
+
+/// What is said where nothing fits: only threads that look alike, and that filters want nothing.
+#[tokio::test]
+async fn who_finds_nothing_is_told_so() {
+    let scene = Scene::new();
+    written(&scene).await;
+    let nope = scene.run(&["show", "nope"]).code(1).says(&["none is called much like it"]);
+    assert!(!nope.err.contains("sess-"), "{nope:?}");
+    scene.run(&["show", "sess-c"]).code(1).says(&["did you mean sess-"]);
+    let nothing = scene.run(&["show", "sess-a", "--text", "nowhere"]).code(0);
+    nothing.says(&["no message is wanted by these filters"]);
+    assert_eq!(scene.run(&["show", "sess-a", "--text", "nowhere", "--json"]).code(0).out, "");
+}
+
+/// A thread, asked for at a door: as far as it is, one message of it, and what comes to it.
+#[test]
+fn a_thread_is_shown_by_the_pump_that_has_it() {
+    let scene = Scene::new();
+    let server = scene.serve(&["--durability", "memory"]);
+    let at = ["--connect", &server.address];
+    let send = |more: &[&str], text: &str| {
+        let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>TEXT</text></echo>";
+        let all = [&["send", "--json"], &at[..], more].concat();
+        scene.pipe(&all, &echo.replace("TEXT", text)).code(0).objects()
+    };
+    let thread = send(&[], "one")[0]["thread"].as_str().unwrap().to_owned();
+    let show =
+        |what: &str, more: &[&str]| scene.run(&[&["show", what, "--json"], &at[..], more].concat());
+    let entries = |it: Ran| -> Vec<Value> {
+        it.code(0).objects().iter().map(|it| it["entry"].clone()).collect()
+    };
+    let of = |seq: u64| json!(format!("{thread}/{seq}"));
+    assert_eq!(entries(show(&thread, &[])), [of(1), of(2)]);
+    assert_eq!(entries(show(&format!("{thread}/2"), &[])), [of(2)]);
+    show(&format!("{thread}/3"), &[]).code(1).says(&["isn't in the thread yet"]);
+    show("sess-nosuch00", &[]).code(1);
+    show(&thread, &["--payload", "echo"]).code(2).says(&["filters are for a log's file"]);
+    let follow = ["show", &thread, "--follow", "--json", "--connect", &server.address];
+    let mut follows = Following::start(&scene, &follow);
+    assert_eq!([&follows.next()["entry"], &follows.next()["entry"]], [&of(1), &of(2)]);
+    send(&["--thread", &thread], "two");
+    assert_eq!(follows.next()["entry"], of(3));
+    assert_eq!(follows.stop(), Some(0));
+}

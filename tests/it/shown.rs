@@ -35,7 +35,7 @@ async fn what_prompts_do_not_show_is_marked() {
     here.ask::<ContextCleared>(ClearContext { keep: 2 }).await.unwrap();
     let hidden = |scene: &Scene| -> Vec<bool> {
         let shown = scene.run(&["show", thread.as_str(), "--json"]).code(0).objects();
-        shown.iter().map(|it| it["hidden"].as_bool().unwrap()).collect()
+        shown.iter().map(|it| it["hidden"].as_bool().unwrap_or(false)).collect()
     };
     assert_eq!(hidden(&scene), [false, true, true, false, false, false]);
     let shown = scene.run(&["show", thread.as_str()]).code(0).out;

@@ -3,6 +3,7 @@
 mod check;
 mod connect;
 mod copy;
+mod marks;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use flume::{Sender, TrySendError};
 use crate::id::ThreadId;
 use crate::log::admit::{Job, Origins};
 use crate::log::chain::Head;
-use crate::log::entry::{Batch, Entry, Open, Receipt, ThreadRecord, ThreadSummary};
+use crate::log::entry::{Batch, Entry, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
 use crate::log::verify::Report;
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
@@ -204,6 +205,11 @@ impl Log for SqliteLog {
     fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64> {
         let (root, but_from) = (root.clone(), but_from.to_owned());
         self.readers.ask(move |reader| reader.count(&root, &but_from))
+    }
+
+    fn marks<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Noted>> {
+        let root = root.clone();
+        self.readers.ask(move |reader| reader.marks(&root))
     }
 
     fn read<'a>(

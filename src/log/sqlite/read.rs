@@ -34,7 +34,7 @@ pub(super) const COLUMNS: &str = "position, thread, seq, time, \"from\", \"to\",
     digest, meta, body";
 
 /// A thread, ?1, and all below it.
-const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
+pub(super) const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
     SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)";
 
 type Work = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
@@ -161,7 +161,7 @@ impl Reader {
     }
 
     /// The number of a thread.
-    fn number(&self, id: &ThreadId) -> Result<Option<i64>, Error> {
+    pub(super) fn number(&self, id: &ThreadId) -> Result<Option<i64>, Error> {
         let mut find =
             self.sql(self.db.prepare_cached("SELECT number FROM threads WHERE id = ?1"))?;
         self.sql(find.query_row([id.as_str()], |row| row.get(0)).optional())

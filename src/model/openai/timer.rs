@@ -1,5 +1,6 @@
 //! How long is waited for a server.
 
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
@@ -72,7 +73,8 @@ impl Timers {
     /// Waits as long as it may.
     pub(super) async fn watch<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Error> {
         let mut future = pin!(future);
-        if let Poll::Ready(it) = futures_util::poll!(&mut future) {
+        // What is there already costs no timer.
+        if let Poll::Ready(it) = poll_fn(|it| Poll::Ready(future.as_mut().poll(it))).await {
             return Ok(it);
         }
         let Timers { end, next, silence } = self;

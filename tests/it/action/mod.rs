@@ -220,6 +220,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
 
 fn end(turn: u64) -> CognitionOut {
     CognitionOut {
+        is_idle: false,
         turn,
         stop: "end".into(),
         is_partial: false,

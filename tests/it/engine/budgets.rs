@@ -5,8 +5,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use pumphouse::engine::Identity;
 use pumphouse::listener::{Charge, Charges, Cost};
+use pumphouse::listeners;
 use pumphouse::listeners::thread::{InitialPayload, SpawnThread, thread};
-use pumphouse::log::{Log, MemoryLog, State as ThreadState};
+use pumphouse::listeners::timer::SetTimer;
+use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog, State as ThreadState};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
 use pumphouse::wire::core::ThreadSpawned;
@@ -173,6 +175,48 @@ async fn a_spent_tree_takes_nothing_until_an_operator_raises_its_budget() {
     let told = story(pump.log(), &first).await;
     assert!(told.contains(&"core > *: over-budget".to_owned()), "{told:?}");
     assert!(told.contains(&"thread > ops: budget-raised".to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_timer_that_is_due_when_nothing_is_left_ticks_once_there_is_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let start = || {
+        let log = SqliteLog::open(&path, Durability::Normal).unwrap();
+        let limits = limits(|it| it.tree_messages_max = 2);
+        let plan = pumphouse::builder().with((listeners::standard(), log)).limits(limits);
+        plan.workers(2).build().unwrap().start()
+    };
+    let ticks = async |pump: &Pump, thread: &ThreadId| {
+        let told = story(pump.log(), thread).await;
+        told.iter().filter(|it| it.ends_with(": tick")).count()
+    };
+    for restarts in [0, 1, 2] {
+        let mut pump = start();
+        let after = Some("PT0.03S".parse().unwrap());
+        let timer = SetTimer { after, at: None, every: None, cron: None, note: None };
+        // What sets it and what waits for it are all there is.
+        let thread = pump.tell(timer).await.unwrap().thread;
+        becomes(&pump, &thread, ThreadState::OverBudget).await;
+        for _ in 0..restarts {
+            pump.shutdown().await.unwrap();
+            pump = start();
+            pump.ready().await.unwrap();
+        }
+        assert_eq!(ticks(&pump, &thread).await, 0);
+        let ops = operator(&pump).in_thread(&thread);
+        let more = RaiseBudget { key: BudgetKey::Messages, by: Some(5), to: None };
+        ops.ask::<BudgetRaised>(more.clone()).await.unwrap();
+        while ticks(&pump, &thread).await == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        ops.ask::<BudgetRaised>(more).await.unwrap();
+        let told = story(pump.log(), &thread).await;
+        assert_eq!(ticks(&pump, &thread).await, 1, "{told:#?}");
+        assert!(told.iter().all(|it| !it.ends_with("refused")), "{told:#?}");
+        assert!(pump.log().open_entries().await.unwrap().is_empty());
+        pump.shutdown().await.unwrap();
+    }
 }
 
 #[tokio::test]

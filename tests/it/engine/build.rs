@@ -1,11 +1,14 @@
 //! What `build()` says: everything at once.
 
+use std::time::Duration;
+
+use pumphouse::limits::{Amount, Limits};
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
 
 use super::{Answer, Question};
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Count;
 
 impl Apply for Count {
@@ -79,4 +82,37 @@ fn two_schemas_of_one_name_are_a_complaint() {
     let complaints = pumphouse::builder().with((one, other)).build().unwrap_err();
     let said = "b: its {urn:test}question isn't that of a; share the type, or rename one";
     assert_eq!(complaints.all(), [said], "no example tells these two apart");
+}
+
+/// Each bound that would let nothing happen is a complaint; a manifest finds the same ones.
+#[test]
+fn a_limit_that_lets_nothing_happen_is_a_complaint() {
+    let mut limits = Limits::default();
+    let mut expected = Vec::new();
+    for bound in limits.bounds() {
+        match bound.amount {
+            Amount::Count(it) if bound.least > 0 => *it = 0,
+            Amount::Time(it) if bound.least > 0 => *it = Duration::ZERO,
+            _ => continue,
+        }
+        expected.push(format!("limits.{} must be at least 1", bound.name));
+    }
+    limits.inside.nodes_max = 0;
+    expected.insert(0, "limits.inside.nodes_max must be at least 1".to_owned());
+    for name in ["unconsumed_max", "steps_in_turn_max", "batches_in_flight_max", "handlers_max"] {
+        assert!(expected.iter().any(|it| it.contains(name)), "{name}");
+    }
+    let echo = pumphouse::listeners::echo::echo;
+    let builder = pumphouse::builder().with(echo().timeout(Duration::ZERO)).limits(limits);
+    let complaints = builder.heartbeat(Duration::ZERO).build().unwrap_err();
+    expected.insert(0, "echo: its time limit is 0: give .timeout(…) at least 1ms".to_owned());
+    expected.push("the heartbeat must be at least 1ms apart".to_owned());
+    assert_eq!(complaints.all().len(), expected.len(), "{complaints}");
+    for (said, expected) in complaints.all().iter().zip(expected) {
+        assert!(said.starts_with(&expected), "{said}: not {expected}");
+    }
+    // Zero turns, children or seconds are zero, and told as such.
+    let mut zero = Limits::default();
+    (zero.thread_turns_max, zero.tree_children_max, zero.tree_seconds_max) = (0, 0, 0);
+    assert!(pumphouse::builder().with(echo()).limits(zero).build().is_ok());
 }

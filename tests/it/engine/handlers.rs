@@ -105,7 +105,7 @@ async fn one_message_causes_only_so_many() {
 }
 
 /// The sum of all questions.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Total(u64);
 
 impl Apply for Total {
@@ -213,7 +213,7 @@ async fn a_stop_lets_handlers_finish() {
 }
 
 /// Panics at the first question it sees.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Fragile;
 
 impl Apply for Fragile {

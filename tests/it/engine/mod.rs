@@ -10,7 +10,10 @@ mod life;
 mod loops;
 mod order;
 mod replies;
+mod replay;
+mod state;
 mod threads;
+mod timers;
 mod todos;
 mod told;
 

@@ -61,7 +61,13 @@ async fn others_run_at_once_up_to_the_limit() {
 async fn a_serial_listener_may_take_all_that_waits() {
     let takes = Arc::new(Mutex::new(Vec::new()));
     type Takes = Arc<Mutex<Vec<usize>>>;
-    let take = async |State(takes): State<Takes>, Queue(rest): Queue, _: Question| {
+    let take = async |State(takes): State<Takes>,
+                      Queue(rest): Queue,
+                      history: History,
+                      message: Message,
+                      _: Question| {
+        let last = rest.last().map_or(message.seq(), Entry::seq);
+        assert_eq!(history.all().await.unwrap().last().unwrap().seq(), last);
         tokio::time::sleep(Duration::from_millis(20)).await;
         takes.lock().unwrap().push(1 + rest.len());
     };

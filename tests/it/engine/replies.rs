@@ -2,6 +2,7 @@
 
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
+use pumphouse::sim::{Disk, Sim};
 
 use super::{Answer, Down, Question, only_thread, start, story};
 
@@ -245,4 +246,40 @@ async fn what_is_returned_as_an_error_says_so_in_the_log() {
     let entries = pump.log().read(&thread, 0, u64::MAX, 9).await.unwrap();
     let wrong: Vec<bool> = entries.iter().map(|it| it.flags.contains(Flags::ERROR)).collect();
     assert_eq!(wrong, [false, true, false, false]);
+}
+
+#[test]
+fn whoever_waits_when_the_log_fails_hears_that() {
+    /// Answers, but the disk fails before.
+    async fn fails(State(disk): State<Disk>, Question { n }: Question) -> Answer {
+        disk.fail();
+        Answer { n }
+    }
+    /// Takes its time.
+    async fn waits(State(disk): State<Disk>, Down { .. }: Down) -> Answer {
+        disk.fail();
+        std::future::pending().await
+    }
+    for waiting in [false, true] {
+        let sim = Sim::new(7);
+        let disk = Disk::new(&sim);
+        let listener = Listener::with_state("l", disk.clone()).on(fails).on(waits);
+        let plan = pumphouse::builder().with((listener.stateless(), disk.log())).build().unwrap();
+        let pump = plan.start_on(&sim);
+        let asked = async {
+            if waiting {
+                let late = pump.clone();
+                let late = async move { late.ask::<Answer>(Question { n: 1 }).await };
+                let (first, _) = futures_util::join!(pump.ask::<Answer>(Down { n: 1 }), late);
+                return first;
+            }
+            pump.ask::<Answer>(Question { n: 1 }).await
+        };
+        let asked = sim.run(asked).unwrap();
+        let Err(AskError::Lost(fault)) = asked else { panic!("{asked:?}") };
+        assert_eq!(fault.code, pumphouse::wire::Code::LogFailed);
+        let entries = sim.run(disk.kept().tail(0, 10)).unwrap().unwrap();
+        assert!(entries.iter().all(|it| *it.from == *"console"), "questions, and no answer");
+        assert!(!entries.is_empty(), "what was accepted is there");
+    }
 }

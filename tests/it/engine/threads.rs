@@ -419,3 +419,34 @@ async fn what_is_partial_below_another_thread_is_recorded_there_only() {
     ];
     assert_eq!(child, told);
 }
+
+#[tokio::test]
+async fn a_thread_that_only_opens_another_ends_with_what_came_of_that() {
+    let wall = async |Question { n }: Question| {
+        assert!(n > 0, "none");
+        Answer { n }
+    };
+    let open = || start((thread(), Listener::new("wall").on(wall)));
+    for (n, status, holds) in [(4, "completed", "<n>4</n>"), (0, "failed", "P0015")] {
+        let pump = open();
+        let inner = spawn("c", &Question { n });
+        let outer = spawn("a", &spawn("b", &inner));
+        let it: ThreadSpawned = pump.ask(outer).await.unwrap();
+        let top = ThreadId::new(&it.parent_id);
+        while !pump.log().open_entries().await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let all = pump.log().tree(&top).await.unwrap();
+        let depth = |it: &ThreadId| it.as_str().matches('.').count();
+        assert_eq!(all.iter().map(|it| depth(&it.id)).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        for it in &all[..3] {
+            let below = it.id.child(["a", "b", "c"][depth(&it.id)], 0);
+            let entries = pump.log().read(&it.id, 0, u64::MAX, 10).await.unwrap();
+            let result = entries.iter().find(|it| it.name == ThreadResult::NAME).unwrap();
+            let text = String::from_utf8_lossy(&result.body);
+            assert!(text.contains(&format!("status=\"{status}\" thread=\"{below}\"")), "{text}");
+            assert!(text.contains(holds), "{text}");
+        }
+        pump.shutdown().await.unwrap();
+    }
+}

@@ -1,6 +1,7 @@
 //! Checklists: what they bound, what they outlive, and what is said where one is left.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pumphouse::engine::{Follow, Followed};
 use pumphouse::listeners::thread::{InitialPayload, SpawnThread, thread};
@@ -11,6 +12,7 @@ use pumphouse::listeners::todo::words::{
 };
 use pumphouse::log::{Log, MemoryLog, State as ThreadState};
 use pumphouse::prelude::*;
+use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::{Answer, Down, Question, start, story};
@@ -150,4 +152,29 @@ async fn a_final_response_with_steps_open_says_which() {
     assert_eq!(notice.todo[0].condition, "all sources checked");
     assert_eq!(notice.todo[0].step, ["Analyze results"]);
     pump.shutdown().await.unwrap();
+}
+
+#[test]
+fn a_reminder_comes_once_whenever_the_machine_stops() {
+    for seed in 0..100 {
+        let sim = Sim::new(seed);
+        let disk = Disk::new(&sim);
+        let start = || {
+            let plan = pumphouse::builder().with((answerer(), todo(), disk.log()));
+            plan.build().unwrap().start_on(&sim)
+        };
+        let pump = start();
+        let id = sim.run(pump.tell(waiting("answered"))).unwrap().unwrap();
+        let here = pump.in_thread(&id.thread);
+        sim.run(here.ask::<Answer>(Question { n: 1 })).unwrap().unwrap();
+        sim.run(sim.sleep(Duration::from_micros(sim.below(5_000)))).unwrap();
+        sim.crash();
+        let _pump = start();
+        sim.rest().unwrap();
+        let all = sim.run(disk.kept().read(&id.thread, 0, u64::MAX, 100)).unwrap().unwrap();
+        let nudges = all.iter().filter(|it| it.name == TodoNudge::NAME).count();
+        assert_eq!(nudges, 1, "seed {seed}: {all:#?}");
+        let open = sim.run(disk.kept().open_entries()).unwrap().unwrap();
+        assert_eq!(open.len(), 1, "seed {seed}: the list stays open");
+    }
 }

@@ -34,6 +34,9 @@ limits:
   drain_time_max: 10s
   outbound_bytes_max: 64 MiB
   door: {message_bytes_max: 2 MiB, depth_max: 64}
+models:
+  local: {use: openai, url: \"http://127.0.0.1:9/v1\", model: small,
+    key: \"${SECRET}\", window: 8192, temperature: 0.5, limits: {retries_max: 5}}
 ";
 
 /// A text of the sound manifest, what stands there instead, where in that the mistake is, what is
@@ -158,7 +161,43 @@ const VALUES: &[Case] = &[
     ),
     ("workers: 2", "workers: 0", "0", "a whole number from 1 to 64", "workers: 2"),
     ("workers: 2", "workers: 2.5", "2.5", "a whole number from 1 to 64", "workers: 2"),
-    ("handlers_max: 40", "handlers_max: -1", "-1", "a whole number from 0", "handlers_max: 20"),
+    ("handlers_max: 40", "handlers_max: -1", "-1", "a whole number from 1", "handlers_max: 20"),
+    (
+        "handlers_max: 40",
+        "handlers_max: 0",
+        "0",
+        "this is `0`, and a whole number from 1 to 4294967295 is expected",
+        "handlers_max: 20",
+    ),
+    (
+        "handlers_max: 40",
+        "unconsumed_max: 0",
+        "0",
+        "a whole number from 1 to 4294967295 is expected",
+        "unconsumed_max: 1024",
+    ),
+    (
+        "drain_time_max: 10s",
+        "frame_time_max: 0s",
+        "0s",
+        "a time with a unit, at least 1ms, such as 500ms, 30s or 5m, is expected",
+        "frame_time_max: 30s",
+    ),
+    (
+        "depth_max: 64",
+        "depth_max: 0",
+        "0",
+        "a whole number from 1 to 4294967295 is expected",
+        "depth_max: 128",
+    ),
+    (
+        "  - tcp: 127.0.0.1:8765",
+        "  - unix: 5",
+        "5",
+        "this is `5`, and a path is",
+        "put it in quotes",
+    ),
+    ("timeout: 30s", "timeout: 0s", "0s", "a time with a unit, at least 1ms", "timeout: 30s"),
     (
         "handlers_max: 40",
         "handlers_max: yes",
@@ -184,7 +223,7 @@ const VALUES: &[Case] = &[
         "64 MiB",
         "64 Mib",
         "64 Mib",
-        "a number of bytes, such as 65536 or 64 KiB",
+        "a number of bytes, at least 1, such as 65536 or 64 KiB",
         "outbound_bytes_max: 32 MiB",
     ),
     (
@@ -330,7 +369,7 @@ const MEANING: &[Case] = &[
         "use: calcualte",
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
-        "there is echo, calculate, greeter",
+        "calculate, greeter",
     ),
     (
         "name: parrot",
@@ -428,12 +467,58 @@ const YAML: &[Case] = &[
     ("workers: 2", "---\nworkers: 2", "---", "a manifest is one document", "leave out the `---`"),
 ];
 
+/// Models.
+const MODELS: &[Case] = &[
+    ("use: openai", "use: openia", "openia", "did you mean `openai`?", "use: openai"),
+    ("{use: openai, ", "{", "{", "here the key `use` is missing", "use: openai"),
+    (
+        "local: {use: openai, url: \"http://127.0.0.1:9/v1\", ",
+        "local: {use: openai, ",
+        "{",
+        "a model of the kind openai needs the key `url`",
+        "url: https",
+    ),
+    ("window", "widow", "widow", "did you mean `window`?", "window: 8192"),
+    ("  local:", "  lo cal:", "lo cal", "`lo cal` isn't a name of letters", ""),
+    ("\"http://127", "\"ftp://127", "\"ftp", "a URL of a model begins with https://", ""),
+    ("\"http://127", "\"http://a:s3cret@127", "\"http", "a URL is no place for a password", ""),
+    (
+        "\"${SECRET}\"",
+        "s3cret",
+        "s3cret",
+        "a key doesn't stand in a manifest itself",
+        "put it into a variable",
+    ),
+    (
+        "temperature: 0.5",
+        "temperature: hot",
+        "hot",
+        "this is `hot`, and a number is expected",
+        "temperature: 0.2",
+    ),
+    ("retries_max", "retries", "retries", "did you mean `retries_max`?", "retries_max: 3"),
+    (
+        "temperature: 0.5",
+        "authority: no.pem, url2: x",
+        "url2",
+        "has no key `url2`; did you mean `url`?",
+        "url: https",
+    ),
+    (
+        "  local: {use: openai,",
+        "  other: x\n  local: {use: openai,",
+        "x",
+        "this is a single value, and a value with the key `use` is expected",
+        "use: openai",
+    ),
+];
+
 #[test]
 fn every_seeded_mistake_is_found_placed_and_named() {
     read_in("organism.yaml", SOUND).map(drop).expect("what is spoilt is sound");
     let mut wrong = Vec::new();
     let mut count = 0;
-    for case in [KEYS, VALUES, META, MEANING, YAML].into_iter().flatten() {
+    for case in [KEYS, VALUES, META, MEANING, YAML, MODELS].into_iter().flatten() {
         count += 1;
         match found(case) {
             Ok(line) => println!("{count:>3}  {line}"),
@@ -482,4 +567,12 @@ fn every_mistake_is_told_at_once_in_order() {
     let lines: Vec<usize> = mistakes.all().iter().map(|it| it.place.line).collect();
     assert_eq!(lines, [1, 2, 4, 6, 7, 8, 9], "{mistakes}");
     assert!(mistakes.to_string().starts_with("o.yaml:1:1: the manifest has no key `nmae`"));
+}
+
+#[test]
+fn nobody_is_advised_to_write_a_name_that_is_refused() {
+    let listeners = "[{use: echo, name: core}, {use: quux}, {use: calculate, peers: [zzzzzz]}]";
+    let told = read_in("o.yaml", format!("listeners: {listeners}")).err().unwrap().to_string();
+    assert!(told.contains("there is no listener `zzzzzz`\n  there is calculate"), "{told}");
+    assert!(!told.contains("quux,") && !told.contains("there is calculate, core"), "{told}");
 }

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod mistakes;
+mod models;
 mod program;
 mod right;
 

@@ -8,6 +8,7 @@ use pumphouse::manifest::Manifest;
 use pumphouse::scene;
 use serde_json::{Value, json};
 
+use crate::door::tls::Authority;
 use crate::program::Scene;
 
 /// The project that `init` makes: its `main.rs`, compiled here.
@@ -229,4 +230,47 @@ fn a_full_disk_is_told_and_recovers() {
     let recovered = (0..50).any(|_| send(ECHO).code == 0);
     assert!(recovered, "it takes messages again when there is room");
     drop((server, small));
+}
+
+/// TLS of a manifest; and a certificate that changes while it is served, without a word from
+/// anybody.
+#[cfg(unix)]
+#[test]
+fn a_manifest_has_tls_and_its_certificate_is_read_again_when_it_changes() {
+    let (scene, authority) = (Scene::new(), Authority::new());
+    authority.issue("127.0.0.1", 2099);
+    let path = |name: &str| authority.path(name).display().to_string();
+    let files = format!("{{certificate: {}, key: {}}}", path("cert.pem"), path("key.pem"));
+    scene.write("organism.yaml", format!("doors: [{{tcp: 127.0.0.1:0, tls: {files}}}]\n"));
+    scene.run(&["check"]).code(0).says(&["door      tcp 127.0.0.1:0, TLS\n"]);
+    let mut child = scene.command(&["--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let greeting: Value = serde_json::from_str(&line).unwrap();
+    let address = greeting["listen"][0].as_str().unwrap().to_owned();
+    assert!(address.starts_with("tls:127.0.0.1:"), "{address}");
+    let ca = path("ca.pem");
+    let send = || scene.pipe(&["send", "--connect", &address, "--ca", &ca], ECHO);
+    send().code(0);
+    authority.issue("localhost", 2099);
+    let is_new = std::iter::repeat_with(send).find(|it| it.code == 2).unwrap();
+    is_new.says(&["its certificate is for another name"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// `--listen` is about TCP: sockets and metrics of the manifest stay.
+#[cfg(unix)]
+#[test]
+fn another_address_leaves_sockets_and_metrics_alone() {
+    let scene = Scene::new();
+    let doors = "doors: [{tcp: 127.0.0.1:1}, {unix: p.sock}, {metrics_to_anyone: 127.0.0.1:0}]\n";
+    scene.write("organism.yaml", doors);
+    let server = scene.serve(&["--metrics", "127.0.0.1:0"]);
+    let listen = server.greeting["listen"].as_array().unwrap();
+    assert!(listen.len() == 2 && listen[1] == "unix:p.sock", "{listen:?}");
+    assert_eq!(server.greeting["metrics"].as_array().unwrap().len(), 2);
+    scene.pipe(&["send", "--connect", "unix:p.sock"], ECHO).code(0);
+    let shown = ["run", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0"];
+    Scene::new().run(&shown).code(2).says(&["anyone may see them"]);
 }

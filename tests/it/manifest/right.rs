@@ -42,7 +42,12 @@ fn every_key_is_understood() {
         data: ../log
         durability: normal
         tokens: {env: LINES}
-        doors: [{tcp: \"${HOST}:1\"}, {tcp: localhost:0}, {unix: p.sock}, {metrics: \"${HOST}:9\"}]
+        doors:
+          - tcp: \"${HOST}:1\"
+          - tcp: localhost:0
+          - unix: p.sock
+          - metrics: \"${HOST}:9\"
+          - metrics_to_anyone: 0.0.0.0:9
         meta: {prompt: admin}
         workers: 3
         listeners: [{use: echo, peers: [], grants: [emit:core], timeout: 1m}]
@@ -62,10 +67,20 @@ fn every_key_is_understood() {
         Door::Tcp { address, tls: None } => address.clone(),
         Door::Unix(path) => path.display().to_string(),
         Door::Metrics(address) => format!("metrics {address}"),
+        Door::MetricsToAnyone(address) => format!("for anyone {address}"),
         other => format!("{other:?}"),
     };
     let doors: Vec<String> = doors.iter().map(shown).collect();
-    assert_eq!(doors, ["127.0.0.1:1", "localhost:0", "conf/p.sock", "metrics 127.0.0.1:9"]);
+    assert_eq!(
+        doors,
+        [
+            "127.0.0.1:1",
+            "localhost:0",
+            "conf/p.sock",
+            "metrics 127.0.0.1:9",
+            "for anyone 0.0.0.0:9",
+        ]
+    );
     assert_eq!(it.workers, Some(3));
     let meta = it.meta.unwrap();
     assert_eq!((meta.list, meta.prompt), (Who::Anyone, Who::Admin));

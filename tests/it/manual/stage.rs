@@ -15,6 +15,7 @@ const PUMPHOUSE: &str = r#"#!/bin/bash
 program="${PROGRAM:-$STAGE_PROGRAM}"
 verb=
 for it in "$@"; do case "$it" in -*) ;; *) verb="$it"; break ;; esac; done
+if [ -z "$verb" ] && [ -f organism.yaml ]; then verb=run; set -- run "$@"; fi
 case "$verb" in
 run)
   if [ -f "$STAGE/server" ]; then
@@ -41,8 +42,15 @@ exec "$program" "$@"
 "#;
 
 /// What the pages write for `cargo`: what is built is there, what is tested is tested elsewhere.
+/// A project that a page made is built, beside what was built for these tests.
 const CARGO: &str = r#"#!/bin/bash
-case "$1 $2" in
+case "$1 ${2:-}" in
+"run "|"run --")
+  shift 1; [ "${1:-}" != -- ] || shift 1
+  "$STAGE_CARGO" build --quiet --offline || exit 1
+  name=$(sed -n 's/^name = "\(.*\)"/\1/p' Cargo.toml)
+  PROGRAM="$CARGO_TARGET_DIR/debug/$name"; export PROGRAM
+  exec pumphouse "$@" ;;
 "run --release")
   [ "$3" = -- ] || exit 1
   shift 3; exec pumphouse "$@" ;;
@@ -120,10 +128,11 @@ impl Stage {
         if let Some(tool) = missing(block) {
             return Ok(Played::Skipped(tool));
         }
-        let script = self.filled(block);
+        // A block begins where the one before it ended.
+        let script = format!("{}\npwd >\"$STAGE/where\"", self.filled(block));
         let output = self
             .command("timeout")
-            .args(["60", "bash", "-euo", "pipefail", "-c", &script])
+            .args(["600", "bash", "-euo", "pipefail", "-c", &script])
             .output();
         let output = output.unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -139,7 +148,9 @@ impl Stage {
         #[expect(clippy::disallowed_methods, reason = "programs are found where they are")]
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", self.path("bin").display());
-        command.current_dir(self.path("here")).stdin(Stdio::null()).env("PATH", path);
+        let place = std::fs::read_to_string(self.path("where"));
+        let place = place.map_or(self.path("here"), |it| it.trim_end().into());
+        command.current_dir(place).stdin(Stdio::null()).env("PATH", path);
         for name in ["RUST_LOG", "NO_COLOR", "PUMPHOUSE_TOKEN", "COLUMNS", "LC_CTYPE"] {
             command.env_remove(name);
         }
@@ -148,6 +159,8 @@ impl Stage {
         command.env("STAGE_PORT", self.port.to_string());
         command.env("STAGE_PROGRAM", env!("CARGO_BIN_EXE_pumphouse"));
         command.env("STAGE_EXAMPLES", examples::folder());
+        command.env("STAGE_CARGO", env!("CARGO"));
+        command.envs(crate::init::settings());
         command
     }
 

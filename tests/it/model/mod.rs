@@ -3,6 +3,7 @@
 mod bad;
 mod fake;
 mod openai;
+mod real;
 mod recordings;
 mod secrets;
 mod sse;

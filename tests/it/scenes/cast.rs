@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listener::{Context, FromContext};
+use pumphouse::listener::{Charge, Charges, Context, Cost, FromContext};
 use pumphouse::prelude::*;
 use pumphouse::xml::Writer;
 
@@ -45,6 +45,11 @@ struct Stumble;
 #[derive(Payload)]
 #[payload(ns = "https://example.org/scenes/v1")]
 struct Doze;
+
+/// Makes its handler wait until it is told to stop.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Hibernate;
 
 /// Makes its handler address a listener that isn't among its peers.
 #[derive(Payload)]
@@ -112,15 +117,40 @@ struct Seen {
     entries: Vec<u64>,
 }
 
+/// Wants to be thought about, for so many tokens.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Ponder {
+    #[payload(attribute)]
+    tokens: u64,
+}
+
+/// Says that it was thought about.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Pondered;
+
+/// Makes two listeners say the same to each other, again and again.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Squawk;
+
+/// What both of them say.
+#[derive(Payload)]
+#[payload(ns = "https://example.org/scenes/v1")]
+struct Polly;
+
 /// Has no answer.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://example.org/scenes/v1")]
 pub(super) struct Quiet {}
 
-/// What the scenes are played with: nobody needs more than ten emissions there.
+/// What the scenes are played with: nobody needs more than ten emissions there, or thinks for
+/// more than 100,000 tokens.
 pub(super) fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.emissions_max = 10;
+    limits.tree_tokens_max = 100_000;
     limits
 }
 
@@ -136,6 +166,7 @@ pub(super) fn cast() -> Vec<Listener> {
         Listener::new("counter").on(count),
         Listener::new("clumsy").on(stumble),
         Listener::new("sleepy").timeout(Duration::from_millis(50)).on(doze),
+        Listener::new("bear").on(async |_: Hibernate| std::future::pending::<()>().await),
         Listener::new("shy").peers(["counter"]).on(gossip).on_reply(met),
         Listener::new("forger").on(forge),
         Listener::new("garbler").on(garble),
@@ -145,6 +176,9 @@ pub(super) fn cast() -> Vec<Listener> {
         Listener::new("quiet").on(hush),
         Listener::new("analyst").on(analyze),
         Listener::new("reader").on(look),
+        Listener::new("thinker").on(ponder).grant::<Charges>(),
+        Listener::new("parrot").on(squawk).on_reply(answer),
+        Listener::new("mirror").on(async |_: Polly| Polly),
     ]
 }
 
@@ -195,7 +229,7 @@ async fn chatter(_: Chatter) -> Vec<Heard> {
 }
 
 /// A fold that its listener doesn't register.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Nothing;
 
 impl Apply for Nothing {
@@ -236,6 +270,21 @@ async fn look(view: View, _: Look) -> Result<Seen, Fault> {
     }
     assert!(all.iter().map(Entry::id).eq(pieces.iter().map(Entry::id)));
     Ok(Seen { entries: all.iter().map(Entry::seq).collect() })
+}
+
+async fn ponder(out: Outbox<Charge>, Ponder { tokens }: Ponder) -> Result<Pondered, Fault> {
+    let cost = Cost { tokens, ..Cost::default() };
+    out.send(Charge::reserve(cost)).await?;
+    out.send(Charge::settle(cost, cost)).await?;
+    Ok(Pondered)
+}
+
+async fn squawk(_: Squawk) -> To<Polly> {
+    To("mirror", Polly)
+}
+
+async fn answer(_: Polly) -> To<Polly> {
+    To("mirror", Polly)
 }
 
 fn element(namespace: &str, local: &str, left: Option<&str>) -> Element {

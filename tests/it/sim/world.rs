@@ -217,7 +217,7 @@ impl World {
 }
 
 /// The entries of a thread, counted.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seen(u64);
 
 impl Apply for Seen {

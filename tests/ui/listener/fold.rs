@@ -12,7 +12,7 @@ struct Ask;
 #[payload(ns = "urn:test")]
 struct Answer;
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Count(u64);
 
 async fn answer(_: Fold<Count>, _: Ask) -> Answer {

@@ -1,0 +1,161 @@
+//! What an agent has in hand: its settings, the thread, and what it may send.
+
+use std::sync::{Arc, OnceLock};
+
+use pumphouse::listener::{Charge, Context, FromContext, Need};
+use pumphouse::prelude::*;
+use pumphouse::reply::Markup;
+use pumphouse::schema::prompt as describe;
+
+use super::super::action::Actions;
+use super::super::action::words::Action;
+use super::Agent;
+use super::mind::{Mind, Minds};
+use super::words::{
+    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, Delta, Notice, Repair,
+    Response, Thought,
+};
+
+/// An agent at work: its settings, its model, and what it says of its peers once it knows them.
+#[derive(Debug)]
+pub(super) struct Mindful {
+    pub(super) agent: Agent,
+    told: OnceLock<(String, Markup)>,
+}
+
+impl Mindful {
+    pub(super) fn new(agent: Agent) -> Mindful {
+        Mindful { agent, told: OnceLock::new() }
+    }
+
+    /// What the model is told before all else, and the names that mean something in its replies.
+    pub(super) fn told(&self, seen: &Capabilities) -> &(String, Markup) {
+        self.told.get_or_init(|| {
+            let Agent { name, settings, .. } = &self.agent;
+            let mut text = settings.prompt.clone();
+            let mut markup = Markup::default().root(name);
+            let peers = seen.listeners().iter().filter(|it| settings.peers.contains(&it.name));
+            let peers: Vec<_> = peers.collect();
+            let heading = format!("You are the agent {name}.\n\n");
+            text = if text.is_empty() { heading } else { format!("{text}\n\n") };
+            text += include_str!("protocol.txt");
+            if !peers.is_empty() {
+                text += "\n# Whom you may call\n";
+            }
+            for local in &settings.final_payloads {
+                markup = markup.peer(local);
+                for schema in seen.named(local).iter().filter_map(|it| seen.schema(it)) {
+                    text += &format!("\n{}\nThis ends your work.\n", describe(schema));
+                }
+            }
+            for it in peers {
+                text += &format!("\n## {}\n{}\n", it.name, it.text.as_deref().unwrap_or_default());
+                let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
+                for schema in schemas.filter(|it| !it.reserved) {
+                    text += &format!("\n{}\n", describe(schema));
+                    markup = markup.peer(schema.name.local());
+                }
+            }
+            (text, markup)
+        })
+    }
+}
+
+/// What is in hand, and what an agent goes by.
+pub(super) struct Turning {
+    pub(super) mindful: Arc<Mindful>,
+    pub(super) message: Message,
+    pub(super) queue: Queue,
+    pub(super) view: View,
+    pub(super) mind: Mind,
+    pub(super) actions: Fold<Actions>,
+    pub(super) capabilities: Capabilities,
+    pub(super) attempt: Attempt,
+    pub(super) out: Out,
+    /// What it sent for this message before a stop.
+    pub(super) sent: Outbox<Element>,
+}
+
+/// What an agent sends while it writes.
+pub(super) struct Out {
+    pub(super) charge: Outbox<Charge>,
+    pub(super) system: Outbox<Note<CognitionSystem>>,
+    pub(super) begun: Outbox<Note<CognitionIn>>,
+    pub(super) thought: Outbox<Note<Thought>>,
+    pub(super) notice: Outbox<Note<Notice>>,
+    pub(super) repair: Outbox<Note<Repair>>,
+    pub(super) reasoning: Outbox<Note<CognitionReasoning>>,
+    pub(super) act: Outbox<To<Action>>,
+    pub(super) partial: Outbox<Partial<Response>>,
+    pub(super) say: Outbox<To<Element, String>>,
+    pub(super) over: Outbox<To<CognitionOut>>,
+    pub(super) delta: Outbox<Delta>,
+}
+
+type State_ = Arc<Mindful>;
+
+impl FromContext<State_> for Turning {
+    fn needs() -> Vec<Need> {
+        [
+            <Queue as FromContext<State_>>::needs(),
+            <View as FromContext<State_>>::needs(),
+            <Fold<Minds> as FromContext<State_>>::needs(),
+            <Fold<Actions> as FromContext<State_>>::needs(),
+            <Out as FromContext<State_>>::needs(),
+        ]
+        .concat()
+    }
+
+    fn from_context(it: &Context<State_>) -> Result<Turning, Fault> {
+        let State(mindful) = State::<State_>::from_context(it)?;
+        let minds = Fold::<Minds>::from_context(it)?;
+        Ok(Turning {
+            mind: minds.of(&mindful.agent.name),
+            mindful,
+            message: Message::from_context(it)?,
+            queue: Queue::from_context(it)?,
+            view: View::from_context(it)?,
+            actions: Fold::from_context(it)?,
+            capabilities: Capabilities::from_context(it)?,
+            attempt: Attempt::from_context(it)?,
+            out: Out::from_context(it)?,
+            sent: Outbox::from_context(it)?,
+        })
+    }
+}
+
+impl FromContext<State_> for Out {
+    fn needs() -> Vec<Need> {
+        [
+            <Outbox<Charge> as FromContext<State_>>::needs(),
+            <Outbox<Note<CognitionSystem>> as FromContext<State_>>::needs(),
+            <Outbox<Note<CognitionIn>> as FromContext<State_>>::needs(),
+            <Outbox<Note<Thought>> as FromContext<State_>>::needs(),
+            <Outbox<Note<Notice>> as FromContext<State_>>::needs(),
+            <Outbox<Note<Repair>> as FromContext<State_>>::needs(),
+            <Outbox<Note<CognitionReasoning>> as FromContext<State_>>::needs(),
+            <Outbox<To<Action>> as FromContext<State_>>::needs(),
+            <Outbox<Partial<Response>> as FromContext<State_>>::needs(),
+            <Outbox<To<CognitionOut>> as FromContext<State_>>::needs(),
+            <Outbox<Delta> as FromContext<State_>>::needs(),
+        ]
+        .concat()
+    }
+
+    fn from_context(it: &Context<State_>) -> Result<Out, Fault> {
+        Ok(Out {
+            charge: Outbox::from_context(it)?,
+            system: Outbox::from_context(it)?,
+            begun: Outbox::from_context(it)?,
+            thought: Outbox::from_context(it)?,
+            notice: Outbox::from_context(it)?,
+            repair: Outbox::from_context(it)?,
+            reasoning: Outbox::from_context(it)?,
+            act: Outbox::from_context(it)?,
+            partial: Outbox::from_context(it)?,
+            say: Outbox::from_context(it)?,
+            over: Outbox::from_context(it)?,
+            delta: Outbox::from_context(it)?,
+        })
+    }
+}

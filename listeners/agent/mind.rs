@@ -1,0 +1,164 @@
+//! What a thread's history says of its agents: how far they came, what they wait for.
+
+use std::collections::BTreeMap;
+
+use pumphouse::prelude::*;
+use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
+
+use super::super::action::words::{Action, ActionResult, Mode, Status};
+use super::words::{CognitionIn, CognitionOut, CognitionSystem, ContextFull, Response, Stopped};
+
+/// The agents of a thread. A fold.
+#[derive(Clone, Debug, Default)]
+pub struct Minds(BTreeMap<String, Mind>);
+
+/// What a thread's history says of one agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mind {
+    /// How many turns it began.
+    pub turns: u64,
+    /// Whether the newest of them came to its end.
+    pub is_over: bool,
+    /// Whether it is at work on something, and has not answered it yet.
+    pub is_at_work: bool,
+    /// The newest text that its model was told before all else, by its place.
+    pub system: Option<(u64, String)>,
+    /// How many turns in a row did nothing.
+    pub idle: u32,
+    /// How many turns in a row the model failed.
+    pub failures: u32,
+    /// How many threads it opened that haven't ended.
+    pub children: u32,
+    /// The final response that waits for the actions of its turn.
+    pub held: Option<String>,
+    actions: BTreeMap<u64, Acting>,
+}
+
+/// An action that an agent began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Acting {
+    id: String,
+    turn: u64,
+    mode: Mode,
+    /// What came of it: whether that was what was wanted.
+    ended: Option<bool>,
+}
+
+impl Apply for Minds {
+    fn apply(&mut self, entry: &Entry) {
+        if entry.is_refused() {
+            return;
+        }
+        if entry.is::<ActionResult>() {
+            return self.ended(entry);
+        }
+        if let (true, Some(to)) = (entry.from() == "core", entry.to()) {
+            if entry.is::<ThreadSpawned>() {
+                self.mind(to).children += 1;
+            } else if entry.is::<ThreadResult>() {
+                let mind = self.mind(to);
+                mind.children = mind.children.saturating_sub(1);
+            }
+        }
+        let own = entry.to() == Some(entry.from());
+        if entry.is::<CognitionIn>() && own {
+            self.began(entry);
+        } else if entry.is::<CognitionSystem>() && own {
+            if let Ok(CognitionSystem { text }) = entry.decode() {
+                self.mind(entry.from()).system = Some((entry.seq(), text));
+            }
+        } else if entry.is::<CognitionOut>() {
+            self.over(entry);
+        } else if entry.is::<Action>() {
+            self.acts(entry);
+        } else if entry.is::<ContextFull>() && own {
+            self.mind(entry.from()).is_at_work = true;
+        } else if entry.is::<Stopped>() {
+            self.mind(entry.from()).answered();
+        } else if entry.is::<Response>() && !entry.is_from_identity() {
+            let is_final = entry.decode::<Response>().is_ok_and(|it| it.is_final);
+            if is_final {
+                self.mind(entry.from()).answered();
+            }
+        }
+    }
+}
+
+impl Minds {
+    /// What is known of an agent.
+    #[must_use]
+    pub fn of(&self, agent: &str) -> Mind {
+        self.0.get(agent).cloned().unwrap_or_default()
+    }
+
+    fn mind(&mut self, agent: &str) -> &mut Mind {
+        self.0.entry(agent.to_owned()).or_default()
+    }
+
+    fn began(&mut self, entry: &Entry) {
+        let Ok(it) = entry.decode::<CognitionIn>() else { return };
+        let mind = self.mind(entry.from());
+        mind.turns = mind.turns.max(it.turn);
+        (mind.is_over, mind.is_at_work) = (false, true);
+        mind.held = None;
+        mind.actions.retain(|_, it| it.ended.is_none());
+    }
+
+    fn over(&mut self, entry: &Entry) {
+        let Ok(it) = entry.decode::<CognitionOut>() else { return };
+        let mind = self.mind(entry.from());
+        mind.is_over = true;
+        let held = it.held_from.zip(it.held_to);
+        let place = |at: u64| usize::try_from(at).ok();
+        mind.held =
+            held.and_then(|(from, to)| it.text.get(place(from)?..place(to)?).map(str::to_owned));
+        mind.idle = if it.is_idle { mind.idle + 1 } else { 0 };
+        mind.failures = if it.error.is_some() { mind.failures + 1 } else { 0 };
+    }
+
+    fn acts(&mut self, entry: &Entry) {
+        let Ok(it) = entry.decode::<Action>() else { return };
+        let acting = Acting { id: it.id, turn: it.turn.unwrap_or(0), mode: it.mode, ended: None };
+        self.mind(entry.from()).actions.insert(entry.seq(), acting);
+    }
+
+    fn ended(&mut self, entry: &Entry) {
+        let (Some(agent), Ok(it)) = (entry.to(), entry.decode::<ActionResult>()) else { return };
+        if let Some(acting) = self.mind(agent).actions.get_mut(&it.of) {
+            acting.ended = Some(it.status == Status::Ok);
+        }
+    }
+}
+
+impl Mind {
+    fn answered(&mut self) {
+        (self.is_at_work, self.held) = (false, None);
+        (self.idle, self.failures) = (0, 0);
+    }
+
+    /// The actions that nothing came of yet and that somebody waits for, by their ids.
+    pub fn unfinished(&self) -> impl Iterator<Item = &str> {
+        let open = self.actions.values().filter(|it| it.ended.is_none());
+        open.filter(|it| it.mode != Mode::FireAndForget).map(|it| &*it.id)
+    }
+
+    /// Whether something is under way that will wake it.
+    #[must_use]
+    pub fn awaits(&self) -> bool {
+        self.children > 0 || self.unfinished().next().is_some()
+    }
+
+    /// Whether the next turn has to wait for an action.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.actions.values().any(|it| it.mode == Mode::Sync && it.ended.is_none())
+    }
+
+    /// Whether an action of the newest turn that somebody waits for failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        let newest = self.actions.values().filter(|it| it.turn == self.turns);
+        newest.filter(|it| it.mode != Mode::FireAndForget).any(|it| it.ended == Some(false))
+    }
+}

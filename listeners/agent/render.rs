@@ -1,0 +1,126 @@
+//! What a model is shown of a thread. Pure: entries in, a prompt out, so that whoever reads the
+//! log afterwards gets the same bytes.
+//!
+//! What the agent wrote is the assistant's, word for word; all that it was sent is the user's.
+//! Messages of one side that follow each other are one. The prompt of a turn begins with the
+//! prompt of the turn before it, unless a clear hid something meanwhile.
+
+use pumphouse::model::{Prompt, Role, Said};
+use pumphouse::prelude::*;
+use pumphouse::xml::Child;
+
+use super::super::action::words::{ActionResult, Status};
+use super::words::{CognitionIn, CognitionOut, Correction, Notice, Response};
+
+/// The form that this module writes; another number is another form.
+pub const RENDERING: u32 = 1;
+
+/// The prompt of a turn: the newest system text, and what is in view.
+#[must_use]
+pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry]) -> Prompt {
+    let mut prompt = Prompt::new(system);
+    // What came while the model wrote stands behind what it wrote.
+    let mut during: Option<Vec<String>> = None;
+    for entry in view.iter().filter(|it| !it.is_refused()) {
+        let heard = if entry.from() == agent {
+            if entry.is::<CognitionIn>() {
+                during = Some(during.unwrap_or_default());
+            } else if entry.is::<CognitionOut>() {
+                wrote(entry, &mut prompt);
+                during
+                    .take()
+                    .into_iter()
+                    .flatten()
+                    .for_each(|it| put(&mut prompt, Role::User, &it));
+            }
+            told(entry)
+        } else if entry.to() == Some(agent) {
+            heard(root, entry)
+        } else {
+            None
+        };
+        match (&mut during, heard) {
+            (Some(during), Some(text)) => during.push(text),
+            (None, Some(text)) => put(&mut prompt, Role::User, &text),
+            (_, None) => {}
+        }
+    }
+    during.into_iter().flatten().for_each(|it| put(&mut prompt, Role::User, &it));
+    prompt
+}
+
+fn put(prompt: &mut Prompt, role: Role, text: &str) {
+    match prompt.messages.last_mut() {
+        Some(last) if last.role == role => {
+            last.text.push_str("\n\n");
+            last.text.push_str(text);
+        }
+        _ => prompt.messages.push(Said { role, text: text.to_owned() }),
+    }
+}
+
+/// What somebody else sent the agent.
+fn heard(root: &Name, entry: &Entry) -> Option<String> {
+    if entry.is::<ActionResult>() {
+        return Some(result(&entry.decode().ok()?));
+    }
+    let element = entry.element().ok()?;
+    let has_elements = element.children().any(|it| matches!(it, Child::Element(_)));
+    let text = match entry.name() == root && !has_elements {
+        true => element.text().into_owned(),
+        false => String::from_utf8_lossy(entry.body()).into_owned(),
+    };
+    let from = entry.from();
+    Some(if from == "core" { text } else { format!("[From {from}]\n{text}") })
+}
+
+/// A reply of the agent's, which stands for all that was in it.
+fn wrote(entry: &Entry, prompt: &mut Prompt) {
+    let Ok(it) = entry.decode::<CognitionOut>() else { return };
+    if !it.text.is_empty() {
+        put(prompt, Role::Assistant, &it.text);
+    }
+    if it.is_partial {
+        let percent = it.completion_percentage.map_or("?".to_owned(), |it| it.to_string());
+        let text = format!("[Previous response was interrupted at {percent}%]");
+        put(prompt, Role::User, &text);
+    }
+}
+
+/// What the agent said to itself about its replies.
+fn told(entry: &Entry) -> Option<String> {
+    if let Ok(it) = entry.decode::<Correction>() {
+        return Some(it.text);
+    }
+    if let Ok(it) = entry.decode::<Notice>() {
+        return Some(format!("[{}]", it.text));
+    }
+    let it = entry.decode::<Response>().ok()?;
+    it.was_held.then(|| "[Your final response was delivered.]".to_owned())
+}
+
+/// What came of an action, as a model reads it.
+fn result(it: &ActionResult) -> String {
+    let status = match it.status {
+        Status::Ok => "ok",
+        Status::Failed => "failed",
+        Status::Skipped => "skipped",
+        Status::TimedOut => "timed-out",
+        Status::Cancelled => "cancelled",
+        Status::Unknown => "unknown",
+    };
+    let mut text = format!("<action-result id=\"{}\" status=\"{status}\">", it.id);
+    if let Some(error) = &it.error {
+        text += &escape(&format!("{}: {}", error.code, error.message));
+    }
+    text += &escape(it.value.as_deref().unwrap_or_default());
+    for warning in &it.warning {
+        text += &escape(&format!("\nwarning: {warning}"));
+    }
+    text + "</action-result>"
+}
+
+/// A tool's text can't end the element that it stands in.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}

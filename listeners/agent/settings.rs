@@ -1,0 +1,142 @@
+//! How an agent is set up, as a manifest says it.
+
+use serde::Deserialize;
+
+use super::words::Dispatch;
+
+/// How an agent is set up.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::exhaustive_structs, reason = "a manifest says each")]
+pub struct Settings {
+    /// The name of its model, among the manifest's `models`.
+    pub model: String,
+    /// What it is for, for those who may call it.
+    pub describe: String,
+    /// What its model is told before all else.
+    pub prompt: String,
+    /// The listeners that it may call.
+    pub peers: Vec<String>,
+    /// How its model writes calls.
+    pub dialect: Dialect,
+    /// When the actions of a turn begin.
+    #[serde(deserialize_with = "dispatch")]
+    pub dispatch: Dispatch,
+    /// Whether a response is final that doesn't say.
+    pub final_default: bool,
+    /// What becomes of a final response while actions of its turn are unfinished.
+    pub final_with_actions: FinalWithActions,
+    /// Payloads beside `response` that end its work, by their local names.
+    pub final_payloads: Vec<String>,
+    /// How many turns it has in a thread.
+    pub max_turns: u64,
+    /// Where calls of it run: `own-thread` or `same-thread`.
+    pub agent_calls: Calls,
+    /// What becomes of a prompt that doesn't fit the model's window.
+    pub on_context_full: OnFull,
+    /// How many messages stay in view where that is a clear.
+    pub context_keep: u64,
+    /// How many tokens a reply may have.
+    pub max_tokens: Option<u32>,
+    /// How freely the model chooses.
+    pub temperature: Option<f64>,
+    /// How many actions run at once.
+    pub actions_at_once: Option<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            model: String::new(),
+            describe: String::new(),
+            prompt: String::new(),
+            peers: Vec::new(),
+            dialect: Dialect::Tags,
+            dispatch: Dispatch::Immediate,
+            final_default: true,
+            final_with_actions: FinalWithActions::Hold,
+            final_payloads: Vec::new(),
+            max_turns: 50,
+            agent_calls: Calls::OwnThread,
+            on_context_full: OnFull::Clear,
+            context_keep: 10,
+            max_tokens: None,
+            temperature: None,
+            actions_at_once: None,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn agent_calls_own_thread(&self) -> bool {
+        self.agent_calls == Calls::OwnThread
+    }
+}
+
+/// How a model writes its calls.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+pub enum Dialect {
+    /// As `<action>` and `<tool_use>`.
+    #[default]
+    Tags,
+    /// As JSON in the text too.
+    #[serde(alias = "tool_use")]
+    ToolUse,
+    /// By the provider's own protocol.
+    Native,
+}
+
+/// What becomes of a final response while actions of its turn are unfinished.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+pub enum FinalWithActions {
+    /// It waits; it is delivered if all succeed, else there is another turn.
+    #[default]
+    Hold,
+    /// There is another turn.
+    Strict,
+    /// It is delivered at once.
+    Trust,
+}
+
+/// Where calls of an agent run.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+pub enum Calls {
+    /// In a thread of its own, below the caller's.
+    #[default]
+    OwnThread,
+    /// In the caller's.
+    SameThread,
+}
+
+/// What becomes of a prompt that doesn't fit the model's window.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+pub enum OnFull {
+    /// Old messages are hidden.
+    #[default]
+    Clear,
+    /// The agent stops.
+    Stop,
+}
+
+fn dispatch<'de, D: serde::Deserializer<'de>>(it: D) -> Result<Dispatch, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Word {
+        Immediate,
+        Batched,
+        AfterResponse,
+    }
+    Ok(match Word::deserialize(it)? {
+        Word::Immediate => Dispatch::Immediate,
+        Word::Batched => Dispatch::Batched,
+        Word::AfterResponse => Dispatch::AfterResponse,
+    })
+}

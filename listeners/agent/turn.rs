@@ -1,0 +1,321 @@
+//! A turn: what waits is consumed, the thread is shown to the model, and what it writes becomes
+//! payloads while it is written.
+
+use std::borrow::Cow;
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listener::{Charge, Cost, Emit, IntoEmit, Need};
+use pumphouse::model::Prompt;
+use pumphouse::prelude::*;
+use pumphouse::wire::core::ContextCleared;
+use pumphouse::xml::Writer;
+
+use super::super::action::words::Action;
+use super::super::action::{call, variables};
+use super::super::view::ClearContext;
+use super::Agent;
+use super::hand::Turning;
+use super::render::{RENDERING, render};
+use super::settings::{FinalWithActions, OnFull};
+use super::speak::{Speaking, Spoken};
+use super::words::{
+    CognitionIn, CognitionOut, CognitionSystem, ContextFull, Correction, Response, Stopped, Thought,
+};
+
+/// The house staff that every agent may speak to.
+pub(super) const ALWAYS: [&str; 5] = ["action", "thread", "timer", "todo", "view"];
+/// How many turns in a row may do nothing.
+const IDLE_MAX: u32 = 2;
+/// How many turns in a row may fail for the model's sake.
+const FAILURES_MAX: u32 = 3;
+/// How many bytes a token has, about: where only a bound is wanted.
+const TOKEN_BYTES: u64 = 4;
+/// What a model is told that wrote nothing but text.
+const CORRECTION: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
+    Answer within <response>…</response>, or begin an <action>.]";
+
+/// The agent's own root, with text in it.
+pub(super) fn root(
+    name: &Name,
+    attributes: &[(&str, String)],
+    text: &str,
+) -> Result<Element, Fault> {
+    let mut writer = Writer::new(XmlLimits::INSIDE);
+    writer.start(name.namespace(), name.local());
+    for (name, value) in attributes {
+        writer.attribute(name, value);
+    }
+    writer.text(text);
+    writer.end();
+    Ok(writer.finish()?)
+}
+
+/// What a turn ends with: an answer, a stop, another turn after a correction or for another
+/// reason, or a clear that comes before it.
+#[derive(Default)]
+pub(super) struct Came {
+    answer: Option<Final<Response>>,
+    finale: Option<Final<Element>>,
+    stopped: Option<Final<Stopped>>,
+    correction: Option<Note<Correction>>,
+    again: Option<Again<Element>>,
+    full: Option<Note<ContextFull>>,
+    clear: Option<To<ClearContext>>,
+}
+
+impl IntoEmit for Came {
+    fn into_emit(self) -> Emit {
+        let Came { answer, finale, stopped, correction, again, full, clear } = self;
+        (answer, finale, stopped, correction, again, full, clear).into_emit()
+    }
+
+    fn emits() -> Vec<Need> {
+        [
+            Option::<Final<Response>>::emits(),
+            Option::<Final<Stopped>>::emits(),
+            Option::<Note<Correction>>::emits(),
+            Option::<Note<ContextFull>>::emits(),
+            Option::<To<ClearContext>>::emits(),
+        ]
+        .concat()
+    }
+}
+
+/// What is to be done about what is in hand.
+enum Next {
+    /// Nothing: it stands in the thread, and a later turn shows it.
+    Wait,
+    /// A final response waited for its actions, and they succeeded.
+    Deliver(String),
+    /// A turn.
+    Turn,
+}
+
+pub(super) async fn turn(it: Turning, _: Element) -> Result<Came, Fault> {
+    match it.next() {
+        Next::Wait => Ok(Came::default()),
+        Next::Deliver(text) => {
+            let response = it.response(&text, true, true);
+            Ok(Came { answer: Some(Final(response)), ..Came::default() })
+        }
+        Next::Turn => it.turn().await,
+    }
+}
+
+impl Turning {
+    pub(super) fn agent(&self) -> &Agent {
+        &self.mindful.agent
+    }
+
+    /// The messages in hand, in order.
+    fn hand(&self) -> impl Iterator<Item = &Entry> {
+        std::iter::once(&self.message.0).chain(&self.queue.0)
+    }
+
+    fn next(&self) -> Next {
+        let own_root = self.agent().root();
+        let is_asked = |it: &&Entry| *it.name() == own_root && it.from() != self.agent().name;
+        let is_new = self.hand().any(|it| is_asked(&it));
+        if self.mind.is_blocked() {
+            return Next::Wait;
+        }
+        if is_new {
+            return Next::Turn;
+        }
+        if !self.mind.is_at_work {
+            return Next::Wait;
+        }
+        let Some(held) = &self.mind.held else { return self.unless_idle() };
+        match self.mind.unfinished().next() {
+            Some(_) => Next::Wait,
+            None if self.mind.has_failed() => Next::Turn,
+            None => Next::Deliver(held.clone()),
+        }
+    }
+
+    /// A turn, unless the last one did nothing and something is under way: then that will wake it.
+    fn unless_idle(&self) -> Next {
+        let own = |it: &Entry| it.from() == self.agent().name;
+        match self.mind.idle > 0 && self.mind.awaits() && self.hand().all(own) {
+            true => Next::Wait,
+            false => Next::Turn,
+        }
+    }
+
+    pub(super) fn response(&self, text: &str, is_final: bool, was_held: bool) -> Response {
+        let graph = self.actions.graph();
+        let agent = &self.agent().name;
+        let value = |name: &str| {
+            let value = graph.value(agent, name)?;
+            Some(Cow::Owned(call::json(&self.capabilities, &value)))
+        };
+        let text = variables::resolve(text, value).text;
+        Response { is_final, turn: self.mind.turns.max(1), was_held, text }
+    }
+
+    fn stop(&self, turns: u64, reason: &str, text: impl Into<String>) -> Came {
+        let stopped = Stopped { turns, reason: reason.to_owned(), text: text.into() };
+        Came { stopped: Some(Final(stopped)), ..Came::default() }
+    }
+
+    async fn turn(&self) -> Result<Came, Fault> {
+        let (mind, agent) = (&self.mind, self.agent());
+        let turn = mind.turns + 1;
+        if turn > agent.settings.max_turns {
+            let text = format!("It had its {} turns.", agent.settings.max_turns);
+            return Ok(self.stop(mind.turns, "turns", text));
+        }
+        if mind.failures >= FAILURES_MAX {
+            let text = format!("The model failed {FAILURES_MAX} times in a row.");
+            return Ok(self.stop(mind.turns, "model", text));
+        }
+        if mind.idle >= IDLE_MAX {
+            let text = format!("{IDLE_MAX} turns in a row did nothing.");
+            return Ok(self.stop(mind.turns, "idle", text));
+        }
+        if self.attempt.0 > 1
+            && !agent.model.is_repeatable()
+            && let Some(cut) = self.was_cut().await?
+        {
+            return self.ends(turn, cut).await;
+        }
+        let seen = self.capabilities.seen_by(&agent.name);
+        let (system, markup) = self.mindful.told(&seen);
+        let prompt = self.prompt(system, turn).await?;
+        if let Some(came) = self.is_full(&prompt, turn) {
+            return Ok(came);
+        }
+        if let Err(fault) = self.out.charge.send(Charge::reserve(self.cost(&prompt))).await {
+            return Ok(self.stop(mind.turns, "budget", fault.message));
+        }
+        self.begins(turn, system, &prompt).await?;
+        let spoken = Speaking::new(self, turn, markup.clone()).speak(prompt).await?;
+        self.ends(turn, spoken).await
+    }
+
+    /// What a stop left of a turn, if its model had been asked: another one would say something
+    /// else, and do it twice.
+    async fn was_cut(&self) -> Result<Option<Spoken>, Fault> {
+        let sent = self.sent.sent().await?;
+        if !sent.iter().any(Entry::is::<CognitionIn>) || sent.iter().any(Entry::is::<CognitionOut>)
+        {
+            return Ok(None);
+        }
+        let error = Some("the pump stopped while the model wrote".to_owned());
+        let stop = "stopped".to_owned();
+        let mut spoken = Spoken { error, stop, did: true, ..Spoken::default() };
+        for entry in &sent {
+            if let Ok(it) = entry.decode::<Thought>() {
+                spoken.text += &format!("<thought>{}</thought>\n", it.text);
+            } else if let Ok(it) = entry.decode::<Response>() {
+                spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
+            } else if entry.is::<Action>() {
+                spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
+            }
+        }
+        Ok(Some(spoken))
+    }
+
+    /// What a turn may cost before anybody knows: one turn.
+    fn cost(&self, _: &Prompt) -> Cost {
+        Cost { turns: 1, ..Cost::default() }
+    }
+
+    async fn prompt(&self, system: &str, turn: u64) -> Result<Prompt, Fault> {
+        let agent = self.agent();
+        let view = self.view.all().await?;
+        let mut prompt = render(&agent.name, &agent.root(), system, &view);
+        prompt.turn = turn;
+        prompt.max_tokens = agent.settings.max_tokens;
+        prompt.temperature = agent.settings.temperature;
+        Ok(prompt)
+    }
+
+    /// What comes of a prompt that doesn't fit the model's window.
+    fn is_full(&self, prompt: &Prompt, turn: u64) -> Option<Came> {
+        let agent = self.agent();
+        let window = u64::from(agent.model.window()?);
+        let reply = u64::from(agent.settings.max_tokens.unwrap_or(0));
+        let tokens = bytes(prompt) / TOKEN_BYTES;
+        if tokens + reply <= window {
+            return None;
+        }
+        let keep = agent.settings.context_keep.max(1);
+        let was_cleared = self.hand().any(Entry::is::<ContextCleared>);
+        if agent.settings.on_context_full == OnFull::Stop || was_cleared {
+            let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
+            let full = ContextFull { tokens, window, keep: None };
+            let came = self.stop(turn - 1, "context-full", text);
+            return Some(Came { full: Some(Note(full)), ..came });
+        }
+        let full = ContextFull { tokens, window, keep: Some(keep) };
+        let clear = Some(To("view", ClearContext { keep }));
+        Some(Came { full: Some(Note(full)), clear, ..Came::default() })
+    }
+
+    /// Records what the model is shown.
+    async fn begins(&self, turn: u64, system: &str, prompt: &Prompt) -> Result<(), Fault> {
+        let agent = self.agent();
+        if self.mind.system.as_ref().is_none_or(|(_, text)| text != system) {
+            let text = system.to_owned();
+            self.out.system.send(Note(CognitionSystem { text })).await?;
+        }
+        let begun = CognitionIn {
+            turn,
+            model: agent.model.describe(),
+            until: self.queue.0.last().map_or(self.message.seq(), Entry::seq),
+            rendering: RENDERING,
+            digest: prompt.digest().to_string(),
+            bytes: bytes(prompt),
+            dispatch: agent.settings.dispatch,
+            batch: None,
+            batch_ms: None,
+            at_once: agent.settings.actions_at_once,
+        };
+        self.out.begun.send(Note(begun)).await
+    }
+
+    /// Records what the model said, and says how it goes on.
+    async fn ends(&self, turn: u64, it: Spoken) -> Result<Came, Fault> {
+        let policy = self.agent().settings.final_with_actions;
+        let held = it.answer.as_ref().filter(|_| it.actions > 0);
+        let held = held.filter(|_| policy == FinalWithActions::Hold);
+        let is_idle = !it.did && it.answer.is_none() && it.finale.is_none();
+        let over = CognitionOut {
+            turn,
+            stop: it.stop,
+            is_partial: it.error.is_some() || it.truncated,
+            truncated: it.truncated,
+            error: it.error,
+            completion_percentage: None,
+            tokens_in: it.usage.map(|it| it.input),
+            tokens_out: it.usage.map(|it| it.output),
+            is_idle,
+            held_from: held.map(|it| it.from as u64),
+            held_to: held.map(|it| it.to as u64),
+            text: it.text,
+        };
+        let is_held = held.is_some();
+        self.out.over.send(To("action", over)).await?;
+        if let Some(finale) = it.finale {
+            return Ok(Came { finale: Some(Final(finale)), ..Came::default() });
+        }
+        match it.answer {
+            Some(_) if is_held => return Ok(Came::default()),
+            Some(answer) if it.actions == 0 || policy == FinalWithActions::Trust => {
+                let response = Response { turn, ..self.response(&answer.text, true, false) };
+                return Ok(Came { answer: Some(Final(response)), ..Came::default() });
+            }
+            _ => {}
+        }
+        let correction = (is_idle && !self.mind.awaits())
+            .then(|| Note(Correction { turn, text: CORRECTION.to_owned() }));
+        let again = root(&self.agent().root(), &[("turn", (turn + 1).to_string())], "")?;
+        Ok(Came { correction, again: Some(Again(again)), ..Came::default() })
+    }
+}
+
+fn bytes(prompt: &Prompt) -> u64 {
+    let messages: usize = prompt.messages.iter().map(|it| it.text.len()).sum();
+    (prompt.system.len() + messages) as u64
+}

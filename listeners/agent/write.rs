@@ -1,0 +1,168 @@
+//! A reply while it is written: what the parser says of it, kept until it can be acted on.
+
+use pumphouse::reply::{Body, Config, Event, Kind, Markup, Parser, What};
+use pumphouse::xml::{self, Profile};
+use pumphouse::{Element, limits::XmlLimits};
+
+use super::super::action::read::{Mistakes, action};
+use super::super::action::words::Action;
+use super::settings::Dialect;
+
+/// Something in a reply that is to be acted on, in its order.
+pub(super) enum Heard {
+    /// Text as it comes: where it stands, and the text.
+    Text(&'static str, String),
+    Thought(String),
+    /// A call, or all that is wrong with it.
+    Call(Box<Result<Action, Mistakes>>),
+    /// A response; whether it says that it is final, and where its words stand.
+    Response {
+        is_final: Option<bool>,
+        text: String,
+        from: usize,
+        to: usize,
+    },
+    /// A payload for the core or for a peer.
+    Payload {
+        local: String,
+        element: Result<Element, String>,
+        is_core: bool,
+    },
+    /// The agent's own root: it wants to go on.
+    Own,
+    /// Something that has no meaning here.
+    Meaningless(String),
+    /// An element that will not run, and why.
+    Broken {
+        text: String,
+        line: u32,
+        column: u32,
+    },
+    Repaired {
+        text: String,
+        line: u32,
+        column: u32,
+    },
+}
+
+/// A reply while it is written.
+pub(super) struct Writing {
+    parser: Parser,
+    /// The words so far.
+    pub(super) text: String,
+    hearing: Hearing,
+}
+
+/// What was heard, and how far.
+struct Hearing {
+    heard: Vec<Heard>,
+    turn: u64,
+    /// The bytes that are behind.
+    at: usize,
+    /// Where the words of the response begin that is being written.
+    response: usize,
+}
+
+impl Writing {
+    pub(super) fn new(turn: u64, markup: Markup, dialect: Dialect) -> Writing {
+        let mut config = Config::default();
+        config.markup = markup;
+        if dialect == Dialect::ToolUse {
+            config.dialect = pumphouse::reply::Dialect::ToolUse;
+        }
+        let hearing = Hearing { heard: Vec::new(), turn, at: 0, response: 0 };
+        Writing { parser: Parser::new(config), text: String::new(), hearing }
+    }
+
+    /// Takes more of the reply, and gives what that comes to.
+    pub(super) fn feed(&mut self, text: &str) -> Vec<Heard> {
+        self.text.push_str(text);
+        let hearing = &mut self.hearing;
+        self.parser.feed(text, &mut |it| hearing.hear(&it));
+        std::mem::take(&mut hearing.heard)
+    }
+
+    /// Takes the reply's end.
+    pub(super) fn finish(mut self) -> (String, Vec<Heard>) {
+        let hearing = &mut self.hearing;
+        self.parser.finish(&mut |it| hearing.hear(&it));
+        (self.text, std::mem::take(&mut self.hearing.heard))
+    }
+}
+
+impl Hearing {
+    fn hear(&mut self, event: &Event<'_>) {
+        let (line, column) = (event.place.line, event.place.column);
+        let end = self.at + event.source.len();
+        match event.what {
+            What::Text { within } => {
+                let within = match within {
+                    Some(Kind::Thought) => "thought",
+                    Some(Kind::Response) => "response",
+                    _ => "text",
+                };
+                self.heard.push(Heard::Text(within, event.source.to_owned()));
+            }
+            What::Opened(it) if it.kind == Kind::Response => self.response = end,
+            What::Closed(it) => self.closed(&it),
+            What::Broken(it) => {
+                let text = format!("<{}> did not run: {}, at {}", it.name, it.reason, it.snippet);
+                self.heard.push(Heard::Broken { text, line, column });
+            }
+            What::Repaired(text) => {
+                self.heard.push(Heard::Repaired { text: text.to_owned(), line, column });
+            }
+            What::Finished { cut: Some(it) } => {
+                let text = format!("<{}> did not run: the reply ended within it", it.name);
+                let (line, column) = (it.place.line, it.place.column);
+                self.heard.push(Heard::Broken { text, line, column });
+            }
+            _ => {}
+        }
+        self.at = end;
+    }
+
+    fn closed(&mut self, it: &pumphouse::reply::Element<'_>) {
+        let body = it.body.as_str();
+        let heard = match it.kind {
+            Kind::Thought => Heard::Thought(body.trim().to_owned()),
+            Kind::Response => {
+                let is_final = it.attribute("final").map(|it| it == "true");
+                let (from, to) = (self.response, self.at);
+                Heard::Response { is_final, text: body.trim().to_owned(), from, to }
+            }
+            Kind::Root => Heard::Own,
+            Kind::Action | Kind::ToolUse => {
+                Heard::Call(Box::new(action(it, Some(self.turn), None)))
+            }
+            Kind::Core | Kind::Peer => {
+                let element = element(it);
+                let is_core = it.kind == Kind::Core;
+                Heard::Payload { local: it.name.to_owned(), element, is_core }
+            }
+            _ => Heard::Meaningless(it.name.to_owned()),
+        };
+        self.heard.push(heard);
+    }
+}
+
+/// The element as it is written, strictly read.
+fn element(it: &pumphouse::reply::Element<'_>) -> Result<Element, String> {
+    let text = match it.body {
+        Body::Elements(text) => text.to_owned(),
+        Body::Empty => empty(it),
+        _ => return Err("it holds no elements".to_owned()),
+    };
+    xml::read(text, Profile::Wire, &XmlLimits::INSIDE).map_err(|it| it.to_string())
+}
+
+/// An element that has attributes only.
+fn empty(it: &pumphouse::reply::Element<'_>) -> String {
+    let mut text = format!("<{}", it.name);
+    for attribute in it.attributes {
+        text += &format!(" {}=\"", attribute.name);
+        xml::escape_attribute(&attribute.value, &mut text);
+        text.push('"');
+    }
+    text + "/>"
+}

@@ -1,0 +1,49 @@
+//! Where a verb connects to, and as whom: options that several verbs share.
+
+use std::path::PathBuf;
+
+use crate::cli::screen::Failure;
+use crate::client::{self, Address, Client};
+
+/// Who is sending, and whom to trust.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Papers {
+    /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Says who is sending.
+    #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+impl Papers {
+    /// Connects, and says who is there.
+    pub(crate) async fn connect(&self, to: &Address) -> Result<Client, Failure> {
+        let address = match (to, &self.ca) {
+            (tls @ Address::Tls { .. }, Some(ca)) => tls.clone().trusting(ca),
+            (_, Some(_)) => {
+                let text = "--ca is for --connect tls:HOST:PORT; nothing was sent".to_owned();
+                return Err(Failure::Untried(text));
+            }
+            (address, None) => address.clone(),
+        };
+        let client = Client::connect_to(&address).await;
+        let mut client = client.map_err(|error| unconnected(&address, &error))?;
+        if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
+            client.authenticate(token).await.map_err(|it| broken(&it))?;
+        }
+        Ok(client)
+    }
+}
+
+pub(crate) fn unconnected(address: &Address, error: &client::Error) -> Failure {
+    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT, \
+               tls:HOST:PORT or unix:PATH";
+    let way =
+        if matches!(address, Address::Tls { .. }) { "--ca FILE names whom to trust" } else { way };
+    Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
+}
+
+pub(crate) fn broken(error: &client::Error) -> Failure {
+    Failure::Wrong(error.to_string())
+}

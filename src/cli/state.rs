@@ -1,0 +1,139 @@
+//! `state`: how a thread and all below it are, or were: folds, what waits, what is spent.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::audit::{self, Paint, Style};
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::{budget, data};
+use crate::engine::{Builder, FoldState, ThreadState, Waiting};
+use crate::id::{EntryId, ThreadId};
+use crate::log::Log as _;
+use crate::wire::iso_time;
+
+/// Shows how a thread and all below it are, or were once an entry had come: every fold of every
+/// listener with its digest, what waits and for what, what is spent.
+///
+/// It is computed from the log, by the listeners of this program and of the manifest that stands
+/// here. Threads are cut at one place in the order of the whole log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse state sess-k3v9x2ma
+  pumphouse state sess-k3v9x2ma/7                          as it was once /7 was there
+  pumphouse state sess-k3v9x2ma --json | jq -r '.folds[]?.digest'
+
+With --json a line for each thread, and one for each budget.
+Exits with 1 where there is no such thread or entry.")]
+pub(crate) struct State {
+    /// The thread, or the entry that is to be its last, as THREAD/SEQ.
+    #[arg(value_name = "THREAD")]
+    what: String,
+}
+
+impl State {
+    pub(crate) async fn run(
+        self,
+        builder: Builder,
+        data: &Path,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
+        let log = data::open(data)?;
+        let entry = self.what.parse::<EntryId>().ok();
+        let thread =
+            entry.as_ref().map_or_else(|| ThreadId::new(&self.what), |it| it.thread.clone());
+        if log.thread(&thread).await?.is_none() {
+            return Err(data::unknown(&log, &thread).await);
+        }
+        if let Some(entry) = &entry {
+            data::entry(&log, entry).await?;
+        }
+        let state = plan.state(&log, &thread, entry.map(|it| it.seq)).await?;
+        let Some(state) = state else { return Ok(Ending::Well) };
+        for (at, it) in state.threads.iter().enumerate() {
+            match to.json {
+                true => to.object(&object(it))?,
+                false if at == 0 => to.text(&told(it, to.style))?,
+                false => to.text(&format!("\n{}", told(it, to.style)))?,
+            }
+        }
+        if !to.json {
+            to.line("\nbudget of the whole tree")?;
+        }
+        for it in &state.budget {
+            match to.json {
+                true => to.object(&budget::object(it))?,
+                false => to.line(&format!("  {}", budget::told(it)))?,
+            }
+        }
+        Ok(Ending::Well)
+    }
+}
+
+/// A thread, for people.
+fn told(it: &ThreadState, style: Style) -> String {
+    let id = audit::line(it.thread.as_str()).into_owned();
+    let (seq, at) = (it.seq, iso_time(it.at_us));
+    let state = style.paint(audit::paint(it.state), it.state.as_str());
+    let mut out = format!("{} at /{seq}  {state}  {at}\n", style.paint(Paint::Strong, &id));
+    for fold in &it.folds {
+        let FoldState { listener, fold: name, digest, .. } = fold;
+        let digest = style.paint(Paint::Faint, &audit::hex(&digest[..4]));
+        let head = format!("{}  {}", style.paint(Paint::Who, listener), audit::line(name));
+        out.push_str(&format!("  {head}  {digest}\n"));
+        let shown = match &fold.shown {
+            Ok(text) => text.clone(),
+            Err(why) => format!("can't be shown: {why}"),
+        };
+        out.extend(shown.lines().map(|it| format!("    {}\n", audit::line(it))));
+    }
+    out.extend(it.waiting.iter().map(|it| format!("  {}\n", waits(it))));
+    out
+}
+
+/// What waits, in a line.
+fn waits(it: &Waiting) -> String {
+    let until = match (it.until_us, it.attempts) {
+        (Some(u64::MAX), _) => "until something else comes".to_owned(),
+        (Some(until_us), _) => format!("until {}", iso_time(until_us)),
+        (None, 0) => "not begun, or nobody noted it".to_owned(),
+        (None, attempts) => format!("under way, attempt {attempts}"),
+    };
+    let (name, listener) = (audit::line(it.name.local()), &it.listener);
+    format!("waits  {}  {name} → {listener}  {until}", audit::line(&it.entry.to_string()))
+}
+
+/// The same as an object.
+fn object(it: &ThreadState) -> Value {
+    let fold = |it: &FoldState| {
+        json!({
+            "listener": &*it.listener,
+            "fold": it.fold,
+            "digest": audit::hex(&it.digest),
+            "shown": it.shown.as_ref().ok(),
+            "wrong": it.shown.as_ref().err(),
+        })
+    };
+    let waiting = |it: &Waiting| {
+        json!({
+            "entry": it.entry.to_string(),
+            "name": it.name.to_string(),
+            "listener": &*it.listener,
+            "until": it.until_us.filter(|it| *it < u64::MAX).map(iso_time),
+            "until_woken": it.until_us == Some(u64::MAX),
+            "attempts": it.attempts,
+        })
+    };
+    json!({
+        "thread": it.thread.as_str(),
+        "parent": it.parent.as_ref().map(ThreadId::as_str),
+        "fork": it.fork.as_ref().map(ToString::to_string),
+        "seq": it.seq,
+        "time": iso_time(it.at_us),
+        "state": it.state.as_str(),
+        "folds": it.folds.iter().map(fold).collect::<Vec<_>>(),
+        "waiting": it.waiting.iter().map(waiting).collect::<Vec<_>>(),
+    })
+}

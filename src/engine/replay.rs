@@ -1,0 +1,500 @@
+//! Replay: pure listeners run again on the messages that the log has, and what they come to is
+//! held against what they came to then. It writes nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+
+use crate::engine::builder::Plan;
+use crate::engine::fork::Lineage;
+use crate::engine::port::Port;
+use crate::engine::route::{Receiver, Registered, Routes};
+use crate::engine::run::{came_to, cause, check, history};
+use crate::engine::tree::{CORE_NAME, Ready};
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Target};
+use crate::log::{self, Flags, Log, Mark};
+use crate::name::Name;
+use crate::wire::core::{Huh, ThreadSpawned, said};
+use crate::wire::{Code, Fault, Payload};
+use crate::xml::Element;
+
+/// How many entries are read at a time.
+const PAGE: usize = 1_024;
+
+/// What came of replaying a thread and all below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// How many messages were handled again, by listener.
+    pub compared: BTreeMap<Arc<str>, u64>,
+    /// How many were handled by listeners that aren't pure, by listener: what they came to is
+    /// taken from the log.
+    pub taken: BTreeMap<Arc<str>, u64>,
+    /// Those of pure listeners that couldn't be held against the log, and why.
+    pub skipped: Vec<Skipped>,
+    /// The first difference; nothing after it was looked at.
+    pub difference: Option<Difference>,
+}
+
+/// A message that couldn't be replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// The message.
+    pub message: EntryId,
+    /// Whose it was.
+    pub listener: Arc<str>,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// Where a listener comes to something else than the log has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The message that it handled.
+    pub message: EntryId,
+    /// Which listener.
+    pub listener: Arc<str>,
+    /// The entry in the log that is different; none where the log has less.
+    pub entry: Option<EntryId>,
+    /// What the log has; none where it has less.
+    pub recorded: Option<Said>,
+    /// What it comes to now; none where that is less.
+    pub now: Option<Said>,
+}
+
+/// Something that a listener came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Said {
+    /// Who it is for, where that is known.
+    pub to: Option<Arc<str>>,
+    /// The payload's name.
+    pub name: Name,
+    /// Its canonical bytes.
+    pub body: Bytes,
+}
+
+impl Plan {
+    /// Runs the pure listeners of this plan again on the messages of a thread and of all below
+    /// it, a fork's shared ones included, and compares what they come to, byte by byte, up to the
+    /// first difference.
+    ///
+    /// # Errors
+    /// Where the log can't be read, or has no such thread.
+    pub async fn replay(
+        &self,
+        log: &Arc<dyn Log>,
+        thread: &ThreadId,
+        port: &impl Port,
+    ) -> Result<Replayed, log::Error> {
+        let tree = log.tree(thread).await?;
+        let root = tree.first().ok_or_else(|| log::Error::UnknownThread(thread.clone()))?;
+        let mut record = Record::default();
+        let lineage = Lineage::read(&**log, root.fork.as_ref()).await?;
+        for shared in lineage.threads().chain([thread]) {
+            record.note(log.marks(shared).await?);
+        }
+        let mut replay = Replay { plan: self, log, port, record, done: Replayed::default() };
+        for it in &tree {
+            for shared in lineage.threads().filter(|_| it.id == *thread).chain([&it.id]) {
+                replay.record.read(&**log, shared).await?;
+            }
+            replay.thread(&it.id).await?;
+            replay.record.outputs.clear();
+            if replay.done.difference.is_some() {
+                break;
+            }
+        }
+        Ok(replay.done)
+    }
+}
+
+/// What the log says of messages: what came of each, and who is done with it.
+#[derive(Default)]
+struct Record {
+    outputs: HashMap<EntryId, Vec<Output>>,
+    /// By entry and listener: the attempt that consumed it.
+    consumed: HashMap<(EntryId, Arc<str>), u32>,
+    /// Of entries without an addressee: for whom they were.
+    chosen: HashMap<EntryId, Vec<Arc<str>>>,
+    /// The entries that threads came to their ends with.
+    ends: HashMap<ThreadId, Entry>,
+}
+
+/// Something that came of a message.
+struct Output {
+    entry: Arc<log::Entry>,
+    /// Whether it began a thread below.
+    begins: bool,
+}
+
+impl Record {
+    fn note(&mut self, marks: Vec<log::Noted>) {
+        for it in marks {
+            match it.mark {
+                Mark::Consumed { entry, listener, attempt } => {
+                    self.consumed.insert((entry, listener), attempt);
+                }
+                Mark::Started { entry, listener, attempt: 0 } => {
+                    self.chosen.entry(entry).or_default().push(listener);
+                }
+                Mark::Started { .. } | Mark::Waits { .. } => {}
+            }
+        }
+    }
+
+    /// Notes what came of which message in a thread, and in those that it opened.
+    async fn read(&mut self, log: &dyn Log, thread: &ThreadId) -> Result<(), log::Error> {
+        let mut after = 0;
+        loop {
+            let page = log.read(thread, after, u64::MAX, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id.seq;
+            for entry in page.into_iter().filter(|it| it.id.thread == *thread) {
+                if entry.flags.state().is_some_and(|it| !it.is_live()) {
+                    self.ends.insert(thread.clone(), Entry::kept(&entry));
+                }
+                let Some(cause) = entry.cause.clone() else { continue };
+                let spawned = (*entry.from == *CORE_NAME && entry.name == ThreadSpawned::NAME)
+                    .then(|| Entry::kept(&entry).decode::<ThreadSpawned>().ok())
+                    .flatten();
+                let output = match spawned {
+                    Some(it) => {
+                        let child = ThreadId::new(&it.assigned_id);
+                        let first = log.read(&child, 0, 1, 1).await?.into_iter().next();
+                        first.map(|entry| Output { entry, begins: true })
+                    }
+                    None => Some(Output { entry, begins: false }),
+                };
+                self.outputs.entry(cause).or_default().extend(output);
+            }
+        }
+    }
+}
+
+struct Replay<'a, P> {
+    plan: &'a Plan,
+    log: &'a Arc<dyn Log>,
+    port: &'a P,
+    record: Record,
+    done: Replayed,
+}
+
+impl<P: Port> Replay<'_, P> {
+    /// Goes through a thread, its folds beside it.
+    async fn thread(&mut self, id: &ThreadId) -> Result<(), log::Error> {
+        let routes = &self.plan.routes;
+        let mut folds: Vec<Vec<Awake>> = Vec::new();
+        for it in &routes.listeners {
+            let wanted = it.folds.iter().filter(|_| it.traits.pure);
+            folds.push(wanted.map(|(_, fold)| (fold.empty)()).collect());
+        }
+        let mut after = 0;
+        loop {
+            let page = self.log.read(id, after, u64::MAX, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id.seq;
+            for kept in &page {
+                let entry = Entry::kept(kept);
+                for (at, states) in folds.iter_mut().enumerate() {
+                    let of = &routes.listeners[at].folds;
+                    let each = states.iter_mut().zip(of);
+                    each.for_each(|(state, (_, fold))| (fold.apply)(state, &entry));
+                }
+                self.entry(kept, &entry, &folds).await;
+                if self.done.difference.is_some() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Has one message handled again by everybody who is pure and had it.
+    async fn entry(&mut self, kept: &log::Entry, entry: &Entry, folds: &[Vec<Awake>]) {
+        let routes = &self.plan.routes;
+        let chosen = self.record.chosen.get(entry.id()).cloned().unwrap_or_default();
+        let had: Vec<Arc<str>> = kept.to.clone().map_or(chosen, |to| vec![to]);
+        for name in had.into_iter().filter(|_| kept.receivers > 0) {
+            // What waited for its time was sent again then, and handled under that.
+            let attempt = self.record.consumed.get(&(entry.id().clone(), name.clone())).copied();
+            if attempt == Some(0) {
+                continue;
+            }
+            let receiver = routes.find(&name).and_then(|it| match entry.reply_to() {
+                Some(_) => routes.reply(it, entry.name()),
+                None => routes.route(it, entry.name()),
+            });
+            let is_pure = receiver.is_some_and(|it| routes.listeners[it.listener].traits.pure);
+            let Some(receiver) = receiver.filter(|_| is_pure) else {
+                if attempt.is_some() {
+                    *self.done.taken.entry(name).or_default() += 1;
+                }
+                continue;
+            };
+            let why = match attempt {
+                None => Some("it is under way"),
+                _ if routes.listeners[receiver.listener].takes_queue => {
+                    Some("the log doesn't tell what the listener took from its queue besides")
+                }
+                _ => None,
+            };
+            let why = match why {
+                Some(why) => Some(why),
+                None => self.compare(entry, receiver, &folds[receiver.listener]).await,
+            };
+            match why {
+                None if self.done.difference.is_some() => return,
+                None => *self.done.compared.entry(name).or_default() += 1,
+                Some(why) => {
+                    let message = entry.id().clone();
+                    self.done.skipped.push(Skipped { message, listener: name, why });
+                }
+            }
+        }
+    }
+
+    /// Runs a handler and compares; why that can't be done, if so.
+    async fn compare(
+        &mut self,
+        message: &Entry,
+        receiver: Receiver,
+        folds: &[Awake],
+    ) -> Option<&'static str> {
+        let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
+        let before = Before::of(message, &self.plan.routes.listeners[receiver.listener], outputs);
+        for (_, code) in &before.faults {
+            match code.as_str() {
+                "P0014" => return Some("its time was up"),
+                "P0016" => return Some("a stop cut it off"),
+                "P0030" | "P0041" => return Some("it was given up"),
+                _ => {}
+            }
+        }
+        let now = self.run(message, receiver, folds, &before).await;
+        if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
+            return Some("it steers threads");
+        }
+        let name = &self.plan.routes.listeners[receiver.listener].name;
+        let difference = before.difference(message, name, &now);
+        let ended = self.record.ends.get(message.thread());
+        let ended = ended.filter(|it| it.seq() > message.seq() && it.cause() != Some(message.id()));
+        if ended.is_some() && difference.as_ref().is_some_and(|it| it.recorded.is_none()) {
+            return Some("its thread came to its end meanwhile");
+        }
+        self.done.difference = difference;
+        None
+    }
+
+    /// What a handler comes to now, in the order in which the engine would keep it.
+    async fn run(
+        &self,
+        message: &Entry,
+        receiver: Receiver,
+        folds: &[Awake],
+        before: &Before<'_>,
+    ) -> Vec<Ready> {
+        let (routes, limits) = (&self.plan.routes, &self.plan.limits);
+        let listener = &routes.listeners[receiver.listener];
+        let recorded = before.entries.iter().filter(|it| !it.begins);
+        let road = Arc::new(Road {
+            log: self.log.clone(),
+            capabilities: routes.capabilities.clone(),
+            limits: limits.clone(),
+            recorded: recorded.map(|it| Entry::kept(&it.entry)).collect(),
+            sent: Mutex::default(),
+        });
+        let call = Arc::new(Call {
+            message: message.clone(),
+            listener: listener.name.clone(),
+            index: receiver.listener,
+            attempt: 1,
+            queue: Vec::new(),
+            grants: listener.grants.clone(),
+            peers: listener.peers.clone(),
+            cancel: None,
+            folds: folds.to_vec(),
+            key: self.log.identity().key,
+            sent: AtomicU32::new(0),
+            road: road.clone(),
+        });
+        let handler = listener.handlers[receiver.handler].run.clone();
+        let handler = AssertUnwindSafe(async move { handler(call).await }).catch_unwind();
+        let until_us = self.port.now_us().saturating_add(listener.timeout_us);
+        let ended = match select(Box::pin(handler), Box::pin(self.port.sleep_until(until_us))).await
+        {
+            Either::Left((ended, _)) => ended,
+            Either::Right(_) => Ok(Err(Fault::new(Code::TimeOut, "its time was up"))),
+        };
+        let mut now = Vec::new();
+        let sent = std::mem::take(&mut *road.sent());
+        let sent = sent.into_iter().map(|it| check(routes, limits.inside, it));
+        for step in sent.chain([came_to(routes, limits.inside, receiver.listener, ended)]) {
+            let is_beyond = |it: &Ready| is_beyond(&it.target, receiver.listener, routes, it);
+            let (later, first): (Vec<Ready>, Vec<Ready>) = step.into_iter().partition(is_beyond);
+            now.extend(first.into_iter().chain(later));
+        }
+        now.truncate(limits.emissions_max);
+        now
+    }
+}
+
+/// Whether an emission is done only after the others of its step: it opens a thread.
+fn is_beyond(target: &Target, listener: usize, routes: &Routes, it: &Ready) -> bool {
+    match (target, &it.what) {
+        (Target::Child { .. }, Ok(_)) => true,
+        (Target::Listener(to), Ok(checked)) => {
+            let from = &routes.listeners[listener];
+            let found = routes.address(Some(from), to, checked.name()).ok();
+            found.is_some_and(|it| {
+                it.listener != listener && routes.listeners[it.listener].traits.own_thread
+            })
+        }
+        _ => false,
+    }
+}
+
+/// What a message came to then.
+struct Before<'a> {
+    /// What the listener emitted.
+    entries: Vec<&'a Output>,
+    /// What the pump told of its failing, with the fault's number.
+    faults: Vec<(&'a Output, String)>,
+}
+
+impl<'a> Before<'a> {
+    fn of(message: &Entry, listener: &Registered, outputs: &'a [Output]) -> Before<'a> {
+        let own = |it: &&Output| it.begins || *it.entry.from == *listener.name;
+        let fault = |it: &'a Output| {
+            let is_it = *it.entry.from == *CORE_NAME
+                && it.entry.reply_to.as_ref() == Some(message.id())
+                && it.entry.name == Huh::NAME;
+            let huh = is_it.then(|| Entry::kept(&it.entry).decode::<Huh>().ok()).flatten()?;
+            Some((it, huh.code))
+        };
+        let entries = outputs.iter().filter(own).collect();
+        Before { entries, faults: outputs.iter().filter_map(fault).collect() }
+    }
+
+    /// Where what it comes to now is something else.
+    fn difference(
+        &self,
+        message: &Entry,
+        listener: &Arc<str>,
+        now: &[Ready],
+    ) -> Option<Difference> {
+        let different = |then: Option<&Output>, now: Option<Said>| Difference {
+            message: message.id().clone(),
+            listener: listener.clone(),
+            entry: then.map(|it| it.entry.id.clone()),
+            recorded: then.map(|it| Said::of(&it.entry)),
+            now,
+        };
+        let (mut entries, mut faults) = (self.entries.iter().copied(), self.faults.iter());
+        for it in now {
+            let (checked, then) = match &it.what {
+                // Where it failed then, that is what it came to.
+                Ok(checked) => {
+                    let then = entries.next();
+                    (checked.clone(), then.or_else(|| faults.next().map(|(it, _)| *it)))
+                }
+                // Nobody tells the pump of a fault.
+                Err(_) if message.from() == CORE_NAME => continue,
+                Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
+            };
+            let now = Said {
+                to: addressee(&it.target, message, listener),
+                name: checked.name().clone(),
+                body: checked.element().canonical(),
+            };
+            if then.is_none_or(|it| !now.is(&it.entry)) {
+                return Some(different(then, Some(now)));
+            }
+        }
+        if let Some(less) = entries.next() {
+            return Some(different(Some(less), None));
+        }
+        // What the pump itself had against what was emitted is no part of that.
+        let own = ["P0007", "P0015", "P0017", "P0026", "P0027"];
+        let was_refused = self.entries.iter().any(|it| it.entry.flags.contains(Flags::REFUSED));
+        let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);
+        less.map(|(it, _)| different(Some(it), None))
+    }
+}
+
+/// Whom an emission is for, where it says so.
+fn addressee(target: &Target, message: &Entry, listener: &Arc<str>) -> Option<Arc<str>> {
+    match target {
+        Target::Sender => Some(message.sender().clone()),
+        Target::Entry(it) => Some(it.sender().clone()),
+        Target::Listener(to) => Some(to.as_str().into()),
+        Target::Oneself | Target::Later { .. } => Some(listener.clone()),
+        _ => None,
+    }
+}
+
+impl Said {
+    fn of(entry: &log::Entry) -> Said {
+        Said { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
+    }
+
+    /// Whether an entry says the same, to the same where that is known.
+    fn is(&self, entry: &log::Entry) -> bool {
+        self.name == entry.name
+            && self.body == entry.body
+            && (self.to.is_none() || self.to == entry.to)
+    }
+}
+
+/// What arguments ask of the engine, answered from the log.
+struct Road {
+    log: Arc<dyn Log>,
+    capabilities: Capabilities,
+    limits: Limits,
+    recorded: Vec<Entry>,
+    sent: Mutex<Vec<Emit>>,
+}
+
+impl Road {
+    fn sent(&self) -> MutexGuard<'_, Vec<Emit>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl listener::Road for Road {
+    fn commit(&self, _: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
+        self.sent().push(emit);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn live(&self, _: &Call, _: Element) {}
+
+    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(history(&*self.log, call, after, limit))
+    }
+
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(cause(&*self.log, call))
+    }
+
+    fn sent<'a>(&'a self, _: &'a Call) -> Boxed<'a, Vec<Entry>> {
+        let count = self.sent().iter().map(Vec::len).sum();
+        Box::pin(async move { Ok(self.recorded.iter().take(count).cloned().collect()) })
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}

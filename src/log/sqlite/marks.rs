@@ -1,0 +1,57 @@
+//! What happened to entries besides that they came, read from the commits.
+
+use std::collections::HashSet;
+
+use crate::id::ThreadId;
+use crate::log::Error;
+use crate::log::chain::{self, MarkRow};
+use crate::log::entry::Noted;
+use crate::log::sqlite::read::{BELOW, COMMITS_AT_ONCE, Reader};
+
+/// Some marks, each with the last position before its commit; and where to go on.
+type Walked = (Vec<(u64, MarkRow)>, Option<(i64, i64)>);
+
+impl Reader {
+    /// Walks all commits, some at once, for the marks of a thread and of all below it.
+    pub(super) fn marks(&mut self, root: &ThreadId) -> Result<Vec<Noted>, Error> {
+        let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
+        let branch = {
+            let mut find =
+                self.sql(self.db.prepare_cached(&format!("{BELOW} SELECT number FROM below")))?;
+            let rows = find.query_map([number], |row| row.get(0)).and_then(Iterator::collect);
+            self.sql::<HashSet<i64>>(rows)?
+        };
+        let (mut noted, mut next) = (Vec::new(), Some((0, 0)));
+        while let Some((number, position)) = next {
+            self.go_on()?;
+            let (marks, then) = self.marks_in(&branch, number, position)?;
+            for (after, mark) in marks {
+                let thread = self.thread_of(mark.thread.cast_signed())?.id;
+                noted.push(Noted { after, mark: mark.mark(&thread) });
+            }
+            next = then;
+        }
+        Ok(noted)
+    }
+
+    /// The commits after `number`, some of them.
+    fn marks_in(&self, branch: &HashSet<i64>, number: i64, position: i64) -> Result<Walked, Error> {
+        let walk = || -> rusqlite::Result<Walked> {
+            let sql = "SELECT number, last_position, marks FROM commits
+                WHERE number > ?1 ORDER BY number LIMIT ?2";
+            let mut commits = self.db.prepare_cached(sql)?;
+            let mut commits = commits.query([number, COMMITS_AT_ONCE.cast_signed()])?;
+            let (mut all, mut next, mut position) = (Vec::new(), None, position);
+            while let Some(commit) = commits.next()? {
+                let marks = chain::read_marks(&commit.get::<_, Vec<u8>>(2)?).unwrap_or_default();
+                let own = |it: &MarkRow| branch.contains(&it.thread.cast_signed());
+                let own = marks.into_iter().filter(own);
+                all.extend(own.map(|it| (position.cast_unsigned(), it)));
+                position = commit.get(1)?;
+                next = Some((commit.get(0)?, position));
+            }
+            Ok((all, next))
+        };
+        self.sql(walk())
+    }
+}

@@ -1,0 +1,119 @@
+//! Models, as a manifest has them.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::limits::ModelLimits;
+use crate::manifest::amount;
+use crate::manifest::check::joined;
+use crate::manifest::mistake::{Mistake, cut};
+use crate::manifest::read::{Reader, beside, set};
+use crate::manifest::settings::{At, Findings};
+use crate::manifest::yaml::{Node, Value};
+use crate::model::openai::NoModel;
+use crate::model::{Model, Models, NoScript, OpenAi, Scripted, Secret};
+
+impl Reader<'_> {
+    /// The models that are sound; listeners may name these, too.
+    pub(super) fn models(&mut self, root: &Node) -> Models {
+        let mut own = Models::default();
+        let Some(Value::Map(entries)) = root.key("models").map(|it| &it.value) else { return own };
+        for entry in entries {
+            let (name, item) = (entry.key.as_str(), &entry.value);
+            let path = joined("models", name);
+            if self.models.get(name).is_ok() {
+                let text = format!("the program has a model `{}` already", cut(name));
+                let mistake = Mistake::new(entry.place, text).at(&path);
+                self.wrong(mistake.advice("give this one another name"));
+                continue;
+            }
+            let model: Option<Arc<dyn Model>> = match item.key("use").and_then(Node::text) {
+                Some("openai") => self.openai(item, &path).map(|it| Arc::new(it) as _),
+                Some("scripted") => self.scripted(item, &path).map(|it| Arc::new(it) as _),
+                _ => None,
+            };
+            if let Some(model) = model {
+                own.insert(name, model);
+            }
+        }
+        own.iter().for_each(|(name, it)| drop(self.models.insert(name, it.clone())));
+        own
+    }
+
+    fn scripted(&self, item: &Node, path: &str) -> Option<Scripted> {
+        let at = item.key("file")?;
+        let read = Scripted::read(beside(self.file, at.text()?));
+        let wrong = |it: NoScript| {
+            self.wrong(Mistake::new(at.place, it.to_string()).at(&joined(path, "file")));
+        };
+        let model = read.map_err(wrong).ok()?;
+        Some(tokens(item, "window").into_iter().fold(model, Scripted::with_window))
+    }
+
+    fn openai(&self, item: &Node, path: &str) -> Option<OpenAi> {
+        let text = |key: &str| item.key(key).and_then(Node::text);
+        let mut settings = OpenAi::at(text("url")?, text("model")?);
+        if let Some(at) = item.key("key") {
+            settings = settings.key(self.secret(at, &joined(path, "key"))?);
+        }
+        if let Some(Value::Map(entries)) = item.key("headers").map(|it| &it.value) {
+            for entry in entries {
+                let Some(value) = entry.value.text() else {
+                    let mistake = Mistake::new(entry.value.place, "a header is a text");
+                    self.wrong(mistake.at(&joined(&joined(path, "headers"), &entry.key)));
+                    continue;
+                };
+                settings = settings.header(&entry.key, Secret::new(value));
+            }
+        }
+        settings = tokens(item, "window").into_iter().fold(settings, |it, n| it.window(n));
+        settings = tokens(item, "max_tokens").into_iter().fold(settings, |it, n| it.max_tokens(n));
+        if let Some(it) = text("temperature").and_then(amount::number) {
+            settings = settings.temperature(it);
+        }
+        if let Some(Json::Object(extra)) = item.key("extra").and_then(json) {
+            settings = settings.extra(extra);
+        }
+        if let Some(file) = text("authority") {
+            settings = settings.authority(beside(self.file, file));
+        }
+        settings = match text("proxy") {
+            None => settings,
+            Some("none") => settings.no_proxy(),
+            Some(url) => settings.proxy(Secret::new(url)),
+        };
+        if let Some(node) = item.key("limits") {
+            let mut limits = ModelLimits::default();
+            limits.bounds().into_iter().for_each(|it| set(it, node));
+            settings = settings.limits(limits);
+        }
+        let wrong = |it: NoModel| {
+            let place = item.key(it.setting).unwrap_or(item).place;
+            self.wrong(Mistake::new(place, it.to_string()).at(&joined(path, it.setting)));
+        };
+        settings.build().map_err(wrong).ok()
+    }
+
+    /// What stands in the environment, and not in the file, which many can read.
+    fn secret(&self, at: &Node, path: &str) -> Option<Secret> {
+        let Value::Scalar(scalar) = &at.value else { return None };
+        if scalar.source.contains("${") {
+            return Some(Secret::new(scalar.text.as_str()));
+        }
+        let mistake = Mistake::new(at.place, "a key doesn't stand in a manifest itself").at(path);
+        self.wrong(mistake.advice("put it into a variable, and write its name: `key: ${LLM_KEY}`"));
+        None
+    }
+}
+
+fn tokens(item: &Node, key: &str) -> Option<u32> {
+    item.key(key).and_then(Node::text)?.replace('_', "").parse().ok()
+}
+
+/// A value as JSON.
+fn json(node: &Node) -> Option<Json> {
+    let findings = Findings::default();
+    Json::deserialize(At { node, path: String::new(), findings: &findings }).ok()
+}

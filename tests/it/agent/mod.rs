@@ -1,0 +1,205 @@
+//! Agents: turns, what comes of their words, and where they end.
+
+use std::sync::Arc;
+
+use pumphouse::listeners::agent::Agent;
+use pumphouse::listeners::agent::words::{Response, Stopped};
+use pumphouse::listeners::{action, core, tool};
+use pumphouse::log::{Flags, Log, MemoryLog};
+use pumphouse::model::{Prompt, Scripted};
+use pumphouse::prelude::*;
+
+/// A pump with an agent named `oracle` that may calculate.
+fn start(log: &Arc<dyn Log>, agent: Agent) -> Pump {
+    let log = log.clone();
+    let builder =
+        pumphouse::builder().with(core()).with(action::action(action::Settings::default()));
+    let builder = builder.with(tool::calculate::calculate()).with(agent.listener());
+    builder.with(move |it: &mut Builder| it.log(log)).build().unwrap().start()
+}
+
+fn oracle(model: Scripted) -> Agent {
+    Agent::new("oracle", Arc::new(model)).prompt("You know it all.").peers(["calculate"])
+}
+
+/// Asks the oracle, and gives its answer and the thread's story.
+async fn ask(agent: Agent) -> (Entry, Vec<String>) {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let question = agent.ask("What is six times seven?").unwrap();
+    let pump = start(&log, agent);
+    let answer = pump.ask_element(question).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let story = story(&log, answer.thread()).await;
+    (answer, story)
+}
+
+async fn story(log: &Arc<dyn Log>, thread: &ThreadId) -> Vec<String> {
+    let entries = log.read(thread, 0, u64::MAX, 1_000).await.unwrap();
+    let line = |it: &Arc<pumphouse::log::Entry>| {
+        let refused = if it.flags.contains(Flags::REFUSED) { " refused" } else { "" };
+        let to = it.to.as_deref().unwrap_or("*");
+        format!("{} > {to}: {}{refused}", it.from, it.name.local())
+    };
+    entries.iter().map(line).collect()
+}
+
+/// What the model was shown, turn by turn, and a model that says these.
+fn remembering<const N: usize>(
+    replies: [&'static str; N],
+) -> (Scripted, Arc<std::sync::Mutex<Vec<Prompt>>>) {
+    let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
+    let kept = seen.clone();
+    let model = Scripted::new(move |prompt: &Prompt, turn| {
+        kept.lock().unwrap().push(prompt.clone());
+        replies[usize::try_from(turn).unwrap() - 1]
+    });
+    (model, seen)
+}
+
+#[tokio::test]
+async fn a_final_response_is_the_answer_and_all_of_the_turn_is_in_the_log() {
+    let model = Scripted::replies(["<thought>Easy.</thought><response>42</response>"]);
+    let (answer, story) = ask(oracle(model)).await;
+    let Response { is_final, turn, text, .. } = answer.decode().unwrap();
+    assert_eq!((is_final, turn, &*text), (true, 1, "42"));
+    let told = [
+        "console > oracle: oracle",
+        "oracle > oracle: cognition_system",
+        "oracle > oracle: cognition_in",
+        "oracle > oracle: thought",
+        "oracle > action: cognition_out",
+        "oracle > console: response",
+    ];
+    let story: Vec<_> = story.into_iter().filter(|it| !it.ends_with(": charge")).collect();
+    assert_eq!(story, told);
+}
+
+#[tokio::test]
+async fn an_action_runs_and_its_result_is_in_the_next_prompt() {
+    let (model, seen) = remembering([
+        r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>"#,
+        "<response>It is ${sum.value}.</response>",
+    ]);
+    let (answer, story) = ask(oracle(model)).await;
+    assert_eq!(answer.decode::<Response>().unwrap().text, "It is 42.");
+    assert!(story.contains(&"action > calculate: calculate".to_owned()), "{story:?}");
+    let seen = seen.lock().unwrap();
+    let roles: Vec<&str> = seen[1].messages.iter().map(|it| it.role.as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+    assert_eq!(seen[1].messages[0], seen[0].messages[0]);
+    let result = &seen[1].messages[2].text;
+    assert!(result.starts_with("<action-result id=\"sum\" status=\"ok\">"), "{result}");
+}
+
+#[tokio::test]
+async fn a_final_response_waits_for_the_actions_of_its_turn() {
+    let model = Scripted::replies([r#"
+        <action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>
+        <response>It is ${sum.value}.</response>"#]);
+    let (answer, story) = ask(oracle(model)).await;
+    let it: Response = answer.decode().unwrap();
+    assert_eq!((&*it.text, it.was_held), ("It is 42.", true));
+    let place = |line: &str| story.iter().position(|it| it == line).unwrap();
+    let result = place("action > oracle: action-result");
+    assert!(result < place("oracle > console: response"), "{story:?}");
+}
+
+#[tokio::test]
+async fn a_final_response_whose_actions_fail_is_followed_by_another_turn() {
+    let (model, seen) = remembering([
+        r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "1/0"}}</action>
+           <response>It is ${sum}.</response>"#,
+        "<response>It can't be said.</response>",
+    ]);
+    let (answer, _) = ask(oracle(model)).await;
+    assert_eq!(answer.decode::<Response>().unwrap().text, "It can't be said.");
+    assert_eq!(seen.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn partial_responses_come_before_the_final_one() {
+    let model = Scripted::replies([
+        "<response final=\"false\">So far nothing.</response>",
+        "<response final=\"true\">42</response>",
+    ]);
+    let (answer, story) = ask(oracle(model)).await;
+    let first: Response = answer.decode().unwrap();
+    assert_eq!((first.is_final, &*first.text), (false, "So far nothing."));
+    let answers = story.iter().filter(|it| *it == "oracle > console: response");
+    assert_eq!(answers.count(), 2);
+}
+
+#[tokio::test]
+async fn text_alone_is_corrected_once_and_then_the_agent_stops() {
+    let (model, seen) = remembering(["Let me think.", "Hm.", "Never."]);
+    let (answer, story) = ask(oracle(model)).await;
+    let it: Stopped = answer.decode().unwrap();
+    assert_eq!((it.turns, &*it.reason), (2, "idle"));
+    assert_eq!(seen.lock().unwrap().len(), 2);
+    assert!(story.contains(&"oracle > oracle: correction".to_owned()), "{story:?}");
+}
+
+#[tokio::test]
+async fn what_may_not_be_called_is_refused_and_the_model_learns_it() {
+    let (model, seen) = remembering([
+        r#"<action id="a">{"name": "echo", "parameters": {"text": "x"}}</action>"#,
+        "<response>No.</response>",
+    ]);
+    let (_, story) = ask(oracle(model)).await;
+    assert!(!story.iter().any(|it| it.starts_with("action > echo")), "{story:?}");
+    let told = &seen.lock().unwrap()[1].messages[2].text;
+    assert!(told.contains("status=\"failed\""), "{told}");
+}
+
+#[tokio::test]
+async fn broken_json_runs_nothing_and_the_model_reads_why() {
+    let (model, seen) = remembering([
+        r#"<action id="a">{"name": "calculate", "parameters": {"expression": "6*7"}</action>"#,
+        "<response>Sorry.</response>",
+    ]);
+    let (_, story) = ask(oracle(model)).await;
+    assert!(story.contains(&"oracle > oracle: notice".to_owned()), "{story:?}");
+    let told = &seen.lock().unwrap()[1].messages[2].text;
+    assert!(told.contains("did not run"), "{told}");
+}
+
+#[tokio::test]
+async fn a_peer_is_called_by_its_own_payload_too() {
+    let (model, seen) = remembering([
+        "<calculate><expression>6*7</expression></calculate>",
+        "<response>Good.</response>",
+    ]);
+    let (_, story) = ask(oracle(model)).await;
+    assert!(story.contains(&"oracle > calculate: calculate".to_owned()), "{story:?}");
+    let told = seen.lock().unwrap()[1].messages[2].text.clone();
+    assert!(told.contains("[From calculate]") && told.contains("42"), "{told}");
+}
+
+#[tokio::test]
+async fn an_agent_has_so_many_turns_and_no_more() {
+    let model = Scripted::new(|_: &Prompt, _| "<response final=\"false\">More.</response>");
+    let mut settings = pumphouse::listeners::agent::settings::Settings::default();
+    settings.max_turns = 3;
+    let agent = Agent::new("oracle", Arc::new(model)).settings(settings);
+    let (_, story) = ask(agent).await;
+    let turns = story.iter().filter(|it| it.ends_with("cognition_in")).count();
+    assert_eq!(turns, 3);
+    assert!(story.contains(&"oracle > console: agent-stopped".to_owned()), "{story:?}");
+}
+
+#[tokio::test]
+async fn the_second_question_of_a_thread_finds_the_first_one_answered() {
+    let (model, seen) = remembering(["<response>42</response>", "<response>43</response>"]);
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let agent = oracle(model);
+    let (first, second) = (agent.ask("Six times seven?").unwrap(), agent.ask("And one?").unwrap());
+    let pump = start(&log, agent);
+    let answer = pump.ask_element(first).await.unwrap();
+    let answer = pump.in_thread(answer.thread()).ask_element(second).await.unwrap();
+    assert_eq!(answer.decode::<Response>().unwrap().text, "43");
+    let seen = seen.lock().unwrap();
+    let texts: Vec<&str> = seen[1].messages.iter().map(|it| &*it.text).collect();
+    let told =
+        ["[From console]\nSix times seven?", "<response>42</response>", "[From console]\nAnd one?"];
+    assert_eq!(texts, told);
+}

@@ -1,0 +1,180 @@
+//! Timers: how many a thread may have, how often they may tick, and that all of them do.
+
+use pumphouse::limits::XmlLimits;
+use std::time::Duration;
+
+use pumphouse::listeners::timer::{
+    ClearTimer, SetTimer, Tick, TimerCleared, TimerRefused, TimerSet, timer,
+};
+use pumphouse::listeners::todo::todo;
+use pumphouse::listeners::todo::words::{TodoRegistered, TodoUntil};
+use pumphouse::prelude::*;
+use pumphouse::schema;
+use pumphouse::sim::{Disk, Sim};
+use pumphouse::wire::budget::RaiseBudget;
+use pumphouse::wire::{SignedDuration, Timestamp};
+use pumphouse::xml::{self, Profile};
+
+use super::{Question, start};
+
+const NONE: SetTimer = SetTimer { after: None, at: None, every: None, cron: None, note: None };
+
+/// One that is due in some lifetimes.
+fn far() -> SetTimer {
+    SetTimer { at: Some("2999-01-01T00:00:00Z".parse::<Timestamp>().unwrap()), ..NONE }
+}
+
+fn after(millis: i64) -> SetTimer {
+    SetTimer { after: Some(SignedDuration::from_millis(millis)), ..NONE }
+}
+
+/// A pump with a thread in it, where so many timers may be set.
+async fn thread_of(timers_max: usize) -> (Pump, Pump) {
+    let mut limits = Limits::default();
+    limits.thread_timers_max = timers_max;
+    let quiet = Listener::new("quiet").on(async |_: Question| {});
+    let plan = pumphouse::builder().with((quiet, timer())).limits(limits).build();
+    let pump = plan.unwrap().start();
+    let thread = pump.tell(Question { n: 1 }).await.unwrap().thread;
+    let here = pump.in_thread(&thread);
+    (pump, here)
+}
+
+#[tokio::test]
+async fn timers_are_bounded_also_when_many_are_set_at_once() {
+    let (pump, here) = thread_of(3).await;
+    let asked = (0..20).map(|_| here.ask::<TimerSet>(far()));
+    let answers = futures_util::future::join_all(asked).await;
+    let set: Vec<u64> = answers.iter().flatten().map(|it| it.timer).collect();
+    assert_eq!(set.len(), 3, "{answers:?}");
+    let refused = here.ask::<TimerSet>(far()).await.unwrap_err().other::<TimerRefused>();
+    let text = "thread_timers_max is 3, and 3 timers are set here; \
+                take one back with <clear-timer>";
+    assert_eq!(refused.unwrap().message, text);
+    // One that is taken back makes room, and so does one that has ticked.
+    let cleared: TimerCleared = here.ask(ClearTimer { timer: set[0] }).await.unwrap();
+    assert!(cleared.was_set);
+    let again: TimerCleared = here.ask(ClearTimer { timer: set[0] }).await.unwrap();
+    assert!(!again.was_set);
+    let short = here.tell(after(0)).await.unwrap();
+    let mut follow = pump.follow(&short.thread, short.seq);
+    loop {
+        let next = follow.next().await.unwrap();
+        if let pumphouse::engine::Followed::Entry(it) = next
+            && it.is::<Tick>()
+        {
+            break;
+        }
+    }
+    let _: TimerSet = here.ask(far()).await.unwrap();
+    pump.shutdown().await.unwrap();
+}
+
+/// What everybody is told that one looks like.
+fn example<P: Payload>() -> P {
+    let text = schema::example(P::schema());
+    P::decode(&xml::read(text, Profile::Wire, &XmlLimits::DOOR).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_example_of_one_is_one() {
+    let shown: SetTimer = example();
+    assert_eq!(shown, SetTimer { note: shown.note.clone(), ..after(5_000) });
+    let pump = start((timer(), todo()));
+    let _: TimerSet = pump.ask(shown).await.unwrap();
+    let _: TodoRegistered = pump.ask(example::<TodoUntil>()).await.unwrap();
+    let raise: RaiseBudget = example();
+    assert_eq!((raise.by.is_some(), raise.to.is_some()), (true, false));
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_timer_ticks_no_oftener_than_it_may() {
+    let pump = start(timer());
+    for (millis, fits) in [(999, false), (0, false), (1_000, true)] {
+        let every = Some(SignedDuration::from_millis(millis));
+        match pump.ask::<TimerSet>(SetTimer { every, ..NONE }).await {
+            Ok(_) => assert!(fits, "{millis}"),
+            Err(error) => {
+                let refused: TimerRefused = error.other().unwrap();
+                let text = "timer_every_min is 1 s; say every=\"PT1S\" or more";
+                assert_eq!((fits, &*refused.message), (false, text), "{millis}");
+            }
+        }
+    }
+    pump.shutdown().await.unwrap();
+}
+
+/// A machine on virtual time, and a disk that outlives it.
+fn machine(seed: u64) -> (Sim, Disk) {
+    let sim = Sim::new(seed);
+    let disk = Disk::new(&sim);
+    (sim, disk)
+}
+
+fn start_on(sim: &Sim, disk: &Disk) -> Pump {
+    let plan = pumphouse::builder().with((timer(), disk.log()));
+    plan.build().unwrap().start_on(sim)
+}
+
+/// The ticks on a disk in whole seconds: when each was due since time began, how late it was, and
+/// how many were missed.
+fn ticks(sim: &Sim, disk: &Disk) -> Vec<(i64, i64, u64)> {
+    let all = sim.run(disk.kept().tail(0, 10_000)).unwrap().unwrap();
+    let ticks = all.iter().filter(|it| it.name == Tick::NAME).map(|it| {
+        let tick = Tick::read(Element::from_canonical(it.body.clone()).unwrap().view()).unwrap();
+        let due = tick.due.as_microsecond() - Sim::BEGINS_US.cast_signed();
+        (due / 1_000_000, tick.late.as_secs(), tick.missed.unwrap_or(0))
+    });
+    ticks.collect()
+}
+
+#[test]
+fn what_ticks_over_and_over_catches_up_with_one_tick() {
+    let (sim, disk) = machine(7);
+    let pass = |seconds| sim.run(sim.sleep(Duration::from_secs(seconds))).unwrap();
+    let pump = start_on(&sim, &disk);
+    let every = Some(SignedDuration::from_secs(10));
+    let _: TimerSet = sim.run(pump.ask(SetTimer { every, ..NONE })).unwrap().unwrap();
+    pass(35);
+    sim.crash();
+    pass(60);
+    let _pump = start_on(&sim, &disk);
+    pass(10);
+    let all = [(10, 0, 0), (20, 0, 0), (30, 0, 0), (40, 55, 5), (100, 0, 0)];
+    assert_eq!(ticks(&sim, &disk), all);
+}
+
+#[test]
+fn a_pattern_fits_by_the_clock_and_a_time_once() {
+    let (sim, disk) = machine(7);
+    let pump = start_on(&sim, &disk);
+    let begins = i64::try_from(Sim::BEGINS_US / 1_000_000).unwrap();
+    let at = Timestamp::from_second(begins + 400).unwrap();
+    for it in [
+        SetTimer { cron: Some("*/5 * * * *".into()), ..NONE },
+        SetTimer { at: Some(at), ..NONE },
+        after(2_000),
+    ] {
+        let _: TimerSet = sim.run(pump.ask(it)).unwrap().unwrap();
+    }
+    sim.run(sim.sleep(Duration::from_secs(900))).unwrap();
+    let fives = (1..=900).filter(|it| (begins + it) % 300 == 0);
+    let mut due: Vec<i64> = fives.chain([2, 400]).collect();
+    due.sort_unstable();
+    assert_eq!(ticks(&sim, &disk).iter().map(|it| it.0).collect::<Vec<_>>(), due);
+}
+
+#[test]
+fn a_timer_ticks_once_whenever_the_machine_stops() {
+    for seed in 0..100 {
+        let (sim, disk) = machine(seed);
+        let pump = start_on(&sim, &disk);
+        let _: TimerSet = sim.run(pump.ask(after(5))).unwrap().unwrap();
+        sim.run(sim.sleep(Duration::from_micros(sim.below(10_000)))).unwrap();
+        sim.crash();
+        let _pump = start_on(&sim, &disk);
+        sim.rest().unwrap();
+        assert_eq!(ticks(&sim, &disk).len(), 1, "seed {seed}");
+    }
+}
