@@ -44,6 +44,6 @@ pub fn usual() -> Vec<Listener> {
 /// registers it.
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
-    builder.factory(Factory::plain("action", || action::action(action::Settings::default())));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
+    builder.factory(Factory::plain("action", || action::action(action::Settings::default())));
 }

@@ -98,6 +98,7 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/listeners.md")]
+#[doc = include_str!("../docs/actions.md")]
 #[doc = include_str!("../docs/simulation.md")]
 #[doc = include_str!("../docs/manifest.md")]
 #[doc = include_str!("../docs/models.md")]

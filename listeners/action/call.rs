@@ -29,7 +29,6 @@ pub(super) struct Called<'a> {
 /// One text for whatever isn't there or isn't allowed; the choices where there are several.
 pub(super) fn called<'a>(
     all: &'a Capabilities,
-    seen: &'a Capabilities,
     agent: &str,
     definition: &Definition,
     settings: &Settings,
@@ -48,13 +47,13 @@ pub(super) fn called<'a>(
         let schemas = it.takes.iter().filter_map(|it| all.schema(it));
         schemas.filter(|it| !it.reserved).map(move |schema| Called { listener: it, schema })
     };
+    let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
+    let is_peer =
+        |it: &Described| it.name == agent || peers.is_none_or(|peers| peers.contains(&it.name));
     // What the core does is for everyone.
-    let core = |it: &Called<'_>| {
-        is_internal
-            || seen.listener(&it.listener.name).is_some()
-            || it.schema.name.namespace() == CORE
-    };
-    let called = all.listeners().iter().filter(may).flat_map(takes).filter(core);
+    let is_open =
+        |it: &Called<'_>| is_internal || is_peer(it.listener) || it.schema.name.namespace() == CORE;
+    let called = all.listeners().iter().filter(may).flat_map(takes).filter(is_open);
     let is_listener = |it: &Called<'_>| it.listener.name == name;
     let is_dotted = |it: &Called<'_>| {
         let rest = name.strip_prefix(&*it.listener.name);

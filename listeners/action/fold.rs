@@ -35,6 +35,8 @@ pub struct Actions {
     /// The times that wait in the log.
     waiting: BTreeSet<u64>,
     last: (u64, Arc<[Todo]>),
+    /// The thread of the last entry: a fork begins in another.
+    thread: Option<ThreadId>,
 }
 
 /// What a message leads to.
@@ -56,6 +58,12 @@ impl Actions {
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// What is under way goes on in the thread where it began, and there only.
+    fn forked(&mut self) {
+        let graph = std::mem::take(&mut self.graph).forked();
+        *self = Actions { graph, thread: self.thread.take(), ..Actions::default() };
     }
 
     /// Notes where what was asked for stands, and what else the graph goes by.
@@ -176,6 +184,11 @@ impl Actions {
 
 impl Apply for Actions {
     fn apply(&mut self, entry: &Entry) {
+        if self.thread.as_ref() != Some(entry.thread())
+            && self.thread.replace(entry.thread().clone()).is_some()
+        {
+            self.forked();
+        }
         self.observe(entry);
         let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0;
         let input = if is_handled && !entry.is_refused() { self.input(entry) } else { None };

@@ -34,7 +34,6 @@ pub const NAME: &str = "action";
 
 /// What actions may do beside calling an agent's peers.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::exhaustive_structs, reason = "whoever sets one up says each")]
 pub struct Settings {
     /// The listeners that actions of the type `internal` call.
     pub internal: BTreeSet<String>,
@@ -45,7 +44,6 @@ pub struct Settings {
 /// Which internal actions an agent may take.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::exhaustive_structs, reason = "a manifest says each")]
 pub struct InternalActions {
     /// Whether it may take any.
     pub enabled: bool,
@@ -205,8 +203,7 @@ impl Handling {
         definition: &graph::Definition,
         values: &Values,
     ) -> Result<(String, Element), ActionError> {
-        let seen = self.capabilities.seen_by(agent);
-        let called = called(&self.capabilities, &seen, agent, definition, &self.settings)?;
+        let called = called(&self.capabilities, agent, definition, &self.settings)?;
         let made = payload(definition, called.schema, values);
         Ok((called.listener.name.clone(), made.payload?))
     }
@@ -255,9 +252,7 @@ impl Handling {
         definition: &graph::Definition,
         values: &Values,
     ) -> Vec<String> {
-        let seen = self.capabilities.seen_by(agent);
-        let Ok(called) = called(&self.capabilities, &seen, agent, definition, &self.settings)
-        else {
+        let Ok(called) = called(&self.capabilities, agent, definition, &self.settings) else {
             return Vec::new();
         };
         let unresolved = payload(definition, called.schema, values).unresolved;

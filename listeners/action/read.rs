@@ -1,6 +1,7 @@
 //! What an agent wrote as an action, read strictly: every mistake by its field, with what would
 //! have been right.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 
@@ -135,7 +136,7 @@ impl Reading {
         if self.action.name.is_empty() && !self.mistakes.iter().any(|it| it.starts_with("name ")) {
             self.wrong("name is missing: whom to call, as in \"name\": \"calculate\"");
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         self.action.depends_on.retain(|it| seen.insert(it.clone()));
         if self.mistakes.is_empty() {
             return Ok(self.action);
@@ -309,7 +310,7 @@ impl Reading {
 
     /// The body as elements.
     fn elements(&mut self, text: &str, is_tool_use: bool) {
-        let element = match xml::read(text.to_owned(), Profile::Wire, &XmlLimits::INSIDE) {
+        let element = match xml::read(text, Profile::Wire, &XmlLimits::INSIDE) {
             Ok(it) => it,
             Err(error) => return self.wrong(error.to_string()),
         };

@@ -124,6 +124,17 @@ impl Graph {
         out
     }
 
+    /// What is left of it in a fork: the results, and nothing that was under way.
+    #[must_use]
+    pub fn forked(mut self) -> Graph {
+        for id in std::mem::take(&mut self.live) {
+            self.nodes.remove(&id);
+        }
+        self.armed.clear();
+        self.scopes.values_mut().for_each(|it| it.turns.clear());
+        self
+    }
+
     /// What is called by an action or refers to it, for advice.
     pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
         let scope = self.scopes.get(agent);

@@ -22,7 +22,8 @@ const RESULTS: [&str; 6] = [
     r#"c ok "answer to a b""#,
     "d ok null",
     r#"e ok "e""#,
-    "f failed unknown-dependency: depends on nope, and the turn is over without an action called so",
+    "f failed unknown-dependency: depends on nope, and the turn is over without an action called \
+     so",
 ];
 
 /// Plays the turn, and stops the machine after each of these times.

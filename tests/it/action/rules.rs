@@ -107,7 +107,8 @@ fn an_error_that_is_returned_is_a_failure_and_its_dependents_are_skipped() {
         r#"<action id="a">{"name": "tool", "parameters": {"what": "x", "fails": 9}}</action>
 <action id="b">{"name": "tool", "parameters": {"what": "$a"}, "depends_on": ["a"]}</action>
 <action id="c" on_error="skip">{"name": "trap", "parameters": {}}</action>
-<action id="d" type="relic">{"name": "cache", "parameters": {"value": "${c}."}, "depends_on": "c"}</action>"#,
+<action id="d" type="relic" depends_on="c">
+{"name": "cache", "parameters": {"value": "${c}."}}</action>"#,
         &[
             "a failed broke: tool answered an error: broke",
             "b skipped skipped: a failed",
@@ -201,4 +202,25 @@ fn an_identity_may_have_something_done_too() {
         told.push(said(world.sim.run(pump.ask(it)).unwrap().unwrap()));
     }
     assert_eq!(told, ["a Failed false", "b Ok true"]);
+}
+
+#[test]
+fn a_fork_begins_without_what_was_under_way() {
+    let says = r#"<action mode="async" id="a">{"name": "tool", "parameters": {"what": "x"}}</action>
+<action id="b">{"name": "tool", "parameters": {"what": "$a", "ms": 5000}, "timeout": 9}</action>"#;
+    let world = World::new(1, vec![Turn(1, Dispatch::Immediate), Says(says), Over(1)]);
+    let disk = Disk::new(&world.sim);
+    let pump = world.start(&disk);
+    let first = world.sim.run(pump.tell(Go {})).unwrap().unwrap();
+    world.sim.run(world.sim.sleep(Duration::from_secs(1))).unwrap();
+    let log = disk.kept();
+    let last = world.sim.run(log.thread(&first.thread)).unwrap().unwrap().unwrap().last_seq;
+    let at = EntryId::new(&first.thread, last);
+    // The same turn once more: nothing of it is under way here.
+    let fork = world.sim.run(pump.fork_at(&at).tell(Go {})).unwrap().unwrap().thread;
+    world.sim.rest().unwrap();
+    let came = world.sim.run(results(log, &fork)).unwrap();
+    assert_eq!(came, [r#"a ok "x""#, r#"a ok "x""#, r#"b ok "x""#]);
+    let came = world.sim.run(results(log, &first.thread)).unwrap();
+    assert_eq!(came, [r#"a ok "x""#, r#"b ok "x""#]);
 }

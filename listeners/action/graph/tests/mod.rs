@@ -527,7 +527,7 @@ fn a_name_means_the_newest_and_a_key_goes_before_an_id() {
     play.line("b async turn=2 key=a");
     answer(&mut play, "b", "third");
     assert_eq!(value(&play, "a"), "third");
-    assert_eq!(play.graph.value("eve", "a").is_none(), true, "agents have names of their own");
+    assert!(play.graph.value("eve", "a").is_none(), "agents have names of their own");
 }
 
 #[test]
