@@ -152,7 +152,8 @@ fn line(it: &Spending, to: &mut Screen<'_>) -> Result<(), Failure> {
 
 /// What was spent of one budget, in a line.
 pub(crate) fn told(it: &Spending) -> String {
-    let Spending { key, used, of, .. } = it;
+    let Spending { used, of, .. } = it;
+    let key = it.key.as_str();
     let limit = Allowance(it.limit);
     let of = of.as_ref().map(|(thread, listener)| format!("   {listener} in {thread}"));
     format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default())

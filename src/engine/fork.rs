@@ -69,6 +69,32 @@ impl Lineage {
 }
 
 impl Pump {
+    /// The same pump, spoken to in forks: each message opens a session that goes on from this
+    /// entry, as if it were the newest of its thread and nothing waited or ran there.
+    ///
+    /// What came up to the entry is shared, not copied, and the thread itself stays as it is. It
+    /// takes the same permission as sending into that.
+    ///
+    /// ```
+    /// # use pumphouse::prelude::*;
+    /// # use pumphouse::listeners::echo::{self, Echo};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pump = pumphouse::builder().with(echo::echo()).build()?.start();
+    /// let first = pump.tell(Echo { text: "one".into() }).await?;
+    /// let other = pump.fork_at(&first).tell(Echo { text: "another".into() }).await?;
+    /// assert_eq!((other.thread == first.thread, other.seq), (false, 2));
+    /// assert_eq!(pump.log().read(&other.thread, 0, 1, 1).await?[0].id, first);
+    /// # pump.shutdown().await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn fork_at(&self, entry: &EntryId) -> Pump {
+        let mut pump = self.clone();
+        pump.place = Place::Fork(entry.clone());
+        pump
+    }
+
     /// What may be known of a thread by an identity: its own, and an operator any.
     pub(crate) async fn permitted(
         &self,

@@ -67,7 +67,7 @@ const GRACE_US: u64 = 1_000_000;
 pub struct Pump {
     shared: Arc<Shared>,
     identity: Identity,
-    place: Place,
+    pub(super) place: Place,
     to: Option<Arc<str>>,
 }
 
@@ -91,30 +91,6 @@ impl Pump {
     #[must_use]
     pub fn in_thread(&self, thread: &ThreadId) -> Pump {
         Pump { place: Place::Thread(thread.clone()), ..self.clone() }
-    }
-
-    /// The same pump, spoken to in forks: each message opens a session that goes on from this
-    /// entry, as if it were the newest of its thread and nothing waited or ran there.
-    ///
-    /// What came up to the entry is shared, not copied, and the thread itself stays as it is. It
-    /// takes the same permission as sending into that.
-    ///
-    /// ```
-    /// # use pumphouse::prelude::*;
-    /// # use pumphouse::listeners::echo::{self, Echo};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let pump = pumphouse::builder().with(echo::echo()).build()?.start();
-    /// let first = pump.tell(Echo { text: "one".into() }).await?;
-    /// let other = pump.fork_at(&first).tell(Echo { text: "another".into() }).await?;
-    /// assert_eq!((other.thread == first.thread, other.seq), (false, 2));
-    /// assert_eq!(pump.log().read(&other.thread, 0, 1, 1).await?[0].id, first);
-    /// # pump.shutdown().await?;
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn fork_at(&self, entry: &EntryId) -> Pump {
-        Pump { place: Place::Fork(entry.clone()), ..self.clone() }
     }
 
     /// The same pump, speaking to this listener only.
