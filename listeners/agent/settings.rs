@@ -7,7 +7,7 @@ use super::words::Dispatch;
 /// How an agent is set up.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::exhaustive_structs, reason = "a manifest says each")]
+#[non_exhaustive]
 pub struct Settings {
     /// The name of its model, among the manifest's `models`.
     pub model: String,
@@ -76,7 +76,7 @@ impl Settings {
 /// How a model writes its calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+#[non_exhaustive]
 pub enum Dialect {
     /// As `<action>` and `<tool_use>`.
     #[default]
@@ -91,7 +91,7 @@ pub enum Dialect {
 /// What becomes of a final response while actions of its turn are unfinished.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+#[non_exhaustive]
 pub enum FinalWithActions {
     /// It waits; it is delivered if all succeed, else there is another turn.
     #[default]
@@ -105,7 +105,7 @@ pub enum FinalWithActions {
 /// Where calls of an agent run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+#[non_exhaustive]
 pub enum Calls {
     /// In a thread of its own, below the caller's.
     #[default]
@@ -117,7 +117,7 @@ pub enum Calls {
 /// What becomes of a prompt that doesn't fit the model's window.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::exhaustive_enums, reason = "a manifest says one")]
+#[non_exhaustive]
 pub enum OnFull {
     /// Old messages are hidden.
     #[default]

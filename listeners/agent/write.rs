@@ -1,6 +1,6 @@
 //! A reply while it is written: what the parser says of it, kept until it can be acted on.
 
-use pumphouse::reply::{Body, Config, Event, Kind, Markup, Parser, What};
+use pumphouse::reply::{self, Body, Config, Event, Kind, Markup, Parser, What};
 use pumphouse::xml::{self, Profile};
 use pumphouse::{Element, limits::XmlLimits};
 
@@ -65,11 +65,11 @@ struct Hearing {
 
 impl Writing {
     pub(super) fn new(turn: u64, markup: Markup, dialect: Dialect) -> Writing {
-        let mut config = Config::default();
-        config.markup = markup;
-        if dialect == Dialect::ToolUse {
-            config.dialect = pumphouse::reply::Dialect::ToolUse;
-        }
+        let dialect = match dialect {
+            Dialect::ToolUse => reply::Dialect::ToolUse,
+            Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
+        };
+        let config = Config::default().marked_up(markup).speaking(dialect);
         let hearing = Hearing { heard: Vec::new(), turn, at: 0, response: 0 };
         Writing { parser: Parser::new(config), text: String::new(), hearing }
     }
@@ -122,7 +122,7 @@ impl Hearing {
         self.at = end;
     }
 
-    fn closed(&mut self, it: &pumphouse::reply::Element<'_>) {
+    fn closed(&mut self, it: &reply::Element<'_>) {
         let body = it.body.as_str();
         let heard = match it.kind {
             Kind::Thought => Heard::Thought(body.trim().to_owned()),
@@ -147,7 +147,7 @@ impl Hearing {
 }
 
 /// The element as it is written, strictly read.
-fn element(it: &pumphouse::reply::Element<'_>) -> Result<Element, String> {
+fn element(it: &reply::Element<'_>) -> Result<Element, String> {
     let text = match it.body {
         Body::Elements(text) => text.to_owned(),
         Body::Empty => empty(it),
@@ -157,7 +157,7 @@ fn element(it: &pumphouse::reply::Element<'_>) -> Result<Element, String> {
 }
 
 /// An element that has attributes only.
-fn empty(it: &pumphouse::reply::Element<'_>) -> String {
+fn empty(it: &reply::Element<'_>) -> String {
     let mut text = format!("<{}", it.name);
     for attribute in it.attributes {
         text += &format!(" {}=\"", attribute.name);

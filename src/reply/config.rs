@@ -47,6 +47,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// With these names as markup.
+    #[must_use]
+    pub fn marked_up(self, markup: Markup) -> Config {
+        Config { markup, ..self }
+    }
+
+    /// With calls written so.
+    #[must_use]
+    pub fn speaking(self, dialect: Dialect) -> Config {
+        Config { dialect, ..self }
+    }
+
     /// Takes what a `streaming_config` says of a parser: its limits, its tags, its JSON.
     #[must_use]
     pub fn streaming(mut self, it: &Streaming) -> Config {
