@@ -106,4 +106,5 @@ pub mod prelude {
 #[doc = include_str!("../docs/doors.md")]
 #[doc = include_str!("../docs/schema.md")]
 #[doc = include_str!("../docs/threads.md")]
+#[doc = include_str!("../docs/agents.md")]
 pub struct Manual;
