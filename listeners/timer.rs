@@ -10,6 +10,8 @@ use jiff::tz::TimeZone;
 use pumphouse::prelude::*;
 use pumphouse::wire::{SignedDuration, Timestamp};
 
+/// How many times that a pattern missed are counted at the most.
+const MISSED_MAX: usize = 10_000;
 /// What is said of a time that no timer waits for.
 const LATE: &str = "that is before now, or behind the year 9999";
 
@@ -66,10 +68,10 @@ pub struct Tick {
     /// When it was due.
     #[payload(attribute)]
     pub due: Timestamp,
-    /// By how much the tick is late: a pump that was stopped ticks at its next start.
+    /// By how much the pump was late to notice: one that was stopped does at its next start.
     #[payload(attribute, example = "PT0.002S")]
     pub late: SignedDuration,
-    /// How many ticks before this one fell out, because the pump was stopped.
+    /// How many ticks that were due after this one fell out, because the pump was stopped.
     #[payload(attribute)]
     pub missed: Option<u64>,
     /// What the timer is for.
@@ -239,36 +241,40 @@ async fn clear(timers: Fold<Timers>, it: ClearTimer) -> TimerCleared {
     TimerCleared { timer: it.timer, was_set: timers.is_set(it.timer) }
 }
 
+/// A tick, and the wait for the next one: both or neither, so that no timer ends unseen.
+type Ticked = (Option<Reply<Tick>>, Option<Later<TimerDue>>);
+
 /// Ticks, and waits for the next time where there is one.
 async fn due(
     history: History,
     timers: Fold<Timers>,
     clock: Clock,
-    out: Outbox<Tick>,
     it: TimerDue,
-) -> Result<Option<Later<TimerDue>>, Fault> {
+) -> Result<Ticked, Fault> {
     if timers.cleared.contains(&it.timer) {
-        return Ok(None);
+        return Ok((None, None));
     }
     let now_us = clock.now_us();
     let (next, missed) = next(&it, now_us);
     let late = SignedDuration::from_micros(now_us.saturating_sub(it.due).cast_signed());
-    let Some(due) = stamp(it.due) else { return Ok(None) };
+    let Some(due) = stamp(it.due) else { return Ok((None, None)) };
     let tick = Tick { timer: it.timer, due, late, missed, note: it.note.clone() };
-    if let Some(asked) = history.read(it.timer - 1, 1).await?.first() {
-        out.reply_to(asked, tick).await?;
-    }
-    Ok(next.map(|due| Later::at(due, TimerDue { due, ..it }).unawaited()))
+    let asked = history.read(it.timer - 1, 1).await?.into_iter().next();
+    let next = next.map(|due| Later::at(due, TimerDue { due, ..it }).unawaited());
+    Ok((asked.map(|asked| Reply(asked, tick)), next))
 }
 
-/// When a timer is due again after now, and how many times it missed.
+/// When a timer is due again after now, and how many times it missed, as far as they are counted.
 fn next(it: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
     if let Some(every) = it.every {
         let passed = now_us.saturating_sub(it.due) / every;
         let next = it.due.saturating_add(every.saturating_mul(passed + 1));
         return (Some(next), (passed > 0).then_some(passed));
     }
-    (it.cron.as_deref().and_then(|pattern| fits(pattern, now_us)), None)
+    let Some(pattern) = it.cron.as_deref() else { return (None, None) };
+    let after = std::iter::successors(fits(pattern, it.due), |due| fits(pattern, *due));
+    let missed = after.take_while(|due| *due <= now_us).take(MISSED_MAX).count() as u64;
+    (fits(pattern, now_us), (missed > 0).then_some(missed))
 }
 
 /// A timer that was taken back needn't wait for its time.

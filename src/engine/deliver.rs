@@ -544,5 +544,6 @@ impl Thread {
 
 /// What is said about a thread that takes nothing more.
 pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
-    Fault::new(Code::ThreadEnded, format!("{thread} is {state}"))
+    let code = if state == State::OverBudget { Code::OverBudget } else { Code::ThreadEnded };
+    Fault::new(code, format!("{thread} is {state}"))
 }

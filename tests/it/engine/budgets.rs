@@ -162,11 +162,11 @@ async fn a_spent_tree_takes_nothing_until_an_operator_raises_its_budget() {
     assert_eq!(pump.log().count(&first, "core").await.unwrap(), 3);
     let here = pump.in_thread(&first);
     let late = here.tell(Question { n: 1 }).await.unwrap_err();
-    assert_eq!(late.to_string(), format!("P0040: {first} is over-budget"));
+    assert_eq!(late.to_string(), format!("P0042: {first} is over-budget"));
     let raise = RaiseBudget { key: BudgetKey::Messages, by: Some(7), to: None };
     let forbidden = here.ask::<BudgetRaised>(raise.clone()).await.unwrap_err();
     assert!(
-        matches!(forbidden, AskError::Refused(it) if it.code == pumphouse::wire::Code::ThreadEnded)
+        matches!(forbidden, AskError::Refused(it) if it.code == pumphouse::wire::Code::OverBudget)
     );
     let raised: BudgetRaised = operator(&here).ask(raise).await.unwrap();
     assert_eq!((raised.limit.as_str(), raised.by.as_str()), ("10", "ops"));
