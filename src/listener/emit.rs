@@ -137,10 +137,12 @@ pub struct Partial<E>(
 /// /// What somebody thought.
 /// #[derive(Payload)]
 /// #[payload(ns = "urn:example")]
-/// struct Thought(#[payload(text)] String);
+/// struct Thought {
+///     text: String,
+/// }
 ///
 /// async fn ponder(_: Ponder) -> Note<Thought> {
-///     Note(Thought("It may rain.".into()))
+///     Note(Thought { text: "It may rain.".into() })
 /// }
 ///
 /// let thinker = Listener::new("thinker").on(ponder);

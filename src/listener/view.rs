@@ -25,11 +25,11 @@ const PAGE: usize = 1_024;
 /// #[derive(Payload)]
 /// #[payload(ns = "urn:example")]
 /// struct Counted {
-///     messages: usize,
+///     messages: u64,
 /// }
 ///
 /// async fn count(view: View, _: Count) -> Result<Counted, Fault> {
-///     Ok(Counted { messages: view.all().await?.len() })
+///     Ok(Counted { messages: view.all().await?.len() as u64 })
 /// }
 ///
 /// let reader = Listener::new("reader").on(count);
