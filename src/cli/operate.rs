@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use crate::audit;
 use crate::cli::connect::{Papers, broken};
 use crate::cli::incoming;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::client::{Address, Incoming, Push};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
+use crate::id::ThreadId;
 use crate::wire::Payload;
 
 /// How long an answer is waited for.
@@ -24,7 +26,39 @@ pub(crate) struct Operator {
     papers: Papers,
 }
 
+/// A thread that is to be ended, held or let go on, and why.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Steering {
+    /// The thread.
+    #[arg(value_name = "THREAD")]
+    pub(crate) thread: String,
+    /// Why, for those who read the log.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) operator: Operator,
+}
+
+/// What became of a thread, in a line.
+pub(crate) fn told(thread: &str, what: &str, by: &str, reason: Option<String>) -> String {
+    let reason = reason.map(|it| format!(": {it}")).unwrap_or_default();
+    audit::line(&format!("{thread} is {what} by {by}{reason}")).into_owned()
+}
+
 impl Operator {
+    /// Pushes something into a thread that has to do with the thread itself, and shows what
+    /// became of that.
+    pub(crate) async fn steer<A: Payload>(
+        &self,
+        thread: &str,
+        payload: &impl Payload,
+        line: impl Fn(A) -> String,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        let push = Push::of(payload).map_err(|it| Failure::Untried(it.to_string()))?;
+        self.ask(&push.in_thread(&ThreadId::new(thread)), line, to).await
+    }
+
     /// Pushes something, and shows the answer of that type as a line; what else came of it shows
     /// whole where it says that something is wrong.
     pub(crate) async fn ask<A: Payload>(

@@ -1,10 +1,7 @@
 //! `resume`: lets a thread that pauses go on.
 
-use crate::cli::cancel::told;
-use crate::cli::operate::Operator;
+use crate::cli::operate::{Steering, told};
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::client::Push;
-use crate::id::ThreadId;
 use crate::listeners::thread::{ResumeThread, ThreadResumed};
 
 /// Lets a thread that pauses go on, with all below it: what waited begins.
@@ -20,22 +17,15 @@ Examples:
 Operators may resume every thread, others their own.
 Exits with 1 where the pump refused, such as a thread that isn't there; 2 where there is none.")]
 pub(crate) struct Resume {
-    /// The thread.
-    #[arg(value_name = "THREAD")]
-    thread: String,
-    /// Why, for those who read the log.
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
     #[command(flatten)]
-    operator: Operator,
+    steering: Steering,
 }
 
 impl Resume {
     pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
-        let push = Push::of(&ResumeThread { thread: None, reason: self.reason });
-        let push = push.map_err(|it| Failure::Untried(it.to_string()))?;
-        let push = push.in_thread(&ThreadId::new(&self.thread));
+        let Steering { thread, reason, operator } = self.steering;
+        let it = ResumeThread { thread: None, reason };
         let said = |it: ThreadResumed| told(&it.thread, "resumed", &it.by, it.reason);
-        self.operator.ask(&push, said, to).await
+        operator.steer(&thread, &it, said, to).await
     }
 }
