@@ -267,12 +267,26 @@ impl<S> FromContext<S> for Queue {
 pub struct History(Arc<Call>);
 
 /// How many entries [`History::all`] reads at a time.
-const PAGE: usize = 1_024;
+pub(super) const PAGE: usize = 1_024;
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for History {
     fn from_context(it: &Context<S>) -> Result<History, Fault> {
         Ok(History(it.call.clone()))
+    }
+}
+
+/// Reads page after page, each from the last entry of the one before.
+pub(super) async fn all<'a>(
+    read: impl Fn(u64) -> Boxed<'a, Vec<Entry>>,
+) -> Result<Vec<Entry>, Fault> {
+    let mut all: Vec<Entry> = Vec::new();
+    loop {
+        let page = read(all.last().map_or(0, Entry::seq)).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
     }
 }
 
@@ -290,14 +304,7 @@ impl History {
     /// # Errors
     /// Where the log can't be read.
     pub async fn all(&self) -> Result<Vec<Entry>, Fault> {
-        let mut all: Vec<Entry> = Vec::new();
-        loop {
-            let page = self.read(all.last().map_or(0, Entry::seq), PAGE).await?;
-            if page.is_empty() {
-                return Ok(all);
-            }
-            all.extend(page);
-        }
+        all(|after| Box::pin(self.read(after, PAGE))).await
     }
 
     /// The entry that the message at hand comes of, if there is one. What woke a

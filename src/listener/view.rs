@@ -3,12 +3,10 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::listener::context::{PAGE, all};
 use crate::listener::{Apply, Context, Entry, Fold, FromContext, History, Need};
 use crate::wire::Fault;
 use crate::wire::core::{ContextCleared, ContextRestored};
-
-/// How many entries [`View::all`] reads at a time.
-const PAGE: usize = 1_024;
 
 /// What a prompt would show of the thread, up to the message at hand: its [`History`] without what
 /// the clears in force hide. The log is what it was.
@@ -77,14 +75,7 @@ impl View {
     /// # Errors
     /// Where the log can't be read.
     pub async fn all(&self) -> Result<Vec<Entry>, Fault> {
-        let mut all: Vec<Entry> = Vec::new();
-        loop {
-            let page = self.read(all.last().map_or(0, Entry::seq), PAGE).await?;
-            if page.is_empty() {
-                return Ok(all);
-            }
-            all.extend(page);
-        }
+        all(|after| Box::pin(self.read(after, PAGE))).await
     }
 
     /// The numbers of the entries that are hidden, if any are: they stand side by side.
