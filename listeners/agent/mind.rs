@@ -22,8 +22,8 @@ pub struct Mind {
     pub is_over: bool,
     /// Whether it is at work on something, and has not answered it yet.
     pub is_at_work: bool,
-    /// The newest text that its model was told before all else, by its place.
-    pub system: Option<(u64, String)>,
+    /// The newest text that its model was told before all else.
+    pub system: Option<String>,
     /// How many turns in a row did nothing.
     pub idle: u32,
     /// How many turns in a row the model failed.
@@ -66,7 +66,7 @@ impl Apply for Minds {
             self.began(entry);
         } else if entry.is::<CognitionSystem>() && own {
             if let Ok(CognitionSystem { text }) = entry.decode() {
-                self.mind(entry.from()).system = Some((entry.seq(), text));
+                self.mind(entry.from()).system = Some(text);
             }
         } else if entry.is::<CognitionOut>() {
             self.over(entry);

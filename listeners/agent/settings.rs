@@ -1,16 +1,11 @@
-//! How an agent is set up, as a manifest says it.
-
-use serde::Deserialize;
+//! How an agent is set up.
 
 use super::words::Dispatch;
 
 /// How an agent is set up.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The name of its model, among the manifest's `models`.
-    pub model: String,
     /// What it is for, for those who may call it.
     pub describe: String,
     /// What its model is told before all else.
@@ -20,7 +15,6 @@ pub struct Settings {
     /// How its model writes calls.
     pub dialect: Dialect,
     /// When the actions of a turn begin.
-    #[serde(deserialize_with = "dispatch")]
     pub dispatch: Dispatch,
     /// Whether a response is final that doesn't say.
     pub final_default: bool,
@@ -30,7 +24,7 @@ pub struct Settings {
     pub final_payloads: Vec<String>,
     /// How many turns it has in a thread.
     pub max_turns: u64,
-    /// Where calls of it run: `own-thread` or `same-thread`.
+    /// Where calls of it run.
     pub agent_calls: Calls,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
@@ -47,7 +41,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            model: String::new(),
             describe: String::new(),
             prompt: String::new(),
             peers: Vec::new(),
@@ -74,23 +67,18 @@ impl Settings {
 }
 
 /// How a model writes its calls.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {
     /// As `<action>` and `<tool_use>`.
     #[default]
     Tags,
     /// As JSON in the text too.
-    #[serde(alias = "tool_use")]
     ToolUse,
-    /// By the provider's own protocol.
-    Native,
 }
 
 /// What becomes of a final response while actions of its turn are unfinished.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinalWithActions {
     /// It waits; it is delivered if all succeed, else there is another turn.
@@ -103,8 +91,7 @@ pub enum FinalWithActions {
 }
 
 /// Where calls of an agent run.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Calls {
     /// In a thread of its own, below the caller's.
@@ -115,8 +102,7 @@ pub enum Calls {
 }
 
 /// What becomes of a prompt that doesn't fit the model's window.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFull {
     /// Old messages are hidden.
@@ -124,19 +110,4 @@ pub enum OnFull {
     Clear,
     /// The agent stops.
     Stop,
-}
-
-fn dispatch<'de, D: serde::Deserializer<'de>>(it: D) -> Result<Dispatch, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "snake_case")]
-    enum Word {
-        Immediate,
-        Batched,
-        AfterResponse,
-    }
-    Ok(match Word::deserialize(it)? {
-        Word::Immediate => Dispatch::Immediate,
-        Word::Batched => Dispatch::Batched,
-        Word::AfterResponse => Dispatch::AfterResponse,
-    })
 }

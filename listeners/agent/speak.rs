@@ -1,6 +1,6 @@
 //! A generation: what the model writes, acted on while it is written.
 
-use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::model::{Call, Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Markup;
 
@@ -38,7 +38,6 @@ pub(super) struct Answer {
 pub(super) struct Speaking<'a> {
     it: &'a Turning,
     turn: u64,
-    writing: Writing,
     reasoning: String,
     spoken: Spoken,
     /// Whether something came behind the final response.
@@ -46,15 +45,16 @@ pub(super) struct Speaking<'a> {
 }
 
 impl<'a> Speaking<'a> {
-    pub(super) fn new(it: &'a Turning, turn: u64, markup: Markup) -> Speaking<'a> {
-        let writing = Writing::new(turn, markup, it.agent().settings.dialect);
+    pub(super) fn new(it: &'a Turning, turn: u64) -> Speaking<'a> {
         let spoken = Spoken::default();
-        Speaking { it, turn, writing, reasoning: String::new(), spoken, is_late: false }
+        Speaking { it, turn, reasoning: String::new(), spoken, is_late: false }
     }
 
-    pub(super) async fn speak(mut self, prompt: Prompt) -> Result<Spoken, Fault> {
-        match self.it.agent().model.turn(prompt).await {
-            Ok(reply) => self.listen(reply).await?,
+    pub(super) async fn speak(mut self, prompt: Prompt, markup: Markup) -> Result<Spoken, Fault> {
+        let agent = self.it.agent();
+        let mut writing = Writing::new(self.turn, markup, agent.settings.dialect);
+        match agent.model.turn(prompt).await {
+            Ok(reply) => self.listen(reply, &mut writing).await?,
             Err(error) => self.spoken.error = Some(error.to_string()),
         }
         if !self.reasoning.is_empty() {
@@ -63,11 +63,6 @@ impl<'a> Speaking<'a> {
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
             self.it.out.reasoning.send(Note(it)).await?;
         }
-        let (turn, agent) = (self.turn, self.it.agent());
-        let writing = std::mem::replace(
-            &mut self.writing,
-            Writing::new(turn, Markup::default(), agent.settings.dialect),
-        );
         let (text, heard) = writing.finish();
         for heard in heard {
             self.act(heard).await?;
@@ -79,11 +74,15 @@ impl<'a> Speaking<'a> {
         Ok(self.spoken)
     }
 
-    async fn listen(&mut self, mut reply: Box<dyn ModelReply>) -> Result<(), Fault> {
+    async fn listen(
+        &mut self,
+        mut reply: Box<dyn ModelReply>,
+        writing: &mut Writing,
+    ) -> Result<(), Fault> {
         loop {
             match reply.next().await {
                 Ok(Some(Piece::Text(text))) => {
-                    for heard in self.writing.feed(&text) {
+                    for heard in writing.feed(&text) {
                         self.act(heard).await?;
                     }
                 }
@@ -91,7 +90,7 @@ impl<'a> Speaking<'a> {
                     self.live("reasoning", text.clone());
                     self.reasoning += &text;
                 }
-                Ok(Some(Piece::Call(call))) => self.call(&call).await?,
+                Ok(Some(Piece::Call(call))) => self.call(&call, writing).await?,
                 Ok(Some(Piece::Usage(usage))) => self.spoken.usage = Some(usage),
                 Ok(Some(Piece::Stop(stop))) => {
                     self.spoken.truncated = stop == Stop::MaxTokens;
@@ -108,7 +107,7 @@ impl<'a> Speaking<'a> {
     }
 
     /// A call in the provider's own protocol means what a `<tool_use>` means.
-    async fn call(&mut self, call: &pumphouse::model::Call) -> Result<(), Fault> {
+    async fn call(&mut self, call: &Call, writing: &mut Writing) -> Result<(), Fault> {
         let mut text = String::from("<tool_use");
         for (name, value) in [("id", &call.id), ("name", &call.name)] {
             text += &format!(" {name}=\"");
@@ -116,7 +115,7 @@ impl<'a> Speaking<'a> {
             text.push('"');
         }
         text += &format!(">{}</tool_use>\n", call.arguments);
-        for heard in self.writing.feed(&text) {
+        for heard in writing.feed(&text) {
             let heard = match heard {
                 Heard::Call(it) => Heard::Call(Box::new(
                     it.map(|it| Action { dialect: Some(ActionDialect::Native), ..it }),

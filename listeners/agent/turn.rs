@@ -24,6 +24,8 @@ use super::words::{
 
 /// The house staff that every agent may speak to.
 pub(super) const ALWAYS: [&str; 5] = ["action", "thread", "timer", "todo", "view"];
+/// What a turn spends of the tree's budget.
+const TURN: Cost = Cost { turns: 1, tokens: 0, micros: 0 };
 /// How many turns in a row may do nothing.
 const IDLE_MAX: u32 = 2;
 /// How many turns in a row may fail for the model's sake.
@@ -185,11 +187,11 @@ impl Turning {
         if let Some(came) = self.is_full(&prompt, turn) {
             return Ok(came);
         }
-        if let Err(fault) = self.out.charge.send(Charge::reserve(self.cost(&prompt))).await {
+        if let Err(fault) = self.out.charge.send(Charge::reserve(TURN)).await {
             return Ok(self.stop(mind.turns, "budget", fault.message));
         }
         self.begins(turn, system, &prompt).await?;
-        let spoken = Speaking::new(self, turn, markup.clone()).speak(prompt).await?;
+        let spoken = Speaking::new(self, turn).speak(prompt, markup.clone()).await?;
         self.ends(turn, spoken).await
     }
 
@@ -214,11 +216,6 @@ impl Turning {
             }
         }
         Ok(Some(spoken))
-    }
-
-    /// What a turn may cost before anybody knows: one turn.
-    fn cost(&self, _: &Prompt) -> Cost {
-        Cost { turns: 1, ..Cost::default() }
     }
 
     async fn prompt(&self, system: &str, turn: u64) -> Result<Prompt, Fault> {
@@ -256,7 +253,7 @@ impl Turning {
     /// Records what the model is shown.
     async fn begins(&self, turn: u64, system: &str, prompt: &Prompt) -> Result<(), Fault> {
         let agent = self.agent();
-        if self.mind.system.as_ref().is_none_or(|(_, text)| text != system) {
+        if self.mind.system.as_deref() != Some(system) {
             let text = system.to_owned();
             self.out.system.send(Note(CognitionSystem { text })).await?;
         }

@@ -67,7 +67,7 @@ impl Writing {
     pub(super) fn new(turn: u64, markup: Markup, dialect: Dialect) -> Writing {
         let dialect = match dialect {
             Dialect::ToolUse => reply::Dialect::ToolUse,
-            Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
+            Dialect::Tags => reply::Dialect::Tags,
         };
         let config = Config::default().marked_up(markup).speaking(dialect);
         let hearing = Hearing { heard: Vec::new(), turn, at: 0, response: 0 };
