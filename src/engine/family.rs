@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use crate::engine::answer::Part;
 use crate::engine::budget::{Raising, Spent};
-use crate::engine::deliver::Sending;
+use crate::engine::deliver::{Sending, ended};
 use crate::engine::guard::{Chain, Hop};
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Spawner, Thread};
@@ -192,8 +192,10 @@ impl Tree {
             above = thread.record.parent.as_ref().and_then(|it| self.threads.get(it));
         }
         if above.is_none() {
+            let over = self.over.get(&it.thread).filter(|_| it.thread.is_below(&own));
+            let over = over.map(|state| ended(&it.thread, *state));
             if let Some(thread) = self.threads.get_mut(&own) {
-                let fault = Fault::unknown_thread(it.thread.as_str());
+                let fault = over.unwrap_or_else(|| Fault::unknown_thread(it.thread.as_str()));
                 thread.complain(&it.part, &fault, world, out);
             }
             return;
