@@ -329,6 +329,10 @@ pub struct Limits {
     /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
     #[least = 1]
     pub door_push_bytes_in_flight_max: usize,
+    /// Bytes that the system may keep of what a TCP connection sent and the door hasn't read: what
+    /// waits there nobody hears of but its sender. Linux keeps twice as many, for its own use.
+    #[least = 1]
+    pub receive_buffer_bytes: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     #[least = 1]
     pub outbound_bytes_high: usize,
@@ -448,6 +452,7 @@ impl Default for Limits {
             push_bytes_in_flight_max: 8 * MIB,
             door_pushes_in_flight_max: 16_384,
             door_push_bytes_in_flight_max: 32 * MIB,
+            receive_buffer_bytes: 256 * KIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),
