@@ -132,6 +132,9 @@ pub const MANIFEST_DEPTH_MAX: usize = 32;
 /// Values of a manifest, where an alias counts as all that it stands for.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 
+/// Bytes of a file that holds a prompt: more than any model reads before all else.
+pub const PROMPT_BYTES_MAX: usize = MIB;
+
 bounds! {
 /// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

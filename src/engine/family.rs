@@ -298,15 +298,12 @@ fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Re
         return Ok(vec![receiver]);
     }
     let receivers = world.routes.push(None, name)?;
-    let peers = (!spawner.is_identity)
+    let spawner = (!spawner.is_identity)
         .then(|| world.routes.find(&spawner.name))
         .flatten()
-        .and_then(|it| world.routes.listeners[it].peers.as_ref());
-    let listener = |it: &Receiver| &world.routes.listeners[it.listener].name;
-    let may = |it: &Receiver| {
-        let name = listener(it);
-        peers.is_none_or(|peers| peers.iter().any(|it| **it == **name)) || *name == spawner.name
-    };
+        .map(|it| &world.routes.listeners[it]);
+    let name = |it: &Receiver| &world.routes.listeners[it.listener].name;
+    let may = |it: &Receiver| spawner.is_none_or(|spawner| spawner.may_reach(name(it)));
     if !receivers.iter().all(may) {
         return Err(Fault::undeliverable());
     }
