@@ -8,6 +8,7 @@
 
 mod action;
 mod agent;
+mod backup;
 mod cli;
 mod crash;
 mod describe;

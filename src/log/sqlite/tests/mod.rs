@@ -1,5 +1,6 @@
 //! What only a file can do: survive, be damaged, be full, be held by another.
 
+mod backup;
 mod damage;
 mod disk;
 mod history;
