@@ -38,3 +38,4 @@ mod steering;
 mod suites;
 mod tidy;
 mod ui;
+mod upgrade;

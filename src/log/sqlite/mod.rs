@@ -80,6 +80,7 @@ impl SqliteLog {
         let mut reader = Reader::new(connect::reading(&path)?, &path, shared.closing.clone());
         let tip = check::tip(&mut reader)?;
         drop(reader);
+        schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
         let (readers, threads) = Readers::start(&path, &shared.closing)?;
         let questions = readers.questions();
         let known = Known::default();

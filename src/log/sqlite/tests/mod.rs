@@ -4,6 +4,7 @@ mod backup;
 mod damage;
 mod disk;
 mod history;
+mod older;
 mod tamper;
 
 use std::cell::Cell;
