@@ -26,6 +26,7 @@
 //! `docs/agents.md` is the manual.
 
 mod hand;
+pub mod late;
 pub mod mind;
 pub mod render;
 pub mod settings;
@@ -43,6 +44,10 @@ use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
 
 use super::action::Actions;
+use super::feed::words::ContextFeed;
+use super::feed::{Feeds, Shown};
+use super::metadata::{Fields, Metadatas};
+use super::todo::list::Todos;
 use settings::Settings;
 
 /// How long a turn may take: models are slow, and doors and budgets bound them.
@@ -74,6 +79,20 @@ impl Agent {
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Agent {
         self.settings.peers = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The fields in which it says how it is; none unless said.
+    #[must_use]
+    pub fn metadata(mut self, fields: Fields) -> Agent {
+        self.settings.metadata = fields;
+        self
+    }
+
+    /// What it is told beside its history; nothing unless said.
+    #[must_use]
+    pub fn feeds(mut self, feeds: Feeds) -> Agent {
+        self.settings.context_feeds = feeds;
         self
     }
 
@@ -117,6 +136,11 @@ impl Agent {
             .on_any_reply(turn::turn)
             .fold::<mind::Minds>()
             .fold::<Actions>()
+            .fold::<Metadatas>()
+            .fold::<Todos>()
+            .fold::<late::Budgets>()
+            .fold::<Shown>()
+            .may_emit::<ContextFeed>()
             .serial()
             .idempotent()
             .timeout(TURN_TIME_MAX)

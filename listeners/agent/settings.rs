@@ -1,5 +1,7 @@
 //! How an agent is set up.
 
+use super::super::feed::Feeds;
+use super::super::metadata::Fields;
 use super::words::Dispatch;
 
 /// How an agent is set up.
@@ -26,6 +28,10 @@ pub struct Settings {
     pub max_turns: u64,
     /// Where calls of it run.
     pub agent_calls: Calls,
+    /// The fields in which it says how it is.
+    pub metadata: Fields,
+    /// What it is told beside its history.
+    pub context_feeds: Feeds,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
@@ -51,6 +57,8 @@ impl Default for Settings {
             final_payloads: Vec::new(),
             max_turns: 50,
             agent_calls: Calls::OwnThread,
+            metadata: Fields::default(),
+            context_feeds: Feeds::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
             max_tokens: None,
