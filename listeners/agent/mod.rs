@@ -51,11 +51,15 @@ use settings::Settings;
 /// How long a turn may take: models are slow, and doors and budgets bound them.
 const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The house staff that every agent speaks to.
+const STAFF: [&str; 5] = ["action", "thread", "timer", "todo", "view"];
+
 /// A listener whose mind is a model.
 #[derive(Clone, Debug)]
 pub struct Agent {
     name: String,
     model: Arc<dyn Model>,
+    peers: Vec<String>,
     settings: Settings,
 }
 
@@ -63,7 +67,7 @@ impl Agent {
     /// An agent of this name and mind.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Agent {
-        Agent { name: name.into(), model, settings: Settings::default() }
+        Agent { name: name.into(), model, peers: Vec::new(), settings: Settings::default() }
     }
 
     /// What its model is told before all else.
@@ -76,7 +80,7 @@ impl Agent {
     /// The listeners that it may call; none unless said.
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Agent {
-        self.settings.peers = names.into_iter().map(Into::into).collect();
+        self.peers = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -110,9 +114,8 @@ impl Agent {
             "" => format!("The agent {}.", self.name),
             text => text.to_owned(),
         };
-        let mut peers = self.settings.peers.clone();
-        peers.extend(turn::ALWAYS.map(str::to_owned));
-        let (name, own_thread) = (self.name.clone(), self.settings.agent_calls_own_thread());
+        let (name, peers) = (self.name.clone(), self.peers.clone());
+        let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let mind = hand::Mindful::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
@@ -125,6 +128,7 @@ impl Agent {
             .grant::<Charges>()
             .kind("agent")
             .peers(peers)
+            .relies_on(STAFF)
             .describe(text)
             .stateless();
         if own_thread { it.own_thread() } else { it }
