@@ -27,10 +27,13 @@
 
 mod hand;
 pub mod late;
+pub mod messages;
 pub mod mind;
+pub mod recall;
 pub mod render;
 pub mod settings;
 mod speak;
+pub mod transcript;
 mod turn;
 pub mod words;
 mod write;
@@ -110,8 +113,7 @@ impl Agent {
     /// The payload that it owns.
     #[must_use]
     pub fn root(&self) -> Name {
-        let namespace = format!("https://xml-pipeline.org/ns/{}/v1", self.name);
-        Name::new(namespace, self.name.clone())
+        root(&self.name)
     }
 
     /// Something for it to do, in words.
@@ -155,4 +157,10 @@ impl Agent {
             .stateless();
         if own_thread { it.own_thread() } else { it }
     }
+}
+
+/// The payload that the agent of this name owns.
+#[must_use]
+pub fn root(agent: &str) -> Name {
+    Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())
 }

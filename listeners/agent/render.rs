@@ -74,7 +74,7 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
 }
 
 /// What somebody else sent the agent.
-fn heard(root: &Name, entry: &Entry) -> Option<String> {
+pub(super) fn heard(root: &Name, entry: &Entry) -> Option<String> {
     if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
         return None;
     }
@@ -105,7 +105,7 @@ fn wrote(entry: &Entry, prompt: &mut Prompt) {
 }
 
 /// What the agent said to itself about its replies.
-fn told(entry: &Entry) -> Option<String> {
+pub(super) fn told(entry: &Entry) -> Option<String> {
     if let Ok(it) = entry.decode::<Correction>() {
         return Some(it.text);
     }
@@ -118,15 +118,7 @@ fn told(entry: &Entry) -> Option<String> {
 
 /// What came of an action, as a model reads it.
 fn result(it: &ActionResult) -> String {
-    let status = match it.status {
-        Status::Ok => "ok",
-        Status::Failed => "failed",
-        Status::Skipped => "skipped",
-        Status::TimedOut => "timed-out",
-        Status::Cancelled => "cancelled",
-        Status::Unknown => "unknown",
-    };
-    let mut text = format!("<action-result id=\"{}\" status=\"{status}\">", it.id);
+    let mut text = format!("<action-result id=\"{}\" status=\"{}\">", it.id, status(it.status));
     if let Some(error) = &it.error {
         text += &escape(&format!("{}: {}", error.code, error.message));
     }
@@ -135,6 +127,18 @@ fn result(it: &ActionResult) -> String {
         text += &escape(&format!("\nwarning: {warning}"));
     }
     text + "</action-result>"
+}
+
+/// What came of an action, in a word.
+pub(super) fn status(it: Status) -> &'static str {
+    match it {
+        Status::Ok => "ok",
+        Status::Failed => "failed",
+        Status::Skipped => "skipped",
+        Status::TimedOut => "timed-out",
+        Status::Cancelled => "cancelled",
+        Status::Unknown => "unknown",
+    }
 }
 
 /// A tool's text can't end the element that it stands in.

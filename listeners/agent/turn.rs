@@ -333,6 +333,8 @@ impl Turning {
             batch: None,
             batch_ms: None,
             at_once: agent.settings.actions_at_once,
+            max_tokens: agent.settings.max_tokens,
+            temperature: agent.settings.temperature,
         };
         self.out.begun.send(Note(begun)).await
     }
@@ -362,8 +364,13 @@ impl Turning {
         if let Some(finale) = it.finale {
             return Ok(Came { finale: Some(Final(finale)), ..Came::default() });
         }
+        let again = root(&self.agent().root(), &[("turn", (turn + 1).to_string())], "")?;
         match it.answer {
-            Some(_) if is_held => return Ok(Came::default()),
+            // What came of the actions meanwhile stands before the end of the turn: looked at from
+            // there, nothing is held.
+            Some(_) if is_held => {
+                return Ok(Came { again: Some(Again(again)), ..Came::default() });
+            }
             Some(answer) if it.actions == 0 || policy == FinalWithActions::Trust => {
                 let response = Response { turn, ..self.response(&answer.text, true, false) };
                 return Ok(Came { answer: Some(Final(response)), ..Came::default() });
@@ -372,7 +379,6 @@ impl Turning {
         }
         let correction = (is_idle && !self.mind.awaits())
             .then(|| Note(Correction { turn, text: CORRECTION.to_owned() }));
-        let again = root(&self.agent().root(), &[("turn", (turn + 1).to_string())], "")?;
         Ok(Came { correction, again: Some(Again(again)), ..Came::default() })
     }
 }
