@@ -11,6 +11,7 @@ mod agent;
 mod backup;
 mod cli;
 mod crash;
+mod damage;
 mod describe;
 mod door;
 mod engine;
