@@ -32,6 +32,7 @@ mod public;
 mod reply;
 mod scenes;
 mod schemas;
+mod security;
 mod shapes;
 mod shown;
 mod sim;
