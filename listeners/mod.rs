@@ -4,6 +4,8 @@ pub mod action;
 pub mod agent;
 pub mod describe;
 pub mod echo;
+pub mod feed;
+pub mod metadata;
 pub mod thread;
 pub mod timer;
 pub mod todo;
@@ -18,22 +20,30 @@ pub fn core() -> Vec<Listener> {
     vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
-/// What agents need beside [`core`]: `action`.
+/// What agents need beside [`core`]: `action`, whose internal actions are those of `feed`, and
+/// `feed`.
 #[must_use]
 pub fn mind() -> Vec<Listener> {
-    vec![action::action(action::Settings::default())]
+    let internal = [feed::NAME.to_owned()].into();
+    let settings = action::Settings { internal, ..action::Settings::default() };
+    vec![action::action(settings), feed::feed()]
 }
 
-/// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
+/// What every server has, whatever its manifest says: [`core`] and [`mind`].
+#[must_use]
+pub fn staff() -> Vec<Listener> {
+    core().into_iter().chain(mind()).collect()
+}
+
+/// What the server starts with when nothing else is said: its [`staff`], `echo`, `calculate` and
 /// `describe`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
-    let mut all = core();
-    all.extend(usual());
-    all
+    staff().into_iter().chain(usual()).collect()
 }
 
-/// What there is beside [`core`] when nothing else is said: `echo`, `calculate` and `describe`.
+/// What there is beside the [`staff`] when nothing else is said: `echo`, `calculate` and
+/// `describe`.
 #[must_use]
 pub fn usual() -> Vec<Listener> {
     let describe = describe::describe(describe::Allow::default());
@@ -45,5 +55,4 @@ pub fn usual() -> Vec<Listener> {
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
-    builder.factory(Factory::plain("action", || action::action(action::Settings::default())));
 }

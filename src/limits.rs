@@ -132,6 +132,9 @@ pub const MANIFEST_DEPTH_MAX: usize = 32;
 /// Values of a manifest, where an alias counts as all that it stands for.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 
+/// Bytes of a file that holds a prompt: more than any model reads before all else.
+pub const PROMPT_BYTES_MAX: usize = MIB;
+
 bounds! {
 /// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,6 +250,46 @@ impl Default for ActionLimits {
     }
 }
 
+/// What agents say of themselves and what they are told beside their history may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FeedLimits {
+    /// Fields of an agent's metadata: each stands in every prompt.
+    pub fields_max: usize,
+    /// Bytes of one field's value.
+    pub field_bytes_max: usize,
+    /// Feeds of an agent in a thread, those that it adds counted: more is a loop that adds feeds.
+    pub feeds_max: usize,
+    /// Bytes of one feed; what is longer is cut.
+    pub feed_bytes_max: usize,
+    /// Bytes of all feeds of a prompt; what doesn't fit is left out of it.
+    pub feeds_bytes_max: usize,
+    /// How long a turn waits for a feed.
+    pub timeout: Duration,
+    /// How long that may be at the most, whatever a feed says.
+    pub timeout_max: Duration,
+    /// How long a feed that failed is left alone, so that not every turn waits for it.
+    pub pause: Duration,
+    /// The shortest interval of a periodic feed: shorter ones fill the log.
+    pub interval_min: Duration,
+}
+
+impl Default for FeedLimits {
+    fn default() -> FeedLimits {
+        FeedLimits {
+            fields_max: 64,
+            field_bytes_max: 16 * KIB,
+            feeds_max: 32,
+            feed_bytes_max: 32 * KIB,
+            feeds_bytes_max: 64 * KIB,
+            timeout: Duration::from_secs(10),
+            timeout_max: Duration::from_secs(600),
+            pause: Duration::from_secs(60),
+            interval_min: Duration::from_secs(1),
+        }
+    }
+}
+
 bounds! {
 /// What a server with a model may take, of time and of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -326,6 +369,10 @@ pub struct Limits {
     /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
     #[least = 1]
     pub door_push_bytes_in_flight_max: usize,
+    /// Bytes that the system may keep of what a TCP connection sent and the door hasn't read: what
+    /// waits there nobody hears of but its sender. Linux keeps twice as many, for its own use.
+    #[least = 1]
+    pub receive_buffer_bytes: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     #[least = 1]
     pub outbound_bytes_high: usize,
@@ -445,6 +492,7 @@ impl Default for Limits {
             push_bytes_in_flight_max: 8 * MIB,
             door_pushes_in_flight_max: 16_384,
             door_push_bytes_in_flight_max: 32 * MIB,
+            receive_buffer_bytes: 256 * KIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),

@@ -26,6 +26,7 @@
 //! `docs/agents.md` is the manual.
 
 mod hand;
+pub mod late;
 pub mod mind;
 pub mod render;
 pub mod settings;
@@ -43,16 +44,24 @@ use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
 
 use super::action::Actions;
+use super::feed::words::ContextFeed;
+use super::feed::{Feeds, Shown};
+use super::metadata::{Fields, Metadatas};
+use super::todo::list::Todos;
 use settings::Settings;
 
 /// How long a turn may take: models are slow, and doors and budgets bound them.
 const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The house staff that every agent speaks to.
+const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
 /// A listener whose mind is a model.
 #[derive(Clone, Debug)]
 pub struct Agent {
     name: String,
     model: Arc<dyn Model>,
+    peers: Vec<String>,
     settings: Settings,
 }
 
@@ -60,7 +69,7 @@ impl Agent {
     /// An agent of this name and mind.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Agent {
-        Agent { name: name.into(), model, settings: Settings::default() }
+        Agent { name: name.into(), model, peers: Vec::new(), settings: Settings::default() }
     }
 
     /// What its model is told before all else.
@@ -73,7 +82,21 @@ impl Agent {
     /// The listeners that it may call; none unless said.
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Agent {
-        self.settings.peers = names.into_iter().map(Into::into).collect();
+        self.peers = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The fields in which it says how it is; none unless said.
+    #[must_use]
+    pub fn metadata(mut self, fields: Fields) -> Agent {
+        self.settings.metadata = fields;
+        self
+    }
+
+    /// What it is told beside its history; nothing unless said.
+    #[must_use]
+    pub fn feeds(mut self, feeds: Feeds) -> Agent {
+        self.settings.context_feeds = feeds;
         self
     }
 
@@ -108,21 +131,26 @@ impl Agent {
             "" => format!("The agent {}.", self.name),
             text => text.to_owned(),
         };
-        let mut peers = self.settings.peers.clone();
-        peers.extend(turn::ALWAYS.map(str::to_owned));
-        let (name, own_thread) = (self.name.clone(), self.settings.agent_calls_own_thread());
+        let (name, peers) = (self.name.clone(), self.peers.clone());
+        let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let mind = hand::Mindful::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
             .on_any_reply(turn::turn)
             .fold::<mind::Minds>()
             .fold::<Actions>()
+            .fold::<Metadatas>()
+            .fold::<Todos>()
+            .fold::<late::Budgets>()
+            .fold::<Shown>()
+            .may_emit::<ContextFeed>()
             .serial()
             .idempotent()
             .timeout(TURN_TIME_MAX)
             .grant::<Charges>()
             .kind("agent")
             .peers(peers)
+            .relies_on(STAFF)
             .describe(text)
             .stateless();
         if own_thread { it.own_thread() } else { it }

@@ -1,5 +1,8 @@
 //! How an agent is set up.
 
+use super::super::action::InternalActions;
+use super::super::feed::Feeds;
+use super::super::metadata::Fields;
 use super::words::Dispatch;
 
 /// How an agent is set up.
@@ -10,8 +13,6 @@ pub struct Settings {
     pub describe: String,
     /// What its model is told before all else.
     pub prompt: String,
-    /// The listeners that it may call.
-    pub peers: Vec<String>,
     /// How its model writes calls.
     pub dialect: Dialect,
     /// When the actions of a turn begin.
@@ -26,6 +27,12 @@ pub struct Settings {
     pub max_turns: u64,
     /// Where calls of it run.
     pub agent_calls: Calls,
+    /// Which actions it may take that change its own surroundings.
+    pub internal_actions: InternalActions,
+    /// The fields in which it says how it is.
+    pub metadata: Fields,
+    /// What it is told beside its history.
+    pub context_feeds: Feeds,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
@@ -43,7 +50,6 @@ impl Default for Settings {
         Settings {
             describe: String::new(),
             prompt: String::new(),
-            peers: Vec::new(),
             dialect: Dialect::Tags,
             dispatch: Dispatch::Immediate,
             final_default: true,
@@ -51,18 +57,15 @@ impl Default for Settings {
             final_payloads: Vec::new(),
             max_turns: 50,
             agent_calls: Calls::OwnThread,
+            internal_actions: InternalActions::default(),
+            metadata: Fields::default(),
+            context_feeds: Feeds::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
             max_tokens: None,
             temperature: None,
             actions_at_once: None,
         }
-    }
-}
-
-impl Settings {
-    pub(super) fn agent_calls_own_thread(&self) -> bool {
-        self.agent_calls == Calls::OwnThread
     }
 }
 

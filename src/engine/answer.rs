@@ -10,10 +10,10 @@ use crate::engine::family::{Beyond, How, Opening, Steering, word};
 use crate::engine::guard::Chain;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
-use crate::engine::thread::{Origin, Running, Thread, Waiting};
+use crate::engine::thread::{Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
 use crate::id::EntryId;
-use crate::listener::{EmitCore, Entry, Grant, Target};
+use crate::listener::{Entry, Target, may_emit};
 use crate::log::{Flags, Mark};
 use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
@@ -84,7 +84,7 @@ impl Thread {
         }
         let is_charge = matches!(ready.target, Target::Charge);
         let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
-        if reserved && !registered.grants.contains(EmitCore::GRANT) {
+        if reserved && !may_emit(&registered.grants, checked.name()) {
             let text = format!("{} may be emitted by the pump only", checked.name());
             let fault = Fault::new(Code::Reserved, text);
             self.refuse(part, checked, None, &fault, world, out);
@@ -472,7 +472,8 @@ impl Thread {
                 match receiver {
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
-                        self.defer(it, entry.clone(), until_us, 0, out);
+                        let later = Later::kept(entry.clone(), it);
+                        self.defer(later, until_us, out);
                     }
                     Some(it)
                         if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::listener::grant::emit_of;
 use crate::listener::{
     Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
     Handler, IntoEmit, Kept, Need,
@@ -54,6 +55,7 @@ pub(crate) struct Spec {
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
     pub(crate) peers: Option<Arc<[String]>>,
+    pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
@@ -155,6 +157,25 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
+    /// Grants this reserved payload, and no other: who needs one only can't say the rest.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    ///
+    /// /// Wants nothing.
+    /// #[derive(Payload)]
+    /// #[payload(ns = "urn:example")]
+    /// struct Nothing;
+    ///
+    /// let quiet = Listener::new("quiet").on(async |_: Nothing| Done {}).may_emit::<Done>();
+    /// assert!(pumphouse::builder().with(quiet).build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn may_emit<P: Payload>(mut self) -> Listener<S> {
+        self.spec.grants.insert(emit_of(&P::NAME));
+        self
+    }
+
     /// Keeps a `T` per thread, for handlers that take a `Fold<T>`.
     #[must_use]
     pub fn fold<T: Apply>(mut self) -> Listener<S> {
@@ -189,6 +210,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.peers = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The listeners that it can't do without: it may address them whoever its peers are, and
+    /// `build()` complains where one isn't there.
+    #[must_use]
+    pub fn relies_on<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
+        self.spec.relies_on = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -255,14 +284,16 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// What may be granted to it, by name: what its signatures ask for, and `emit:core`.
+    /// What may be granted to it, by name: what its signatures ask for, `emit:core`, and each
+    /// reserved payload that they emit.
     #[must_use]
-    pub fn grantable(&self) -> Vec<&'static str> {
+    pub fn grantable(&self) -> Vec<String> {
         let asked = self.spec.needs.iter().filter_map(|it| match it {
-            Need::Grant(it) => Some(*it),
+            Need::Grant(it) => Some((*it).to_owned()),
+            Need::Emit(it) if it.reserved => Some(emit_of(&it.name)),
             _ => None,
         });
-        let mut grants: Vec<_> = asked.chain([EmitCore::GRANT]).collect();
+        let mut grants: Vec<_> = asked.chain([EmitCore::GRANT.to_owned()]).collect();
         grants.sort_unstable();
         grants.dedup();
         grants

@@ -1,5 +1,6 @@
 //! Manifests: what they say, what is wrong with them, and what no text may do to their reader.
 
+mod agents;
 mod hostile;
 mod mistakes;
 mod models;
