@@ -6,7 +6,7 @@ use pumphouse::prelude::*;
 ///
 /// The prompt is not copied: it is the thread up to `until` in the form `rendering`, behind the
 /// newest `cognition_system`; `digest` says whether it still reads the same.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in")]
 pub struct CognitionIn {
     /// The turn, from 1 in each thread.
@@ -39,6 +39,12 @@ pub struct CognitionIn {
     /// How many actions may run at once.
     #[payload(attribute)]
     pub at_once: Option<u32>,
+    /// How many tokens the reply may have, where that is said.
+    #[payload(attribute)]
+    pub max_tokens: Option<u32>,
+    /// How freely the model chooses, where that is said.
+    #[payload(attribute)]
+    pub temperature: Option<f64>,
 }
 
 /// When the actions of a turn begin.

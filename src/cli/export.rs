@@ -6,8 +6,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::audit;
-use crate::cli::data;
+use crate::cli::connect::Papers;
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::{data, follow, transcript};
+use crate::client::Address;
 use crate::id::ThreadId;
 use crate::log::{Head, Log, ThreadRecord};
 
@@ -17,13 +19,18 @@ const PAGE: usize = 256;
 /// Writes a thread as one document, as far as it goes now.
 ///
 /// xml can be checked again: it has all that the digests are over. jsonl has what `show --json`
-/// prints, an entry a line. markdown is for reading.
+/// prints, an entry a line. markdown is for reading. transcript has what agents were told, did and
+/// said, an event a line; with --follow as it happens, with --connect while it is written.
+/// messages-openai and messages-anthropic have an agent's side of it as a conversation that these
+/// providers accept, in one line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   pumphouse export sess-k3v9x2ma > thread.xml
   pumphouse export sess-k3v9x2ma --format jsonl --output thread.jsonl
   pumphouse export sess-k3v9x2ma --format markdown --output thread.md
+  pumphouse export sess-k3v9x2ma --format transcript --follow | jq -r .type
+  pumphouse export sess-k3v9x2ma --format messages-openai --agent researcher
 
 A file that is there already stays as it is; `--force` writes over it.
 Exits with 1 where there is no such thread, 2 where the file can't be written.")]
@@ -40,6 +47,17 @@ pub(crate) struct Export {
     /// Writes over a file that is there.
     #[arg(long, requires = "output")]
     force: bool,
+    /// Whose conversation, where the thread has several agents.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Goes on with the events to come, until Ctrl-C.
+    #[arg(short, long, conflicts_with = "output")]
+    follow: bool,
+    /// Asks the pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDR", conflicts_with = "output")]
+    connect: Option<Address>,
+    #[command(flatten)]
+    papers: Papers,
 }
 
 /// What a thread is written as.
@@ -48,20 +66,31 @@ enum Format {
     Xml,
     Jsonl,
     Markdown,
+    Transcript,
+    MessagesOpenai,
+    MessagesAnthropic,
 }
 
 impl Export {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
-        let log = data::open(data)?;
+        self.fits()?;
         let id = ThreadId::new(&self.thread);
+        if let Some(address) = &self.connect {
+            return transcript::ask(address, &self.papers, &id, self.follow, to).await;
+        }
+        let log = data::open(data)?;
         let Some(thread) = log.thread(&id).await? else {
             return Err(data::unknown(&log, &id).await);
         };
+        if self.follow {
+            return follow::until_stopped(transcript::events(&log, &thread, true, to.out)).await;
+        }
         // After the thread was looked up, so that the head covers all of it.
         let head = log.head().await?;
-        let format = if to.json { Format::Jsonl } else { self.format };
+        let agent = self.agent.as_deref();
+        let format = if to.json { self.format.as_json() } else { self.format };
         let Some(path) = &self.output else {
-            write(&log, &thread, head, format, to.out).await?;
+            write(&log, &thread, head, (format, agent), to.out).await?;
             return Ok(Ending::Well);
         };
         let trouble = |it| Failure::Untried(format!("{} can't be written: {it}", path.display()));
@@ -75,7 +104,7 @@ impl Export {
             _ => trouble(error),
         })?;
         let mut file = BufWriter::new(file);
-        write(&log, &thread, head, format, &mut file).await.map_err(|it| match it {
+        write(&log, &thread, head, (format, agent), &mut file).await.map_err(|it| match it {
             Failure::Pipe => trouble(std::io::ErrorKind::BrokenPipe.into()),
             other => other,
         })?;
@@ -83,16 +112,53 @@ impl Export {
         kept.map_err(trouble)?;
         Ok(Ending::Well)
     }
+
+    /// Whether the options have a meaning for the format.
+    fn fits(&self) -> Result<(), Failure> {
+        let is_talk = matches!(self.format, Format::MessagesOpenai | Format::MessagesAnthropic);
+        let wrong = if (self.follow || self.connect.is_some()) && self.format != Format::Transcript
+        {
+            "--follow and --connect are for --format transcript; `pumphouse show` has them, too"
+        } else if self.agent.is_some() && !is_talk {
+            "--agent is for --format messages-openai and messages-anthropic"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::Untried(wrong.to_owned()))
+    }
+}
+
+impl Format {
+    /// What stands for it where JSON is wanted.
+    fn as_json(self) -> Format {
+        match self {
+            Format::Xml | Format::Markdown => Format::Jsonl,
+            json => json,
+        }
+    }
 }
 
 async fn write(
     log: &dyn Log,
     thread: &ThreadRecord,
     head: Head,
-    format: Format,
+    (format, agent): (Format, Option<&str>),
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     match format {
+        Format::Transcript => {
+            transcript::events(log, thread, false, out).await?;
+            return Ok(());
+        }
+        Format::MessagesOpenai | Format::MessagesAnthropic => {
+            let talk = transcript::talk(log, thread, agent).await?;
+            let talk = match format {
+                Format::MessagesOpenai => talk.openai(),
+                _ => talk.anthropic(),
+            };
+            writeln!(out, "{}", audit::ascii(&talk.to_string()))?;
+            return Ok(());
+        }
         Format::Xml => out.write_all(audit::xml_head(thread, &log.identity(), head).as_bytes())?,
         Format::Markdown => {
             out.write_all(audit::markdown_head(thread, &log.identity(), head).as_bytes())?;
@@ -110,7 +176,7 @@ async fn write(
                     writeln!(out, "{}", audit::ascii(&audit::json(entry).to_string()))?;
                 }
                 Format::Markdown => out.write_all(audit::markdown_entry(entry).as_bytes())?,
-                Format::Xml => {
+                _ => {
                     // A digest is also over where the entry's own thread comes from.
                     if origins.insert(entry.id.thread.clone())
                         && let Some(origin) = log.thread(&entry.id.thread).await?

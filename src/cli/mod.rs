@@ -22,6 +22,7 @@ mod inspect;
 mod operate;
 mod organism;
 mod pause;
+mod prompt;
 mod reload;
 mod replay;
 mod resume;
@@ -34,6 +35,7 @@ mod state;
 mod tail;
 mod test;
 mod threads;
+mod transcript;
 mod tree;
 mod verify;
 mod why;
@@ -133,6 +135,7 @@ Examples:
   pumphouse show sess-k3v9x2ma       a thread, every message whole
   pumphouse tree                     which thread belongs to which, and how each is
   pumphouse why sess-k3v9x2ma/7      what led to a message
+  pumphouse prompt sess-k3v9x2ma/7   what an agent's model was shown
   pumphouse state sess-k3v9x2ma/7    its folds as of there, and what waited
   pumphouse replay sess-k3v9x2ma     whether pure listeners come to the same again
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
@@ -159,6 +162,7 @@ enum Verb {
     Tail(tail::Tail),
     Tree(tree::Tree),
     Why(why::Why),
+    Prompt(prompt::Prompt),
     State(state::State),
     Replay(replay::Replay),
     Budget(budget::Budget),
@@ -194,6 +198,7 @@ impl Command {
                 Verb::Tail(it) => it.run(data, screen).await,
                 Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
+                Verb::Prompt(it) => it.run(data, screen).await,
                 Verb::State(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,

@@ -218,6 +218,13 @@ impl Entry {
     }
 }
 
+/// For those who read a log by themselves, and understand it as listeners do.
+impl From<&log::Entry> for Entry {
+    fn from(entry: &log::Entry) -> Entry {
+        Entry::kept(entry)
+    }
+}
+
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let it = &self.0;

@@ -215,6 +215,8 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         batch: Some(3),
         batch_ms: Some(200),
         at_once: None,
+        max_tokens: None,
+        temperature: None,
     }
 }
 

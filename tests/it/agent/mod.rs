@@ -1,12 +1,17 @@
 //! Agents: turns, what comes of their words, and where they end.
 
+mod recall;
+mod told;
+mod transcript;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::words::{Response, Stopped};
-use pumphouse::listeners::{action, core, tool};
+use pumphouse::listeners::{action, core, mind, tool};
 use pumphouse::log::{Flags, Log, MemoryLog};
-use pumphouse::model::{Prompt, Scripted};
+use pumphouse::model::{Prompt, Script, Scripted};
 use pumphouse::prelude::*;
 
 /// A pump with an agent named `oracle` that may calculate.
@@ -102,6 +107,18 @@ async fn a_final_response_waits_for_the_actions_of_its_turn() {
     let place = |line: &str| story.iter().position(|it| it == line).unwrap();
     let result = place("action > oracle: action-result");
     assert!(result < place("oracle > console: response"), "{story:?}");
+}
+
+#[tokio::test]
+async fn a_final_response_whose_actions_are_done_before_it_is_delivered() {
+    let text = r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}
+        </action><response>It is ${sum}, and it took me a while to say so.</response>"#;
+    let slow = Script::text(text).chunks(10).every(Duration::from_millis(5));
+    let (answer, story) = ask(oracle(Scripted::replies([slow]))).await;
+    let it: Response = answer.decode().unwrap();
+    assert_eq!(&*it.text, "It is 42, and it took me a while to say so.");
+    let turns = story.iter().filter(|it| it.ends_with("cognition_in")).count();
+    assert_eq!(turns, 1, "{story:?}");
 }
 
 #[tokio::test]

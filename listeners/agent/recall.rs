@@ -1,0 +1,114 @@
+//! The prompt of a turn, again: from the thread's entries and the manifest that the turn recorded.
+
+use std::fmt;
+
+use pumphouse::listener::{Apply as _, Clears};
+use pumphouse::model::Prompt;
+use pumphouse::prelude::*;
+
+use super::super::feed::Shown;
+use super::render::{RENDERING, render};
+use super::words::{CognitionIn, CognitionSystem};
+
+/// A prompt of which it is known that its model was shown it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Recalled {
+    /// The agent.
+    pub agent: String,
+    /// The entry of the manifest.
+    pub entry: EntryId,
+    /// The manifest.
+    pub begun: CognitionIn,
+    /// The prompt.
+    pub prompt: Prompt,
+}
+
+/// Why there is no such prompt.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Forgotten {
+    /// No turn of an agent had begun.
+    NoTurn,
+    /// An entry isn't what it should be.
+    Unreadable(Fault),
+    /// The prompt was made in another form than this program knows.
+    Form {
+        /// The one of the manifest.
+        recorded: u32,
+    },
+    /// What is made of the thread isn't what the model was shown.
+    Different {
+        /// The digest of the manifest.
+        recorded: String,
+        /// The digest of what is made of it now.
+        now: String,
+    },
+}
+
+impl fmt::Display for Forgotten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Forgotten::NoTurn => f.write_str("no turn of an agent had begun there"),
+            Forgotten::Unreadable(fault) => write!(f, "{fault}"),
+            Forgotten::Form { recorded } => {
+                write!(f, "the prompt is of form {recorded}, and this program makes {RENDERING}")
+            }
+            Forgotten::Different { recorded, now } => {
+                write!(f, "the prompt had the digest {recorded}, and comes to {now} now")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Forgotten {}
+
+/// The prompt of the turn that an entry belongs to: of its sender's newest turn there, where that
+/// is an agent, else of the newest turn of any.
+///
+/// `thread` has the thread's entries from the first one on, at least up to that entry.
+///
+/// # Errors
+/// Where there is no turn, or where what comes of the entries isn't what the model was shown.
+pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
+    let upto = thread.iter().take_while(|it| it.seq() <= seq);
+    let turns: Vec<&Entry> = upto.filter(|it| is_turn(it)).collect();
+    let sender = thread.iter().find(|it| it.seq() == seq).map(Entry::from);
+    let own = turns.iter().rev().find(|it| Some(it.from()) == sender);
+    let entry = *own.or(turns.last()).ok_or(Forgotten::NoTurn)?;
+    let begun: CognitionIn = entry.decode().map_err(Forgotten::Unreadable)?;
+    if begun.rendering != RENDERING {
+        return Err(Forgotten::Form { recorded: begun.rendering });
+    }
+    let agent = entry.from();
+    let shown: Vec<Entry> = thread.iter().filter(|it| it.seq() <= begun.until).cloned().collect();
+    let mut clears = Clears::default();
+    shown.iter().for_each(|it| clears.apply(it));
+    let view: Vec<Entry> = shown.into_iter().filter(|it| !clears.hides(it.seq())).collect();
+    let system = system(thread, entry).map_err(Forgotten::Unreadable)?;
+    let mut feeds = Shown::default();
+    let own = |it: &&Entry| it.seq() <= begun.until || it.seq() < entry.seq() && it.from() == agent;
+    thread.iter().filter(own).for_each(|it| feeds.apply(it));
+    let mut prompt = render(agent, &super::root(agent), &system, &view, &feeds.of(agent));
+    prompt.turn = begun.turn;
+    prompt.max_tokens = begun.max_tokens;
+    prompt.temperature = begun.temperature;
+    let now = prompt.digest().to_string();
+    if now != begun.digest {
+        return Err(Forgotten::Different { recorded: begun.digest, now });
+    }
+    Ok(Recalled { agent: agent.to_owned(), entry: entry.id().clone(), begun, prompt })
+}
+
+fn is_turn(entry: &Entry) -> bool {
+    entry.is::<CognitionIn>() && !entry.is_refused() && entry.to() == Some(entry.from())
+}
+
+/// The newest text before a turn that its agent's model was told before all else.
+fn system(thread: &[Entry], turn: &Entry) -> Result<String, Fault> {
+    let own = |it: &&Entry| it.from() == turn.from() && it.is::<CognitionSystem>();
+    let before = thread.iter().rev().filter(|it| it.seq() < turn.seq() && !it.is_refused());
+    let newest = before.into_iter().find(own);
+    let text = newest.map(|it| it.decode::<CognitionSystem>().map(|it| it.text));
+    text.unwrap_or_else(|| Ok(String::new()))
+}

@@ -1,0 +1,441 @@
+//! What agents did in a thread, as events in the words that runtimes of agents have for them.
+//!
+//! Entries in, in their order, and events out: of a log, or of a thread while it grows. What is
+//! only shown while a model writes, `delta`, may come between them.
+//!
+//! Who an agent is shows when its first turn begins; what it was sent before waits until then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pumphouse::prelude::*;
+use pumphouse::wire::iso_time;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::super::action::words::{Action, ActionResult, Mode};
+use super::render;
+use super::words::{
+    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, ContextFull, Correction, Delta,
+    Notice, Repair, Response, Stopped, Thought,
+};
+
+/// Something that an agent was told, did, or said. As JSON it is one object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Event {
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+    /// The agent.
+    pub agent: String,
+    /// The thread.
+    pub thread: String,
+    /// The entry that says so; none where it was only shown while it happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
+    /// When the pump took that entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Whether people are shown it who look on.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub show: bool,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum What {
+    /// The model is told something: by the `system`, or as a `user`'s words.
+    CognitionIn {
+        /// `system` or `user`.
+        role: String,
+        /// Who told it.
+        from: String,
+        /// The words, as the prompt has them.
+        text: String,
+    },
+    /// A turn begins.
+    StepStart {
+        /// The turn.
+        turn: u64,
+        /// The model's name.
+        model: String,
+    },
+    /// A piece of what the model writes, while it does. Only who looks on sees it.
+    CognitionOutDelta {
+        /// The turn.
+        turn: u64,
+        /// Where it stands: `thought`, `response`, `text` or `reasoning`.
+        within: String,
+        /// The piece.
+        text: String,
+    },
+    /// The model's reasoning, where its provider shows it.
+    CognitionReasoning {
+        /// The turn.
+        turn: u64,
+        /// The words.
+        text: String,
+        /// Whether more was to come.
+        is_partial: bool,
+        /// Whether something cut it.
+        was_interrupted: bool,
+    },
+    /// A thought is whole.
+    Thought {
+        /// The turn.
+        turn: u64,
+        /// The words.
+        text: String,
+    },
+    /// A call is defined. It runs from here on, or once what it waits for is done.
+    ToolCallStart {
+        /// The turn.
+        turn: Option<u64>,
+        /// What no other call of the thread is called.
+        call_id: String,
+        /// What the model called it.
+        id: String,
+        /// Whom it calls.
+        tool: String,
+        /// With what, as the model wrote it.
+        input: Value,
+        /// Who waits for it: `sync`, `async` or `fire_and_forget`.
+        mode: String,
+    },
+    /// What came of a call.
+    ToolCallResult {
+        /// The turn that called.
+        turn: Option<u64>,
+        /// The call.
+        call_id: String,
+        /// Whom it called.
+        tool: String,
+        /// In a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
+        status: String,
+        /// What was answered.
+        output: Option<Value>,
+        /// What went wrong.
+        error: Option<String>,
+    },
+    /// A turn is over: all that the model wrote.
+    CognitionOut {
+        /// The turn.
+        turn: u64,
+        /// The words, markup and all.
+        text: String,
+        /// How many calls the turn defined.
+        tool_count: u64,
+        /// Whether more was to come.
+        is_partial: bool,
+        /// Whether a limit of its length cut it.
+        truncated: bool,
+        /// What went wrong.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// How much of it came, where that can be known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        completion_percentage: Option<u32>,
+    },
+    /// The agent answers.
+    Response {
+        /// The turn.
+        turn: u64,
+        /// The words, with the values that references stand for.
+        text: String,
+        /// Whether that is its last word.
+        #[serde(rename = "final")]
+        is_final: bool,
+    },
+    /// The agent sends somebody a payload.
+    Message {
+        /// Whom.
+        to: String,
+        /// The payload's local name.
+        name: String,
+        /// The payload.
+        payload: String,
+    },
+    /// Markup that was not quite right, and how it was understood.
+    Repair {
+        /// The turn.
+        turn: u64,
+        /// How.
+        text: String,
+    },
+    /// The agent stops without an answer.
+    Stopped {
+        /// Why, in a word.
+        reason: String,
+        /// Why, in a sentence.
+        text: String,
+    },
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_yes(it: &bool) -> bool {
+    *it
+}
+
+/// The events of a whole thread.
+#[must_use]
+pub fn transcript(thread: &[Entry]) -> Vec<Event> {
+    let mut transcript = Transcript::default();
+    thread.iter().flat_map(|it| transcript.hear(it)).collect()
+}
+
+/// A thread while it is read: what its events hang together by.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    standing: BTreeMap<String, Standing>,
+    /// How many calls each agent's turn defined so far.
+    called: BTreeMap<String, u64>,
+    calls: BTreeMap<u64, Call>,
+    /// The calls' ids so far.
+    ids: BTreeSet<String>,
+    /// The turn that each agent is in.
+    turns: BTreeMap<String, u64>,
+    /// What was shown of turns whose beginning wasn't in the log yet.
+    early: Vec<Event>,
+}
+
+/// What is known of somebody in the thread.
+#[derive(Clone, Debug)]
+enum Standing {
+    /// It was sent its own root, and said nothing yet.
+    Asked(Vec<Event>),
+    /// It is an agent.
+    Agent,
+    /// It is none.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    id: String,
+    turn: Option<u64>,
+}
+
+impl Transcript {
+    /// Takes the next entry, and gives what it comes to: mostly one event, or none.
+    #[must_use]
+    pub fn hear(&mut self, entry: &Entry) -> Vec<Event> {
+        if entry.is_refused() {
+            return Vec::new();
+        }
+        let mut events = self.meets(entry);
+        let what = match self.standing.get(entry.from()) {
+            Some(Standing::Agent) => self.says(entry),
+            _ => None,
+        };
+        match what {
+            Some(what) => {
+                let begins = matches!(what, What::StepStart { .. });
+                events.push(event(entry.from(), entry, what));
+                if begins {
+                    events.append(&mut self.early);
+                }
+            }
+            None => events.extend(self.is_told(entry)),
+        }
+        events
+    }
+
+    /// Takes what is shown in a thread while it happens, and gives what it comes to; what comes
+    /// before its turn is in the log waits for that.
+    #[must_use]
+    pub fn glimpse(&mut self, from: &str, thread: &ThreadId, payload: &Element) -> Option<Event> {
+        if !payload.is(Delta::NAME.namespace(), Delta::NAME.local()) {
+            return None;
+        }
+        let Delta { turn, within, text } = Delta::decode(payload).ok()?;
+        let what = What::CognitionOutDelta { turn, within, text };
+        let (agent, thread) = (from.to_owned(), thread.as_str().to_owned());
+        let event = Event { what, agent, thread, entry: None, time: None, show: true };
+        if self.turns.get(from).is_none_or(|it| *it < turn) {
+            self.early.push(event);
+            return None;
+        }
+        Some(event)
+    }
+
+    /// Learns who is an agent; what it was told before that showed.
+    fn meets(&mut self, entry: &Entry) -> Vec<Event> {
+        let from = entry.from();
+        if let Some(Standing::Agent | Standing::Other) = self.standing.get(from) {
+            return Vec::new();
+        }
+        let is_own = entry.to() == Some(from) && !entry.is_from_identity();
+        let begins =
+            entry.is::<CognitionSystem>() || entry.is::<CognitionIn>() || entry.is::<ContextFull>();
+        let standing = match is_own && begins {
+            true => Standing::Agent,
+            // Whoever answers without a turn has no mind of its own.
+            false if entry.to().is_some() && self.standing.contains_key(from) => Standing::Other,
+            false => return Vec::new(),
+        };
+        match self.standing.insert(from.to_owned(), standing) {
+            Some(Standing::Asked(waiting)) if begins => waiting,
+            _ => Vec::new(),
+        }
+    }
+
+    /// What an agent says by an entry.
+    fn says(&mut self, entry: &Entry) -> Option<What> {
+        if let Some(CognitionSystem { text }) = read(entry) {
+            let from = entry.from().to_owned();
+            return Some(What::CognitionIn { role: "system".to_owned(), from, text });
+        }
+        if let Some(CognitionIn { turn, model, .. }) = read(entry) {
+            self.called.insert(entry.from().to_owned(), 0);
+            self.turns.insert(entry.from().to_owned(), turn);
+            return Some(What::StepStart { turn, model });
+        }
+        if let Some(it) = read::<CognitionReasoning>(entry) {
+            let CognitionReasoning { turn, text, is_partial, was_interrupted } = it;
+            return Some(What::CognitionReasoning { turn, text, is_partial, was_interrupted });
+        }
+        if let Some(Thought { turn, text }) = read(entry) {
+            return Some(What::Thought { turn, text });
+        }
+        if let Some(it) = read::<Action>(entry) {
+            *self.called.entry(entry.from().to_owned()).or_default() += 1;
+            return Some(self.calls(entry.seq(), it));
+        }
+        if let Some(it) = read::<CognitionOut>(entry) {
+            return Some(What::CognitionOut {
+                turn: it.turn,
+                text: it.text,
+                tool_count: self.called.get(entry.from()).copied().unwrap_or(0),
+                is_partial: it.is_partial,
+                truncated: it.truncated,
+                error: it.error,
+                completion_percentage: it.completion_percentage,
+            });
+        }
+        if let Some(Response { turn, text, is_final, .. }) = read(entry) {
+            return Some(What::Response { turn, text, is_final });
+        }
+        if let Some(Stopped { reason, text, .. }) = read(entry) {
+            return Some(What::Stopped { reason, text });
+        }
+        if let Some(Repair { turn, text, .. }) = read(entry) {
+            return Some(What::Repair { turn, text });
+        }
+        sends(entry)
+    }
+
+    fn calls(&mut self, seq: u64, it: Action) -> What {
+        let mut call_id = it.id.clone();
+        // An id may be used again in a later turn.
+        if !self.ids.insert(call_id.clone()) {
+            call_id = format!("{}-{seq}", it.id);
+            self.ids.insert(call_id.clone());
+        }
+        self.calls.insert(seq, Call { id: call_id.clone(), turn: it.turn });
+        let (input, mode) = (input(&it), mode(it.mode).to_owned());
+        What::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
+    }
+
+    /// What an agent is told by an entry of somebody else's.
+    fn is_told(&mut self, entry: &Entry) -> Option<Event> {
+        let to = entry.to().filter(|to| *to != entry.from())?.to_owned();
+        if let Some(result) = read::<ActionResult>(entry) {
+            let call = self.calls.remove(&result.of);
+            return Some(event(&to, entry, came(result, call)));
+        }
+        let is_root = *entry.name() == super::root(&to);
+        let standing = self.standing.get(&to);
+        if !matches!(standing, Some(Standing::Agent | Standing::Asked(_))) && !is_root {
+            return None;
+        }
+        let text = render::heard(&super::root(&to), entry)?;
+        let (role, from) = ("user".to_owned(), entry.from().to_owned());
+        let event = event(&to, entry, What::CognitionIn { role, from, text });
+        match self.standing.entry(to).or_insert_with(|| Standing::Asked(Vec::new())) {
+            Standing::Agent => Some(event),
+            Standing::Asked(waiting) => {
+                waiting.push(event);
+                None
+            }
+            Standing::Other => None,
+        }
+    }
+}
+
+/// The payload, where it is of this type.
+fn read<P: Payload>(entry: &Entry) -> Option<P> {
+    if entry.is::<P>() { entry.decode().ok() } else { None }
+}
+
+fn event(agent: &str, entry: &Entry, what: What) -> Event {
+    let shown = |it: Option<bool>| it != Some(false);
+    let show = match (read::<Action>(entry), read::<ActionResult>(entry)) {
+        (Some(it), _) => shown(it.show),
+        (_, Some(it)) => shown(it.show),
+        _ => true,
+    };
+    Event {
+        what,
+        agent: agent.to_owned(),
+        thread: entry.thread().as_str().to_owned(),
+        entry: Some(entry.seq()),
+        time: Some(iso_time(entry.at_us())),
+        show,
+    }
+}
+
+/// What an agent says to itself of its replies, or sends to somebody.
+fn sends(entry: &Entry) -> Option<What> {
+    let (from, to) = (entry.from().to_owned(), entry.to()?);
+    if entry.is::<Notice>() || entry.is::<Correction>() {
+        let text = render::told(entry)?;
+        return Some(What::CognitionIn { role: "user".to_owned(), from, text });
+    }
+    let own = to == from || to == super::super::action::NAME;
+    let payload = || String::from_utf8_lossy(entry.body()).into_owned();
+    let name = entry.name().local();
+    (!own).then(|| What::Message { to: to.to_owned(), name: name.to_owned(), payload: payload() })
+}
+
+/// The parameters of a call, as they were written.
+fn input(it: &Action) -> Value {
+    if let Some(json) = &it.parameters {
+        return serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.clone()));
+    }
+    let mut input = Map::new();
+    for one in it.elements.iter().flat_map(|it| it.parameters.elements()) {
+        let text = match one.elements().next() {
+            Some(_) => String::from_utf8_lossy(&one.to_element().canonical()).into_owned(),
+            None => one.text().into_owned(),
+        };
+        input.insert(one.local().to_owned(), Value::String(text));
+    }
+    Value::Object(input)
+}
+
+fn mode(it: Mode) -> &'static str {
+    match it {
+        Mode::Sync => "sync",
+        Mode::Async => "async",
+        Mode::FireAndForget => "fire_and_forget",
+    }
+}
+
+fn came(it: ActionResult, call: Option<Call>) -> What {
+    let call = call.unwrap_or(Call { id: it.id, turn: it.turn });
+    let value = |it: String| serde_json::from_str(&it).unwrap_or(Value::String(it));
+    What::ToolCallResult {
+        turn: call.turn,
+        call_id: call.id,
+        tool: it.name,
+        status: render::status(it.status).to_owned(),
+        output: it.value.map(value),
+        error: it.error.map(|it| format!("{}: {}", it.code, it.message)),
+    }
+}

@@ -1,0 +1,91 @@
+//! `prompt`: what a model was shown.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::audit::{self, Paint, Style};
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::{data, transcript};
+use crate::id::EntryId;
+use crate::listeners::agent::recall::{Forgotten, Recalled, recall};
+use crate::log::Log as _;
+
+/// Prints the prompt of an agent's turn, exactly: what its model was told before all else, and
+/// what was said.
+///
+/// The log has no copy of a prompt but its manifest, `cognition_in`, with a digest. The prompt is
+/// made of the thread again, and shown where it has this digest. Any message of a turn will do.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse prompt sess-k3v9x2ma/3
+  pumphouse prompt sess-k3v9x2ma/3 --json | jq -r '.messages[-1].content'
+
+Exits with 1 where there is no such turn, or the digest is another.")]
+pub(crate) struct Prompt {
+    /// The turn's cognition_in, or another of its messages, as THREAD/SEQ.
+    #[arg(value_name = "THREAD/SEQ")]
+    entry: EntryId,
+}
+
+impl Prompt {
+    pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let log = data::open(data)?;
+        data::entry(&log, &self.entry).await?;
+        let thread = transcript::read(&log, &self.entry.thread, self.entry.seq).await?;
+        log.close().await?;
+        let recalled = recall(&thread, self.entry.seq).map_err(|it| self.forgotten(&it))?;
+        match to.json {
+            true => to.object(&object(&recalled))?,
+            false => to.text(&lines(&recalled, to.style))?,
+        }
+        Ok(Ending::Well)
+    }
+
+    fn forgotten(&self, why: &Forgotten) -> Failure {
+        let EntryId { thread, .. } = &self.entry;
+        let advice = match why {
+            Forgotten::NoTurn => {
+                format!("a turn begins with its cognition_in, which `pumphouse show {thread}` has")
+            }
+            Forgotten::Form { .. } => "the version that wrote the log knows that form".to_owned(),
+            _ => "`pumphouse verify` tells whether the log was changed".to_owned(),
+        };
+        Failure::Wrong(format!("{}: {why}; {advice}", self.entry))
+    }
+}
+
+fn lines(it: &Recalled, style: Style) -> String {
+    let (begun, prompt) = (&it.begun, &it.prompt);
+    let entry = style.paint(Paint::Strong, &audit::line(&it.entry.to_string()));
+    let agent = style.paint(Paint::Who, &audit::line(&it.agent));
+    let facts = format!("turn {}  of {}  {} bytes", begun.turn, begun.model, begun.bytes);
+    let digest = format!("digest {}, as recorded", begun.digest);
+    let digest = style.paint(Paint::Faint, &audit::line(&digest));
+    let mut out = format!("{entry}  {agent}  {}\n{digest}\n", audit::line(&facts));
+    let system = Some(("system", &prompt.system)).filter(|(_, it)| !it.is_empty());
+    let said = prompt.messages.iter().map(|it| (it.role.as_str(), &it.text));
+    for (role, text) in system.into_iter().chain(said) {
+        let role = style.paint(Paint::Strong, role);
+        out.push_str(&format!("\n{role}\n{}", audit::quoted(text)));
+    }
+    out
+}
+
+fn object(it: &Recalled) -> Value {
+    let said = it.prompt.messages.iter();
+    let said = said.map(|it| json!({ "role": it.role.as_str(), "content": it.text }));
+    json!({
+        "entry": it.entry.to_string(),
+        "agent": it.agent,
+        "turn": it.begun.turn,
+        "model": it.begun.model,
+        "until": it.begun.until,
+        "digest": it.begun.digest,
+        "system": it.prompt.system,
+        "messages": said.collect::<Vec<_>>(),
+        "max_tokens": it.prompt.max_tokens,
+        "temperature": it.prompt.temperature,
+    })
+}

@@ -1,0 +1,145 @@
+//! A thread as what its agents did: its transcript, and the conversations that come of it.
+
+use std::io::{self, Write};
+
+use crate::audit;
+use crate::cli::connect::{Papers, broken};
+use crate::cli::follow;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::client::{Address, Message, Shown};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::Entry;
+use crate::listeners::agent::messages::{Conversation, agents, conversation};
+use crate::listeners::agent::transcript::{Event, Transcript, transcript};
+use crate::log::{Draft, Log, ThreadRecord};
+use crate::name::Name;
+
+/// Entries that are read at a time.
+const PAGE: usize = 256;
+
+/// Writes the events of a thread, as far as it goes now or for as long as there may be more.
+pub(crate) async fn events(
+    log: &dyn Log,
+    thread: &ThreadRecord,
+    is_live: bool,
+    out: &mut dyn Write,
+) -> Result<Ending, Failure> {
+    let last_seq = if is_live { u64::MAX } else { thread.last_seq };
+    let (mut seq, mut transcript) = (0, Transcript::default());
+    loop {
+        let page = log.read(&thread.id, seq, last_seq, PAGE).await?;
+        for entry in &page {
+            seq = entry.id.seq;
+            put(&transcript.hear(&entry.as_ref().into()), is_live, out)?;
+        }
+        if !page.is_empty() {
+            continue;
+        }
+        out.flush()?;
+        if !is_live {
+            return Ok(Ending::Well);
+        }
+        follow::pause().await;
+    }
+}
+
+/// The same over a door, and what is written while it is.
+pub(crate) async fn ask(
+    address: &Address,
+    papers: &Papers,
+    thread: &ThreadId,
+    is_live: bool,
+    to: &mut Screen<'_>,
+) -> Result<Ending, Failure> {
+    let mut client = papers.connect(address).await?;
+    let follow = match is_live {
+        true => client.follow_live(thread, 0).await,
+        false => client.follow(thread, 0).await,
+    };
+    let (mut follow, mut transcript) = (follow.map_err(|it| broken(&it))?, Transcript::default());
+    let reading = async {
+        while is_live || !follow.has_caught_up() {
+            let Some(message) = follow.next().await.map_err(|it| broken(&it))? else { break };
+            put(&hear(&mut transcript, &message), is_live, to.out)?;
+            to.flush()?;
+        }
+        Ok(Ending::Well)
+    };
+    if is_live { follow::until_stopped(reading).await } else { reading.await }
+}
+
+/// What a follower of a thread learns of its agents by a message.
+pub(crate) fn hear(transcript: &mut Transcript, message: &Message) -> Vec<Event> {
+    let Some(thread) = &message.thread else { return Vec::new() };
+    match &message.entry {
+        Some(id) if message.shown != Shown::Live => {
+            let id = EntryId { thread: thread.clone(), seq: id.seq };
+            transcript.hear(&kept(id, message))
+        }
+        _ => transcript.glimpse(&message.from, thread, &message.payload).into_iter().collect(),
+    }
+}
+
+/// A message as the entry that it is in the log.
+fn kept(id: EntryId, message: &Message) -> Entry {
+    let time = message.time.as_ref().and_then(|it| it.parse::<jiff::Timestamp>().ok());
+    let at_us = time.map_or(0, |it| u64::try_from(it.as_microsecond()).unwrap_or(0));
+    let payload = &message.payload;
+    let name = Name::new(payload.namespace().to_owned(), payload.local().to_owned());
+    let draft = Draft::new(id, at_us, message.from.as_str().into(), name, payload.canonical());
+    let to = message.to.as_deref().map(Into::into);
+    Entry::fresh(&Draft { to, cause: message.cause.clone(), ..draft }, payload.clone())
+}
+
+fn put(events: &[Event], is_live: bool, out: &mut dyn Write) -> io::Result<()> {
+    for event in events.iter().filter(|it| it.show || !is_live) {
+        let line = serde_json::to_string(event)?;
+        writeln!(out, "{}", audit::ascii(&line))?;
+    }
+    Ok(())
+}
+
+/// The conversation of one of a thread's agents: of the named one, or of the only one.
+pub(crate) async fn talk(
+    log: &dyn Log,
+    thread: &ThreadRecord,
+    agent: Option<&str>,
+) -> Result<Conversation, Failure> {
+    let events = transcript(&read(log, &thread.id, thread.last_seq).await?);
+    let all = agents(&events);
+    let id = &thread.id;
+    let wrong = |text: String| Err(Failure::Wrong(text));
+    let agent = match (agent, &all[..]) {
+        (_, []) => {
+            let text = "`--format jsonl` has its messages as they are";
+            return wrong(format!("no agent had a turn in {id}; {text}"));
+        }
+        (None, [one]) => one,
+        (None, _) => {
+            let text = "say whose conversation is wanted, with --agent NAME";
+            return wrong(format!("{id} has several agents, {}: {text}", all.join(", ")));
+        }
+        (Some(agent), _) if !all.contains(&agent) => {
+            return wrong(format!("no {agent} had a turn in {id}; who had is {}", all.join(", ")));
+        }
+        (Some(agent), _) => agent,
+    };
+    Ok(conversation(agent, &events))
+}
+
+/// A thread's entries from the first one on, as listeners understand them.
+pub(crate) async fn read(
+    log: &dyn Log,
+    thread: &ThreadId,
+    upto: u64,
+) -> Result<Vec<Entry>, Failure> {
+    let mut all: Vec<Entry> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, Entry::seq);
+        let page = log.read(thread, after, upto, PAGE).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page.iter().map(|it| -> Entry { (&**it).into() }));
+    }
+}

@@ -1,0 +1,273 @@
+//! Transcripts: what *Streaming Inline Tool Execution* asks to be tested of them, and the grammar
+//! of providers.
+
+use std::collections::BTreeSet;
+
+use pumphouse::engine::Followed;
+use pumphouse::listeners::agent::messages::{INTERRUPTED, agents, conversation};
+use pumphouse::listeners::agent::transcript::{Event, Transcript, What, transcript};
+use pumphouse::listeners::tool::calculate::Calculate;
+use pumphouse::model::{Call, Kind};
+use serde_json::Value;
+
+use super::*;
+
+const SUM: &str =
+    r#"<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>"#;
+
+/// The entries of a thread in which the oracle was asked, up to its last word.
+pub(super) async fn thread(agent: Agent) -> Vec<Entry> {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let question = agent.ask("What is six times seven?").unwrap();
+    let pump = start(&log, agent);
+    let answer = pump.ask_element(question).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let entries = log.read(answer.thread(), 0, u64::MAX, 1_000).await.unwrap();
+    entries.iter().map(|it| -> Entry { (&**it).into() }).collect()
+}
+
+/// What somebody hears who looks on while the oracle answers.
+async fn live(script: Script) -> Vec<Event> {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let agent = oracle(Scripted::replies([script]));
+    let question = agent.ask("What is six times seven?").unwrap();
+    let pump = start(&log, agent);
+    let expression = "1".to_owned();
+    let opened = pump.tell(Calculate { expression }).await.unwrap();
+    let mut follow = pump.follow(&opened.thread, 0);
+    let asking = pump.in_thread(&opened.thread);
+    let (mut transcript, mut events) = (Transcript::default(), Vec::new());
+    let looking = async {
+        while !events.iter().any(|it: &Event| is_final(&it.what)) {
+            match follow.next().await.unwrap() {
+                Followed::Entry(entry) => events.extend(transcript.hear(&entry)),
+                Followed::Live(it) => {
+                    events.extend(transcript.glimpse(&it.from, &opened.thread, &it.payload));
+                }
+                _ => {}
+            }
+        }
+    };
+    let (answer, ()) = tokio::join!(asking.ask_element(question), looking);
+    answer.unwrap();
+    pump.shutdown().await.unwrap();
+    events
+}
+
+fn is_final(it: &What) -> bool {
+    matches!(it, What::Response { is_final: true, .. })
+}
+
+/// The types of events, in order, the same ones in a row once.
+fn types(events: &[Event]) -> Vec<String> {
+    let types = events.iter().map(|it| serde_json::to_value(it).unwrap()["type"].clone());
+    let mut types: Vec<_> = types.map(|it| it.as_str().unwrap().to_owned()).collect();
+    types.dedup();
+    types
+}
+
+#[tokio::test]
+async fn test_interleaved_events_order() {
+    let text = format!("<thought>First a sum. {SUM} While that runs, I think on.</thought>");
+    let text = text + "<response>It is ${sum}.</response>";
+    let script = Script::text(&text).chunks(20).every(Duration::from_millis(2));
+    let told = [
+        "cognition_in",
+        "step_start",
+        "cognition_out_delta",
+        "tool_call_start",
+        "tool_call_result",
+        "cognition_out_delta",
+        "thought",
+        "cognition_out_delta",
+        "cognition_out",
+        "response",
+    ];
+    assert_eq!(types(&live(script).await), told);
+}
+
+#[tokio::test]
+async fn test_cognition_out_always_last() {
+    let scripts = [
+        Script::text(format!("{SUM}<response>It is ${{sum}}.</response>")),
+        Script::text(format!("<thought>Hm.</thought>{SUM}<response>42</response>")).chunks(7),
+        Script::text("<response>42</response>").reasoning("Easy."),
+    ];
+    for script in scripts {
+        let thread = thread(oracle(Scripted::replies([script]))).await;
+        let events = transcript(&thread);
+        let is_out = |it: &Event| matches!(it.what, What::CognitionOut { .. });
+        let out = events.iter().position(is_out).unwrap();
+        let after = types(&events[out + 1..]);
+        // What others do may come later, and what is made of its words.
+        let may = ["tool_call_result", "response"];
+        assert!(after.iter().all(|it| may.contains(&&**it)), "{after:?}");
+    }
+}
+
+#[tokio::test]
+async fn test_reconstruct_from_interleaved() {
+    let first =
+        format!("<thought>First. {SUM} On.</thought><response final=\"false\">…</response>");
+    let model = Scripted::replies([&*first, "<response>It is ${sum}.</response>"]);
+    let events = transcript(&thread(oracle(model)).await);
+    // As lines and back.
+    let lines: Vec<String> = events.iter().map(|it| serde_json::to_string(it).unwrap()).collect();
+    let events: Vec<Event> = lines.iter().map(|it| serde_json::from_str(it).unwrap()).collect();
+    assert_eq!(agents(&events), ["oracle"]);
+    let talk = conversation("oracle", &events);
+    assert!(talk.system.starts_with("You know it all."), "{}", talk.system);
+    let messages = talk.openai()["messages"].clone();
+    let expected = serde_json::json!([
+        { "role": "user", "content": "[From console]\nWhat is six times seven?" },
+        {
+            "role": "assistant",
+            "content": "<thought>First.  On.</thought><response final=\"false\">…</response>",
+            "tool_calls": [{
+                "id": "sum",
+                "type": "function",
+                "function": { "name": "calculate", "arguments": "{\"expression\":\"6*7\"}" },
+            }],
+        },
+        { "role": "tool", "tool_call_id": "sum", "content": "42" },
+        { "role": "assistant", "content": "<response>It is ${sum}.</response>" },
+    ]);
+    let messages = messages.as_array().unwrap();
+    assert_eq!(&Value::from(&messages[1..]), &expected);
+}
+
+#[tokio::test]
+async fn test_accumulate_deltas_to_full_text() {
+    let text = "<thought>Six times seven <i>is</i></thought> … <response>42 & no more</response>";
+    let events = live(Script::text(text).chunks(3).every(Duration::from_millis(1))).await;
+    let mut written = String::new();
+    for event in &events {
+        if let What::CognitionOutDelta { text, .. } = &event.what {
+            written.push_str(text);
+        }
+    }
+    assert_eq!(written, "Six times seven <i>is</i> … 42 & no more");
+    let out = events.iter().find_map(|it| match &it.what {
+        What::CognitionOut { text, .. } => Some(text),
+        _ => None,
+    });
+    assert_eq!(out.unwrap(), text);
+    // Where nobody knows the whole text yet, the pieces stand for it.
+    let is_out = |it: &Event| matches!(it.what, What::CognitionOut { .. } | What::Response { .. });
+    let unfinished: Vec<Event> = events.iter().filter(|it| !is_out(it)).cloned().collect();
+    let talk = conversation("oracle", &unfinished).openai();
+    let last = talk["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["content"], *written);
+}
+
+/// Threads of every shape.
+async fn threads() -> Vec<Vec<Entry>> {
+    let late = r#"<action mode="async" id="sum" timeout="5">{"name": "calculate",
+        "parameters": {"expression": "6*7"}}</action><action id="sum">{"name": "calculate",
+        "parameters": {"expression": "1/0"}}</action>"#;
+    let native = Call::new("call_1", "calculate", r#"{"expression": "6*7"}"#);
+    let replies: [Vec<Script>; 5] = [
+        vec!["<response>42</response>".into()],
+        vec![SUM.into(), SUM.into(), "<response>${sum}</response>".into()],
+        vec![late.into(), "What?".into(), "<response>42</response>".into()],
+        vec![
+            Script::text(format!("<thought>Hm.</thought>{SUM} and")).fails(120, Kind::Cut),
+            "<response>42</response>".into(),
+        ],
+        vec![Script::text("I call.").call(native), "<response>42</response>".into()],
+    ];
+    let mut threads = Vec::new();
+    for replies in replies {
+        threads.push(thread(oracle(Scripted::replies(replies))).await);
+    }
+    threads
+}
+
+#[tokio::test]
+async fn a_conversation_has_the_providers_grammar_wherever_it_is_cut() {
+    for thread in threads().await {
+        for upto in 1..=thread.len() {
+            let talk = conversation("oracle", &transcript(&thread[..upto]));
+            openai(&talk.openai()["messages"]);
+            anthropic(&talk.anthropic()["messages"]);
+        }
+    }
+}
+
+/// After a message with calls come their results, each once, and no others.
+fn openai(messages: &Value) {
+    let (mut open, mut seen) = (Vec::new(), BTreeSet::new());
+    for it in messages.as_array().unwrap() {
+        if it["role"] == "tool" {
+            let id = it["tool_call_id"].as_str().unwrap();
+            let at = open.iter().position(|it| it == id);
+            open.remove(at.unwrap_or_else(|| panic!("{id} answers nothing in {messages}")));
+            continue;
+        }
+        assert!(open.is_empty(), "{open:?} have no result in {messages}");
+        let calls = it["tool_calls"].as_array();
+        assert!(calls.is_some() || !it["content"].as_str().unwrap().is_empty(), "{messages}");
+        for call in calls.into_iter().flatten() {
+            let id = call["id"].as_str().unwrap().to_owned();
+            assert!(seen.insert(id.clone()), "{id} twice in {messages}");
+            let arguments = call["function"]["arguments"].as_str().unwrap();
+            assert!(serde_json::from_str::<Value>(arguments).unwrap().is_object());
+            open.push(id);
+        }
+    }
+    assert!(open.is_empty(), "{open:?} have no result in {messages}");
+}
+
+/// The sides take turns, the user begins, and a message with calls is followed by one that begins
+/// with their results.
+fn anthropic(messages: &Value) {
+    let messages = messages.as_array().unwrap();
+    let mut open: Vec<&str> = Vec::new();
+    for (number, it) in messages.iter().enumerate() {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        assert_eq!(it["role"], role, "{messages:?}");
+        let content = it["content"].as_array().unwrap();
+        let of = |kind: &'static str| content.iter().filter(move |it| it["type"] == kind);
+        let results: Vec<&str> =
+            of("tool_result").map(|it| it["tool_use_id"].as_str().unwrap()).collect();
+        assert_eq!(results, open, "{messages:?}");
+        let leading = content.iter().take_while(|it| it["type"] == "tool_result").count();
+        assert_eq!(leading, results.len(), "{messages:?}");
+        assert!(of("text").all(|it| !it["text"].as_str().unwrap().trim().is_empty()));
+        open = of("tool_use").map(|it| it["id"].as_str().unwrap()).collect();
+    }
+    assert!(open.is_empty(), "{messages:?}");
+}
+
+#[tokio::test]
+async fn a_call_without_a_result_was_interrupted() {
+    let thread = thread(oracle(Scripted::replies([SUM, "<response>42</response>"]))).await;
+    let events = transcript(&thread);
+    let start = events.iter().position(|it| matches!(it.what, What::ToolCallStart { .. }));
+    let talk = conversation("oracle", &events[..=start.unwrap()]).anthropic();
+    let last = talk["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["content"][0]["content"], INTERRUPTED);
+    assert_eq!(last["content"][0]["is_error"], true);
+}
+
+#[tokio::test]
+async fn a_native_call_is_no_text() {
+    let native = threads().await.pop().unwrap();
+    let talk = conversation("oracle", &transcript(&native)).openai();
+    let messages = talk["messages"].as_array().unwrap();
+    assert_eq!(messages[2]["content"], "I call.");
+    assert_eq!(messages[2]["tool_calls"][0]["id"], "call_1");
+    assert_eq!(messages[3]["content"], "42");
+}
+
+#[tokio::test]
+async fn whoever_answers_without_a_mind_is_no_agent() {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let pump = start(&log, oracle(Scripted::replies([""])));
+    let expression = "1".to_owned();
+    let entry = pump.tell(Calculate { expression }).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let entries = log.read(&entry.thread, 0, u64::MAX, 1_000).await.unwrap();
+    let entries: Vec<Entry> = entries.iter().map(|it| -> Entry { (&**it).into() }).collect();
+    assert_eq!(transcript(&entries), []);
+}
