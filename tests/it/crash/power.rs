@@ -97,6 +97,8 @@ fn story(durability: &str, last: u64, totals: &mut Totals) -> Option<()> {
     let told = Mutex::new(Told::default());
     let mut heads: Vec<Head> = Vec::new();
     std::thread::scope(|scope| {
+        // Where a cut fails, it goes at once, and so do the clients.
+        let mut process = process;
         for number in 0..4 {
             let (told, address) = (&told, &address);
             scope.spawn(move || {
