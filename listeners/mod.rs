@@ -29,16 +29,21 @@ pub fn mind() -> Vec<Listener> {
     vec![action::action(settings), feed::feed()]
 }
 
-/// What the server starts with when nothing else is said: [`core`], `echo`, `calculate` and
+/// What every server has, whatever its manifest says: [`core`] and [`mind`].
+#[must_use]
+pub fn staff() -> Vec<Listener> {
+    core().into_iter().chain(mind()).collect()
+}
+
+/// What the server starts with when nothing else is said: its [`staff`], `echo`, `calculate` and
 /// `describe`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
-    let mut all = core();
-    all.extend(usual());
-    all
+    staff().into_iter().chain(usual()).collect()
 }
 
-/// What there is beside [`core`] when nothing else is said: `echo`, `calculate` and `describe`.
+/// What there is beside the [`staff`] when nothing else is said: `echo`, `calculate` and
+/// `describe`.
 #[must_use]
 pub fn usual() -> Vec<Listener> {
     let describe = describe::describe(describe::Allow::default());
@@ -50,5 +55,4 @@ pub fn usual() -> Vec<Listener> {
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
-    builder.factory(Factory::plain("action", || action::action(action::Settings::default())));
 }

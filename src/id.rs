@@ -74,6 +74,11 @@ impl ThreadId {
         }
     }
 
+    /// Whether its id continues the other's, as those of all threads below that do.
+    pub(crate) fn is_below(&self, above: &ThreadId) -> bool {
+        self.0.strip_prefix(&*above.0).is_some_and(|rest| rest.starts_with(CHILD))
+    }
+
     /// The id of its tree, as text.
     pub(crate) fn tree_str(&self) -> &str {
         self.0.split_once(CHILD).map_or(&self.0, |(tree, _)| tree)

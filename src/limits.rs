@@ -132,6 +132,9 @@ pub const MANIFEST_DEPTH_MAX: usize = 32;
 /// Values of a manifest, where an alias counts as all that it stands for.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 
+/// Bytes of a file that holds a prompt: more than any model reads before all else.
+pub const PROMPT_BYTES_MAX: usize = MIB;
+
 bounds! {
 /// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -366,6 +369,10 @@ pub struct Limits {
     /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
     #[least = 1]
     pub door_push_bytes_in_flight_max: usize,
+    /// Bytes that the system may keep of what a TCP connection sent and the door hasn't read: what
+    /// waits there nobody hears of but its sender. Linux keeps twice as many, for its own use.
+    #[least = 1]
+    pub receive_buffer_bytes: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     #[least = 1]
     pub outbound_bytes_high: usize,
@@ -485,6 +492,7 @@ impl Default for Limits {
             push_bytes_in_flight_max: 8 * MIB,
             door_pushes_in_flight_max: 16_384,
             door_push_bytes_in_flight_max: 32 * MIB,
+            receive_buffer_bytes: 256 * KIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
             write_time_max: Duration::from_secs(30),

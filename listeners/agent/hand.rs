@@ -40,7 +40,8 @@ impl Mindful {
             let Agent { name, settings, .. } = &self.agent;
             let mut text = settings.prompt.clone();
             let mut markup = Markup::default().root(name);
-            let peers = seen.listeners().iter().filter(|it| settings.peers.contains(&it.name));
+            let named = seen.listener(name).and_then(|it| it.peers.clone()).unwrap_or_default();
+            let peers = seen.listeners().iter().filter(|it| named.contains(&it.name));
             let peers: Vec<_> = peers.collect();
             let heading = format!("You are the agent {name}.\n\n");
             text = if text.is_empty() { heading } else { format!("{text}\n\n") };

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use pumphouse::listeners::{action, agent::{Agent, words::Response}, core};
+//! use pumphouse::listeners::{agent::{Agent, words::Response}, core, mind};
 //! use pumphouse::model::Scripted;
 //! use pumphouse::prelude::*;
 //!
@@ -11,7 +11,7 @@
 //! let model = Scripted::replies(["<thought>Easy.</thought><response>It is 42.</response>"]);
 //! let agent = Agent::new("oracle", Arc::new(model)).prompt("You know all answers.");
 //! let ask = agent.ask("What is six times seven?")?;
-//! let builder = pumphouse::builder().with(core()).with(action::action(Default::default()));
+//! let builder = pumphouse::builder().with((core(), mind()));
 //! let pump = builder.with(agent.listener()).build()?.start();
 //! let answer = pump.ask_element(ask).await?;
 //! assert_eq!(answer.decode::<Response>()?.text, "It is 42.");
@@ -53,11 +53,15 @@ use settings::Settings;
 /// How long a turn may take: models are slow, and doors and budgets bound them.
 const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The house staff that every agent speaks to.
+const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
+
 /// A listener whose mind is a model.
 #[derive(Clone, Debug)]
 pub struct Agent {
     name: String,
     model: Arc<dyn Model>,
+    peers: Vec<String>,
     settings: Settings,
 }
 
@@ -65,7 +69,7 @@ impl Agent {
     /// An agent of this name and mind.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Agent {
-        Agent { name: name.into(), model, settings: Settings::default() }
+        Agent { name: name.into(), model, peers: Vec::new(), settings: Settings::default() }
     }
 
     /// What its model is told before all else.
@@ -78,7 +82,7 @@ impl Agent {
     /// The listeners that it may call; none unless said.
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Agent {
-        self.settings.peers = names.into_iter().map(Into::into).collect();
+        self.peers = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -127,9 +131,8 @@ impl Agent {
             "" => format!("The agent {}.", self.name),
             text => text.to_owned(),
         };
-        let mut peers = self.settings.peers.clone();
-        peers.extend(turn::ALWAYS.map(str::to_owned));
-        let (name, own_thread) = (self.name.clone(), self.settings.agent_calls_own_thread());
+        let (name, peers) = (self.name.clone(), self.peers.clone());
+        let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let mind = hand::Mindful::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
@@ -147,6 +150,7 @@ impl Agent {
             .grant::<Charges>()
             .kind("agent")
             .peers(peers)
+            .relies_on(STAFF)
             .describe(text)
             .stateless();
         if own_thread { it.own_thread() } else { it }

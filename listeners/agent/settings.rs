@@ -1,5 +1,6 @@
 //! How an agent is set up.
 
+use super::super::action::InternalActions;
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
 use super::words::Dispatch;
@@ -12,8 +13,6 @@ pub struct Settings {
     pub describe: String,
     /// What its model is told before all else.
     pub prompt: String,
-    /// The listeners that it may call.
-    pub peers: Vec<String>,
     /// How its model writes calls.
     pub dialect: Dialect,
     /// When the actions of a turn begin.
@@ -32,6 +31,8 @@ pub struct Settings {
     pub metadata: Fields,
     /// What it is told beside its history.
     pub context_feeds: Feeds,
+    /// Which actions it may take that change its own surroundings.
+    pub internal_actions: InternalActions,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
@@ -49,7 +50,6 @@ impl Default for Settings {
         Settings {
             describe: String::new(),
             prompt: String::new(),
-            peers: Vec::new(),
             dialect: Dialect::Tags,
             dispatch: Dispatch::Immediate,
             final_default: true,
@@ -59,18 +59,13 @@ impl Default for Settings {
             agent_calls: Calls::OwnThread,
             metadata: Fields::default(),
             context_feeds: Feeds::default(),
+            internal_actions: InternalActions::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
             max_tokens: None,
             temperature: None,
             actions_at_once: None,
         }
-    }
-}
-
-impl Settings {
-    pub(super) fn agent_calls_own_thread(&self) -> bool {
-        self.agent_calls == Calls::OwnThread
     }
 }
 

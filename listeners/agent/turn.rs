@@ -25,8 +25,6 @@ use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, ContextFull, Correction, Response, Stopped, Thought,
 };
 
-/// The house staff that every agent may speak to.
-pub(super) const ALWAYS: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 /// What a turn spends of the tree's budget.
 const TURN: Cost = Cost { turns: 1, tokens: 0, micros: 0 };
 /// How many turns in a row may do nothing.

@@ -116,6 +116,9 @@ fn sentence(step: &Step, before: Option<&Step>) -> String {
         };
     };
     let handled = &before.entry.id;
+    if id.seq == 1 && handled.thread != id.thread {
+        return format!("Handling it opened {thread} with this, from {from} for {whom}.");
+    }
     match reply_to {
         Some(it) if it == handled => format!("Handling it, {from} answered {whom}."),
         Some(it) => {

@@ -1,6 +1,7 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
 mod aside;
+mod backup;
 mod bench;
 mod budget;
 mod cancel;
@@ -138,6 +139,7 @@ Examples:
   pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own
   pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
   pumphouse verify                   whether the log is what was written
+  pumphouse backup copy.db           the log in a file of its own, while it is written to
   pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
   pumphouse inspect reply reply.txt  what an agent makes of what a model wrote
@@ -166,6 +168,7 @@ enum Verb {
     Resume(resume::Resume),
     Export(export::Export),
     Verify(verify::Verify),
+    Backup(backup::Backup),
     Describe(describe::Describe),
     Inspect(inspect::Inspect),
     Bench(bench::Bench),
@@ -200,6 +203,7 @@ impl Command {
                 Verb::Resume(it) => it.run(screen).await,
                 Verb::Export(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
+                Verb::Backup(it) => it.run(data, screen).await,
                 Verb::Describe(it) => it.run(organism::served(builder)?, screen),
                 Verb::Inspect(it) => it.run(builder, screen),
                 Verb::Bench(it) => it.run(screen).await,

@@ -68,9 +68,9 @@ impl Organism {
     pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
         let nobody = builder.listeners().next().is_none();
         let is_bare = nobody && builder.factories().is_empty();
-        let mut core = listeners::core();
-        core.retain(|one| builder.listeners().all(|it| it != one.name()));
-        let builder = builder.with((listeners::factories, core));
+        let mut staff = listeners::staff();
+        staff.retain(|one| builder.listeners().all(|it| it != one.name()));
+        let builder = builder.with((listeners::factories, staff));
         let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
         let read = |file: &PathBuf| {
             let bytes = bytes_of(file).map_err(Unread::Failure)?;

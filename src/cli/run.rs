@@ -316,9 +316,9 @@ impl Greeting {
     fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
         let names: Vec<&str> = self.listeners.iter().map(|it| it.name.as_str()).collect();
         // What every pump has comes last.
-        let core = listeners::core();
-        let is_core = |it: &&str| core.iter().any(|one| one.name() == *it);
-        let (always, own): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_core);
+        let staff = listeners::staff();
+        let is_staff = |it: &&str| staff.iter().any(|one| one.name() == *it);
+        let (always, own): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_staff);
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
         let object = json!({
             "event": "accepting",

@@ -60,6 +60,8 @@ pub(super) struct Session {
     head: String,
     splitter: Splitter,
     input: Input,
+    /// Whether all that has arrived was taken, but for the beginning of a message.
+    hungry: bool,
     /// Whether the client has said all it will say.
     is_half_closed: bool,
     egress: Egress,
@@ -128,6 +130,7 @@ impl Session {
             head: String::new(),
             splitter: Splitter::new(setting.limits.door),
             input: Input::Open,
+            hungry: true,
             is_half_closed: false,
             egress: Egress::default(),
             window: VecDeque::new(),
@@ -172,6 +175,7 @@ impl Session {
     /// Takes what has arrived.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.moved = true;
+        self.hungry = false;
         self.splitter.feed(bytes);
     }
 
@@ -188,7 +192,10 @@ impl Session {
         while self.input != Input::Done && self.has_room() {
             let frame = match self.splitter.next() {
                 Ok(Some(frame)) => frame,
-                Ok(None) if self.input == Input::Open => return None,
+                Ok(None) if self.input == Input::Open => {
+                    self.hungry = true;
+                    return None;
+                }
                 Ok(None) => {
                     self.input = Input::Done;
                     let error = self.splitter.finish().err()?;
@@ -377,9 +384,10 @@ impl Session {
         self.part.has_room(&self.setting.limits) && self.has_outbound_room()
     }
 
-    /// Whether the client should be read.
+    /// Whether the client should be read. What arrived before must be taken first: room comes and
+    /// goes with what others do, and whoever read at each glimpse of it would pile up all there is.
     pub(super) fn wants_bytes(&self) -> bool {
-        self.input == Input::Open && !self.held && self.has_room()
+        self.input == Input::Open && self.hungry && !self.held && self.has_room()
     }
 
     /// What is to be written now.

@@ -112,6 +112,13 @@ impl Plugin for Tcp {
 impl Door for Tcp {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
         let Tcp { listener, address, options: Options { tokens, tls } } = *self;
+        // Whoever comes in inherits it. Left to itself the system keeps tens of megabytes for each
+        // who sends faster than is read, and a push waits there for minutes.
+        let buffer =
+            SockRef::from(&listener).set_recv_buffer_size(pump.limits().receive_buffer_bytes);
+        if let Err(error) = buffer {
+            tracing::warn!(%address, %error, "the system sets no bound to what it keeps");
+        }
         Box::pin(reception::serve(Knocks { listener, address, tls }, tokens, pump))
     }
 

@@ -15,17 +15,21 @@ use crate::wire::{Code, Fault, Outside, Payload, enclose};
 const A: &str = "<a xmlns=\"urn:a\"></a>";
 
 fn session(limits: Limits) -> Session {
+    session_of(&setting(limits))
+}
+
+fn setting(limits: Limits) -> Arc<Setting> {
+    Arc::new(Setting {
+        limits,
+        tokens: Tokens::default(),
+        guesses: Guesses::default(),
+        share: Arc::default(),
+    })
+}
+
+fn session_of(setting: &Arc<Setting>) -> Session {
     let who = Identity { name: CONSOLE.into(), operator: false };
-    Session::new(
-        Arc::new(Setting {
-            limits,
-            tokens: Tokens::default(),
-            guesses: Guesses::default(),
-            share: Arc::default(),
-        }),
-        Some(who),
-        0,
-    )
+    Session::new(setting.clone(), Some(who), 0)
 }
 
 /// The numbers of all pushes that can be taken now.
@@ -97,8 +101,29 @@ fn a_full_window_stops_the_reading_until_there_is_an_answer() {
         session.hear(0, accepted(1, None));
         assert_eq!(pushes(&mut session), [2]);
         session.hear(1, accepted(2, None));
+        assert!(pushes(&mut session).is_empty());
         assert!(session.wants_bytes());
     }
+}
+
+#[test]
+fn nothing_is_read_while_something_waits_to_be_taken() {
+    let setting = setting(Limits { door_pushes_in_flight_max: 6, ..Limits::default() });
+    let (mut one, mut other) = (session_of(&setting), session_of(&setting));
+    one.feed(A.repeat(3).as_bytes());
+    other.feed(A.repeat(3).as_bytes());
+    assert_eq!(pushes(&mut one), [0, 1, 2]);
+    assert_eq!(pushes(&mut other), [0, 1]);
+    // There is room again, for what has arrived.
+    one.hear(0, accepted(1, None));
+    one.hear(1, accepted(2, None));
+    assert!(!other.wants_bytes());
+    assert_eq!(pushes(&mut other), [2]);
+    one.hear(2, accepted(3, None));
+    other.hear(0, accepted(4, None));
+    assert!(!other.wants_bytes());
+    assert!(pushes(&mut other).is_empty());
+    assert!(other.wants_bytes());
 }
 
 #[test]
@@ -112,6 +137,7 @@ fn what_the_door_doesnt_read_is_not_late() {
     assert_eq!(session.tick(frame * 9), None);
     session.hear(0, accepted(1, None));
     said(&mut session);
+    assert!(pushes(&mut session).is_empty());
     assert_eq!(session.tick(frame * 9), None);
     assert_eq!(session.tick(frame * 10 - 1), None);
     assert_eq!(session.tick(frame * 10).map(|it| it.code), Some(Code::HalfMessage));

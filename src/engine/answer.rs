@@ -10,7 +10,7 @@ use crate::engine::family::{Beyond, How, Opening, Steering, word};
 use crate::engine::guard::Chain;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
-use crate::engine::thread::{Origin, Running, Thread, Waiting};
+use crate::engine::thread::{Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
 use crate::id::EntryId;
 use crate::listener::{Entry, Target, may_emit};
@@ -472,7 +472,8 @@ impl Thread {
                 match receiver {
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
-                        self.defer(it, entry.clone(), until_us, 0, out);
+                        let later = Later::kept(entry.clone(), it);
+                        self.defer(later, until_us, out);
                     }
                     Some(it)
                         if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>

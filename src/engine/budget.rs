@@ -1,6 +1,8 @@
 //! Where trees meet their ledger and threads their guard: what is refused, what is charged, what
 //! is said of it, and what goes on once an operator allows more. Pure.
 
+use bytes::Bytes;
+
 use crate::engine::answer::Part;
 use crate::engine::deliver::Sending;
 use crate::engine::family::{Beyond, word};
@@ -232,11 +234,22 @@ impl Thread {
             return;
         };
         let hop = Hop { from, to, chain, cause: cause.seq };
-        let reached = self.guard.note(&hop, entry.seq(), entry.body(), world.limits);
-        if let Some(Bound { name, value }) = reached {
-            let (listener, limit) = (from.to_string(), name.to_owned());
+        self.watch(&hop, entry.id(), entry.body(), world, out);
+    }
+
+    /// Notes what a listener sends on, and warns where that comes to a bound.
+    pub(crate) fn watch(
+        &mut self,
+        hop: &Hop<'_>,
+        at: &EntryId,
+        body: &Bytes,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if let Some(Bound { name, value }) = self.guard.note(hop, at.seq, body, world.limits) {
+            let (listener, limit) = (hop.from.to_string(), name.to_owned());
             let what = LoopWarning { listener, limit, value: value as u64 };
-            self.record(&what, Flags::NONE, Some(entry.id().clone()), world, out);
+            self.record(&what, Flags::NONE, Some(at.clone()), world, out);
         }
     }
 

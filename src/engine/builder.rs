@@ -22,12 +22,12 @@ use crate::engine::route::{Registered, Routes};
 use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
 use crate::engine::worker::Worker;
-use crate::engine::{Factory, Pump};
+use crate::engine::{Factory, Plugin, Pump};
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{
     Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way, may_emit,
 };
-use crate::log::{Log, MemoryLog, SqliteLog};
+use crate::log::{Log, MemoryLog};
 use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::{self, Schema};
@@ -40,16 +40,6 @@ use crate::wire::core::{
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
 use crate::xml::{self, Profile};
-
-/// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no plugin",
-    note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
-)]
-pub trait Plugin {
-    /// Adds itself.
-    fn install(self, builder: &mut Builder);
-}
 
 /// A way in.
 pub trait Door: Send {
@@ -177,6 +167,7 @@ impl Builder {
         complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &self.specs)));
         complaints.extend(self.specs.iter().flat_map(unmet));
         complaints.extend(owners(&self.specs));
+        complaints.extend(absent(&self.specs));
         complaints.extend(self.models_twice.iter().map(|it| {
             (None, format!("more than one model is called {it}; give each a name of its own"))
         }));
@@ -336,6 +327,9 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
             Need::Accept(it) if no_doc(it) => {
                 format!("{} has no description: give its schema a doc", it.name)
             }
+            Need::Accept(it) if !xml::is_name(it.name.local()) => {
+                format!("no element can be called {}: give the payload another name", it.name)
+            }
             Need::Emit(it) if it.reserved && !may_emit(&spec.grants, &it.name) => {
                 let (name, grant) = (&it.name, EmitCore::GRANT);
                 format!("it may emit {name}, but has no grant {grant}: add .grant::<EmitCore>()")
@@ -392,6 +386,16 @@ fn owners(specs: &[Spec]) -> Vec<Complaint> {
         }
     }
     complaints
+}
+
+/// Listeners that others can't do without, and that aren't there.
+fn absent(specs: &[Spec]) -> Vec<Complaint> {
+    let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
+    let lacks = specs.iter().flat_map(|spec| {
+        let names = spec.relies_on.iter().filter(|it| !is_there(it));
+        names.map(|it| about(&spec.name, &format!("it can't do without `{it}`: add that too")))
+    });
+    lacks.collect()
 }
 
 /// One thing that is wrong, and the listener that it is about.
@@ -538,55 +542,3 @@ impl Plan {
         pump
     }
 }
-
-#[diagnostic::do_not_recommend]
-impl<F: FnOnce(&mut Builder)> Plugin for F {
-    fn install(self, builder: &mut Builder) {
-        self(builder);
-    }
-}
-
-impl<S> Plugin for Listener<S> {
-    fn install(self, builder: &mut Builder) {
-        builder.listener(self);
-    }
-}
-
-impl<P: Plugin> Plugin for Vec<P> {
-    fn install(self, builder: &mut Builder) {
-        self.into_iter().for_each(|it| it.install(builder));
-    }
-}
-
-impl<P: Plugin> Plugin for Option<P> {
-    fn install(self, builder: &mut Builder) {
-        self.into_iter().for_each(|it| it.install(builder));
-    }
-}
-
-impl Plugin for MemoryLog {
-    fn install(self, builder: &mut Builder) {
-        builder.log(Arc::new(self));
-    }
-}
-
-impl Plugin for SqliteLog {
-    fn install(self, builder: &mut Builder) {
-        builder.log(Arc::new(self));
-    }
-}
-
-macro_rules! tuples {
-    ($([$($P:ident)+])*) => { $(
-        #[diagnostic::do_not_recommend]
-        impl<$($P: Plugin),+> Plugin for ($($P,)+) {
-            #[allow(non_snake_case, reason = "a plugin's variable has its type's name")]
-            fn install(self, builder: &mut Builder) {
-                let ($($P,)+) = self;
-                $($P.install(builder);)+
-            }
-        }
-    )* };
-}
-
-tuples!([A] [A B] [A B C] [A B C D] [A B C D E] [A B C D E G] [A B C D E G H] [A B C D E G H I]);

@@ -150,7 +150,12 @@ impl Thread {
                         listener: world.routes.listeners[receiver.listener].name.clone(),
                         until_us,
                     });
-                    self.defer(*receiver, entry.clone(), until_us, it.root, out);
+                    let (receiver, root, chain) = (*receiver, it.root, it.chain);
+                    self.defer(
+                        Later { entry: entry.clone(), receiver, root, chain },
+                        until_us,
+                        out,
+                    );
                 }
             }
         }
@@ -435,18 +440,12 @@ impl Thread {
     }
 
     /// Keeps a delivery until its time comes.
-    pub(crate) fn defer(
-        &mut self,
-        receiver: Receiver,
-        entry: Entry,
-        until_us: u64,
-        root: u64,
-        out: &mut Step,
-    ) {
-        self.hold(root);
-        let key = Key { thread: self.id.clone(), seq: entry.seq(), listener: receiver.listener };
-        out.later.push(Timing::Until(until_us, key.clone()));
-        self.later.insert((key.seq, key.listener), Later { entry, receiver, root });
+    pub(crate) fn defer(&mut self, it: Later, until_us: u64, out: &mut Step) {
+        self.hold(it.root);
+        let (seq, listener) = (it.entry.seq(), it.receiver.listener);
+        let key = Key { thread: self.id.clone(), seq, listener };
+        out.later.push(Timing::Until(until_us, key));
+        self.later.insert((seq, listener), it);
     }
 
     /// The time of a delivery has come, or an entry that it waited for: it is sent once more, so
@@ -468,12 +467,14 @@ impl Thread {
             return;
         }
         let found = self.later.remove(&(key.seq, key.listener));
-        let Some(Later { entry, receiver, root }) = found else { return };
+        let Some(Later { entry, receiver, root, chain }) = found else { return };
         out.later.push(Timing::Over(key.clone()));
         let listener = world.routes.listeners[key.listener].name.clone();
         let Ok(element) = entry.element() else { return };
-        let is_time = because.is_none();
-        let chain = if is_time { self.guard.called() } else { self.guard.here() };
+        let chain = match because {
+            None => self.guard.called(),
+            Some(_) => self.guard.resumed(chain, entry.seq()),
+        };
         let sending = Sending {
             from: &listener,
             to: Some(listener.clone()),

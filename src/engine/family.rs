@@ -7,7 +7,8 @@ use rustc_hash::FxHashSet;
 
 use crate::engine::answer::Part;
 use crate::engine::budget::{Raising, Spent};
-use crate::engine::deliver::Sending;
+use crate::engine::deliver::{Sending, ended};
+use crate::engine::guard::{Chain, Hop};
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Spawner, Thread};
 use crate::engine::tree::{Step, Tree, World};
@@ -121,14 +122,24 @@ impl Tree {
             }
             Err(fault) => return parent.refuse(&it.part, it.first, None, &fault, world, out),
         };
+        if it.how != How::ForSender {
+            let first = parent.sending(&it.part, it.first.clone(), None, world);
+            let first = Sending { receivers: &receivers, ..first };
+            if let Some(bound) = parent.goes_round(&first, world) {
+                return parent.stop_round(&it.part, first, bound, world, out);
+            }
+        }
         let id = self.child_id(&at, &it.label);
         let Some(parent) = self.threads.get_mut(&at) else { return };
         let record = NewThread { id: id.clone(), parent: Some(at), fork: None };
         let mut child = Thread::new(record, parent.owner.clone(), 0);
         child.depth = parent.depth + 1;
         child.state = if parent.state == State::Paused { State::Paused } else { State::Open };
-        child.root_above = parent.opened(&id, &it, &spawner, world, out);
-        child.begin(&it, &spawner, &receivers, world, out);
+        let at = parent.opened(&id, &it, &spawner, world, out);
+        child.root_above = it.part.root;
+        let spawner = Spawner { chain: parent.guard.resumed(it.part.chain, at), ..spawner };
+        let chain = parent.guard.below(spawner.chain, &child.guard);
+        child.begin(&it, &spawner, chain, &receivers, world, out);
         self.threads.insert(id, child);
         out.ledger.look_at(BudgetKey::Children, live);
     }
@@ -181,8 +192,10 @@ impl Tree {
             above = thread.record.parent.as_ref().and_then(|it| self.threads.get(it));
         }
         if above.is_none() {
+            let over = self.over.get(&it.thread).filter(|_| it.thread.is_below(&own));
+            let over = over.map(|state| ended(&it.thread, *state));
             if let Some(thread) = self.threads.get_mut(&own) {
-                let fault = Fault::unknown_thread(it.thread.as_str());
+                let fault = over.unwrap_or_else(|| Fault::unknown_thread(it.thread.as_str()));
                 thread.complain(&it.part, &fault, world, out);
             }
             return;
@@ -285,15 +298,12 @@ fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Re
         return Ok(vec![receiver]);
     }
     let receivers = world.routes.push(None, name)?;
-    let peers = (!spawner.is_identity)
+    let spawner = (!spawner.is_identity)
         .then(|| world.routes.find(&spawner.name))
         .flatten()
-        .and_then(|it| world.routes.listeners[it].peers.as_ref());
-    let listener = |it: &Receiver| &world.routes.listeners[it.listener].name;
-    let may = |it: &Receiver| {
-        let name = listener(it);
-        peers.is_none_or(|peers| peers.iter().any(|it| **it == **name)) || *name == spawner.name
-    };
+        .map(|it| &world.routes.listeners[it]);
+    let name = |it: &Receiver| &world.routes.listeners[it.listener].name;
+    let may = |it: &Receiver| spawner.is_none_or(|spawner| spawner.may_reach(name(it)));
     if !receivers.iter().all(may) {
         return Err(Fault::undeliverable());
     }
@@ -301,7 +311,7 @@ fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Re
 }
 
 impl Thread {
-    /// Records a child, and says so to whoever opens it; the push that it is part of.
+    /// Records a child, and says so to whoever opens it; the place of what asked for it.
     fn opened(
         &mut self,
         id: &ThreadId,
@@ -313,13 +323,15 @@ impl Thread {
         self.children.insert(id.clone());
         self.hold(it.part.root);
         let spawned = ThreadSpawned { assigned_id: id.to_string(), parent_id: self.id.to_string() };
-        let Some(checked) = word(&spawned) else { return it.part.root };
+        let at = self.entry(self.next_seq);
+        let Some(checked) = word(&spawned) else { return at.seq };
         let sending = self.sending(&it.part, checked, Some(spawner.name.clone()), world);
         let mut sending = Sending { from: world.core, flags: Flags::NONE, ..sending };
         match it.how {
             How::ForSender => {
                 sending.reply_to = Some(it.part.message.id().clone());
                 self.answer(&it.part, &it.part.message, sending, world, out);
+                return it.part.message.seq();
             }
             How::Spawn => {
                 let receiver = world.routes.reply(it.part.listener, &ThreadSpawned::NAME);
@@ -329,7 +341,10 @@ impl Thread {
             }
             How::Call(_) => drop(self.append(sending, world, out)),
         }
-        it.part.root
+        let (chain, cause) = (it.part.chain, it.part.message.seq());
+        let hop = Hop { from: &spawner.name, to: id.as_str(), chain, cause };
+        self.watch(&hop, &at, &it.first.element().canonical(), world, out);
+        at.seq
     }
 
     /// The first message of a thread below another.
@@ -337,6 +352,7 @@ impl Thread {
         &mut self,
         it: &Opening,
         spawner: &Spawner,
+        chain: Chain,
         receivers: &[Receiver],
         world: &World<'_>,
         out: &mut Step,
@@ -350,7 +366,7 @@ impl Thread {
         let flags = if self.state == State::Paused { flags.with(Flags::PAUSES) } else { flags };
         let first_to = to.clone();
         let sending = self.sending(&it.part, it.first.clone(), to, world);
-        let sending = Sending { from: &spawner.name, flags, receivers, root: 0, ..sending };
+        let sending = Sending { from: &spawner.name, flags, receivers, root: 0, chain, ..sending };
         self.append(sending, world, out);
         let asked = Some(it.part.message.id().clone());
         self.spawner = Some(Spawner { asked, to: first_to, ..spawner.clone() });
@@ -376,7 +392,7 @@ impl Thread {
                 client_id: None,
                 meta: None,
                 root,
-                chain: self.guard.here(),
+                chain: spawner.chain,
                 until_us: None,
             };
             match self.is_answered_by(spawner) {
@@ -534,13 +550,16 @@ impl Thread {
 }
 
 impl Spawner {
+    fn new(name: Arc<str>, is_identity: bool) -> Spawner {
+        Spawner { name, is_identity, asked: None, to: None, chain: Chain::default() }
+    }
+
     fn of(message: &Entry) -> Spawner {
-        let (name, is_identity) = (message.sender().clone(), message.is_from_identity());
-        Spawner { name, is_identity, asked: None, to: None }
+        Spawner::new(message.sender().clone(), message.is_from_identity())
     }
 
     fn listener(name: &Arc<str>) -> Spawner {
-        Spawner { name: name.clone(), is_identity: false, asked: None, to: None }
+        Spawner::new(name.clone(), false)
     }
 }
 

@@ -104,11 +104,25 @@ impl Guard {
 
     /// The chain that a message stands at the end of.
     pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
-        let hops = self.hops(hop.chain).saturating_add(usize::from(hop.from.as_ref() != hop.to));
-        let mut last = hop.chain.last;
+        self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
+    }
+
+    /// The chain that goes on with what came of the message at this place in another thread, or
+    /// with an entry that it waited for: a step of a circle like any other.
+    pub(crate) fn resumed(&self, chain: Chain, at: u64) -> Chain {
+        self.grown(chain, 1, at)
+    }
+
+    /// As long a chain in a thread below, whose messages stand at places of their own.
+    pub(crate) fn below(&self, chain: Chain, below: &Guard) -> Chain {
+        Chain { hops: self.hops(chain), ..below.here() }
+    }
+
+    fn grown(&self, chain: Chain, by: usize, cause: u64) -> Chain {
+        let mut last = chain.last;
         last.rotate_right(1);
-        last[0] = hop.cause;
-        Chain { calls: self.calls, hops, last }
+        last[0] = cause;
+        Chain { calls: self.calls, hops: self.hops(chain).saturating_add(by), last }
     }
 
     /// The bound that a message would go beyond. Its bytes are asked for only where they matter.

@@ -20,6 +20,7 @@ pub(crate) struct Registered {
     pub(crate) traits: Traits,
     pub(crate) timeout_us: u64,
     pub(crate) peers: Option<Arc<[String]>>,
+    pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
     pub(crate) takes_queue: bool,
@@ -52,6 +53,7 @@ impl Registered {
             traits: spec.traits,
             timeout_us,
             peers: spec.peers,
+            relies_on: spec.relies_on,
             steers: spec.grants.contains(Threads::GRANT),
             wakes: spec.wakes,
             ends_itself: spec.needs.iter().any(|it| matches!(it, Need::Final)),
@@ -63,6 +65,14 @@ impl Registered {
             replies,
             any_reply,
         }
+    }
+
+    /// Whether it may speak to a listener of this name, if there is one.
+    pub(crate) fn may_reach(&self, name: &str) -> bool {
+        let is_there = |names: &[String]| names.iter().any(|it| it == name);
+        *self.name == *name
+            || self.peers.as_ref().is_none_or(|it| is_there(it))
+            || is_there(&self.relies_on)
     }
 
     /// The names it owns, in order.
@@ -164,8 +174,7 @@ impl Routes {
 
     /// Whether a listener may address another, or itself.
     pub(crate) fn may_name(&self, from: &Registered, to: &str) -> bool {
-        let is_peer = |peers: &Arc<[String]>| peers.iter().any(|it| it == to);
-        *from.name == *to || (from.peers.as_ref().is_none_or(is_peer) && self.find(to).is_some())
+        from.may_reach(to) && self.find(to).is_some()
     }
 
     /// The listener's handler of a name that it owns.

@@ -66,6 +66,8 @@ pub(crate) struct Spawner {
     pub(crate) asked: Option<EntryId>,
     /// Who was given its first message, where that is one.
     pub(crate) to: Option<Arc<str>>,
+    /// How what comes of it goes on in the thread above.
+    pub(crate) chain: Chain,
 }
 
 /// A delivery that isn't to start before a time.
@@ -74,6 +76,15 @@ pub(crate) struct Later {
     pub(crate) receiver: Receiver,
     /// The push that waits for it; 0 where none does.
     pub(crate) root: u64,
+    /// What it came at the end of.
+    pub(crate) chain: Chain,
+}
+
+impl Later {
+    /// One that the log has from before a stop, or that slept.
+    pub(crate) fn kept(entry: Entry, receiver: Receiver) -> Later {
+        Later { entry, receiver, root: 0, chain: Chain::default() }
+    }
 }
 
 /// What one listener has to do in a thread.

@@ -16,6 +16,7 @@ use crate::engine::deliver::ended;
 use crate::engine::family::Beyond;
 use crate::engine::fork::Source;
 use crate::engine::gate::Gate;
+use crate::engine::guard::Chain;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::ledger::Ledger;
 use crate::engine::route::{Receiver, Routes};
@@ -318,6 +319,7 @@ impl Tree {
                 is_identity: it.flags.contains(Flags::FROM_IDENTITY),
                 asked: it.cause.clone(),
                 to: it.to.clone(),
+                chain: Chain::default(),
             });
             let record = NewThread { id: it.id.clone(), parent: it.parent, fork: it.fork };
             let thread = Thread::new(record, tree.owner.clone(), it.last_seq);

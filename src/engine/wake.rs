@@ -72,7 +72,7 @@ impl<P: Port> Worker<P> {
                     let receiver = routes.route(key.listener, entry.name());
                     let thread = tree.thread(&key.thread);
                     if let (Some(receiver), Some(thread)) = (receiver, thread) {
-                        let later = Later { entry, receiver, root: 0 };
+                        let later = Later::kept(entry, receiver);
                         thread.later.insert((key.seq, key.listener), later);
                         tree.may_wake(&key, &self.shared.routes);
                     }

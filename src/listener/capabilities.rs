@@ -50,6 +50,8 @@ pub struct Described {
     pub grants: Vec<String>,
     /// The listeners that it may address; `None` is every one.
     pub peers: Option<Arc<[String]>>,
+    /// Those that it can't do without, and may address in any case.
+    pub relies_on: Arc<[String]>,
 }
 
 /// A word that names no payload, or several.
@@ -163,9 +165,12 @@ impl Capabilities {
     /// own payloads.
     #[must_use]
     pub fn seen_by(&self, listener: &str) -> Capabilities {
-        let peers = self.listener(listener).and_then(|it| it.peers.as_ref());
-        let Some(peers) = peers else { return self.clone() };
-        let seen = |it: &&Described| it.name == listener || peers.contains(&it.name);
+        let Some(own) = self.listener(listener) else { return self.clone() };
+        let Some(peers) = &own.peers else { return self.clone() };
+        let is_there = |names: &[String], it: &Described| names.contains(&it.name);
+        let seen = |it: &&Described| {
+            it.name == listener || is_there(peers, it) || is_there(&own.relies_on, it)
+        };
         let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
         let is_theirs = |it: &Name| {
             let emits = |of: &Described| of.emits.values().flatten().any(|other| other == it);
@@ -255,6 +260,7 @@ impl Described {
             emits: spec.emits.clone(),
             grants: spec.grants.iter().cloned().collect(),
             peers: spec.peers.clone(),
+            relies_on: spec.relies_on.clone(),
         }
     }
 }

@@ -55,6 +55,7 @@ pub(crate) struct Spec {
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
     pub(crate) peers: Option<Arc<[String]>>,
+    pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
@@ -209,6 +210,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.peers = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The listeners that it can't do without: it may address them whoever its peers are, and
+    /// `build()` complains where one isn't there.
+    #[must_use]
+    pub fn relies_on<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
+        self.spec.relies_on = names.into_iter().map(Into::into).collect();
         self
     }
 

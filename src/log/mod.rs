@@ -29,7 +29,7 @@ pub use entry::{
     ThreadSummary,
 };
 pub use memory::MemoryLog;
-pub use sqlite::SqliteLog;
+pub use sqlite::{Copied, Existing, SqliteLog};
 pub use verify::{Finding, Report, Wrong};
 
 /// What a log answers: later, or why not.

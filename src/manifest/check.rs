@@ -6,16 +6,22 @@ use crate::manifest::amount;
 use crate::manifest::mistake::{Mistake, cut, listed};
 use crate::manifest::shape::{Key, Kind, Map};
 use crate::manifest::yaml::{Entry, Node, Plain, Scalar, Value};
+use crate::schema::nearest;
 
 /// Finds what is wrong with a value.
 pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
     match (kind, &node.value) {
         // A key without a value is as good as none.
         _ if node.is_null() => {}
+        (Kind::Any, _) => {}
         (Kind::Settings, Value::Map(entries)) => twice(entries, path, wrong),
-        (Kind::Map(map), Value::Map(entries)) => keys(node, entries, path, map, wrong),
+        (Kind::Map(map) | Kind::Words(map), Value::Map(entries)) => {
+            keys(node, entries, path, map, wrong);
+        }
         (Kind::Named(of), Value::Map(entries)) => named(entries, path, of, example, wrong),
-        (Kind::Use(maps), Value::Map(entries)) => used(node, entries, path, maps, wrong),
+        (Kind::Use(maps, other), Value::Map(entries)) => {
+            used(node, entries, path, (maps, other.as_ref()), wrong);
+        }
         (Kind::List(of), Value::List(items)) => {
             for (number, item) in items.iter().enumerate() {
                 let path = format!("{path}[{number}]");
@@ -26,7 +32,7 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
                 check(item, &path, of, example, wrong);
             }
         }
-        (Kind::Map(_) | Kind::Named(_) | Kind::Use(_) | Kind::List(_) | Kind::Settings, there) => {
+        (Kind::Map(_) | Kind::Named(_) | Kind::Use(..) | Kind::List(_) | Kind::Settings, there) => {
             // Not repeated: somebody may have put a secret where the name of a file belongs.
             let there = match there {
                 Value::Scalar(_) => "a single value".to_owned(),
@@ -56,6 +62,7 @@ fn expected(kind: &Kind) -> String {
         Kind::Word(words) => listed(words.iter().map(|it| it.0)).replace(" and ", " or "),
         Kind::Allowance => "a whole number, or unlimited,".to_owned(),
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Number => "a number".to_owned(),
         Kind::Bytes { min } => {
             let least = if *min == 0 { String::new() } else { format!("at least {min}, ") };
@@ -66,11 +73,13 @@ fn expected(kind: &Kind) -> String {
             format!("a time with a unit, {least}such as 500ms, 30s or 5m,")
         }
         Kind::Address => "HOST:PORT, such as 127.0.0.1:8765,".to_owned(),
+        Kind::Words(map) => format!("a text, or {},", map.what),
         Kind::List(_) => "a list".to_owned(),
         Kind::Map(map) => format!("a value with the keys of {}", map.what),
         Kind::Named(_) => "names with values".to_owned(),
-        Kind::Use(_) => "a value with the key `use`".to_owned(),
+        Kind::Use(..) => "a value with the key `use`".to_owned(),
         Kind::Settings => "a value with keys".to_owned(),
+        Kind::Any => "a value".to_owned(),
     }
 }
 
@@ -85,16 +94,20 @@ fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<M
         }
     }
     let is_there = |name: &str| entries.iter().any(|it| it.key == name && !it.value.is_null());
-    for key in map.keys.iter().filter(|it| it.needed && !is_there(it.name)) {
+    // Where a key is misspelt, that is the mistake.
+    let is_unknown = |it: &&Entry| map.keys.iter().all(|key| key.name != it.key);
+    let misspelt: Vec<&Entry> = entries.iter().filter(is_unknown).collect();
+    let meant = |it: &&Entry| nearest(&it.key, map.keys.iter().map(|key| key.name));
+    let meant: Vec<&str> = misspelt.iter().filter_map(meant).collect();
+    let is_missing = |it: &&Key| it.needed && !is_there(it.name) && !meant.contains(&it.name);
+    for key in map.keys.iter().filter(is_missing) {
         let text = format!("{} needs the key `{}`", map.what, key.name);
         wrong.push(Mistake::new(node.place, text).at(path).example(key.example.as_str()));
     }
     let there: Vec<&str> = map.one_of.iter().copied().filter(|it| is_there(it)).collect();
     let any = |it: &Key| map.one_of.contains(&it.name);
-    // Where a key is misspelt, that is the mistake.
-    let is_misspelt = || entries.iter().any(|it| map.keys.iter().all(|key| key.name != it.key));
     if let (Some(key), true) = (map.keys.iter().find(|it| any(it)), there.is_empty())
-        && !is_misspelt()
+        && misspelt.is_empty()
     {
         let names = listed(map.one_of.iter().copied()).replace(" and ", " or ");
         let text = format!("{} needs the key {names}", map.what);
@@ -119,19 +132,21 @@ fn named(entries: &[Entry], path: &str, of: &Kind, example: &str, wrong: &mut Ve
     }
 }
 
-/// Looks at keys that go by the word under `use`; without a right one, at that alone.
+/// Looks at keys that go by the word under `use`; without a right one, at that alone, unless
+/// others are possible.
 fn used(
     node: &Node,
     entries: &[Entry],
     path: &str,
-    maps: &[(&'static str, Map)],
+    (maps, other): (&[(&'static str, Map)], Option<&Map>),
     wrong: &mut Vec<Mistake>,
 ) {
     let is_used = |word: &str| match node.key("use").map(|it| &it.value) {
         Some(Value::Scalar(it)) => it.text == word,
         _ => false,
     };
-    if let Some((_, map)) = maps.iter().find(|(word, _)| is_used(word)) {
+    let own = maps.iter().find(|(word, _)| is_used(word)).map(|(_, map)| map);
+    if let Some(map) = own.or(other) {
         return keys(node, entries, path, map, wrong);
     }
     let first = maps.first().and_then(|(_, map)| map.keys.iter().find(|it| it.name == "use"));
@@ -184,7 +199,8 @@ pub(super) fn joined(path: &str, key: &str) -> String {
 fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let text = scalar.text.as_str();
     let fits = match kind {
-        Kind::Text => !text.is_empty(),
+        Kind::Text | Kind::Words(_) => !text.is_empty(),
+        Kind::Flag => matches!(scalar.kind, Plain::Flag(_)),
         // Who writes a number there hardly means a file of that name.
         Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),
@@ -197,7 +213,8 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
         Kind::Bytes { min } => amount::bytes(text).is_some_and(|it| it >= *min),
         Kind::Time { min } => amount::time(text).is_some_and(|it| it >= *min),
         Kind::Address => is_address(text),
-        Kind::List(_) | Kind::Map(_) | Kind::Named(_) | Kind::Use(_) | Kind::Settings => false,
+        Kind::Any => true,
+        Kind::List(_) | Kind::Map(_) | Kind::Named(_) | Kind::Use(..) | Kind::Settings => false,
     };
     if fits {
         return Ok(());

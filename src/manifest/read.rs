@@ -1,5 +1,6 @@
 //! From a tree that was checked to what it says; what only its values together show is found here.
 
+mod agent;
 mod models;
 
 use std::cell::RefCell;
@@ -17,8 +18,8 @@ use crate::manifest::check::{self, joined};
 use crate::manifest::expand::{Environment, expand};
 use crate::manifest::mistake::{Mistake, Mistakes, cut};
 use crate::manifest::settings::{At, Findings};
-use crate::manifest::shape::ORGANISM;
-use crate::manifest::yaml::{self, Node, Value};
+use crate::manifest::shape::{AGENT, ORGANISM};
+use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
 use crate::manifest::{Door, Manifest, Places, amount};
 use crate::model::Models;
 use crate::schema::nearest;
@@ -60,7 +61,9 @@ impl Manifest {
         found.retain(|it| !unset.contains(&it.place));
         mistakes.extend(found);
         let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
-        let mut reader = Reader { file, environment, builder, models, mistakes };
+        let named = root.key("models").map(Node::keys).unwrap_or_default();
+        let named = named.into_iter().map(str::to_owned).collect();
+        let mut reader = Reader { file, environment, builder, models, named, mistakes };
         let own = reader.models(&root);
         let manifest = Manifest { models: own, ..reader.manifest(&root) };
         match reader.mistakes.into_inner() {
@@ -98,6 +101,21 @@ impl Node {
         }
     }
 
+    /// Whether it is `true`, where it is one of the two.
+    fn flag(&self) -> Option<bool> {
+        match &self.value {
+            Value::Scalar(Scalar { kind: Plain::Flag(it), .. }) => Some(*it),
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().map(|it| it.key.as_str()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
@@ -112,6 +130,8 @@ struct Reader<'a> {
     builder: &'a Builder,
     /// All that listeners may name: the program's, and the manifest's own.
     models: Models,
+    /// The models that the manifest names, sound or not.
+    named: Vec<String>,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
@@ -291,7 +311,7 @@ impl Reader<'_> {
         names.extend(node.items().iter().filter_map(|it| Some((self.meant(it)?, None))));
         known.extend(node.items().iter().filter_map(|it| {
             let kind = it.key("use").and_then(Node::text)?;
-            let mut kinds = self.builder.factories().iter().map(Factory::name);
+            let mut kinds = self.kinds();
             let is_known =
                 kinds.clone().any(|it| it == kind) || nearest(kind, &mut kinds).is_some();
             self.meant(it).filter(|it| is_known && may_be_called(it))
@@ -300,14 +320,20 @@ impl Reader<'_> {
         known.dedup();
         for (item, path, _) in &made {
             self.peers(item, path, &names, &known);
+            self.sources(item, path, &names, &known);
         }
         made.into_iter().map(|(.., it)| it).collect()
+    }
+
+    /// What `use:` may say.
+    fn kinds(&self) -> impl Iterator<Item = &str> + Clone {
+        self.builder.factories().iter().map(Factory::name).chain([AGENT])
     }
 
     /// The name that a listener is to have.
     fn meant<'b>(&'b self, item: &'b Node) -> Option<&'b str> {
         let kind = item.key("use").and_then(Node::text)?;
-        let kinds = || self.builder.factories().iter().map(Factory::name);
+        let kinds = || self.kinds();
         let near = || if kinds().any(|it| it == kind) { None } else { nearest(kind, kinds()) };
         item.key("name").and_then(Node::text).or_else(near).or(Some(kind))
     }
@@ -332,19 +358,19 @@ impl Reader<'_> {
     fn listener(&self, item: &Node, path: &str) -> Option<Listener> {
         let at = item.key("use")?;
         let kind = at.text().filter(|it| check::is_name(it))?;
-        let factories = self.builder.factories();
-        let Some(factory) = factories.iter().find(|it| it.name() == kind) else {
-            let text = format!("no listener is of the kind `{}`", cut(kind));
-            let names = || factories.iter().map(Factory::name);
-            let mistake = Mistake::new(at.place, text).at(&joined(path, "use"));
-            let advice = match names().collect::<Vec<_>>() {
-                none if none.is_empty() => "this program registers no Factory".to_owned(),
-                all => format!("there is {}", all.join(", ")),
-            };
-            self.wrong(mistake.or_nearest(kind, names()).advice(advice));
-            return None;
+        let factory = self.builder.factories().iter().find(|it| it.name() == kind);
+        let made = match (kind, factory) {
+            (AGENT, _) => self.agent(item, path),
+            (_, Some(factory)) => self.made(factory, item, path),
+            (_, None) => {
+                let text = format!("no listener is of the kind `{}`", cut(kind));
+                let mistake = Mistake::new(at.place, text).at(&joined(path, "use"));
+                let there = format!("there is {}", self.kinds().collect::<Vec<_>>().join(", "));
+                self.wrong(mistake.or_nearest(kind, self.kinds()).advice(there));
+                None
+            }
         };
-        let mut listener = self.made(factory, item, path)?;
+        let mut listener = made?;
         if let Some(name) = item.key("name").and_then(Node::text) {
             listener = listener.named(name);
         }
@@ -388,13 +414,24 @@ impl Reader<'_> {
             Err(error) => {
                 let is_unknown =
                     |it: &&Node| it.text().is_some_and(|it| self.models.get(it).is_err());
-                let model =
-                    node.key("model").filter(is_unknown).map(|it| (it, joined(&path, "model")));
+                let model = node.key("model").filter(is_unknown);
+                // What is wrong with a model stands among the models.
+                if model.and_then(Node::text).is_some_and(|it| self.is_named(it)) {
+                    return None;
+                }
+                let model = model.map(|it| (it, joined(&path, "model")));
                 let (node, path) = model.unwrap_or((node, path));
                 self.wrong(Mistake::new(node.place, error.to_string()).at(&path));
                 None
             }
         }
+    }
+}
+
+impl Reader<'_> {
+    /// Whether the manifest has a model of this name, sound or not.
+    fn is_named(&self, model: &str) -> bool {
+        self.named.iter().any(|it| it == model)
     }
 }
 

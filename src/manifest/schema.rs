@@ -38,6 +38,7 @@ fn of(kind: &Kind) -> Value {
         Kind::Count { min, max } => {
             or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
         }
+        Kind::Flag => or_filled(json!({ "type": "boolean" })),
         Kind::Number => or_filled(json!({ "type": "number" })),
         Kind::Bytes { min } => {
             let number = json!({ "type": "integer", "minimum": min });
@@ -46,6 +47,7 @@ fn of(kind: &Kind) -> Value {
         }
         Kind::Time { .. } => or_filled(json!({ "type": "string", "pattern": "[a-z]$" })),
         Kind::Address => or_filled(json!({ "type": "string", "pattern": ":[0-9]+$" })),
+        Kind::Words(map) => json!({ "anyOf": [of(&Kind::Text), keys(map)] }),
         Kind::List(of_items) => json!({ "type": ["array", "null"], "items": of(of_items) }),
         Kind::Map(map) => keys(map),
         Kind::Named(of_values) => json!({
@@ -53,15 +55,22 @@ fn of(kind: &Kind) -> Value {
             "propertyNames": { "pattern": "^[A-Za-z0-9_.-]+$" },
             "additionalProperties": of(of_values),
         }),
-        Kind::Use(maps) => {
+        Kind::Use(maps, other) => {
             let each = maps.iter().map(|(word, map)| {
                 let mut schema = keys(map);
                 schema["properties"]["use"] = json!({ "const": word });
                 schema
             });
-            json!({ "oneOf": each.collect::<Vec<_>>() })
+            let words: Vec<&str> = maps.iter().map(|(word, _)| *word).collect();
+            let other = other.iter().map(|map| {
+                let mut schema = keys(map);
+                schema["properties"]["use"]["not"] = json!({ "enum": words });
+                schema
+            });
+            json!({ "oneOf": each.chain(other).collect::<Vec<_>>() })
         }
         Kind::Settings => json!({ "type": ["object", "null"] }),
+        Kind::Any => json!({}),
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a manifest may hold: one table, from which mistakes are found and the schema for editors
 //! is written.
 
+mod agent;
+mod feeds;
 mod model;
 
 use std::sync::LazyLock;
@@ -22,6 +24,8 @@ pub(super) enum Kind {
     Allowance,
     /// A whole number within bounds.
     Count { min: usize, max: usize },
+    /// `true` or `false`.
+    Flag,
     /// A number, with a fraction or without.
     Number,
     /// A number of bytes, with a unit or without.
@@ -30,16 +34,21 @@ pub(super) enum Kind {
     Time { min: Duration },
     /// HOST:PORT.
     Address,
+    /// Words, or where they stand.
+    Words(Map),
     /// Several of a kind.
     List(Box<Kind>),
     /// Keys.
     Map(Map),
     /// Names of people's own, each with a value of a kind.
     Named(Box<Kind>),
-    /// Keys that go by the word under `use`.
-    Use(Vec<(&'static str, Map)>),
+    /// Keys that go by the word under `use`: those of this word, or the others' where there are
+    /// any.
+    Use(Vec<(&'static str, Map)>, Option<Map>),
     /// Whatever a listener reads by itself.
     Settings,
+    /// Any value.
+    Any,
 }
 
 /// A value that has keys.
@@ -69,7 +78,12 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         key("durability", Kind::Word(DURABILITY), DURABLE, "durability: full"),
         key("tokens", Kind::Map(tokens()), TOKENS, "tokens: {file: tokens.txt}"),
         key("doors", list(door()), DOORS, "doors: [{tcp: 127.0.0.1:8765}]"),
-        key("listeners", list(listener()), LISTENERS, "listeners: [{use: calculate}]"),
+        key(
+            "listeners",
+            Kind::List(Box::new(listener())),
+            LISTENERS,
+            "listeners: [{use: calculate}]",
+        ),
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
         key("heartbeat", Kind::Time { min: MILLISECOND }, HEARTBEAT, "heartbeat: 30s"),
@@ -78,6 +92,9 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
     ];
     Kind::Map(Map { what: "the manifest", keys, one_of: &[] })
 });
+
+/// What `use:` says of an agent.
+pub(super) const AGENT: &str = "agent";
 
 /// What happens more often, or may take less, happens never.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -173,28 +190,29 @@ fn door() -> Map {
     }
 }
 
-fn listener() -> Map {
+/// A listener: one of the kinds whose keys are known here, or any other.
+fn listener() -> Kind {
     let settings = "What this kind of listener wants to know.";
+    let mut keys = common("use: calculate");
+    keys.push(key("settings", Kind::Settings, settings, "settings: {}"));
+    let other = Map { what: "a listener", keys, one_of: &[] };
+    Kind::Use(vec![(AGENT, agent::agent())], Some(other))
+}
+
+/// What can be said of any listener.
+fn common(example: &str) -> Vec<Key> {
     let peers = "The listeners that it may address by name; without this, every one.";
     let grants = "What it may do beyond what every listener may, such as emit:core.";
     let limit = "How long one of its handlers may run; handler_time_max unless said.";
     let names = || Kind::List(Box::new(Kind::Name));
-    Map {
-        what: "a listener",
-        keys: vec![
-            Key {
-                needed: true,
-                ..key("use", Kind::Name, "Which kind of listener it is.", "use: calculate")
-            },
-            key("name", Kind::Name, "What it is called; as its kind unless said.", "name: sums"),
-            key("describe", Kind::Text, "What it is for, in a sentence.", "describe: Adds."),
-            key("settings", Kind::Settings, settings, "settings: {}"),
-            key("peers", names(), peers, "peers: [echo, calculate]"),
-            key("grants", Kind::List(Box::new(Kind::Text)), grants, "grants: [emit:core]"),
-            key("timeout", Kind::Time { min: MILLISECOND }, limit, "timeout: 30s"),
-        ],
-        one_of: &[],
-    }
+    vec![
+        Key { needed: true, ..key("use", Kind::Name, "Which kind of listener it is.", example) },
+        key("name", Kind::Name, "What it is called; as its kind unless said.", "name: sums"),
+        key("describe", Kind::Text, "What it is for, in a sentence.", "describe: Adds."),
+        key("peers", names(), peers, "peers: [echo, calculate]"),
+        key("grants", Kind::List(Box::new(Kind::Text)), grants, "grants: [emit:core]"),
+        key("timeout", Kind::Time { min: MILLISECOND }, limit, "timeout: 30s"),
+    ]
 }
 
 /// A key for each of the bounds.

@@ -8,6 +8,7 @@
 
 mod action;
 mod agent;
+mod backup;
 mod cli;
 mod crash;
 mod describe;
@@ -38,3 +39,4 @@ mod steering;
 mod suites;
 mod tidy;
 mod ui;
+mod upgrade;

@@ -153,7 +153,7 @@ impl Lock {
 }
 
 /// How to make a file that only its owner may read: messages are nobody else's.
-fn own() -> OpenOptions {
+pub(super) fn own() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! A log in one SQLite file: one thread writes, a few read.
 
+mod backup;
 mod check;
 mod connect;
 mod copy;
@@ -26,6 +27,7 @@ use crate::log::entry::{Batch, Entry, Noted, Open, Receipt, ThreadRecord, Thread
 use crate::log::verify::Report;
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
+pub use backup::{Copied, Existing};
 use connect::Lock;
 use copy::Copier;
 use read::{Reader, Readers};
@@ -78,6 +80,7 @@ impl SqliteLog {
         let mut reader = Reader::new(connect::reading(&path)?, &path, shared.closing.clone());
         let tip = check::tip(&mut reader)?;
         drop(reader);
+        schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
         let (readers, threads) = Readers::start(&path, &shared.closing)?;
         let questions = readers.questions();
         let known = Known::default();
@@ -127,6 +130,35 @@ impl SqliteLog {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Copies the log into another file while it may be written to, and verifies the copy, which
+    /// then stands there whole. It holds what the log held when this was called; the report's head
+    /// is its last commit. `watch` hears how far it is.
+    ///
+    /// Whoever drops the future leaves nothing behind.
+    ///
+    /// # Errors
+    /// Where the file is there and is to be kept, or is a log in use; where it can't be written;
+    /// where the log is damaged.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), pumphouse::log::Error> {
+    /// use pumphouse::log::{Existing, SqliteLog};
+    ///
+    /// let log = SqliteLog::open_read_only("data/pumphouse.db")?;
+    /// let report = log.backup("backup.db", Existing::Keep, |_| {}).await?;
+    /// println!("keep this elsewhere: {}", report.head);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(
+        &self,
+        to: impl AsRef<Path>,
+        existing: Existing,
+        watch: impl FnMut(Copied) + Send + 'static,
+    ) -> Boxed<'static, Report> {
+        backup::start(&self.path, to.as_ref(), existing, watch)
     }
 
     fn send(&self, writer: &Handle, batch: Batch) -> Boxed<'static, Receipt> {

@@ -135,11 +135,17 @@ fn sql() -> String {
              BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;\n"
         ));
     }
-    let words = Flags::WORDS.map(|(flag, word)| {
-        format!("CASE WHEN e.flags & {} THEN '{word} ' ELSE '' END", flag.bits())
-    });
-    sql.push_str(&MESSAGES.replace("FLAGS", &words.join("\n    || ")));
+    sql.push_str(&messages(&Flags::WORDS));
     sql
+}
+
+/// The view, with words for these flags.
+fn messages(words: &[(Flags, &str)]) -> String {
+    let word = |(flag, word): &(Flags, &str)| {
+        format!("CASE WHEN e.flags & {} THEN '{word} ' ELSE '' END", flag.bits())
+    };
+    let words: Vec<String> = words.iter().map(word).collect();
+    MESSAGES.replace("FLAGS", &words.join("\n    || "))
 }
 
 /// What a file turned out to be.
@@ -238,38 +244,94 @@ pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     })
 }
 
+/// Words for flags that the first logs of this format had; the others came one after another.
+const WORDS_LEAST: usize = 6;
+/// Indexes that the first logs of this format hadn't.
+const YOUNGER: [&str; 2] = ["entries_states", "threads_parent"];
+
+/// Something in a file's schema: what it is, its name, and what makes it.
+struct Object {
+    kind: String,
+    name: String,
+    sql: String,
+}
+
+/// How one of our objects stands in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    AsMade,
+    /// As an older version of this format left it: what it holds is the same.
+    Older,
+    Otherwise(&'static str),
+}
+
 /// Something that isn't as we make it: its kind, its name, and what is wrong with it.
 type Difference = (String, String, &'static str);
 
-/// Every table, index, trigger and view that isn't as we make it.
+/// Every table, index, trigger and view that isn't as we or older versions make it.
 pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
-    type Object = (String, String, String);
-    let all = |db: &Connection| -> rusqlite::Result<Vec<Object>> {
-        let mut rows = db.prepare(
-            "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name",
-        )?;
-        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        rows.collect()
-    };
-    let ours = Connection::open_in_memory()?;
-    ours.execute_batch(&sql())?;
-    let theirs = all(db)?;
+    let (made, theirs) = (made()?, objects(db)?);
     let mut wrong = Vec::new();
-    let made = all(&ours)?;
-    for (kind, name, sql) in &made {
-        match theirs.iter().find(|it| it.0 == *kind && it.1 == *name) {
-            None => wrong.push((kind.clone(), name.clone(), "is missing")),
-            Some(it) if it.2 != *sql => wrong.push((kind.clone(), name.clone(), "was changed")),
-            Some(_) => {}
+    for it in &made {
+        if let Stands::Otherwise(what) = stands(it, &theirs) {
+            wrong.push((it.kind.clone(), it.name.clone(), what));
         }
     }
     // A trigger of somebody else may do anything to what is written.
-    for (kind, name, _) in theirs {
-        if kind == "trigger" && !made.iter().any(|it| it.0 == kind && it.1 == name) {
-            wrong.push((kind, name, "is none of ours"));
+    for it in theirs {
+        if it.kind == "trigger" && !made.iter().any(|ours| ours.name == it.name) {
+            wrong.push((it.kind, it.name, "is none of ours"));
         }
     }
     Ok(wrong)
+}
+
+/// Makes anew what an older version of this format made otherwise: indexes and the view, which hold
+/// nothing of their own.
+pub(super) fn renew(db: &Connection) -> rusqlite::Result<()> {
+    let theirs = objects(db)?;
+    let older = made()?.into_iter().filter(|it| stands(it, &theirs) == Stands::Older);
+    let anew: Vec<String> = older
+        .map(|Object { kind, name, sql }| format!("DROP {kind} IF EXISTS {name};\n{sql};\n"))
+        .collect();
+    if anew.is_empty() {
+        return Ok(());
+    }
+    let writing = db.unchecked_transaction()?;
+    writing.execute_batch(&anew.concat())?;
+    writing.commit()
+}
+
+fn stands(ours: &Object, theirs: &[Object]) -> Stands {
+    let found = theirs.iter().find(|it| it.kind == ours.kind && it.name == ours.name);
+    match found {
+        Some(it) if it.sql == ours.sql => Stands::AsMade,
+        Some(it) if ours.kind == "view" && was_a_view(&it.sql) => Stands::Older,
+        Some(_) => Stands::Otherwise("was changed"),
+        None if YOUNGER.contains(&&*ours.name) => Stands::Older,
+        None => Stands::Otherwise("is missing"),
+    }
+}
+
+fn was_a_view(sql: &str) -> bool {
+    (WORDS_LEAST..Flags::WORDS.len())
+        .any(|count| messages(&Flags::WORDS[..count]).trim().strip_suffix(';') == Some(sql))
+}
+
+/// What we make.
+fn made() -> rusqlite::Result<Vec<Object>> {
+    let ours = Connection::open_in_memory()?;
+    ours.execute_batch(&sql())?;
+    objects(&ours)
+}
+
+fn objects(db: &Connection) -> rusqlite::Result<Vec<Object>> {
+    let mut rows = db
+        .prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
+    let rows = rows.query_map([], |row| {
+        Ok(Object { kind: row.get(0)?, name: row.get(1)?, sql: row.get(2)? })
+    })?;
+    rows.collect()
 }
 
 /// What an error means while a file is opened.

@@ -14,7 +14,7 @@ const USE: &[(&str, &str)] = &[
 
 /// A model, of either kind.
 pub(super) fn model() -> Kind {
-    Kind::Use(vec![("openai", openai()), ("scripted", scripted())])
+    Kind::Use(vec![("openai", openai()), ("scripted", scripted())], None)
 }
 
 fn openai() -> Map {

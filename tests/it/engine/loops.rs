@@ -178,6 +178,18 @@ async fn one_that_only_talks_to_itself_is_stopped_too() {
     assert_eq!(rounds, 3, "{told:?}");
 }
 
+/// Plays what never ends, until it is stopped for this reason; what its entries are called.
+async fn stopped(plugin: impl Plugin, limits: Limits, why: &str) -> Vec<String> {
+    let plan = pumphouse::builder().with(plugin).limits(limits).build().unwrap();
+    let pump = plan.start();
+    let stopped = pump.ask::<Done>(Begin { n: 1 }).await.unwrap_err();
+    let AskError::Failed(huh) = stopped else { panic!("{stopped}") };
+    assert_eq!(huh.code, "P0043");
+    assert!(huh.message.starts_with(why), "{}", huh.message);
+    let first = pump.log().threads(None, 1).await.unwrap().remove(0).id;
+    story(pump.log(), &first).await
+}
+
 #[tokio::test]
 async fn a_circle_that_always_says_something_new_ends_at_its_bound() {
     let mut limits = Limits::default();
@@ -189,6 +201,31 @@ async fn a_circle_that_always_says_something_new_ends_at_its_bound() {
     let stopped = pump.ask::<Done>(Begin { n: 1_000 }).await.unwrap_err();
     let AskError::Failed(huh) = stopped else { panic!("{stopped}") };
     assert_eq!(huh.message, "player goes on in a circle of messages: chain_max is 40");
+}
+
+#[tokio::test]
+async fn a_circle_through_threads_below_is_one_too() {
+    let again = async |_: ThreadResult| Spawn::new(Question { n: 1 });
+    let mother = Listener::new("mother")
+        .on(async |_: Begin| Spawn::new(Question { n: 1 }))
+        .on_reply(again)
+        .grant::<Threads>();
+    let told = stopped((mother, wall()), Limits::default(), "mother says the same again").await;
+    let opened = told.iter().filter(|it| *it == "core > mother: thread-spawned").count();
+    assert_eq!(opened, 3, "{told:?}");
+    assert!(told.contains(&"core > *: loop-warning".to_owned()), "{told:?}");
+
+    let mut limits = Limits::default();
+    limits.chain_max = 20;
+    let next = async |it: ThreadResult| {
+        let n = it.payload.map_or(0, |it| Answer::decode(&it).unwrap().n);
+        Spawn::new(Question { n: n + 1 })
+    };
+    let mother = Listener::new("mother")
+        .on(async |_: Begin| Spawn::new(Question { n: 1 }))
+        .on_reply(next)
+        .grant::<Threads>();
+    stopped((mother, wall()), limits, "mother goes on in a circle of messages").await;
 }
 
 #[tokio::test]

@@ -153,6 +153,8 @@ fn a_pattern_fits_by_the_clock_and_a_time_once() {
     let at = Timestamp::from_second(begins + 400).unwrap();
     for it in [
         SetTimer { cron: Some("*/5 * * * *".into()), ..NONE },
+        SetTimer { cron: Some("30 */7 * * * *".into()), ..NONE },
+        SetTimer { cron: Some("@hourly".into()), ..NONE },
         SetTimer { at: Some(at), ..NONE },
         after(2_000),
     ] {
@@ -160,7 +162,10 @@ fn a_pattern_fits_by_the_clock_and_a_time_once() {
     }
     sim.run(sim.sleep(Duration::from_secs(900))).unwrap();
     let fives = (1..=900).filter(|it| (begins + it) % 300 == 0);
-    let mut due: Vec<i64> = fives.chain([2, 400]).collect();
+    let sevens =
+        (1..=900).filter(|it| (begins + it) % 60 == 30 && (begins + it) / 60 % 60 % 7 == 0);
+    let hours = (1..=900).filter(|it| (begins + it) % 3_600 == 0);
+    let mut due: Vec<i64> = fives.chain(sevens).chain(hours).chain([2, 400]).collect();
     due.sort_unstable();
     assert_eq!(ticks(&sim, &disk).iter().map(|it| it.0).collect::<Vec<_>>(), due);
 }

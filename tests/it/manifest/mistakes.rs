@@ -41,7 +41,7 @@ models:
 
 /// A text of the sound manifest, what stands there instead, where in that the mistake is, what is
 /// said of it, and what is advised.
-type Case = (&'static str, &'static str, &'static str, &'static str, &'static str);
+pub(super) type Case = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Keys.
 const KEYS: &[Case] = &[
@@ -369,7 +369,7 @@ const MEANING: &[Case] = &[
         "use: calcualte",
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
-        "calculate, action, greeter",
+        "echo, calculate, greeter, agent",
     ),
     (
         "name: parrot",
@@ -520,7 +520,7 @@ fn every_seeded_mistake_is_found_placed_and_named() {
     let mut count = 0;
     for case in [KEYS, VALUES, META, MEANING, YAML, MODELS].into_iter().flatten() {
         count += 1;
-        match found(case) {
+        match found(SOUND, case) {
             Ok(line) => println!("{count:>3}  {line}"),
             Err(text) => wrong.push(text),
         }
@@ -530,11 +530,11 @@ fn every_seeded_mistake_is_found_placed_and_named() {
 }
 
 /// The one mistake that there is, or what was found instead.
-fn found(case: &Case) -> Result<String, String> {
+pub(super) fn found(sound: &str, case: &Case) -> Result<String, String> {
     let (from, to, at, message, help) = case;
-    assert!(SOUND.matches(from).count() >= 1, "{from:?} stands in the sound manifest");
-    let text = SOUND.replacen(from, to, 1);
-    let start = SOUND.find(from).unwrap();
+    assert!(sound.matches(from).count() >= 1, "{from:?} stands in the sound manifest");
+    let text = sound.replacen(from, to, 1);
+    let start = sound.find(from).unwrap();
     let near = &text[start..];
     let offset = near.find(at).map(|it| start + it);
     let offset = offset.unwrap_or_else(|| panic!("{at:?} stands in {near:?}"));

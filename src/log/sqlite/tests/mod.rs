@@ -1,8 +1,10 @@
 //! What only a file can do: survive, be damaged, be full, be held by another.
 
+mod backup;
 mod damage;
 mod disk;
 mod history;
+mod older;
 mod tamper;
 
 use std::cell::Cell;

@@ -1,0 +1,111 @@
+//! `backup`: a copy of the log, made while it is written to, and proved.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::audit;
+use crate::cli::data;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::signals::Signals;
+use crate::log::{Copied, Error, Existing};
+
+/// Copies the log into a file, also while a pump writes to it, and verifies the copy.
+///
+/// The file appears when it is whole and sound, and holds what the log held when the copying began.
+/// Keep the head that is printed somewhere else: with `verify --expect` it finds later whether a
+/// log was cut or put back.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse backup backup/pumphouse.db
+  pumphouse backup backup/pumphouse.db --force --json | jq -r .head > /elsewhere/head
+  pumphouse verify --expect $(cat /elsewhere/head)
+  pumphouse threads --data backup/pumphouse.db
+
+A file that is there already stays as it is; `--force` puts the copy in its place.
+Exits with 1 where the log is damaged or the copying was stopped, and leaves no file then; with 2
+where there is no log, or the file can't be written.")]
+pub(crate) struct Backup {
+    /// The file to make.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Puts the copy in the place of a file that is there.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Backup {
+    pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let log = data::open(data)?;
+        let file = self.file.display().to_string();
+        if self.file.is_file() && !self.force {
+            let text = "is there already; name another, or write over it with --force";
+            return Err(Failure::Untried(format!("{file} {text}")));
+        }
+        let existing = if self.force { Existing::Replace } else { Existing::Keep };
+        let mut signals = Signals::listen()?;
+        let meter = Meter::on_terminal();
+        let shown = meter.is_some();
+        let backup = log.backup(&self.file, existing, move |copied| {
+            if let Some(meter) = &meter {
+                meter.show(copied);
+            }
+        });
+        let report = tokio::select! {
+            report = backup => report.map_err(|error| match error {
+                Error::Full => Failure::Untried(format!("{file} can't be written: {error}")),
+                Error::Io(why) => Failure::Untried(format!("no backup was made: {why}")),
+                error => error.into(),
+            }),
+            signal = signals.next() => {
+                Err(Failure::Wrong(format!("{signal} stopped it, and no backup was made")))
+            }
+        };
+        if shown {
+            Meter.clear();
+        }
+        let report = report?;
+        match to.json {
+            true => to.object(&audit::report_json(&report, &file))?,
+            false => to.text(&audit::report(&report, &file, None, to.style))?,
+        }
+        Ok(Ending::Well)
+    }
+}
+
+/// How far it is, in one line of a terminal that is written over and over.
+struct Meter;
+
+impl Meter {
+    fn on_terminal() -> Option<Meter> {
+        io::stderr().is_terminal().then_some(Meter)
+    }
+
+    fn show(&self, copied: Copied) {
+        // Nobody misses a line that can't be written.
+        let _ = write!(io::stderr(), "\r\x1b[K{}", told(copied.bytes, copied.of));
+    }
+
+    fn clear(&self) {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+}
+
+fn told(bytes: u64, of: u64) -> String {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    match bytes == of {
+        true => format!("{} MiB copied; verifying them", mib(of)),
+        false => format!("{} of {} MiB copied", mib(bytes), mib(of)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_meter_says_how_far_it_is_and_what_comes_next() {
+        assert_eq!(told(3 << 20, 10 << 20), "3 of 10 MiB copied");
+        assert_eq!(told(4_096, 4_096), "1 MiB copied; verifying them");
+    }
+}

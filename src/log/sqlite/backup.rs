@@ -1,0 +1,222 @@
+//! A copy of a log in a file of its own, made while the log may be written to.
+//!
+//! SQLite copies the pages, some at a time, of one look at the file: the copy is what stood there
+//! when it began, however long it takes. Each step with a look of its own would begin again after
+//! every commit, and end never beside a busy writer; `VACUUM INTO` has one look as well, but builds
+//! every index anew and can't say how far it is. The price is that the write-ahead log grows by
+//! what is written meanwhile.
+//!
+//! The copy is made beside its place, synced, verified and only then put there, so that what stands
+//! under its name is a whole log at any time.
+
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::log::sqlite::check;
+use crate::log::sqlite::connect::{self, beside};
+use crate::log::sqlite::read::Reader;
+use crate::log::sqlite::schema;
+use crate::log::sqlite::{sync_directory, whole};
+use crate::log::verify::Report;
+use crate::log::{Boxed, Error, ready};
+
+/// Pages (4 MiB) that are copied at a time; between, it can be ended.
+const PAGES_AT_ONCE: i32 = 1_024;
+/// How soon a step that others were in the way of is tried again.
+const BUSY_WAIT: Duration = Duration::from_millis(10);
+
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Exhaustive: there is no third.
+pub enum Existing {
+    /// It stays, and nothing is copied.
+    Keep,
+    /// The copy takes its place, once it is verified.
+    Replace,
+}
+
+/// How far a backup is. What is copied whole is verified next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// What is copied.
+    pub bytes: u64,
+    /// What there is to copy.
+    pub of: u64,
+}
+
+/// Begins at once, on a thread of its own.
+pub(super) fn start(
+    log: &Path,
+    to: &Path,
+    existing: Existing,
+    watch: impl FnMut(Copied) + Send + 'static,
+) -> Boxed<'static, Report> {
+    let begin = || {
+        let to = whole(to)?;
+        is_free(log, &to, existing)?;
+        let half = Half::make(&to)?;
+        let work = Work { log: log.to_owned(), half: half.path.clone(), ended: half.ended.clone() };
+        let (answer, answered) = flume::bounded(1);
+        std::thread::Builder::new()
+            .name("log-backup".to_owned())
+            .spawn(move || {
+                // Nobody may be waiting any more.
+                let _ = answer.send(work.run(watch));
+            })
+            .map_err(|error| Error::Io(error.to_string().into()))?;
+        Ok((half, to, answered))
+    };
+    let (half, to, answered) = match begin() {
+        Ok(begun) => begun,
+        Err(error) => return ready(Err(error)),
+    };
+    Box::pin(async move {
+        let report = answered.recv_async().await.unwrap_or(Err(Error::Closed))?;
+        half.put(&to, existing)?;
+        Ok(report)
+    })
+}
+
+/// Whether a copy may be put there.
+fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<(), Error> {
+    let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
+    if to == log {
+        return refuse("it is the log itself; name another file");
+    }
+    if to.is_dir() {
+        return refuse("it is a folder; name a file in it");
+    }
+    if existing == Existing::Keep && to.exists() {
+        return refuse("it is there already; name another file");
+    }
+    // SQLite would take it for the copy's own.
+    if std::fs::metadata(beside(to, "-wal")).is_ok_and(|it| it.len() > 0) {
+        return refuse(
+            "a write-ahead log is beside it, so a log is in use there; name another file",
+        );
+    }
+    Ok(())
+}
+
+/// A copy that isn't whole yet; gone when this is.
+struct Half {
+    path: PathBuf,
+    ended: Arc<AtomicBool>,
+}
+
+impl Half {
+    fn make(to: &Path) -> Result<Half, Error> {
+        let path = beside(to, &format!("-{:016x}", crate::clock::random()));
+        let made = connect::own().create_new(true).open(&path);
+        made.map_err(|error| trouble(&path, &error))?;
+        Ok(Half { path, ended: Arc::default() })
+    }
+
+    /// Gives a copy its place.
+    fn put(self, to: &Path, existing: Existing) -> Result<(), Error> {
+        let put = match existing {
+            // Unlike a renaming, it leaves alone what came there meanwhile.
+            Existing::Keep => match std::fs::hard_link(&self.path, to) {
+                // A file system without links.
+                Err(_) if !to.exists() => std::fs::rename(&self.path, to),
+                linked => linked,
+            },
+            Existing::Replace => std::fs::rename(&self.path, to),
+        };
+        put.map_err(|error| trouble(to, &error))?;
+        sync_directory(to)
+    }
+}
+
+impl Drop for Half {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        // Renamed, where all went well.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What the thread has to do.
+struct Work {
+    log: PathBuf,
+    half: PathBuf,
+    ended: Arc<AtomicBool>,
+}
+
+impl Work {
+    fn run(&self, watch: impl FnMut(Copied)) -> Result<Report, Error> {
+        let from = self.reader(connect::reading(&self.log)?);
+        let look = from.db.unchecked_transaction();
+        let look = from.sql(look)?;
+        let head = from.head()?;
+        self.copy(&from, watch)?;
+        from.sql(look.finish())?;
+        self.settle()?;
+        let mut copy = self.reader(connect::unchanging(&self.half)?);
+        let report = check::verify(&mut copy, Some(head))?;
+        match report.findings.first() {
+            None => Ok(report),
+            Some(finding) => Err(schema::damaged(&self.log, &finding.to_string())),
+        }
+    }
+
+    fn reader(&self, db: Connection) -> Reader {
+        Reader::new(db, &self.log, self.ended.clone())
+    }
+
+    fn copy(&self, from: &Reader, mut watch: impl FnMut(Copied)) -> Result<(), Error> {
+        let page = from.db.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0));
+        let page = from.sql(page)?.cast_unsigned();
+        let trouble = |error: rusqlite::Error| match schema::opening(&self.log, &error) {
+            Error::Io(_) => Error::Io(format!("{}: {error}", self.half.display()).into()),
+            other => other,
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut to = Connection::open_with_flags(&self.half, flags).map_err(trouble)?;
+        // A half copy is thrown away, and a whole one synced once.
+        to.pragma_update(None, "synchronous", "OFF").map_err(trouble)?;
+        to.pragma_update(None, "journal_mode", "OFF").map_err(trouble)?;
+        let copying = Backup::new(&from.db, &mut to).map_err(trouble)?;
+        loop {
+            from.go_on()?;
+            match copying.step(PAGES_AT_ONCE).map_err(trouble)? {
+                StepResult::Done | StepResult::More => {}
+                _ => std::thread::park_timeout(BUSY_WAIT),
+            }
+            let it = copying.progress();
+            let pages = |count: i32| u64::from(count.unsigned_abs()) * page;
+            let (left, of) = (pages(it.remaining), pages(it.pagecount));
+            watch(Copied { bytes: of - left, of });
+            if left == 0 && of > 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs the copy, and has it need no write-ahead log: who reads it makes no files beside it.
+    fn settle(&self) -> Result<(), Error> {
+        /// Where SQLite's header has the versions that write and read the file: 2 with a
+        /// write-ahead log, 1 without one.
+        const VERSIONS: u64 = 18;
+        let settle = || {
+            let mut file = File::options().write(true).open(&self.half)?;
+            file.seek(SeekFrom::Start(VERSIONS))?;
+            file.write_all(&[1, 1])?;
+            file.sync_all()
+        };
+        settle().map_err(|error| trouble(&self.half, &error))
+    }
+}
+
+fn trouble(path: &Path, error: &std::io::Error) -> Error {
+    Error::Io(format!("{}: {error}", path.display()).into())
+}

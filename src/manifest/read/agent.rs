@@ -1,0 +1,181 @@
+//! Agents, as a manifest has them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+
+use serde::de::DeserializeOwned;
+
+use crate::limits::PROMPT_BYTES_MAX;
+use crate::listener::Listener;
+use crate::listeners::action::InternalActions;
+use crate::listeners::agent::Agent;
+use crate::listeners::agent::settings::{Calls, Dialect, FinalWithActions, OnFull, Settings};
+use crate::listeners::agent::words::Dispatch;
+use crate::manifest::amount;
+use crate::manifest::check::joined;
+use crate::manifest::mistake::{Mistake, cut};
+use crate::manifest::read::{Reader, beside};
+use crate::manifest::settings::{At, Findings};
+use crate::manifest::yaml::Node;
+use crate::xml;
+
+/// What no agent may be called: its payload would stand in a namespace of the pump's own.
+const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
+
+impl Reader<'_> {
+    /// An agent, without what can be said of any listener.
+    pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
+        let name = self.name(item.key("name")?, path)?;
+        let at = item.key("model")?;
+        let unknown = match self.models.get(at.text()?) {
+            Ok(model) => {
+                let settings = self.settings(item, path)?;
+                return Some(Agent::new(name, model).settings(settings).listener());
+            }
+            Err(it) => it,
+        };
+        // What is wrong with a model stands among the models.
+        if !self.is_named(&unknown.name) {
+            let mistake = Mistake::new(at.place, unknown.to_string());
+            self.wrong(mistake.at(&joined(path, "model")));
+        }
+        None
+    }
+
+    /// Its name, which is its payload's as well.
+    fn name<'b>(&self, node: &'b Node, path: &str) -> Option<&'b str> {
+        let name = node.text()?;
+        let (text, advice) = match () {
+            () if TAKEN.contains(&name) => {
+                (format!("`{name}` is a word of the pump's own"), "give it another `name:`")
+            }
+            () if !xml::is_name(name) => {
+                let text = format!(
+                    "an agent's payload has its name, and no element can be <{}>",
+                    cut(name)
+                );
+                (text, "begin it with a letter, as in `name: researcher`")
+            }
+            () => return Some(name),
+        };
+        self.wrong(Mistake::new(node.place, text).at(&joined(path, "name")).advice(advice));
+        None
+    }
+
+    fn settings(&self, item: &Node, path: &str) -> Option<Settings> {
+        let text = |key: &str| item.key(key).and_then(Node::text);
+        let count = |key: &str| text(key).and_then(amount::count);
+        let usual = Settings::default();
+        let prompt = item.key("prompt").map(|it| self.words(it, &joined(path, "prompt")));
+        Some(Settings {
+            prompt: prompt.unwrap_or(Some(usual.prompt))?,
+            dialect: chosen(item, "dialect", &[("tool_use", Dialect::ToolUse)]),
+            dispatch: chosen(
+                item,
+                "dispatch",
+                &[("batched", Dispatch::Batched), ("after_response", Dispatch::AfterResponse)],
+            ),
+            final_default: flag(item, "final_default").unwrap_or(usual.final_default),
+            final_with_actions: chosen(
+                item,
+                "final_with_actions",
+                &[("strict", FinalWithActions::Strict), ("trust", FinalWithActions::Trust)],
+            ),
+            final_payloads: names(item, "final_payloads"),
+            max_turns: text("max_turns").and_then(amount::allowance).unwrap_or(usual.max_turns),
+            agent_calls: chosen(item, "agent_calls", &[("same-thread", Calls::SameThread)]),
+            metadata: self.surroundings(item, "metadata", path)?,
+            context_feeds: self.surroundings(item, "context_feeds", path)?,
+            internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
+            on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
+            context_keep: count("context_keep").map_or(usual.context_keep, |it| it as u64),
+            max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),
+            temperature: text("temperature").and_then(amount::number),
+            ..usual
+        })
+    }
+
+    /// What it is told or says beside its history.
+    fn surroundings<T: Default + DeserializeOwned>(
+        &self,
+        item: &Node,
+        key: &str,
+        path: &str,
+    ) -> Option<T> {
+        let Some(node) = item.key(key) else { return Some(T::default()) };
+        let (findings, path) = (Findings::default(), joined(path, key));
+        // What the table finds wrong would be found a second time.
+        if self.mistakes.borrow().iter().any(|it| it.path.starts_with(&*path)) {
+            return None;
+        }
+        let read = T::deserialize(At { node, path: path.clone(), findings: &findings });
+        findings.all().into_iter().for_each(|it| self.wrong(it));
+        read.ok()
+    }
+
+    /// Feeds come from listeners that are there.
+    pub(super) fn sources(
+        &self,
+        item: &Node,
+        path: &str,
+        names: &BTreeMap<&str, Option<usize>>,
+        known: &[&str],
+    ) {
+        let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
+        for (number, feed) in feeds.iter().enumerate() {
+            let at = feed.key("source").and_then(|it| it.key("name"));
+            let Some((at, name)) = at.and_then(|it| Some((it, it.text()?))) else { continue };
+            // What stands behind a point may be a payload.
+            let points = name.match_indices('.').map(|(at, _)| &name[..at]);
+            if points.chain([name]).any(|it| names.contains_key(it)) {
+                continue;
+            }
+            let text = format!("there is no listener `{}`", cut(name));
+            let path = format!("{path}.context_feeds[{number}].source.name");
+            let mistake = Mistake::new(at.place, text).at(&path);
+            let mistake = mistake.or_nearest(name, known.iter().copied());
+            self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
+        }
+    }
+
+    /// A text, or what stands in the file that it names.
+    fn words(&self, node: &Node, path: &str) -> Option<String> {
+        let Some(at) = node.key("file") else { return node.text().map(str::to_owned) };
+        let file = beside(self.file, at.text()?);
+        let mut text = String::new();
+        let most = PROMPT_BYTES_MAX as u64 + 1;
+        let read = File::open(&file).and_then(|it| it.take(most).read_to_string(&mut text));
+        let wrong = match read {
+            Ok(_) if text.len() <= PROMPT_BYTES_MAX => return Some(text.trim_end().to_owned()),
+            Ok(_) => format!("a prompt has at most {PROMPT_BYTES_MAX} bytes (prompt_bytes_max)"),
+            Err(error) => error.to_string(),
+        };
+        let mistake = Mistake::new(at.place, format!("{}: {wrong}", file.display()));
+        self.wrong(mistake.at(&joined(path, "file")));
+        None
+    }
+}
+
+/// What one of these words stands for; the usual for any other.
+fn chosen<T: Default + Copy>(item: &Node, key: &str, words: &[(&str, T)]) -> T {
+    let text = item.key(key).and_then(Node::text);
+    words.iter().find(|(word, _)| text == Some(word)).map(|it| it.1).unwrap_or_default()
+}
+
+fn flag(item: &Node, key: &str) -> Option<bool> {
+    item.key(key).and_then(Node::flag)
+}
+
+fn names(item: &Node, key: &str) -> Vec<String> {
+    let all = item.key(key).map(Node::items).unwrap_or_default();
+    all.iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
+fn internal(node: &Node) -> InternalActions {
+    InternalActions {
+        enabled: flag(node, "enabled").unwrap_or(true),
+        allowed_actions: names(node, "allowed_actions"),
+        blocked_actions: names(node, "blocked_actions"),
+    }
+}

@@ -1,0 +1,134 @@
+//! What a manifest may say of an agent.
+
+use crate::manifest::shape::feeds::{feed, metadata};
+use crate::manifest::shape::{Key, Kind, Map, common, key};
+
+const DIALECT: &[(&str, &str)] = &[
+    ("tags", "As elements: <action> and <tool_use>."),
+    ("tool_use", "As JSON in the text too: {\"type\": \"tool_use\", …}."),
+];
+
+const DISPATCH: &[(&str, &str)] = &[
+    ("immediate", "Each when its tag closes."),
+    ("batched", "A few together: when there are enough, or after a while."),
+    ("after_response", "All when the turn is over."),
+];
+
+const FINAL_WITH_ACTIONS: &[(&str, &str)] = &[
+    ("hold", "It waits; it is delivered if all succeed, else there is another turn."),
+    ("strict", "There is another turn."),
+    ("trust", "It is delivered at once."),
+];
+
+const CALLS: &[(&str, &str)] = &[
+    ("own-thread", "In a thread of its own, below the caller's."),
+    ("same-thread", "In the caller's."),
+];
+
+const ON_FULL: &[(&str, &str)] =
+    &[("clear", "Old messages are hidden."), ("stop", "The agent stops.")];
+
+pub(super) fn agent() -> Map {
+    let mut keys = common("use: agent");
+    if let Some(name) = keys.iter_mut().find(|it| it.name == "name") {
+        name.needed = true;
+        name.text = "What it is called, and the payload that it owns.";
+        "name: researcher".clone_into(&mut name.example);
+    }
+    if let Some(peers) = keys.iter_mut().find(|it| it.name == "peers") {
+        peers.text = "The listeners that it may call; without this, none.";
+    }
+    keys.extend(mind());
+    keys.extend(turns());
+    keys.extend(surroundings());
+    Map { what: "an agent", keys, one_of: &[] }
+}
+
+/// What it thinks with.
+fn mind() -> Vec<Key> {
+    let model = "Which of the models it thinks with.";
+    let prompt = "What its model is told before all else.";
+    let dialect = "How its model writes calls; tags unless said.";
+    let max_tokens = "The tokens of a reply; as the model has it unless said.";
+    let temperature = "How freely the model chooses; as the model has it unless said.";
+    let count = || Kind::Count { min: 1, max: u32::MAX as usize };
+    vec![
+        Key { needed: true, ..key("model", Kind::Name, model, "model: local") },
+        key("prompt", Kind::Words(prompt_file()), prompt, "prompt: You find things out."),
+        key("dialect", Kind::Word(DIALECT), dialect, "dialect: tags"),
+        key("max_tokens", count(), max_tokens, "max_tokens: 2048"),
+        key("temperature", Kind::Number, temperature, "temperature: 0.2"),
+        key("on_context_full", Kind::Word(ON_FULL), FULL, "on_context_full: clear"),
+        key("context_keep", count(), KEEP, "context_keep: 10"),
+    ]
+}
+
+const FULL: &str = "What becomes of a prompt that doesn't fit the model's window; clear unless \
+                    said.";
+const KEEP: &str = "How many messages stay in view when old ones are hidden; 10 unless said.";
+
+fn prompt_file() -> Map {
+    let file = key("file", Kind::Path, "The file that it stands in.", "file: researcher.md");
+    let keys = vec![Key { needed: true, ..file }];
+    Map { what: "a text's `file:`", keys, one_of: &[] }
+}
+
+/// How its turns go.
+fn turns() -> Vec<Key> {
+    let dispatch = "When the actions of a turn begin; immediate unless said.";
+    let is_final = "Whether a response is final that doesn't say; true unless said.";
+    let with_actions = "What becomes of a final response while actions of its turn are \
+                        unfinished; hold unless said.";
+    let payloads = "Payloads beside response that end its work, by their local names.";
+    let turns = "How many turns it has in a thread; 50 unless said.";
+    let calls = "Where calls of it run; own-thread unless said.";
+    let internal = "Which actions it may take that change its own surroundings.";
+    let names = || Kind::List(Box::new(Kind::Name));
+    vec![
+        key("dispatch", Kind::Word(DISPATCH), dispatch, "dispatch: immediate"),
+        key("final_default", Kind::Flag, is_final, "final_default: true"),
+        key(
+            "final_with_actions",
+            Kind::Word(FINAL_WITH_ACTIONS),
+            with_actions,
+            "final_with_actions: hold",
+        ),
+        key("final_payloads", names(), payloads, "final_payloads: [report]"),
+        key("max_turns", Kind::Allowance, turns, "max_turns: 50"),
+        key("agent_calls", Kind::Word(CALLS), calls, "agent_calls: own-thread"),
+        key(
+            "internal_actions",
+            Kind::Map(internal_actions()),
+            internal,
+            "internal_actions: {enabled: false}",
+        ),
+    ]
+}
+
+/// What it is told beside its history, and what it says of itself.
+fn surroundings() -> Vec<Key> {
+    let feeds = "What it is told beside its history, and which of the usual parts are left out.";
+    let fields = "The fields in which it says how it is.";
+    let clock = "context_feeds: [{id: now, source: {type: internal, action: system_clock}}]";
+    let status = "metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}";
+    vec![
+        key("context_feeds", Kind::List(Box::new(Kind::Map(feed()))), feeds, clock),
+        key("metadata", Kind::Map(metadata()), fields, status),
+    ]
+}
+
+fn internal_actions() -> Map {
+    let names = || Kind::List(Box::new(Kind::Name));
+    let enabled = "Whether it may take any; true unless said.";
+    let allowed = "Those it may take; all where none is named.";
+    let blocked = "Those it may not take, whatever else is said.";
+    Map {
+        what: "internal_actions",
+        keys: vec![
+            key("enabled", Kind::Flag, enabled, "enabled: true"),
+            key("allowed_actions", names(), allowed, "allowed_actions: [add_context_feed]"),
+            key("blocked_actions", names(), blocked, "blocked_actions: [update_context_feed]"),
+        ],
+        one_of: &[],
+    }
+}
