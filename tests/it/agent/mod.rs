@@ -17,8 +17,7 @@ use pumphouse::prelude::*;
 /// A pump with an agent named `oracle` that may calculate.
 fn start(log: &Arc<dyn Log>, agent: Agent) -> Pump {
     let log = log.clone();
-    let builder =
-        pumphouse::builder().with(core()).with(action::action(action::Settings::default()));
+    let builder = pumphouse::builder().with((core(), mind()));
     let builder = builder.with(tool::calculate::calculate()).with(agent.listener());
     builder.with(move |it: &mut Builder| it.log(log)).build().unwrap().start()
 }
