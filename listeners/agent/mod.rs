@@ -121,7 +121,7 @@ impl Agent {
     /// # Errors
     /// Where the text holds what XML can't.
     pub fn ask(&self, text: &str) -> Result<Element, Fault> {
-        turn::root(&self.root(), &[], text)
+        ask(&self.name, text)
     }
 
     /// The listener.
@@ -163,4 +163,12 @@ impl Agent {
 #[must_use]
 pub fn root(agent: &str) -> Name {
     Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())
+}
+
+/// Something for the agent of this name to do, in words.
+///
+/// # Errors
+/// Where the text holds what XML can't.
+pub fn ask(agent: &str, text: &str) -> Result<Element, Fault> {
+    turn::root(&root(agent), &[], text)
 }

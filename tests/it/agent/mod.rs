@@ -1,5 +1,7 @@
 //! Agents: turns, what comes of their words, and where they end.
 
+mod chat;
+mod demo;
 mod recall;
 mod told;
 mod transcript;

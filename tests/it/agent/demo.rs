@@ -1,0 +1,121 @@
+//! The demo's thread, on virtual time: whenever the machine stops, it ends the same.
+
+use std::collections::BTreeSet;
+
+use pumphouse::listeners::action::words::{ActionResult, Status};
+use pumphouse::listeners::demo::{QUESTION, Visits, demo};
+use pumphouse::sim::{Disk, Sim};
+
+use super::*;
+use crate::program::Scene;
+
+/// What the researcher is asked.
+#[derive(Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/researcher/v1")]
+struct Researcher {
+    #[payload(text)]
+    text: String,
+}
+
+struct World {
+    sim: Sim,
+    disk: Disk,
+    visits: Visits,
+}
+
+impl World {
+    fn new() -> World {
+        let sim = Sim::new(1);
+        World { disk: Disk::new(&sim), sim, visits: Visits::default() }
+    }
+
+    fn start(&self) -> Pump {
+        let sim = self.sim.clone();
+        let sleep = move |time| {
+            let sim = sim.clone();
+            async move { sim.sleep(time).await }
+        };
+        let staff = (core(), mind(), tool::calculate::calculate());
+        let all = (staff, demo(sleep, self.visits.clone()), self.disk.log());
+        pumphouse::builder().with(all).workers(2).build().unwrap().start_on(&self.sim)
+    }
+
+    /// Asks, and stops the machine once a time has come; what the thread has in the end.
+    fn play(&self, stop_us: Option<u64>) -> Vec<Entry> {
+        let mut pump = self.start();
+        let question = Researcher { text: QUESTION.to_owned() };
+        let asked = self.sim.run(pump.tell(question)).unwrap().unwrap();
+        if let Some(stop_us) = stop_us {
+            let left = Duration::from_micros(stop_us.saturating_sub(self.sim.now_us()));
+            self.sim.run(self.sim.sleep(left)).unwrap();
+            self.sim.crash();
+            pump = self.start();
+        }
+        self.sim.rest().unwrap();
+        drop(pump);
+        let log = self.disk.kept();
+        let read = log.read(&asked.thread, 0, u64::MAX, 1_000);
+        let entries = self.sim.run(read).unwrap().unwrap();
+        entries.iter().map(|it| -> Entry { (&**it).into() }).collect()
+    }
+}
+
+/// The last word, and what each action came to.
+fn came(thread: &[Entry]) -> (String, Vec<String>) {
+    let finals = thread.iter().filter_map(|it| it.decode::<Response>().ok());
+    let mut finals = finals.filter(|it| it.is_final);
+    let text = finals.next().expect("there is a last word").text;
+    assert!(finals.next().is_none(), "there is one last word");
+    let results = thread.iter().filter_map(|it| it.decode::<ActionResult>().ok());
+    let mut results: Vec<String> = results
+        .map(|it| format!("{} {}", it.id, if it.status == Status::Ok { "ok" } else { "not ok" }))
+        .collect();
+    results.sort();
+    (text, results)
+}
+
+#[test]
+fn a_stop_at_any_entry_changes_neither_the_answer_nor_what_is_done() {
+    let world = World::new();
+    let thread = world.play(None);
+    let clean = came(&thread);
+    assert_eq!(
+        clean.0,
+        "The tides: the moon pulls at the sea. They come every 12 h 25 min. In narrow bays they \
+         reach 16 m.\nThat is what 42 pages come to. In the news: a mill in Brittany runs on them."
+    );
+    assert_eq!(clean.1, ["basics ok", "news ok", "numbers ok", "pages ok", "papers ok"]);
+    let stops: BTreeSet<u64> = thread.iter().map(Entry::at_us).collect();
+    assert!(stops.len() > 15, "{stops:?}");
+    for stop in stops {
+        for later in [0, 1, 700] {
+            let world = World::new();
+            assert_eq!(came(&world.play(Some(stop + later))), clean, "at {stop} + {later}");
+            let visits = world.visits.lock().unwrap();
+            // A key for each of the three, however often it was tried.
+            let shelves: Vec<_> = visits.values().map(|it| format!("{:?}", it.shelf)).collect();
+            let each: BTreeSet<_> = shelves.iter().collect();
+            assert_eq!((shelves.len(), each.len()), (3, 3), "at {stop} + {later}: {visits:?}");
+        }
+    }
+}
+
+#[test]
+fn demo_agent_shows_a_thread_and_how_it_came_to_its_answer() {
+    let ran = Scene::new().run(&["demo", "agent"]).code(0);
+    let parts = [
+        "What is known of the tides?",
+        "✓ library",
+        "✓ calculate",
+        "Three shelves are being read",
+        "In narrow bays they reach 16 m.",
+        "That is what 42 pages come to.",
+        "todo /",
+        ".numbers  closed",
+        "1. From outside, console opened",
+        "is gone again",
+    ];
+    for it in parts {
+        assert!(ran.out.contains(it), "no {it:?} in {}", ran.out);
+    }
+}
