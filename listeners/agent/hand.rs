@@ -9,18 +9,36 @@ use pumphouse::schema::prompt as describe;
 
 use super::super::action::Actions;
 use super::super::action::words::Action;
+use super::super::todo::{list::Todos, words::StepsOpen};
 use super::Agent;
 use super::mind::{Mind, Minds};
+use super::settings::Dialect;
+use super::tools::{Tools, offered};
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, Delta, Notice, Repair,
     Response, Thought,
 };
 
+/// How a model writes that writes its calls as elements.
+const TAGS: &str = include_str!("protocol.txt");
+/// How one writes that makes its calls in its provider's own protocol.
+const NATIVE: &str = include_str!("native.txt");
+
 /// An agent at work: its settings, its model, and what it says of its peers once it knows them.
 #[derive(Debug)]
 pub(super) struct Mindful {
     pub(super) agent: Agent,
-    told: OnceLock<(String, Markup)>,
+    told: OnceLock<Told>,
+}
+
+/// What an agent's model is told before all else, and what follows from it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) text: String,
+    /// The names that mean something in its replies.
+    pub(super) markup: Markup,
+    /// What it is offered in its provider's own protocol.
+    pub(super) tools: Tools,
 }
 
 impl Mindful {
@@ -28,8 +46,8 @@ impl Mindful {
         Mindful { agent, told: OnceLock::new() }
     }
 
-    /// What the model is told before all else, and the names that mean something in its replies.
-    pub(super) fn told(&self, seen: &Capabilities) -> &(String, Markup) {
+    /// What the model is told before all else, and what follows from it.
+    pub(super) fn told(&self, seen: &Capabilities) -> &Told {
         self.told.get_or_init(|| {
             let Agent { name, settings, .. } = &self.agent;
             let mut text = settings.prompt.clone();
@@ -39,8 +57,9 @@ impl Mindful {
             let peers: Vec<_> = peers.collect();
             let heading = format!("You are the agent {name}.\n\n");
             text = if text.is_empty() { heading } else { format!("{text}\n\n") };
-            text += include_str!("protocol.txt");
-            if !peers.is_empty() {
+            let is_native = settings.dialect == Dialect::Native;
+            text += if is_native { NATIVE } else { TAGS };
+            if !peers.is_empty() && !is_native {
                 text += "\n# Whom you may call\n";
             }
             for local in &settings.final_payloads {
@@ -49,7 +68,8 @@ impl Mindful {
                     text += &format!("\n{}\nThis ends your work.\n", describe(schema));
                 }
             }
-            for it in peers {
+            let tools = if is_native { offered(seen, &peers) } else { Tools::default() };
+            for it in peers.into_iter().filter(|_| !is_native) {
                 text += &format!("\n## {}\n{}\n", it.name, it.text.as_deref().unwrap_or_default());
                 let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
                 for schema in schemas.filter(|it| !it.reserved) {
@@ -57,7 +77,7 @@ impl Mindful {
                     markup = markup.peer(schema.name.local());
                 }
             }
-            (text, markup)
+            Told { text, markup, tools }
         })
     }
 }
@@ -70,6 +90,7 @@ pub(super) struct Turning {
     pub(super) view: View,
     pub(super) mind: Mind,
     pub(super) actions: Fold<Actions>,
+    pub(super) todos: Fold<Todos>,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
     pub(super) out: Out,
@@ -88,6 +109,7 @@ pub(super) struct Out {
     pub(super) reasoning: Outbox<Note<CognitionReasoning>>,
     pub(super) act: Outbox<To<Action>>,
     pub(super) partial: Outbox<Partial<Response>>,
+    pub(super) left: Outbox<Partial<StepsOpen>>,
     pub(super) say: Outbox<To<Element, String>>,
     pub(super) over: Outbox<To<CognitionOut>>,
     pub(super) delta: Outbox<Delta>,
@@ -102,6 +124,7 @@ impl FromContext<State_> for Turning {
             <View as FromContext<State_>>::needs(),
             <Fold<Minds> as FromContext<State_>>::needs(),
             <Fold<Actions> as FromContext<State_>>::needs(),
+            <Fold<Todos> as FromContext<State_>>::needs(),
             <Out as FromContext<State_>>::needs(),
         ]
         .concat()
@@ -117,6 +140,7 @@ impl FromContext<State_> for Turning {
             queue: Queue::from_context(it)?,
             view: View::from_context(it)?,
             actions: Fold::from_context(it)?,
+            todos: Fold::from_context(it)?,
             capabilities: Capabilities::from_context(it)?,
             attempt: Attempt::from_context(it)?,
             out: Out::from_context(it)?,
@@ -137,6 +161,7 @@ impl FromContext<State_> for Out {
             <Outbox<Note<CognitionReasoning>> as FromContext<State_>>::needs(),
             <Outbox<To<Action>> as FromContext<State_>>::needs(),
             <Outbox<Partial<Response>> as FromContext<State_>>::needs(),
+            <Outbox<Partial<StepsOpen>> as FromContext<State_>>::needs(),
             <Outbox<To<CognitionOut>> as FromContext<State_>>::needs(),
             <Outbox<Delta> as FromContext<State_>>::needs(),
         ]
@@ -154,6 +179,7 @@ impl FromContext<State_> for Out {
             reasoning: Outbox::from_context(it)?,
             act: Outbox::from_context(it)?,
             partial: Outbox::from_context(it)?,
+            left: Outbox::from_context(it)?,
             say: Outbox::from_context(it)?,
             over: Outbox::from_context(it)?,
             delta: Outbox::from_context(it)?,

@@ -30,6 +30,8 @@ pub struct Mind {
     pub failures: u32,
     /// How many threads it opened that haven't ended.
     pub children: u32,
+    /// The last entry of its own.
+    pub said: u64,
     /// The final response that waits for the actions of its turn.
     pub held: Option<String>,
     actions: BTreeMap<u64, Acting>,
@@ -60,6 +62,9 @@ impl Apply for Minds {
                 let mind = self.mind(to);
                 mind.children = mind.children.saturating_sub(1);
             }
+        }
+        if let Some(mind) = self.0.get_mut(entry.from()) {
+            mind.said = entry.seq();
         }
         let own = entry.to() == Some(entry.from());
         if entry.is::<CognitionIn>() && own {

@@ -25,11 +25,13 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
+mod cut;
 mod hand;
 pub mod mind;
 pub mod render;
 pub mod settings;
 mod speak;
+mod tools;
 mod turn;
 pub mod words;
 mod write;
@@ -43,6 +45,7 @@ use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
 
 use super::action::Actions;
+use super::todo::list::Todos;
 use settings::Settings;
 
 /// How long a turn may take: models are slow, and doors and budgets bound them.
@@ -120,10 +123,12 @@ impl Agent {
             .on_any_reply(turn::turn)
             .fold::<mind::Minds>()
             .fold::<Actions>()
+            .fold::<Todos>()
             .serial()
             .idempotent()
             .timeout(TURN_TIME_MAX)
             .grant::<Charges>()
+            .grant::<EmitCore>()
             .kind("agent")
             .peers(peers)
             .relies_on(STAFF)

@@ -1,5 +1,11 @@
 //! Agents: turns, what comes of their words, and where they end.
 
+mod cut;
+mod hostile;
+mod native;
+mod rules;
+mod world;
+
 use std::sync::Arc;
 
 use pumphouse::listeners::agent::Agent;
