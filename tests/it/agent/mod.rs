@@ -5,6 +5,11 @@ mod demo;
 mod recall;
 mod told;
 mod transcript;
+mod cut;
+mod hostile;
+mod native;
+mod rules;
+mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
