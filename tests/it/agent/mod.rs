@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::words::{Response, Stopped};
-use pumphouse::listeners::{action, core, mind, tool};
+use pumphouse::listeners::{core, mind, tool};
 use pumphouse::log::{Flags, Log, MemoryLog};
 use pumphouse::model::{Prompt, Script, Scripted};
 use pumphouse::prelude::*;
