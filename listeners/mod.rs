@@ -5,6 +5,8 @@ pub mod agent;
 pub mod demo;
 pub mod describe;
 pub mod echo;
+pub mod feed;
+pub mod metadata;
 pub mod thread;
 pub mod timer;
 pub mod todo;
@@ -19,10 +21,13 @@ pub fn core() -> Vec<Listener> {
     vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
-/// What agents need beside [`core`]: `action`.
+/// What agents need beside [`core`]: `action`, whose internal actions are those of `feed`, and
+/// `feed`.
 #[must_use]
 pub fn mind() -> Vec<Listener> {
-    vec![action::action(action::Settings::default())]
+    let internal = [feed::NAME.to_owned()].into();
+    let settings = action::Settings { internal, ..action::Settings::default() };
+    vec![action::action(settings), feed::feed()]
 }
 
 /// What every server has, whatever its manifest says: [`core`] and [`mind`].

@@ -250,6 +250,46 @@ impl Default for ActionLimits {
     }
 }
 
+/// What agents say of themselves and what they are told beside their history may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FeedLimits {
+    /// Fields of an agent's metadata: each stands in every prompt.
+    pub fields_max: usize,
+    /// Bytes of one field's value.
+    pub field_bytes_max: usize,
+    /// Feeds of an agent in a thread, those that it adds counted: more is a loop that adds feeds.
+    pub feeds_max: usize,
+    /// Bytes of one feed; what is longer is cut.
+    pub feed_bytes_max: usize,
+    /// Bytes of all feeds of a prompt; what doesn't fit is left out of it.
+    pub feeds_bytes_max: usize,
+    /// How long a turn waits for a feed.
+    pub timeout: Duration,
+    /// How long that may be at the most, whatever a feed says.
+    pub timeout_max: Duration,
+    /// How long a feed that failed is left alone, so that not every turn waits for it.
+    pub pause: Duration,
+    /// The shortest interval of a periodic feed: shorter ones fill the log.
+    pub interval_min: Duration,
+}
+
+impl Default for FeedLimits {
+    fn default() -> FeedLimits {
+        FeedLimits {
+            fields_max: 64,
+            field_bytes_max: 16 * KIB,
+            feeds_max: 32,
+            feed_bytes_max: 32 * KIB,
+            feeds_bytes_max: 64 * KIB,
+            timeout: Duration::from_secs(10),
+            timeout_max: Duration::from_secs(600),
+            pause: Duration::from_secs(60),
+            interval_min: Duration::from_secs(1),
+        }
+    }
+}
+
 bounds! {
 /// What a server with a model may take, of time and of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

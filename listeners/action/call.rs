@@ -18,9 +18,11 @@ use super::words::{ActionError, ActionKind};
 use super::{NAME, Settings};
 
 /// A payload, and the listener that takes it.
-pub(super) struct Called<'a> {
-    pub(super) listener: &'a Described,
-    pub(super) schema: &'a Schema,
+pub struct Called<'a> {
+    /// The listener.
+    pub listener: &'a Described,
+    /// The payload.
+    pub schema: &'a Schema,
 }
 
 /// Whom an agent's action calls.
@@ -39,13 +41,9 @@ pub(super) fn called<'a>(
     if is_internal && !settings.allows(agent, name) {
         return Err(undeliverable());
     }
-    let may = |it: &&Described| match is_internal {
+    let may = |it: &&'a Described| match is_internal {
         true => settings.internal.contains(&it.name),
         false => it.name != NAME,
-    };
-    let takes = |it: &'a Described| {
-        let schemas = it.takes.iter().filter_map(|it| all.schema(it));
-        schemas.filter(|it| !it.reserved).map(move |schema| Called { listener: it, schema })
     };
     let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
     let is_peer =
@@ -53,7 +51,23 @@ pub(super) fn called<'a>(
     // What the core does is for everyone.
     let is_open =
         |it: &Called<'_>| is_internal || is_peer(it.listener) || it.schema.name.namespace() == CORE;
-    let called = all.listeners().iter().filter(may).flat_map(takes).filter(is_open);
+    find(all, name, |it| may(&it.listener) && is_open(it))
+}
+
+/// The payload that a word means, of those that may be meant: a listener that takes one,
+/// `listener.payload`, or a payload's name.
+///
+/// # Errors
+/// One text for whatever isn't there or isn't allowed; the choices where there are several.
+pub fn find<'a>(
+    all: &'a Capabilities,
+    name: &str,
+    may: impl Fn(&Called<'a>) -> bool,
+) -> Result<Called<'a>, ActionError> {
+    let takes = |it: &'a Described| {
+        let schemas = it.takes.iter().filter_map(|it| all.schema(it));
+        schemas.filter(|it| !it.reserved).map(move |schema| Called { listener: it, schema })
+    };
     let is_listener = |it: &Called<'_>| it.listener.name == name;
     let is_dotted = |it: &Called<'_>| {
         let rest = name.strip_prefix(&*it.listener.name);
@@ -62,7 +76,7 @@ pub(super) fn called<'a>(
     let is_payload =
         |it: &Called<'_>| it.schema.name.local() == name || it.schema.name.to_string() == name;
     let meanings: [&dyn Fn(&Called<'_>) -> bool; 3] = [&is_listener, &is_dotted, &is_payload];
-    let mut all: Vec<Called<'_>> = called.collect();
+    let mut all: Vec<Called<'a>> = all.listeners().iter().flat_map(takes).filter(may).collect();
     for is_meant in meanings {
         let mut found: Vec<usize> = (0..all.len()).filter(|at| is_meant(&all[*at])).collect();
         match (found.pop(), &found[..]) {
@@ -173,13 +187,16 @@ pub fn json(capabilities: &Capabilities, value: &graph::Value) -> Value {
     match value {
         graph::Value::Result(None) => Value::Null,
         graph::Value::Result(Some(it)) => answer(capabilities, it),
-        graph::Value::Feed(it) => {
-            let text = it.text();
-            let json = text.trim_start().starts_with(['{', '[']);
-            let json = json.then(|| schema::json::read(&text).ok()).flatten();
-            json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
-        }
+        graph::Value::Feed(it) => text(&it.text()),
     }
+}
+
+/// What a feed holds, as JSON: itself where it is an object or an array, else a text.
+#[must_use]
+pub fn text(text: &str) -> Value {
+    let json = text.trim_start().starts_with(['{', '[']);
+    let json = json.then(|| schema::json::read(text).ok()).flatten();
+    json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
 }
 
 /// A payload as JSON; one that holds a single scalar, as its text or as its only field, is that

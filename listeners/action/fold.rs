@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pumphouse::log::Flags;
-use pumphouse::name::AGENT;
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::agent::words::{CognitionIn, CognitionOut};
+use super::super::feed::words::{ContextFeed, ContextFeedRemoved, FeedStatus};
 use super::NAME;
 use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply};
 use super::words::{Action, ActionError, ActionRefused, ActionsDue, CancelAction};
@@ -85,11 +85,21 @@ impl Actions {
                 at_once: it.at_once.map_or(usual.at_once, |it| (it as usize).max(1)),
             };
             self.graph.begins(&entry.from().into(), it.turn, policy);
-        } else if entry.name().is(AGENT, "context_feed")
-            && let Ok(element) = entry.element()
-            && let Some(id) = element.attribute("id")
+        } else if entry.is::<ContextFeed>() {
+            self.observe_feed(entry);
+        } else if entry.is::<ContextFeedRemoved>()
+            && let Ok(it) = entry.decode::<ContextFeedRemoved>()
         {
-            self.graph.feed(id.to_owned(), element.clone());
+            self.graph.feed(&it.agent, &it.id, None);
+        }
+    }
+
+    /// A feed that can't be had anew stands for what it held before.
+    fn observe_feed(&mut self, entry: &Entry) {
+        let (Some(agent), Ok(it)) = (entry.to(), entry.decode::<ContextFeed>()) else { return };
+        let is_had = matches!(it.status, FeedStatus::Fresh | FeedStatus::Truncated);
+        if let Some(element) = entry.element().ok().filter(|_| is_had) {
+            self.graph.feed(agent, &it.id, Some(element.clone()));
         }
     }
 

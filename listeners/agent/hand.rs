@@ -9,7 +9,13 @@ use pumphouse::schema::prompt as describe;
 
 use super::super::action::Actions;
 use super::super::action::words::Action;
+use super::super::feed::Shown;
+use super::super::feed::words::ContextFeed;
+use super::super::metadata::words::Metadata;
+use super::super::metadata::{Metadatas, show};
+use super::super::todo::list::Todos;
 use super::Agent;
+use super::late::{self, Budgets};
 use super::mind::{Mind, Minds};
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, Delta, Notice, Repair,
@@ -39,21 +45,35 @@ impl Mindful {
             let peers: Vec<_> = peers.collect();
             let heading = format!("You are the agent {name}.\n\n");
             text = if text.is_empty() { heading } else { format!("{text}\n\n") };
-            text += include_str!("protocol.txt");
-            if !peers.is_empty() {
+            let has = |part: &str| settings.context_feeds.has(part);
+            if has(late::PROTOCOL) {
+                text += include_str!("protocol.txt");
+            }
+            let fields = show::declared(&settings.metadata);
+            if has(late::METADATA) && !fields.is_empty() {
+                text += &format!("\n# Metadata\n\n{fields}\n");
+            }
+            let are_told = has(late::PEERS);
+            if are_told && !peers.is_empty() {
                 text += "\n# Whom you may call\n";
             }
             for local in &settings.final_payloads {
                 markup = markup.peer(local);
-                for schema in seen.named(local).iter().filter_map(|it| seen.schema(it)) {
+                let schemas = seen.named(local).iter().filter_map(|it| seen.schema(it));
+                for schema in schemas.filter(|_| are_told) {
                     text += &format!("\n{}\nThis ends your work.\n", describe(schema));
                 }
             }
             for it in peers {
-                text += &format!("\n## {}\n{}\n", it.name, it.text.as_deref().unwrap_or_default());
+                if are_told {
+                    let about = it.text.as_deref().unwrap_or_default();
+                    text += &format!("\n## {}\n{about}\n", it.name);
+                }
                 let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
                 for schema in schemas.filter(|it| !it.reserved) {
-                    text += &format!("\n{}\n", describe(schema));
+                    if are_told {
+                        text += &format!("\n{}\n", describe(schema));
+                    }
                     markup = markup.peer(schema.name.local());
                 }
             }
@@ -70,6 +90,7 @@ pub(super) struct Turning {
     pub(super) view: View,
     pub(super) mind: Mind,
     pub(super) actions: Fold<Actions>,
+    pub(super) known: Known,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
     pub(super) out: Out,
@@ -77,12 +98,22 @@ pub(super) struct Turning {
     pub(super) sent: Outbox<Element>,
 }
 
+/// What is known beside the history, for the end of a prompt.
+pub(super) struct Known {
+    pub(super) metadata: Fold<Metadatas>,
+    pub(super) todos: Fold<Todos>,
+    pub(super) budgets: Fold<Budgets>,
+    pub(super) feeds: Fold<Shown>,
+}
+
 /// What an agent sends while it writes.
 pub(super) struct Out {
     pub(super) charge: Outbox<Charge>,
     pub(super) system: Outbox<Note<CognitionSystem>>,
     pub(super) begun: Outbox<Note<CognitionIn>>,
+    pub(super) feed: Outbox<Note<ContextFeed>>,
     pub(super) thought: Outbox<Note<Thought>>,
+    pub(super) metadata: Outbox<Note<Metadata>>,
     pub(super) notice: Outbox<Note<Notice>>,
     pub(super) repair: Outbox<Note<Repair>>,
     pub(super) reasoning: Outbox<Note<CognitionReasoning>>,
@@ -102,6 +133,7 @@ impl FromContext<State_> for Turning {
             <View as FromContext<State_>>::needs(),
             <Fold<Minds> as FromContext<State_>>::needs(),
             <Fold<Actions> as FromContext<State_>>::needs(),
+            <Known as FromContext<State_>>::needs(),
             <Out as FromContext<State_>>::needs(),
         ]
         .concat()
@@ -117,10 +149,32 @@ impl FromContext<State_> for Turning {
             queue: Queue::from_context(it)?,
             view: View::from_context(it)?,
             actions: Fold::from_context(it)?,
+            known: Known::from_context(it)?,
             capabilities: Capabilities::from_context(it)?,
             attempt: Attempt::from_context(it)?,
             out: Out::from_context(it)?,
             sent: Outbox::from_context(it)?,
+        })
+    }
+}
+
+impl FromContext<State_> for Known {
+    fn needs() -> Vec<Need> {
+        [
+            <Fold<Metadatas> as FromContext<State_>>::needs(),
+            <Fold<Todos> as FromContext<State_>>::needs(),
+            <Fold<Budgets> as FromContext<State_>>::needs(),
+            <Fold<Shown> as FromContext<State_>>::needs(),
+        ]
+        .concat()
+    }
+
+    fn from_context(it: &Context<State_>) -> Result<Known, Fault> {
+        Ok(Known {
+            metadata: Fold::from_context(it)?,
+            todos: Fold::from_context(it)?,
+            budgets: Fold::from_context(it)?,
+            feeds: Fold::from_context(it)?,
         })
     }
 }
@@ -131,7 +185,9 @@ impl FromContext<State_> for Out {
             <Outbox<Charge> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionSystem>> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionIn>> as FromContext<State_>>::needs(),
+            <Outbox<Note<ContextFeed>> as FromContext<State_>>::needs(),
             <Outbox<Note<Thought>> as FromContext<State_>>::needs(),
+            <Outbox<Note<Metadata>> as FromContext<State_>>::needs(),
             <Outbox<Note<Notice>> as FromContext<State_>>::needs(),
             <Outbox<Note<Repair>> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionReasoning>> as FromContext<State_>>::needs(),
@@ -148,7 +204,9 @@ impl FromContext<State_> for Out {
             charge: Outbox::from_context(it)?,
             system: Outbox::from_context(it)?,
             begun: Outbox::from_context(it)?,
+            feed: Outbox::from_context(it)?,
             thought: Outbox::from_context(it)?,
+            metadata: Outbox::from_context(it)?,
             notice: Outbox::from_context(it)?,
             repair: Outbox::from_context(it)?,
             reasoning: Outbox::from_context(it)?,

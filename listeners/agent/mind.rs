@@ -6,6 +6,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
 use super::super::action::words::{Action, ActionResult, Mode, Status};
+use super::super::feed::words::RefreshFeeds;
 use super::words::{CognitionIn, CognitionOut, CognitionSystem, ContextFull, Response, Stopped};
 
 /// The agents of a thread. A fold.
@@ -30,6 +31,10 @@ pub struct Mind {
     pub failures: u32,
     /// How many threads it opened that haven't ended.
     pub children: u32,
+    /// What it asked to have its feeds had anew, for its next turn.
+    pub asked: Option<EntryId>,
+    /// Whether that was answered.
+    pub has_feeds: bool,
     /// The final response that waits for the actions of its turn.
     pub held: Option<String>,
     actions: BTreeMap<u64, Acting>,
@@ -60,6 +65,16 @@ impl Apply for Minds {
                 let mind = self.mind(to);
                 mind.children = mind.children.saturating_sub(1);
             }
+        }
+        if let (Some(to), Some(of)) = (entry.to(), entry.reply_to())
+            && let Some(mind) = self.0.get_mut(to).filter(|it| it.asked.as_ref() == Some(of))
+        {
+            mind.has_feeds = true;
+        }
+        if entry.is::<RefreshFeeds>() && !entry.is_from_identity() {
+            let mind = self.mind(entry.from());
+            (mind.asked, mind.has_feeds) = (Some(entry.id().clone()), false);
+            mind.is_at_work = true;
         }
         let own = entry.to() == Some(entry.from());
         if entry.is::<CognitionIn>() && own {
@@ -102,6 +117,7 @@ impl Minds {
         mind.turns = mind.turns.max(it.turn);
         (mind.is_over, mind.is_at_work) = (false, true);
         mind.held = None;
+        (mind.asked, mind.has_feeds) = (None, false);
         mind.actions.retain(|_, it| it.ended.is_none());
     }
 
@@ -134,6 +150,7 @@ impl Minds {
 impl Mind {
     fn answered(&mut self) {
         (self.is_at_work, self.held) = (false, None);
+        (self.asked, self.has_feeds) = (None, false);
         (self.idle, self.failures) = (0, 0);
     }
 

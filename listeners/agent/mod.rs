@@ -26,6 +26,7 @@
 //! `docs/agents.md` is the manual.
 
 mod hand;
+pub mod late;
 pub mod messages;
 pub mod mind;
 pub mod recall;
@@ -46,13 +47,17 @@ use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
 
 use super::action::Actions;
+use super::feed::words::ContextFeed;
+use super::feed::{Feeds, Shown};
+use super::metadata::{Fields, Metadatas};
+use super::todo::list::Todos;
 use settings::Settings;
 
 /// How long a turn may take: models are slow, and doors and budgets bound them.
 const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The house staff that every agent speaks to.
-const STAFF: [&str; 5] = ["action", "thread", "timer", "todo", "view"];
+const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
 /// A listener whose mind is a model.
 #[derive(Clone, Debug)]
@@ -81,6 +86,20 @@ impl Agent {
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Agent {
         self.peers = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The fields in which it says how it is; none unless said.
+    #[must_use]
+    pub fn metadata(mut self, fields: Fields) -> Agent {
+        self.settings.metadata = fields;
+        self
+    }
+
+    /// What it is told beside its history; nothing unless said.
+    #[must_use]
+    pub fn feeds(mut self, feeds: Feeds) -> Agent {
+        self.settings.context_feeds = feeds;
         self
     }
 
@@ -122,6 +141,11 @@ impl Agent {
             .on_any_reply(turn::turn)
             .fold::<mind::Minds>()
             .fold::<Actions>()
+            .fold::<Metadatas>()
+            .fold::<Todos>()
+            .fold::<late::Budgets>()
+            .fold::<Shown>()
+            .may_emit::<ContextFeed>()
             .serial()
             .idempotent()
             .timeout(TURN_TIME_MAX)

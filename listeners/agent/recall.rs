@@ -6,6 +6,7 @@ use pumphouse::listener::{Apply as _, Clears};
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 
+use super::super::feed::Shown;
 use super::render::{RENDERING, render};
 use super::words::{CognitionIn, CognitionSystem};
 
@@ -83,9 +84,15 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let shown: Vec<Entry> = thread.iter().filter(|it| it.seq() <= begun.until).cloned().collect();
     let mut clears = Clears::default();
     shown.iter().for_each(|it| clears.apply(it));
+    let mut feeds = Shown::default();
+    shown.iter().for_each(|it| feeds.apply(it));
+    let between = |it: &&Entry| (begun.until + 1..entry.seq()).contains(&it.seq());
+    let own = thread.iter().filter(between);
+    // What the turn itself found changed, and recorded before its manifest.
+    own.filter(|it| it.from() == agent).for_each(|it| feeds.apply(it));
     let view: Vec<Entry> = shown.into_iter().filter(|it| !clears.hides(it.seq())).collect();
     let system = system(thread, entry).map_err(Forgotten::Unreadable)?;
-    let mut prompt = render(agent, &super::root(agent), &system, &view);
+    let mut prompt = render(agent, &super::root(agent), &system, &view, &feeds.of(agent));
     prompt.turn = begun.turn;
     prompt.max_tokens = begun.max_tokens;
     prompt.temperature = begun.temperature;

@@ -2,23 +2,33 @@
 //! log afterwards gets the same bytes.
 //!
 //! What the agent wrote is the assistant's, word for word; all that it was sent is the user's.
-//! Messages of one side that follow each other are one. The prompt of a turn begins with the
-//! prompt of the turn before it, unless a clear hid something meanwhile.
+//! Messages of one side that follow each other are one. What feeds hold stands at the very end: up
+//! to there the prompt of a turn begins with the prompt of the turn before it, unless a clear hid
+//! something meanwhile.
 
 use pumphouse::model::{Prompt, Role, Said};
 use pumphouse::prelude::*;
 use pumphouse::xml::Child;
 
 use super::super::action::words::{ActionResult, Status};
+use super::super::feed::Feed;
+use super::super::feed::shown::block;
+use super::super::feed::words::{ContextFeed, FeedsRefreshed, Position};
 use super::words::{CognitionIn, CognitionOut, Correction, Notice, Response};
 
 /// The form that this module writes; another number is another form.
 pub const RENDERING: u32 = 1;
 
-/// The prompt of a turn: the newest system text, and what is in view.
+/// The prompt of a turn: the newest system text, what is in view, and what feeds hold.
+///
+/// Those are what [`Shown`](super::super::feed::Shown) makes of the thread up to the `until` of the
+/// turn's `cognition_in`, and of what the agent itself recorded between the two.
 #[must_use]
-pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry]) -> Prompt {
-    let mut prompt = Prompt::new(system);
+pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry], feeds: &[Feed]) -> Prompt {
+    let parts = [block(feeds, Position::SystemPrepend), system.to_owned()];
+    let parts = parts.into_iter().chain([block(feeds, Position::SystemAppend)]);
+    let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
+    let mut prompt = Prompt::new(parts.join("\n\n"));
     // What came while the model wrote stands behind what it wrote.
     let mut during: Option<Vec<String>> = None;
     for entry in view.iter().filter(|it| !it.is_refused()) {
@@ -46,6 +56,10 @@ pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry]) -> Prompt 
         }
     }
     during.into_iter().flatten().for_each(|it| put(&mut prompt, Role::User, &it));
+    let late = block(feeds, Position::Late);
+    if !late.is_empty() {
+        put(&mut prompt, Role::User, &late);
+    }
     prompt
 }
 
@@ -61,6 +75,9 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
 
 /// What somebody else sent the agent.
 pub(super) fn heard(root: &Name, entry: &Entry) -> Option<String> {
+    if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
+        return None;
+    }
     if entry.is::<ActionResult>() {
         return Some(result(&entry.decode().ok()?));
     }

@@ -1,6 +1,8 @@
 //! How an agent is set up.
 
 use super::super::action::InternalActions;
+use super::super::feed::Feeds;
+use super::super::metadata::Fields;
 use super::words::Dispatch;
 
 /// How an agent is set up.
@@ -27,6 +29,10 @@ pub struct Settings {
     pub agent_calls: Calls,
     /// Which actions it may take that change its own surroundings.
     pub internal_actions: InternalActions,
+    /// The fields in which it says how it is.
+    pub metadata: Fields,
+    /// What it is told beside its history.
+    pub context_feeds: Feeds,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
@@ -52,6 +58,8 @@ impl Default for Settings {
             max_turns: 50,
             agent_calls: Calls::OwnThread,
             internal_actions: InternalActions::default(),
+            metadata: Fields::default(),
+            context_feeds: Feeds::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
             max_tokens: None,

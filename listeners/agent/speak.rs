@@ -6,6 +6,7 @@ use pumphouse::reply::Markup;
 
 use super::super::action::read::Mistakes;
 use super::super::action::words::{Action, Dialect as ActionDialect, Mode};
+use super::super::metadata::Said;
 use super::hand::Turning;
 use super::words::{CognitionReasoning, Delta, Notice, Repair, Response, Thought};
 use super::write::{Heard, Writing};
@@ -159,6 +160,7 @@ impl<'a> Speaking<'a> {
             Heard::Payload { local, element, is_core } => {
                 return self.payload(local, element, is_core).await;
             }
+            Heard::Metadata(it) => return self.metadata(it).await,
             Heard::Own => self.spoken.did = true,
             Heard::Meaningless(name) => {
                 self.notice(format!("<{name}> has no meaning here, and nothing came of it."), None)
@@ -170,6 +172,22 @@ impl<'a> Speaking<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What it says of its own state is kept as far as it fits; the rest is told next turn.
+    async fn metadata(&self, said: Result<Said, String>) -> Result<(), Fault> {
+        let fields = &self.it.agent().settings.metadata;
+        if fields.is_empty() {
+            let text = "<metadata> has no meaning here: you have no fields.";
+            return self.notice(text.to_owned(), None).await;
+        }
+        match said {
+            Ok(said) => {
+                let said = said.held_against(fields, self.turn);
+                self.it.out.metadata.send(Note(said)).await
+            }
+            Err(why) => self.notice(format!("<metadata> was not kept: {why}"), None).await,
+        }
     }
 
     async fn action(&mut self, it: Result<Action, Mistakes>) -> Result<(), Fault> {

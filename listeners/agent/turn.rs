@@ -12,9 +12,12 @@ use pumphouse::xml::Writer;
 
 use super::super::action::words::Action;
 use super::super::action::{call, variables};
+use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
+use super::super::feed::{self, Feed, Shown};
 use super::super::view::ClearContext;
 use super::Agent;
 use super::hand::Turning;
+use super::late;
 use super::render::{RENDERING, render};
 use super::settings::{FinalWithActions, OnFull};
 use super::speak::{Speaking, Spoken};
@@ -61,12 +64,16 @@ pub(super) struct Came {
     again: Option<Again<Element>>,
     full: Option<Note<ContextFull>>,
     clear: Option<To<ClearContext>>,
+    declare: Option<Note<To<DeclareFeeds>>>,
+    refresh: Option<To<RefreshFeeds>>,
 }
 
 impl IntoEmit for Came {
     fn into_emit(self) -> Emit {
-        let Came { answer, finale, stopped, correction, again, full, clear } = self;
-        (answer, finale, stopped, correction, again, full, clear).into_emit()
+        let Came { answer, finale, stopped, correction, again, full, clear, declare, refresh } =
+            self;
+        let ends = (answer, finale, stopped, correction, again).into_emit();
+        ends.into_iter().chain((full, clear, declare, refresh).into_emit()).collect()
     }
 
     fn emits() -> Vec<Need> {
@@ -76,6 +83,8 @@ impl IntoEmit for Came {
             Option::<Note<Correction>>::emits(),
             Option::<Note<ContextFull>>::emits(),
             Option::<To<ClearContext>>::emits(),
+            Option::<Note<To<DeclareFeeds>>>::emits(),
+            Option::<To<RefreshFeeds>>::emits(),
         ]
         .concat()
     }
@@ -119,7 +128,8 @@ impl Turning {
         if self.mind.is_blocked() {
             return Next::Wait;
         }
-        if is_new {
+        // What it heard while its feeds were had is still to be answered.
+        if is_new || self.mind.has_feeds {
             return Next::Turn;
         }
         if !self.mind.is_at_work {
@@ -179,16 +189,20 @@ impl Turning {
         {
             return self.ends(turn, cut).await;
         }
+        if let Some(came) = self.lacks_feeds(turn) {
+            return Ok(came);
+        }
         let seen = self.capabilities.seen_by(&agent.name);
         let (system, markup) = self.mindful.told(&seen);
-        let prompt = self.prompt(system, turn).await?;
+        let (feeds, changed) = self.feeds(turn);
+        let prompt = self.prompt(system, turn, &feeds).await?;
         if let Some(came) = self.is_full(&prompt, turn) {
             return Ok(came);
         }
         if let Err(fault) = self.out.charge.send(Charge::reserve(TURN)).await {
             return Ok(self.stop(mind.turns, "budget", fault.message));
         }
-        self.begins(turn, system, &prompt).await?;
+        self.begins(turn, system, changed, &prompt).await?;
         let spoken = Speaking::new(self, turn).speak(prompt, markup.clone()).await?;
         self.ends(turn, spoken).await
     }
@@ -216,10 +230,54 @@ impl Turning {
         Ok(Some(spoken))
     }
 
-    async fn prompt(&self, system: &str, turn: u64) -> Result<Prompt, Fault> {
+    /// What has to come before the turn where there are feeds: they are had anew.
+    fn lacks_feeds(&self, turn: u64) -> Option<Came> {
+        let Agent { name, settings, .. } = self.agent();
+        let declared = settings.context_feeds.declared();
+        let registry = self.known.feeds.registry();
+        let is_new = registry.declared(name) != declared;
+        let has_none = !is_new && registry.of(name).is_empty();
+        if has_none || self.mind.has_feeds {
+            return None;
+        }
+        // What was asked before a fork is answered elsewhere.
+        if self.mind.asked.as_ref().is_some_and(|it| it.thread == *self.message.thread()) {
+            return Some(Came::default());
+        }
+        let declare =
+            is_new.then(|| Note(To(feed::NAME, DeclareFeeds { feed: declared.to_vec() })));
+        let refresh = Some(To(feed::NAME, RefreshFeeds { turn }));
+        Some(Came { declare, refresh, ..Came::default() })
+    }
+
+    /// What the prompt shows beside the history, and what of that is new.
+    fn feeds(&self, turn: u64) -> (Vec<Feed>, Vec<Feed>) {
+        let Agent { name, settings, .. } = self.agent();
+        let known = &self.known;
+        let all = [
+            late::metadata(&settings.metadata, &known.metadata.of(name), self.mind.turns),
+            late::todos(&known.todos),
+            late::budget(name, &known.budgets, turn, settings.max_turns),
+        ];
+        let mut shown = Shown::clone(&known.feeds);
+        let mut changed = Vec::new();
+        for mut it in all {
+            if !settings.context_feeds.has(&it.id) {
+                it.text.clear();
+            }
+            let before = shown.get(name, &it.id).map_or("", |it| &it.text);
+            if it.text != before {
+                changed.push(it.clone());
+                shown.hold(name, it);
+            }
+        }
+        (shown.of(name), changed)
+    }
+
+    async fn prompt(&self, system: &str, turn: u64, feeds: &[Feed]) -> Result<Prompt, Fault> {
         let agent = self.agent();
         let view = self.view.all().await?;
-        let mut prompt = render(&agent.name, &agent.root(), system, &view);
+        let mut prompt = render(&agent.name, &agent.root(), system, &view, feeds);
         prompt.turn = turn;
         prompt.max_tokens = agent.settings.max_tokens;
         prompt.temperature = agent.settings.temperature;
@@ -249,11 +307,20 @@ impl Turning {
     }
 
     /// Records what the model is shown.
-    async fn begins(&self, turn: u64, system: &str, prompt: &Prompt) -> Result<(), Fault> {
+    async fn begins(
+        &self,
+        turn: u64,
+        system: &str,
+        changed: Vec<Feed>,
+        prompt: &Prompt,
+    ) -> Result<(), Fault> {
         let agent = self.agent();
         if self.mind.system.as_deref() != Some(system) {
             let text = system.to_owned();
             self.out.system.send(Note(CognitionSystem { text })).await?;
+        }
+        for it in changed {
+            self.out.feed.send(Note(it.recorded(late::SOURCE))).await?;
         }
         let begun = CognitionIn {
             turn,

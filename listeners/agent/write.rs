@@ -6,6 +6,7 @@ use pumphouse::{Element, limits::XmlLimits};
 
 use super::super::action::read::{Mistakes, action};
 use super::super::action::words::Action;
+use super::super::metadata::Said;
 use super::settings::Dialect;
 
 /// Something in a reply that is to be acted on, in its order.
@@ -22,6 +23,8 @@ pub(super) enum Heard {
         from: usize,
         to: usize,
     },
+    /// What it says of its own state, or why that can't be read.
+    Metadata(Result<Said, String>),
     /// A payload for the core or for a peer.
     Payload {
         local: String,
@@ -135,6 +138,7 @@ impl Hearing {
             Kind::Action | Kind::ToolUse => {
                 Heard::Call(Box::new(action(it, Some(self.turn), None)))
             }
+            Kind::Metadata => Heard::Metadata(Said::read(it)),
             Kind::Core | Kind::Peer => {
                 let element = element(it);
                 let is_core = it.kind == Kind::Core;

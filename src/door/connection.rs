@@ -23,10 +23,6 @@ thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// How many pushes a connection takes before its neighbours have their turn: some tenths of a
-/// millisecond.
-const PUSHES_IN_TURN: usize = 32;
-
 /// A connection, and what it needs to wait.
 pub(super) struct Connection<S> {
     pub(super) stream: S,
@@ -88,8 +84,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Pushes what has arrived, as far as there is room and its turn lasts. Whether there may be
     /// more.
     async fn push(&mut self, inlet: &Arc<dyn Inlet>) -> bool {
-        let mut pushed = 0;
-        while pushed < PUSHES_IN_TURN
+        let (mut pushed, turn) = (0, self.session.turn());
+        while pushed < turn
             && self.waiting.is_none()
             && let Some(step) = self.session.next()
         {
@@ -122,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             // A client that never pauses must not keep its neighbours from their turn.
             tokio::task::yield_now().await;
         }
-        pushed == PUSHES_IN_TURN
+        pushed == turn
     }
 
     fn refuse(&mut self, number: u64, fault: Fault) {

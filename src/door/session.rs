@@ -384,6 +384,11 @@ impl Session {
         self.part.has_room(&self.setting.limits) && self.has_outbound_room()
     }
 
+    /// How many pushes it takes before its neighbours have their turn.
+    pub(super) fn turn(&self) -> usize {
+        self.part.turn()
+    }
+
     /// Whether the client should be read. What arrived before must be taken first: room comes and
     /// goes with what others do, and whoever read at each glimpse of it would pile up all there is.
     pub(super) fn wants_bytes(&self) -> bool {

@@ -5,11 +5,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::Limits;
 
+/// Pushes that a connection takes before its neighbours have their turn: some tenths of a
+/// millisecond.
+const IN_TURN: usize = 32;
+/// Pushes that all connections take until it is the first one's turn again, where they are many:
+/// whoever comes with a single one waits for no more than these.
+const IN_ROUND: usize = 128;
+
 /// Unanswered pushes of all connections of a door.
 #[derive(Debug, Default)]
 pub(super) struct Share {
     pushes: AtomicUsize,
     bytes: AtomicUsize,
+    /// Connections that have some.
+    busy: AtomicUsize,
 }
 
 /// What one connection has of them; given back when it is dropped.
@@ -27,6 +36,9 @@ impl Part {
 
     /// One more push, so long.
     pub(super) fn add(&mut self, bytes: usize) {
+        if self.pushes == 0 {
+            self.share.busy.fetch_add(1, Ordering::Relaxed);
+        }
         self.pushes += 1;
         self.bytes += bytes;
         self.share.pushes.fetch_add(1, Ordering::Relaxed);
@@ -39,13 +51,25 @@ impl Part {
         self.bytes -= bytes;
         self.share.pushes.fetch_sub(1, Ordering::Relaxed);
         self.share.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if self.pushes == 0 {
+            self.share.busy.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// None any more.
     pub(super) fn clear(&mut self) {
+        if self.pushes > 0 {
+            self.share.busy.fetch_sub(1, Ordering::Relaxed);
+        }
         self.share.pushes.fetch_sub(self.pushes, Ordering::Relaxed);
         self.share.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         (self.pushes, self.bytes) = (0, 0);
+    }
+
+    /// How many may be taken before others have their turn: the fewer, the more there are.
+    pub(super) fn turn(&self) -> usize {
+        let busy = self.share.busy.load(Ordering::Relaxed);
+        (IN_ROUND / busy.max(1)).clamp(1, IN_TURN)
     }
 
     /// Whether one more may be taken.
@@ -98,6 +122,27 @@ mod tests {
         check(3, 100, &[25, 25, 25]);
         check(9, 100, &[10; 9]);
         check(5, 2, &[1; 5]);
+    }
+
+    #[test]
+    fn the_more_connections_have_something_the_less_each_takes_in_turn() {
+        let share = Arc::new(Share::default());
+        let mut parts: Vec<Part> = (0..300).map(|_| Part::of(&share)).collect();
+        let mut turns = Vec::new();
+        for (busy, it) in (1..).zip(&mut parts) {
+            it.add(10);
+            it.add(10);
+            if [1, 4, 8, 64, 300].contains(&busy) {
+                turns.push(it.turn());
+            }
+        }
+        assert_eq!(turns, [32, 32, 16, 2, 1]);
+        parts[2..].iter_mut().for_each(Part::clear);
+        parts[1].remove(10);
+        parts[1].remove(10);
+        parts.truncate(2);
+        assert_eq!(share.busy.load(Ordering::Relaxed), 1);
+        assert_eq!(parts[0].turn(), 32);
     }
 
     #[test]

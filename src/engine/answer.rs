@@ -13,7 +13,7 @@ use crate::engine::route::Receiver;
 use crate::engine::thread::{Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
 use crate::id::EntryId;
-use crate::listener::{EmitCore, Entry, Grant, Target};
+use crate::listener::{Entry, Target, may_emit};
 use crate::log::{Flags, Mark};
 use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
@@ -84,7 +84,7 @@ impl Thread {
         }
         let is_charge = matches!(ready.target, Target::Charge);
         let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
-        if reserved && !registered.grants.contains(EmitCore::GRANT) {
+        if reserved && !may_emit(&registered.grants, checked.name()) {
             let text = format!("{} may be emitted by the pump only", checked.name());
             let fault = Fault::new(Code::Reserved, text);
             self.refuse(part, checked, None, &fault, world, out);

@@ -24,7 +24,9 @@ use crate::engine::tree::CORE_NAME;
 use crate::engine::worker::Worker;
 use crate::engine::{Factory, Plugin, Pump};
 use crate::limits::{Limits, XmlLimits};
-use crate::listener::{Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way};
+use crate::listener::{
+    Boxed, Capabilities, Described, EmitCore, Grant, Listener, Need, Spec, Way, may_emit,
+};
 use crate::log::{Log, MemoryLog};
 use crate::model::{Model, Models};
 use crate::name::Name;
@@ -304,7 +306,6 @@ fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
 
 /// What a listener's signatures ask for and it wasn't given.
 fn unmet(spec: &Spec) -> Vec<Complaint> {
-    let core = spec.grants.contains(EmitCore::GRANT);
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
     if spec.text.as_ref().is_some_and(String::is_empty) {
@@ -329,7 +330,7 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
             Need::Accept(it) if !xml::is_name(it.name.local()) => {
                 format!("no element can be called {}: give the payload another name", it.name)
             }
-            Need::Emit(it) if it.reserved && !core => {
+            Need::Emit(it) if it.reserved && !may_emit(&spec.grants, &it.name) => {
                 let (name, grant) = (&it.name, EmitCore::GRANT);
                 format!("it may emit {name}, but has no grant {grant}: add .grant::<EmitCore>()")
             }

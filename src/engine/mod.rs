@@ -28,6 +28,7 @@ mod shared;
 mod state;
 mod thread;
 mod tree;
+mod turns;
 mod wake;
 mod worker;
 

@@ -20,6 +20,7 @@ use crate::engine::port::Port;
 use crate::engine::run::Road;
 use crate::engine::shared::{Mail, Shared, Sleep};
 use crate::engine::tree::{Effect, Event, Key, Room, Start, Step, Timing, Tree, World};
+use crate::engine::turns::Turns;
 use crate::engine::wake::Woken;
 use crate::id::ThreadId;
 use crate::limits::Limits;
@@ -38,7 +39,7 @@ pub(crate) struct Worker<P: Port> {
     /// By ids that strangers may name, so the hash is keyed.
     pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
     /// Trees that have events to take.
-    ready: VecDeque<ThreadId>,
+    turns: Turns,
     /// Trees that looked quiet, the longest first.
     quiet: VecDeque<ThreadId>,
     /// Batches on their way to the log, in order, with what happens then.
@@ -123,7 +124,7 @@ impl<P: Port> Worker<P> {
             port,
             number,
             shared,
-            ready: VecDeque::new(),
+            turns: Turns::default(),
             quiet: VecDeque::new(),
             in_flight: VecDeque::new(),
             sent: 0,
@@ -229,7 +230,7 @@ impl<P: Port> Worker<P> {
             Some(Slot::Awake(held)) => {
                 held.queue.push_back(event);
                 if !std::mem::replace(&mut held.is_ready, true) {
-                    self.ready.push_back(thread.tree());
+                    self.turns.came(thread.tree());
                 }
             }
             // Only what is due comes to a tree that sleeps: its handlers are all at their end.
@@ -259,7 +260,7 @@ impl<P: Port> Worker<P> {
         let room = self.pace.room().min(limits.steps_in_batch_max);
         let full = room == 0 || self.in_flight.len() >= limits.batches_in_flight_max;
         let dying = self.dead.is_some() && !self.in_flight.is_empty();
-        if !self.begun || full || dying || self.ready.is_empty() {
+        if !self.begun || full || dying || self.turns.is_empty() {
             return false;
         }
         let shared = self.shared.clone();
@@ -267,11 +268,11 @@ impl<P: Port> Worker<P> {
         let mut step = Step::with_room(self.room);
         // Of every tree that has something to do, a batch has something, as far as it has room: the
         // more of them there are, the fewer steps each takes before its neighbours.
-        let each = room / self.ready.len();
+        let each = room / self.turns.len();
         let each = each.clamp(1, limits.steps_in_turn_max);
         let (mut steps, next) = (0, self.sent + 1);
         while steps < room {
-            let Some(id) = self.ready.pop_front() else { break };
+            let Some(id) = self.turns.next() else { break };
             let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
             for _ in 0..each {
                 let Some(event) = held.queue.pop_front() else { break };
@@ -281,7 +282,7 @@ impl<P: Port> Worker<P> {
             held.last = next;
             held.is_ready = !held.queue.is_empty();
             if held.is_ready {
-                self.ready.push_back(id);
+                self.turns.stayed(id);
             } else if held.tree.is_quiet() && !std::mem::replace(&mut held.is_quiet, true) {
                 self.quiet.push_back(id);
             }
@@ -508,7 +509,7 @@ impl<P: Port> Worker<P> {
             && self.in_flight.is_empty()
             && self.waking.is_empty()
             && self.tasks.values().all(|it| it.late)
-            && self.ready.is_empty();
+            && self.turns.is_empty();
         if idle {
             for drain in self.drains.drain(..) {
                 // An error says that nobody waits any more.

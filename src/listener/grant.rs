@@ -1,5 +1,9 @@
 //! What must be granted: some arguments, and rights.
 
+use std::collections::BTreeSet;
+
+use crate::name::Name;
+
 /// Something a listener may be granted by whoever registers it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` needs no grant",
@@ -17,6 +21,16 @@ pub enum EmitCore {}
 
 impl Grant for EmitCore {
     const GRANT: &'static str = "emit:core";
+}
+
+/// What the right to emit one reserved payload is called.
+pub(crate) fn emit_of(name: &Name) -> String {
+    format!("emit:{name}")
+}
+
+/// Whether these are enough to emit a reserved payload.
+pub(crate) fn may_emit(grants: &BTreeSet<String>, name: &Name) -> bool {
+    grants.contains(EmitCore::GRANT) || grants.contains(&emit_of(name))
 }
 
 /// The right to open threads below the message's own, and to end, pause and resume them:

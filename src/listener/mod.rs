@@ -28,6 +28,7 @@ pub use entry::Entry;
 pub(crate) use entry::key_meta;
 pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
+pub(crate) use grant::may_emit;
 pub use grant::{Charges, EmitCore, Grant, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
 pub use need::{Kept, Need};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::listener::grant::emit_of;
 use crate::listener::{
     Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
     Handler, IntoEmit, Kept, Need,
@@ -156,6 +157,25 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
+    /// Grants this reserved payload, and no other: who needs one only can't say the rest.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    ///
+    /// /// Wants nothing.
+    /// #[derive(Payload)]
+    /// #[payload(ns = "urn:example")]
+    /// struct Nothing;
+    ///
+    /// let quiet = Listener::new("quiet").on(async |_: Nothing| Done {}).may_emit::<Done>();
+    /// assert!(pumphouse::builder().with(quiet).build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn may_emit<P: Payload>(mut self) -> Listener<S> {
+        self.spec.grants.insert(emit_of(&P::NAME));
+        self
+    }
+
     /// Keeps a `T` per thread, for handlers that take a `Fold<T>`.
     #[must_use]
     pub fn fold<T: Apply>(mut self) -> Listener<S> {
@@ -264,14 +284,16 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// What may be granted to it, by name: what its signatures ask for, and `emit:core`.
+    /// What may be granted to it, by name: what its signatures ask for, `emit:core`, and each
+    /// reserved payload that they emit.
     #[must_use]
-    pub fn grantable(&self) -> Vec<&'static str> {
+    pub fn grantable(&self) -> Vec<String> {
         let asked = self.spec.needs.iter().filter_map(|it| match it {
-            Need::Grant(it) => Some(*it),
+            Need::Grant(it) => Some((*it).to_owned()),
+            Need::Emit(it) if it.reserved => Some(emit_of(&it.name)),
             _ => None,
         });
-        let mut grants: Vec<_> = asked.chain([EmitCore::GRANT]).collect();
+        let mut grants: Vec<_> = asked.chain([EmitCore::GRANT.to_owned()]).collect();
         grants.sort_unstable();
         grants.dedup();
         grants

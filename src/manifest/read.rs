@@ -385,10 +385,10 @@ impl Reader<'_> {
         for (number, at) in item.key("grants").map(Node::items).into_iter().flatten().enumerate() {
             let Some(grant) = at.text() else { continue };
             let grantable = listener.grantable();
-            if !grantable.contains(&grant) {
+            if !grantable.iter().any(|it| it == grant) {
                 let text = format!("`{kind}` has no use for the grant `{}`", cut(grant));
                 let mistake = Mistake::new(at.place, text).at(&format!("{path}.grants[{number}]"));
-                let mistake = mistake.or_nearest(grant, grantable.iter().copied());
+                let mistake = mistake.or_nearest(grant, grantable.iter().map(String::as_str));
                 self.wrong(mistake.advice(format!("it may have {}", grantable.join(", "))));
             }
             listener = listener.grant_named(grant);

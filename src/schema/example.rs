@@ -86,6 +86,7 @@ fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
         }
         Scalar::Timestamp => texts(&["2026-01-31T12:00:00Z"]),
         Scalar::Duration => texts(&["PT1M30S"]),
+        Scalar::Json => texts(&["{}"]),
         Scalar::Uuid => texts(&["018f4e2a-1b2c-7d3e-8f40-123456789abc"]),
         Scalar::Words(words) => vec![words.list.first().map_or("", |it| &it.text).to_owned()],
         Scalar::List(list) => {

@@ -188,6 +188,7 @@ fn scalar(it: &Scalar) -> Object {
         Scalar::Timestamp => json!({ "type": "string", "format": "date-time" }),
         Scalar::Duration => json!({ "type": "string", "format": "duration" }),
         Scalar::Uuid => json!({ "type": "string", "format": "uuid" }),
+        Scalar::Json => json!({}),
         Scalar::Words(words) => {
             let each: Vec<&str> = words.list.iter().map(|it| it.text.as_ref()).collect();
             json!({ "enum": each })

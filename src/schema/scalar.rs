@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::facet::{Bound, Facets, List, Narrow};
-use super::forms;
+use super::{forms, json};
 
 /// The form of one text. White space at its ends counts in strings and characters only.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,8 @@ pub enum Scalar {
     Duration,
     /// A UUID in its five groups.
     Uuid,
+    /// Any JSON value, as its text.
+    Json,
     /// One of a few words.
     Words(Cow<'static, Words>),
     /// Some of these with white space between them.
@@ -148,6 +150,7 @@ impl Scalar {
             Scalar::Timestamp => forms::timestamp(text).is_some(),
             Scalar::Duration => forms::duration(text).is_some(),
             Scalar::Uuid => forms::uuid(text).is_some(),
+            Scalar::Json => json::read(text).is_ok(),
             Scalar::Words(words) => words.find(text).is_some(),
             Scalar::List(list) => {
                 let count = forms::items(text).count();
@@ -181,6 +184,7 @@ impl Scalar {
             Scalar::Timestamp => "a time such as 2026-01-31T12:00:00Z".to_owned(),
             Scalar::Duration => "a duration such as P1DT2H30M".to_owned(),
             Scalar::Uuid => "a UUID".to_owned(),
+            Scalar::Json => "a JSON value".to_owned(),
             Scalar::Words(words) => either(words.list.iter().map(|it| it.text.as_ref())),
             Scalar::List(list) => {
                 let count = counted(list.length_min, list.length_max);

@@ -249,6 +249,7 @@ impl<'a> Writer<'a> {
                 let pattern = r"-?P([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]{1,9})?S)?)?";
                 restricted("duration", "pattern", pattern)
             }
+            Scalar::Json => built_in("string"),
             Scalar::Uuid => {
                 let pattern = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
                 restricted("token", "pattern", pattern)

@@ -1,7 +1,7 @@
 //! The reserved payloads of the spine: what the pump says to whoever sends to it.
 
 use crate::wire::{Checked, Fault, Payload, Timestamp};
-use crate::xml::Element;
+use crate::xml::{Element, writable};
 
 /// A message was taken: it is in the log, under this thread and number.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -57,12 +57,6 @@ impl From<&Fault> for Huh {
             advice: fault.advice.as_deref().map_or(fault.code.advice().to_owned(), writable),
         }
     }
-}
-
-/// What XML may hold of a text that may quote anything.
-fn writable(text: &str) -> String {
-    let fits = |it: &char| matches!(it, '\t' | '\n' | ' '..='\u{FFFD}' | '\u{10000}'..);
-    text.chars().map(|it| if fits(&it) { it } else { '\u{FFFD}' }).collect()
 }
 
 /// A message names a thread that doesn't exist, or that is another's.

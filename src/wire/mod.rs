@@ -18,3 +18,4 @@ pub use fault::{Code, Fault};
 pub use jiff::{SignedDuration, Timestamp};
 pub use payload::{Live, Payload};
 pub use uuid::Uuid;
+pub use value::Json;

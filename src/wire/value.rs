@@ -10,6 +10,7 @@ mod texts;
 use std::borrow::Cow;
 
 pub use self::lists::{ListAttribute, ListItems, ListText};
+pub use self::texts::Json;
 use crate::schema::walk::{At, Found};
 use crate::schema::{self, Content, Error, Field, Form, Kind, Occurs};
 use crate::xml::{Element, Writer};

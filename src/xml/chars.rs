@@ -52,6 +52,12 @@ pub const fn is_character(c: char) -> bool {
     !matches!(c, '\0'..='\x08' | '\x0B' | '\x0C' | '\x0E'..='\x1F' | '\u{FFFE}' | '\u{FFFF}')
 }
 
+/// The same text with a U+FFFD for each character that no document may hold.
+#[must_use]
+pub fn writable(text: &str) -> String {
+    text.chars().map(|c| if is_character(c) { c } else { '\u{FFFD}' }).collect()
+}
+
 /// The first character that no document may hold; only a suspicious text can have one.
 pub(super) fn find_illegal(text: &str) -> Option<(usize, char)> {
     text.char_indices().find(|&(_, c)| !is_character(c))

@@ -30,7 +30,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use chars::{is_character, is_name};
+pub use chars::{is_character, is_name, writable};
 pub use element::{Attribute, Child, Element, View};
 pub use error::{Error, Kind, Place, place_of};
 pub use floor::tokens;

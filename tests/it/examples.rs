@@ -66,7 +66,7 @@ pub(crate) fn folder() -> PathBuf {
 
 /// `target/debug/examples/hello`, beside `target/debug/deps/it-…`. A plain `cargo test` builds
 /// the examples before it runs the tests; where only some tests were built they may be missing.
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(|it| it.parent()).unwrap();

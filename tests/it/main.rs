@@ -15,6 +15,7 @@ mod describe;
 mod door;
 mod engine;
 mod examples;
+mod feeds;
 mod golden;
 mod idle;
 mod init;

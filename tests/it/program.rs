@@ -124,12 +124,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Ends it at once, as a power cut of the process would.
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();

@@ -304,7 +304,7 @@ impl Graph {
         let scope = self.scopes.get(agent)?;
         let by_name = scope.keys.get(name).or_else(|| scope.names.get(name)).copied();
         let by_target = || scope.targets.get(name).copied().flatten();
-        by_name.or_else(|| if self.feeds.contains_key(name) { None } else { by_target() })
+        by_name.or_else(|| if scope.feeds.contains_key(name) { None } else { by_target() })
     }
 
     /// What an action's references stand for now.
@@ -323,7 +323,7 @@ impl Graph {
     pub fn value(&self, agent: &str, name: &str) -> Option<Value> {
         match self.action_called(agent, name) {
             Some(id) => self.result(id),
-            None => self.feeds.get(name).cloned().map(Value::Feed),
+            None => self.scopes.get(agent)?.feeds.get(name).cloned().map(Value::Feed),
         }
     }
 

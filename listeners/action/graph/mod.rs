@@ -28,7 +28,6 @@ pub struct Graph {
     /// Those that aren't done.
     live: BTreeSet<Id>,
     scopes: BTreeMap<Arc<str>, Scope>,
-    feeds: BTreeMap<String, Element>,
     /// The times that were asked for and haven't come.
     armed: BTreeSet<u64>,
 }
@@ -41,6 +40,8 @@ struct Scope {
     keys: BTreeMap<String, Id>,
     /// The one action that called somebody; none where several did.
     targets: BTreeMap<String, Option<Id>>,
+    /// What its feeds hold.
+    feeds: BTreeMap<String, Element>,
     at_once: Option<usize>,
 }
 
@@ -101,9 +102,13 @@ impl Graph {
         scope.turns.entry(turn).or_default().policy = policy;
     }
 
-    /// Keeps the newest value of a feed.
-    pub fn feed(&mut self, id: String, value: Element) {
-        self.feeds.insert(id, value);
+    /// Keeps what a feed of an agent holds now; nothing where it is gone.
+    pub fn feed(&mut self, agent: &str, id: &str, value: Option<Element>) {
+        let scope = self.scopes.entry(agent.into()).or_default();
+        match value {
+            Some(value) => drop(scope.feeds.insert(id.to_owned(), value)),
+            None => drop(scope.feeds.remove(id)),
+        }
     }
 
     /// Takes in what happened at a time, and says what is to be done.
@@ -138,8 +143,10 @@ impl Graph {
     /// What is called by an action or refers to it, for advice.
     pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
         let scope = self.scopes.get(agent);
-        let names = scope.into_iter().flat_map(|it| it.keys.keys().chain(it.names.keys()));
-        names.chain(self.feeds.keys()).map(String::as_str)
+        let names = scope
+            .into_iter()
+            .flat_map(|it| it.keys.keys().chain(it.names.keys()).chain(it.feeds.keys()));
+        names.map(String::as_str)
     }
 
     /// Whether an action isn't done.

@@ -69,8 +69,10 @@ impl SqliteLog {
         let lock = Lock::take(&path)?;
         let writer = crate::log::fresh_uuid();
         if let Found::Nothing = schema::inspect(&db, &path)? {
-            connect::tune(&db, &path, durability)?;
+            // Which log it is survives a power cut, whatever is lost of what comes.
+            connect::tune(&db, &path, Durability::Full)?;
             schema::create(&db, &Identity::fresh(), writer)
+                .and_then(|()| copy::copy(&db))
                 .map_err(|error| schema::opening(&path, &error))?;
             sync_directory(&path)?;
         }

@@ -50,6 +50,8 @@ pub(super) enum Command {
 pub(super) struct Shared {
     poison: Mutex<Option<Arc<str>>>,
     full: AtomicBool,
+    /// Something was written since the last sync, where an append doesn't sync.
+    pub(super) unsynced: AtomicBool,
     /// No more appends; a full disk is waited for no longer.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
@@ -190,6 +192,7 @@ impl Writer {
             std::thread::park_timeout(RETRY_TIME);
         };
         self.shared.full.store(false, Ordering::Relaxed);
+        self.shared.unsynced.store(true, Ordering::Release);
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let receipt = outcome.map(|first_position| {
                 let entries = waiting.job.entries;

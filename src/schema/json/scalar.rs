@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value};
 
+use crate::schema::json::read;
 use crate::schema::scalar::{self, trim};
 use crate::schema::{
     Facets, List, Scalar, base64, base64_text, double, duration, duration_text, float, integer,
@@ -25,6 +26,8 @@ pub(in crate::schema) enum Sort<'a> {
     Real,
     /// An array.
     List(&'a List),
+    /// Anything.
+    Any,
 }
 
 /// What it is in JSON. What is narrowed by how it is written stays a string.
@@ -32,6 +35,7 @@ pub(in crate::schema) fn sort(it: &Scalar) -> Sort<'_> {
     match it.base() {
         Scalar::String | Scalar::Character => Sort::Text,
         Scalar::List(list) => Sort::List(list),
+        Scalar::Json => Sort::Any,
         base if !is_short(base) || is_written(it) => Sort::Token,
         Scalar::Boolean => Sort::Truth,
         Scalar::F32 | Scalar::F64 => Sort::Real,
@@ -66,6 +70,7 @@ pub(super) fn to_json(it: &Scalar, text: &str) -> Value {
             integer::<u64>(text).map(Value::from).or_else(small)
         }
         Sort::Real => Some(real(it.base(), text)),
+        Sort::Any => read(text).ok(),
         Sort::List(list) => Some(items(text).map(|text| to_json(&list.item, text)).collect()),
     };
     value.unwrap_or_else(|| text.into())
@@ -81,6 +86,7 @@ pub(super) fn from_json(it: &Scalar, value: &Value) -> Option<String> {
     let base = it.base();
     let texts = match (sort(it), value) {
         (Sort::Text, Value::String(text)) => return it.accepts(text).then(|| text.clone()),
+        (Sort::Any, value) => vec![Some(value.to_string())],
         (Sort::Token, Value::String(text)) => vec![canonical(base, text), Some(text.clone())],
         (Sort::Truth, Value::Bool(truth)) => {
             vec![Some(truth.to_string()), Some(u8::from(*truth).to_string())]

@@ -131,6 +131,15 @@ fn json_schema_properties(schema: &Schema) -> Vec<String> {
 }
 
 #[test]
+fn any_json_value_is_itself() {
+    let any = || scalar(Scalar::Json);
+    there_and_back(&any(), &json!({ "it": [1, null, "<b>"] }), "><it>[1,null,\"&lt;b&gt;\"]</it>");
+    there_and_back(&any(), &json!({ "it": "7" }), "><it>\"7\"</it>");
+    there_and_back(&any(), &json!({ "it": null }), "><it>null</it>");
+    assert!(!Scalar::Json.accepts("{a: 1}") && !Scalar::Json.accepts(r#"{"a":1,"a":1}"#));
+}
+
+#[test]
 fn a_number_narrowed_by_how_it_is_written_is_a_string() {
     let narrow = |base: Scalar, pattern: &'static str| {
         let facets = Facets { pattern: Some(pattern.into()), ..Facets::NONE };

@@ -12,12 +12,12 @@ const PATTERNS: &[&str] = &["[a-z]+", "[A-Z]{3}-[0-9]*", r"\i\c*", "a|b{4,}", "(
 
 fn base() -> impl Strategy<Value = Scalar> {
     use Scalar::{
-        Boolean, Bytes, Character, Duration, F32, F64, I8, I16, I32, I64, I128, String, Timestamp,
-        U8, U16, U32, U64, U128, Uuid,
+        Boolean, Bytes, Character, Duration, F32, F64, I8, I16, I32, I64, I128, Json, String,
+        Timestamp, U8, U16, U32, U64, U128, Uuid,
     };
     let all = [
         String, Character, Boolean, I8, I16, I32, I64, I128, U8, U16, U32, U64, U128, F32, F64,
-        Bytes, Timestamp, Duration, Uuid,
+        Bytes, Timestamp, Duration, Uuid, Json,
     ];
     prop_oneof![
         4 => prop::sample::select(all.to_vec()),

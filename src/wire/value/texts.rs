@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Item, Names, Part, Text, read_text};
@@ -52,7 +53,53 @@ macro_rules! texts {
 
 texts! {
     String bool char i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64
-    Bytes Timestamp SignedDuration Uuid
+    Bytes Timestamp SignedDuration Uuid Json
+}
+
+/// Any JSON value: in XML the text of it, in a payload's JSON form itself.
+///
+/// ```
+/// use pumphouse::prelude::*;
+/// use pumphouse::schema;
+/// use pumphouse::wire::Json;
+///
+/// /// Keeps something.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Keep {
+///     it: Json,
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let json = schema::json::read(r#"{"it": {"a": [1, "<b>"]}}"#)?;
+/// let keep = schema::from_json(Keep::schema(), &json)?;
+/// let text = r#"<keep xmlns="urn:example"><it>{"a":[1,"&lt;b&gt;"]}</it></keep>"#;
+/// assert_eq!(keep.canonical(), text);
+/// assert_eq!(schema::to_json(Keep::schema(), keep.view())?, json);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
+#[expect(clippy::exhaustive_structs, reason = "a value, and nothing else")]
+pub struct Json(
+    /// The value.
+    pub Value,
+);
+
+impl Text for Json {
+    const FORM: Form = Form::Text;
+
+    fn scalar() -> schema::Scalar {
+        schema::Scalar::Json
+    }
+
+    fn parse(text: Cow<'_, str>) -> Option<Json> {
+        schema::json::read(&text).ok().map(Json)
+    }
+
+    fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R {
+        then(&self.0.to_string())
+    }
 }
 
 impl Text for String {

@@ -55,7 +55,7 @@ fn a_conversation_through_pipes() {
 #[test]
 fn a_conversation_goes_on_over_a_door() {
     let scene = scene();
-    let mut server = scene.serve(&[]);
+    let server = scene.serve(&[]);
     let talk = |more: &[&str], line: &str| {
         let verb = [&["chat", "oracle", "--connect", &server.address], more].concat();
         scene.pipe(&verb, line)
@@ -69,7 +69,7 @@ fn a_conversation_goes_on_over_a_door() {
     talk(&["--thread", "sess-none"], "hello?\n").code(1);
     let nobody = ["chat", "orcle", "--connect", &server.address];
     scene.pipe(&nobody, "hello?\n").code(1).says(&["P0011"]);
-    server.kill();
+    drop(server);
     scene.pipe(&["chat", "orcle"], "").code(2).says(&["there is no agent orcle", "oracle"]);
 }
 

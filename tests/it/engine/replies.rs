@@ -141,6 +141,11 @@ async fn a_reserved_payload_is_forged_in_vain() {
     assert_eq!(story, told);
     let granted = start(Listener::new("a").on(forge).grant::<EmitCore>());
     assert!(granted.ask::<Done>(Question { n: 1 }).await.is_ok());
+    // One may be granted and no other.
+    let granted = start(Listener::new("a").on(forge).may_emit::<Done>());
+    assert!(granted.ask::<Done>(Question { n: 1 }).await.is_ok());
+    let other = start(Listener::new("a").on(forge).may_emit::<Huh>());
+    assert!(other.ask::<Done>(Question { n: 1 }).await.is_err());
 }
 
 #[tokio::test]

@@ -1,0 +1,113 @@
+//! What the pump itself has to say at the end of a prompt, as feeds: what the agent's metadata
+//! hold, what is left to do, and what is nearly spent. Pure: what is known in, feeds out.
+
+use std::collections::BTreeMap;
+
+use pumphouse::prelude::*;
+use pumphouse::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning};
+
+use super::super::feed::Feed;
+use super::super::metadata::{Fields, Known, show};
+use super::super::todo::list::Todos;
+
+/// The part of a prompt that says how a reply is written.
+pub const PROTOCOL: &str = "protocol";
+/// The part that says what the agent's peers take.
+pub const PEERS: &str = "peers";
+/// The part that says what the agent's metadata are.
+pub const METADATA: &str = "metadata";
+/// The part that says what is left to do.
+pub const TODOS: &str = "todos";
+/// The part that says what is nearly spent.
+pub const BUDGET: &str = "budget";
+/// What is said to be the source of those that are recorded.
+pub(super) const SOURCE: &str = "built-in";
+
+/// What was said of the budgets of a thread's tree. A fold.
+#[derive(Clone, Debug, Default)]
+pub struct Budgets(BTreeMap<(BudgetKey, Option<String>), BudgetWarning>);
+
+impl Apply for Budgets {
+    fn apply(&mut self, entry: &Entry) {
+        if entry.is_refused() || entry.from() != "core" {
+            return;
+        }
+        if let Ok(it) = entry.decode::<BudgetWarning>() {
+            self.0.insert((it.key, it.listener.clone()), it);
+        } else if let Ok(it) = entry.decode::<BudgetRaised>() {
+            self.0.retain(|(key, _), _| *key != it.key);
+        }
+    }
+}
+
+/// What the metadata hold, before a turn.
+pub(super) fn metadata(fields: &Fields, known: &Known, last_turn: u64) -> Feed {
+    Feed::fresh(METADATA, show::current(fields, known, last_turn))
+}
+
+/// What is left to do: the thread's checklists.
+pub(super) fn todos(todos: &Todos) -> Feed {
+    let mut text = String::new();
+    for (id, todo) in todos.all() {
+        text += &format!("{id}: {}\n", todo.condition());
+        for step in todo.steps() {
+            let mark = if step.done { 'x' } else { ' ' };
+            text += &format!("  [{mark}] {}\n", step.text);
+        }
+    }
+    Feed::fresh(TODOS, text.trim_end())
+}
+
+/// What is nearly spent: from three quarters on.
+pub(super) fn budget(agent: &str, budgets: &Budgets, turn: u64, max_turns: u64) -> Feed {
+    let mut text = String::new();
+    if turn >= max_turns {
+        text += "This is your last turn: no action runs.\n";
+    } else if turn.saturating_mul(4) > max_turns.saturating_mul(3) {
+        text += &format!("Turn {turn} of {max_turns}.\n");
+    }
+    let theirs = |of: &Option<String>| of.as_deref().is_none_or(|it| it == agent);
+    for ((key, of), it) in &budgets.0 {
+        if theirs(of) {
+            let BudgetWarning { used, limit, percent, .. } = it;
+            text += &format!("{key}: {used} of {limit} are spent ({percent} %).\n");
+        }
+    }
+    Feed::fresh(BUDGET, text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_told_from_three_quarters_on() {
+        let told = |turn, max| budget("ada", &Budgets::default(), turn, max).text;
+        assert_eq!(told(37, 50), "");
+        assert_eq!(told(38, 50), "Turn 38 of 50.");
+        assert_eq!(told(50, 50), "This is your last turn: no action runs.");
+        assert_eq!(told(1, u64::MAX), "");
+        let mut budgets = Budgets::default();
+        for (key, listener) in [
+            (BudgetKey::Tokens, None),
+            (BudgetKey::Turns, Some("bob")),
+            (BudgetKey::Turns, Some("ada")),
+        ] {
+            let listener = listener.map(str::to_owned);
+            let warning = BudgetWarning {
+                key,
+                percent: 75,
+                used: 150,
+                limit: 200,
+                thread: None,
+                listener: listener.clone(),
+            };
+            budgets.0.insert((key, listener), warning);
+        }
+        let told = budget("ada", &budgets, 1, 50).text;
+        assert_eq!(
+            told,
+            "turns: 150 of 200 are spent (75 %).\ntokens: 150 of 200 are spent (75 %)."
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! What agents change of their feeds, as actions of the type `internal`.
+
+use pumphouse::limits::FeedLimits;
+use pumphouse::prelude::*;
+use pumphouse::schema::nearest;
+
+use super::super::action;
+use super::super::action::call::{self, Called};
+use super::super::action::words::{Action, ActionError};
+use super::OWN;
+use super::definition::{BUILT_IN, Definition, SourceKind};
+use super::registry::Registry;
+use super::shown::Shown;
+use super::words::{
+    ContextFeedAdded, ContextFeedRefused, ContextFeedRemoved, ContextFeedUpdated,
+    RemoveContextFeed, UpdateContextFeed,
+};
+
+pub(super) async fn add(
+    message: Message,
+    history: History,
+    shown: Fold<Shown>,
+    capabilities: Capabilities,
+    feed: Definition,
+) -> Result<Result<ContextFeedAdded, ContextFeedRefused>, Fault> {
+    let agent = match whose(&message, &history, &capabilities).await? {
+        Ok(agent) => agent,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let registry = shown.registry();
+    let refused = |message: String| Ok(Err(ContextFeedRefused { message }));
+    if BUILT_IN.contains(&&*feed.id) || registry.get(&agent, &feed.id).is_some() {
+        let text = format!("a feed {} is there already; update_context_feed changes it", feed.id);
+        return refused(text);
+    }
+    let (max, there) = (FeedLimits::default().feeds_max, registry.of(&agent).len());
+    if there >= max {
+        let text = format!("feeds_max is {max}, and {there} feeds are there");
+        return refused(format!("{text}; take one away with remove_context_feed"));
+    }
+    match sound(&capabilities, &agent, &feed) {
+        Ok(()) => Ok(Ok(ContextFeedAdded { agent, feed })),
+        Err(message) => refused(message),
+    }
+}
+
+pub(super) async fn update(
+    message: Message,
+    history: History,
+    shown: Fold<Shown>,
+    capabilities: Capabilities,
+    it: UpdateContextFeed,
+) -> Result<Result<ContextFeedUpdated, ContextFeedRefused>, Fault> {
+    let agent = match whose(&message, &history, &capabilities).await? {
+        Ok(agent) => agent,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let Some(before) = shown.registry().get(&agent, &it.id) else {
+        return Ok(Err(unknown(shown.registry(), &agent, &it.id)));
+    };
+    let by = it.definition();
+    let feed = before.definition.updated(by.clone());
+    // What nobody asks for anew was allowed before.
+    let checked = match by.source {
+        Some(_) => sound(&capabilities, &agent, &feed),
+        None => feed.check(),
+    };
+    Ok(match checked {
+        Ok(()) => Ok(ContextFeedUpdated { agent, feed }),
+        Err(message) => Err(ContextFeedRefused { message }),
+    })
+}
+
+pub(super) async fn remove(
+    message: Message,
+    history: History,
+    shown: Fold<Shown>,
+    capabilities: Capabilities,
+    RemoveContextFeed { id }: RemoveContextFeed,
+) -> Result<Result<ContextFeedRemoved, ContextFeedRefused>, Fault> {
+    let agent = match whose(&message, &history, &capabilities).await? {
+        Ok(agent) => agent,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    Ok(match shown.registry().get(&agent, &id) {
+        Some(_) => Ok(ContextFeedRemoved { agent, id }),
+        None => Err(unknown(shown.registry(), &agent, &id)),
+    })
+}
+
+/// Whom an agent's own feed may ask: a peer, as its actions may.
+///
+/// # Errors
+/// One text for whatever isn't there or isn't allowed.
+pub(super) fn source<'a>(
+    all: &'a Capabilities,
+    agent: &str,
+    name: &str,
+) -> Result<Called<'a>, ActionError> {
+    let peers = all.listener(agent).and_then(|it| it.peers.clone());
+    call::find(all, name, |it| {
+        let name = &it.listener.name;
+        !OWN.contains(&&**name) && peers.as_ref().is_none_or(|peers| peers.contains(name))
+    })
+}
+
+/// Whose feeds are meant: those of whoever took the action, or of whoever asks.
+async fn whose(
+    message: &Message,
+    history: &History,
+    capabilities: &Capabilities,
+) -> Result<Result<String, ContextFeedRefused>, Fault> {
+    let mut whose = message.from().to_owned();
+    if whose == action::NAME {
+        let key = message.key();
+        let place = key.as_deref().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
+        let taken = match place.and_then(|it| it.checked_sub(1)) {
+            Some(before) => history.read(before, 1).await?.into_iter().next(),
+            None => None,
+        };
+        if let Some(taken) = taken.filter(Entry::is::<Action>) {
+            taken.from().clone_into(&mut whose);
+        }
+    }
+    let is_listener = capabilities.listener(&whose).is_some();
+    let message = format!("{whose} is no agent, and has no feeds");
+    Ok(if is_listener { Ok(whose) } else { Err(ContextFeedRefused { message }) })
+}
+
+fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), String> {
+    feed.check()?;
+    match &feed.source {
+        Some(it) if it.kind != SourceKind::Internal => {
+            let name = it.name.as_deref().unwrap_or_default();
+            source(all, agent, name).map(drop).map_err(|it| it.message)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unknown(registry: &Registry, agent: &str, id: &str) -> ContextFeedRefused {
+    if BUILT_IN.contains(&id) {
+        let message = format!("{id} is made by the pump; whoever sets the agent up turns it off");
+        return ContextFeedRefused { message };
+    }
+    let ids = registry.of(agent).iter().map(|it| &*it.definition.id);
+    let near = nearest(id, ids).map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+    ContextFeedRefused { message: format!("no feed is called {id}{near}") }
+}
+
+impl UpdateContextFeed {
+    fn definition(self) -> Definition {
+        let UpdateContextFeed {
+            id,
+            kind,
+            interval,
+            enabled,
+            cache_ttl,
+            max_tokens,
+            timeout,
+            position,
+            source,
+        } = self;
+        Definition { id, kind, interval, enabled, cache_ttl, max_tokens, timeout, position, source }
+    }
+}

@@ -1,0 +1,529 @@
+//! What a feed is: where it comes from, how often it is had anew, how long it may be.
+
+use std::fmt;
+use std::time::Duration;
+
+use pumphouse::limits::FeedLimits;
+use pumphouse::prelude::*;
+use pumphouse::schema::nearest;
+use pumphouse::wire::Json;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::super::agent::late::{BUDGET, METADATA, PEERS, PROTOCOL, TODOS};
+use super::internal::Internal;
+use super::words::Position;
+
+/// Adds a feed to those of the agent that asks. The answer is `context_feed_added`; its next turn
+/// shows what the feed holds.
+#[derive(Clone, Debug, PartialEq, Payload, Deserialize)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "add_context_feed")]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Definition {
+    /// What it is called: `$id` stands for what it holds.
+    #[payload(attribute, example = "recent_errors")]
+    pub id: String,
+    /// How often it is had anew: before each turn, unless said.
+    #[payload(attribute, rename = "type")]
+    #[serde(default, rename = "type")]
+    pub kind: Option<FeedKind>,
+    /// The seconds between two times, where it is periodic.
+    #[payload(attribute, no_example)]
+    #[serde(default)]
+    pub interval: Option<f64>,
+    /// Whether it is had and shown; it is unless said.
+    #[payload(attribute)]
+    #[serde(default, deserialize_with = "truth")]
+    pub enabled: Option<bool>,
+    /// For how many seconds what was had will do.
+    #[payload(attribute, no_example)]
+    #[serde(default)]
+    pub cache_ttl: Option<f64>,
+    /// How many tokens of it are shown, at four characters each.
+    #[payload(attribute, example = "1000")]
+    #[serde(default)]
+    pub max_tokens: Option<u64>,
+    /// How many seconds a turn waits for it.
+    #[payload(attribute, no_example)]
+    #[serde(default)]
+    pub timeout: Option<f64>,
+    /// Where it stands in a prompt; at the end unless said.
+    #[payload(attribute)]
+    #[serde(default)]
+    pub position: Option<Position>,
+    /// Where it comes from.
+    #[serde(default)]
+    pub source: Option<Source>,
+}
+
+/// How often a feed is had anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
+#[serde(rename_all = "snake_case")]
+// Exhaustive: whoever has feeds must know each.
+pub enum FeedKind {
+    /// Before each turn.
+    #[default]
+    #[payload(rename = "on_demand")]
+    OnDemand,
+    /// Every so many seconds, while the agent is at work.
+    Periodic,
+    /// Before each turn, from the pump itself.
+    Internal,
+    /// Before each turn, from what keeps something.
+    Relic,
+    /// Before each turn, from what does one thing.
+    Tool,
+    /// Before each turn, from what does several things.
+    Workflow,
+    /// Before each turn, from a model.
+    Llm,
+}
+
+/// Where a feed comes from.
+#[derive(Clone, Debug, PartialEq, Payload, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Source {
+    /// What sort of source it is.
+    #[payload(attribute, rename = "type")]
+    #[serde(rename = "type")]
+    pub kind: SourceKind,
+    /// The listener that is asked, or `listener.payload` where it takes several.
+    #[payload(attribute, example = "log_service")]
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What the pump itself is asked: `system_clock`, `random_number` or `thread_statistics`.
+    #[payload(attribute, no_example)]
+    #[serde(default)]
+    pub action: Option<String>,
+    /// What it is asked with, as a JSON object.
+    #[payload(example = "{\"filter\":\"ERROR\",\"since\":\"1h\"}")]
+    #[serde(default)]
+    pub params: Option<Json>,
+}
+
+/// What sort of source a feed has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
+#[serde(rename_all = "lowercase")]
+// Exhaustive: whoever has feeds must know each.
+pub enum SourceKind {
+    /// A listener that does one thing.
+    #[default]
+    Tool,
+    /// One whose mind is a model.
+    Agent,
+    /// One that keeps something.
+    Relic,
+    /// One that does several things in an order.
+    Workflow,
+    /// A model.
+    Llm,
+    /// The pump itself.
+    Internal,
+}
+
+impl Definition {
+    /// A feed that is had anew before each turn.
+    #[must_use]
+    pub fn on_demand(id: impl Into<String>, source: Source) -> Definition {
+        Definition {
+            id: id.into(),
+            kind: Some(FeedKind::OnDemand),
+            interval: None,
+            enabled: None,
+            cache_ttl: None,
+            max_tokens: None,
+            timeout: None,
+            position: None,
+            source: Some(source),
+        }
+    }
+
+    /// A feed that is had anew every so often, while its agent is at work.
+    #[must_use]
+    pub fn periodic(id: impl Into<String>, every: Duration, source: Source) -> Definition {
+        let interval = Some(every.as_secs_f64());
+        let kind = Some(FeedKind::Periodic);
+        Definition { kind, interval, ..Definition::on_demand(id, source) }
+    }
+
+    /// For how long what was had will do.
+    #[must_use]
+    pub fn cache_ttl(self, ttl: Duration) -> Definition {
+        Definition { cache_ttl: Some(ttl.as_secs_f64()), ..self }
+    }
+
+    /// How many tokens of it are shown, at four characters each.
+    #[must_use]
+    pub fn max_tokens(self, tokens: u64) -> Definition {
+        Definition { max_tokens: Some(tokens), ..self }
+    }
+
+    /// How long a turn waits for it.
+    #[must_use]
+    pub fn timeout(self, limit: Duration) -> Definition {
+        Definition { timeout: Some(limit.as_secs_f64()), ..self }
+    }
+
+    /// Where it stands in a prompt.
+    #[must_use]
+    pub fn position(self, position: Position) -> Definition {
+        Definition { position: Some(position), ..self }
+    }
+
+    /// Neither had nor shown.
+    #[must_use]
+    pub fn disabled(self) -> Definition {
+        Definition { enabled: Some(false), ..self }
+    }
+
+    /// Whether it is had and shown.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.enabled != Some(false)
+    }
+
+    /// Whether it is had anew by itself.
+    #[must_use]
+    pub fn is_periodic(&self) -> bool {
+        self.kind == Some(FeedKind::Periodic)
+    }
+
+    /// The same after an update: what that says counts.
+    #[must_use]
+    pub fn updated(&self, by: Definition) -> Definition {
+        Definition {
+            id: self.id.clone(),
+            kind: by.kind.or(self.kind),
+            interval: by.interval.or(self.interval),
+            enabled: by.enabled.or(self.enabled),
+            cache_ttl: by.cache_ttl.or(self.cache_ttl),
+            max_tokens: by.max_tokens.or(self.max_tokens),
+            timeout: by.timeout.or(self.timeout),
+            position: by.position.or(self.position),
+            source: by.source.or_else(|| self.source.clone()),
+        }
+    }
+
+    /// For how long what was had will do, in microseconds.
+    pub(super) fn ttl_us(&self) -> u64 {
+        let seconds = if self.is_periodic() { self.interval } else { self.cache_ttl };
+        micros(seconds.unwrap_or(0.0))
+    }
+
+    /// How long a turn waits for it, in microseconds.
+    pub(super) fn timeout_us(&self) -> u64 {
+        micros(self.timeout.unwrap_or_else(|| FeedLimits::default().timeout.as_secs_f64()))
+    }
+
+    /// What the pump itself is asked for it, if that is its source.
+    pub(super) fn internal(&self) -> Option<Result<Internal, String>> {
+        let source = self.source.as_ref().filter(|it| it.kind == SourceKind::Internal)?;
+        let action = source.action.as_deref().unwrap_or_default();
+        Some(Internal::read(action, source.params.as_ref().map(|it| &it.0)))
+    }
+
+    /// What would keep it from being a feed.
+    ///
+    /// # Errors
+    /// That, with what would be right.
+    pub fn check(&self) -> Result<(), String> {
+        self.named()?;
+        let Some(source) = &self.source else {
+            return Err(format!("{}: a feed needs a source", self.id));
+        };
+        source.check().and_then(|()| self.sound(source)).map_err(|it| format!("{}: {it}", self.id))
+    }
+
+    fn named(&self) -> Result<(), String> {
+        let word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
+        let begins = self.id.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
+        match begins && self.id.chars().all(word) {
+            true => Ok(()),
+            false => {
+                Err(format!("{:?} is no id of a feed: it has letters, digits, _ and -", self.id))
+            }
+        }
+    }
+
+    fn sound(&self, source: &Source) -> Result<(), String> {
+        let limits = FeedLimits::default();
+        let least = limits.interval_min.as_secs_f64();
+        match (self.is_periodic(), self.interval) {
+            (true, None) => return Err("a periodic feed needs an interval".to_owned()),
+            (true, Some(it)) if it < least || !it.is_finite() => {
+                return Err(format!("an interval has at least {least} s, not {it}"));
+            }
+            (false, Some(_)) => {
+                return Err("an interval is for a feed of the type periodic".to_owned());
+            }
+            _ => {}
+        }
+        let most = limits.timeout_max.as_secs_f64();
+        if let Some(it) = self.timeout.filter(|it| !(*it > 0.0 && *it <= most)) {
+            return Err(format!("a timeout is more than 0 s, up to {most}, not {it}"));
+        }
+        if let Some(it) = self.cache_ttl.filter(|it| !(*it >= 0.0 && it.is_finite())) {
+            return Err(format!("cache_ttl is in seconds, from 0 on, not {it}"));
+        }
+        if self.max_tokens == Some(0) {
+            return Err("max_tokens is at least 1; `enabled: false` shows nothing".to_owned());
+        }
+        match self.kind.and_then(FeedKind::source) {
+            Some(kind) if kind != source.kind => Err(format!(
+                "its type is {}, and its source's {}",
+                kind.as_str(),
+                source.kind.as_str()
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FeedKind {
+    /// The sort of source that it means.
+    fn source(self) -> Option<SourceKind> {
+        match self {
+            FeedKind::OnDemand | FeedKind::Periodic => None,
+            FeedKind::Internal => Some(SourceKind::Internal),
+            FeedKind::Relic => Some(SourceKind::Relic),
+            FeedKind::Tool => Some(SourceKind::Tool),
+            FeedKind::Workflow => Some(SourceKind::Workflow),
+            FeedKind::Llm => Some(SourceKind::Llm),
+        }
+    }
+}
+
+impl SourceKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            SourceKind::Tool => "tool",
+            SourceKind::Agent => "agent",
+            SourceKind::Relic => "relic",
+            SourceKind::Workflow => "workflow",
+            SourceKind::Llm => "llm",
+            SourceKind::Internal => "internal",
+        }
+    }
+}
+
+impl Source {
+    /// A listener.
+    #[must_use]
+    pub fn listener(name: impl Into<String>) -> Source {
+        Source { kind: SourceKind::Tool, name: Some(name.into()), action: None, params: None }
+    }
+
+    /// The pump itself.
+    #[must_use]
+    pub fn internal(action: impl Into<String>) -> Source {
+        Source { kind: SourceKind::Internal, name: None, action: Some(action.into()), params: None }
+    }
+
+    /// What it is asked with.
+    #[must_use]
+    pub fn params(self, params: impl Into<Value>) -> Source {
+        Source { params: Some(Json(params.into())), ..self }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.params.as_ref().is_some_and(|it| !it.0.is_object()) {
+            return Err("params are an object".to_owned());
+        }
+        if self.kind != SourceKind::Internal {
+            return match (&self.name, &self.action) {
+                (_, Some(_)) => Err("action is for a source of the type internal".to_owned()),
+                (None, _) => Err("its source needs a name: whom to ask".to_owned()),
+                _ => Ok(()),
+            };
+        }
+        if self.name.is_some() {
+            return Err("a source of the type internal has an action and no name".to_owned());
+        }
+        let Some(action) = &self.action else {
+            let all = Internal::ACTIONS.join(", ");
+            return Err(format!("a source of the type internal needs an action: {all}"));
+        };
+        Internal::read(action, self.params.as_ref().map(|it| &it.0)).map(drop)
+    }
+}
+
+/// The feeds of an agent, found sound, and the parts of its prompt that are left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Feeds {
+    declared: Vec<Definition>,
+    without: Vec<String>,
+}
+
+/// Feeds that can't be declared so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongFeed(String);
+
+impl fmt::Display for WrongFeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongFeed {}
+
+/// The parts of a prompt that the pump makes, by their ids as feeds.
+pub const BUILT_IN: [&str; 5] = [PROTOCOL, PEERS, METADATA, TODOS, BUDGET];
+
+impl Feeds {
+    /// These feeds.
+    ///
+    /// # Errors
+    /// Where one can't be had, two have one id, or there are too many.
+    pub fn new(all: impl IntoIterator<Item = Definition>) -> Result<Feeds, WrongFeed> {
+        let mut feeds = Feeds::default();
+        for it in all {
+            feeds.add(it).map_err(WrongFeed)?;
+        }
+        Ok(feeds)
+    }
+
+    /// Leaves a part of the prompt out that the pump makes: one of [`BUILT_IN`].
+    #[must_use]
+    pub fn without(mut self, part: impl Into<String>) -> Feeds {
+        self.without.push(part.into());
+        self
+    }
+
+    /// Each that is declared.
+    #[must_use]
+    pub fn declared(&self) -> &[Definition] {
+        &self.declared
+    }
+
+    /// Whether a part of the prompt is there that the pump makes.
+    #[must_use]
+    pub fn has(&self, part: &str) -> bool {
+        self.without.iter().all(|it| it != part)
+    }
+
+    /// The listeners that they come from.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.declared.iter().filter_map(|it| it.source.as_ref()?.name.as_deref())
+    }
+
+    fn add(&mut self, it: Definition) -> Result<(), String> {
+        let twice = self.declared.iter().any(|other| other.id == it.id) || !self.has(&it.id);
+        if twice {
+            return Err(format!("the feed {} stands twice", it.id));
+        }
+        if BUILT_IN.contains(&&*it.id) {
+            return self.leave_out(it);
+        }
+        it.check()?;
+        let max = FeedLimits::default().feeds_max;
+        if self.declared.len() == max {
+            return Err(format!("more than {max} feeds are too many"));
+        }
+        self.declared.push(it);
+        Ok(())
+    }
+
+    /// A part of the prompt that the pump makes can be turned off, and nothing else.
+    fn leave_out(&mut self, it: Definition) -> Result<(), String> {
+        let Definition { id, enabled, .. } = &it;
+        let alone = Definition { enabled: *enabled, ..Definition::default_of(id) };
+        if it != alone {
+            return Err(format!("{id} is made by the pump: only `enabled` can be said of it"));
+        }
+        if !it.is_enabled() {
+            self.without.push(it.id);
+        }
+        Ok(())
+    }
+}
+
+impl Definition {
+    fn default_of(id: &str) -> Definition {
+        let source = Source::internal("");
+        Definition { kind: None, source: None, ..Definition::on_demand(id, source) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Feeds {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Feeds, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Feeds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of feeds")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Feeds, A::Error> {
+                let mut feeds = Feeds::default();
+                while items.next_element_seed(One(&mut feeds))?.is_some() {}
+                Ok(feeds)
+            }
+        }
+
+        from.deserialize_seq(All)
+    }
+}
+
+/// One more feed; what is wrong with it is wrong at its own place.
+struct One<'a>(&'a mut Feeds);
+
+impl<'de> de::DeserializeSeed<'de> for One<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_newtype_struct("Feed", self)
+    }
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a feed, as in `{id: now, source: {type: internal, action: system_clock}}`")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        self.0.add(Definition::deserialize(from)?).map_err(de::Error::custom)
+    }
+}
+
+/// A truth that may come from a variable, as text.
+fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    struct Truth;
+
+    impl Visitor<'_> for Truth {
+        type Value = Option<bool>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("`true` or `false`")
+        }
+
+        fn visit_bool<E: de::Error>(self, it: bool) -> Result<Option<bool>, E> {
+            Ok(Some(it))
+        }
+
+        fn visit_str<E: de::Error>(self, it: &str) -> Result<Option<bool>, E> {
+            let unlike = || E::invalid_value(de::Unexpected::Str(it), &self);
+            it.parse().map(Some).map_err(|_| unlike())
+        }
+    }
+
+    from.deserialize_any(Truth)
+}
+
+/// Seconds as microseconds.
+fn micros(seconds: f64) -> u64 {
+    Duration::try_from_secs_f64(seconds)
+        .map_or(u64::MAX, |it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// What may have been meant.
+pub(super) fn meant(wrong: &str, right: &[&str]) -> String {
+    let near = nearest(wrong, right.iter().copied());
+    near.map(|it| format!("; did you mean {it}?")).unwrap_or_default()
+}

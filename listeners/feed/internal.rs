@@ -1,0 +1,248 @@
+//! Feeds from the pump itself: the time, chance, and what there is to count of a thread.
+
+use jiff::fmt::strtime;
+use jiff::tz::{Offset, TimeZone};
+use pumphouse::wire::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::definition::meant;
+
+/// What the pump itself is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Internal {
+    /// What time it is.
+    Clock { format: Format, zone: TimeZone },
+    /// A whole number from one to another.
+    Random { min: i64, max: i64 },
+    /// What there is to count of the thread.
+    Statistics,
+}
+
+/// How a time is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Iso,
+    /// Seconds since 1970.
+    Unix,
+    /// By a pattern of `strftime`.
+    Pattern(String),
+}
+
+/// What an answer is made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct At {
+    pub(super) now_us: u64,
+    pub(super) chance: u64,
+    pub(super) opened_us: u64,
+    pub(super) entries: u64,
+    pub(super) turns: u64,
+}
+
+impl Internal {
+    /// What may be asked.
+    pub(super) const ACTIONS: [&str; 3] = ["system_clock", "random_number", "thread_statistics"];
+
+    /// What a source asks.
+    pub(super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
+        let none = Map::new();
+        let params = params.and_then(Value::as_object).unwrap_or(&none);
+        match action {
+            "system_clock" => Internal::clock(params),
+            "random_number" => Internal::random(params),
+            "thread_statistics" => known(action, params, &[]).map(|()| Internal::Statistics),
+            _ => {
+                let all = Internal::ACTIONS;
+                let text = format!("the pump has no {action}; it has {}", all.join(", "));
+                Err(text + &meant(action, &all))
+            }
+        }
+    }
+
+    fn clock(params: &Map<String, Value>) -> Result<Internal, String> {
+        known("system_clock", params, &["format", "timezone"])?;
+        let text = |name| match params.get(name) {
+            None => Ok(None),
+            Some(Value::String(it)) => Ok(Some(&**it)),
+            Some(it) => Err(format!("{name} is a text, not {it}")),
+        };
+        let format = match text("format")? {
+            None | Some("ISO8601") => Format::Iso,
+            Some("unix") => Format::Unix,
+            Some(it) if it.contains('%') => Format::Pattern(it.to_owned()),
+            Some(it) => {
+                let text = format!("format is ISO8601, unix, or a pattern such as %H:%M, not {it}");
+                return Err(text + &meant(it, &["ISO8601", "unix"]));
+            }
+        };
+        let zone = match text("timezone")? {
+            None | Some("UTC" | "Z") => TimeZone::UTC,
+            Some(it) => offset(it)
+                .map(TimeZone::fixed)
+                .ok_or_else(|| format!("timezone is UTC or an offset such as +02:00, not {it}"))?,
+        };
+        let it = Internal::Clock { format, zone };
+        it.answer(At::default()).map(|_| it)
+    }
+
+    fn random(params: &Map<String, Value>) -> Result<Internal, String> {
+        known("random_number", params, &["min", "max"])?;
+        let number = |name, usual: i64| match params.get(name) {
+            None => Ok(usual),
+            Some(it) => it.as_i64().ok_or_else(|| format!("{name} is a whole number, not {it}")),
+        };
+        let (min, max) = (number("min", 0)?, number("max", 99)?);
+        match min <= max {
+            true => Ok(Internal::Random { min, max }),
+            false => Err(format!("min is {min}, and max {max} is less")),
+        }
+    }
+
+    /// What it says.
+    pub(super) fn answer(&self, at: At) -> Result<String, String> {
+        match self {
+            Internal::Clock { format, zone } => {
+                let now = stamp(at.now_us).to_zoned(zone.clone());
+                match format {
+                    Format::Unix => Ok((at.now_us / 1_000_000).to_string()),
+                    Format::Pattern(it) => {
+                        strtime::format(it, &now).map_err(|error| format!("format: {error}"))
+                    }
+                    Format::Iso if *zone == TimeZone::UTC => Ok(iso(at.now_us)),
+                    Format::Iso => {
+                        let text = strtime::format("%Y-%m-%dT%H:%M:%S%:z", &now);
+                        text.map_err(|error| format!("format: {error}"))
+                    }
+                }
+            }
+            Internal::Random { min, max } => {
+                let span = u128::from(max.abs_diff(*min)) + 1;
+                let drawn = i128::from(*min) + (u128::from(at.chance) % span).cast_signed();
+                Ok(drawn.to_string())
+            }
+            Internal::Statistics => {
+                let seconds = at.now_us.saturating_sub(at.opened_us) / 1_000_000;
+                let all = json!({
+                    "entries": at.entries, "turns": at.turns, "seconds": seconds,
+                    "opened": iso(at.opened_us),
+                });
+                Ok(format!("{all:#}"))
+            }
+        }
+    }
+}
+
+/// A time, to the second.
+fn iso(us: u64) -> String {
+    stamp(us / 1_000_000 * 1_000_000).to_string()
+}
+
+pub(super) fn stamp(us: u64) -> Timestamp {
+    i64::try_from(us).ok().and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default()
+}
+
+/// `+02:00`.
+fn offset(text: &str) -> Option<Offset> {
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let part = |it: &str, below: i32| {
+        let digits = it.len() == 2 && it.bytes().all(|it| it.is_ascii_digit());
+        it.parse::<i32>().ok().filter(|it| digits && *it < below)
+    };
+    let seconds = part(hours, 24)? * 3_600 + part(minutes, 60)? * 60;
+    Offset::from_seconds(sign * seconds).ok()
+}
+
+/// Nothing else is said than what there is.
+fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<(), String> {
+    match params.keys().find(|it| !names.contains(&&***it)) {
+        None => Ok(()),
+        Some(it) => {
+            let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let text = format!("{action} has no parameter {it}; it has {has}");
+            Err(text + &meant(it, names))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JUNE: u64 = 1_718_454_896_123_456;
+
+    #[track_caller]
+    fn check(action: &str, params: Value, expected: &str) {
+        let at = At { now_us: JUNE, chance: 12, opened_us: JUNE - 5_000_000, entries: 7, turns: 2 };
+        let said = Internal::read(action, Some(&params)).and_then(|it| it.answer(at));
+        assert_eq!(said.unwrap_or_else(|it| it), expected, "{action} {params}");
+    }
+
+    #[test]
+    fn a_clock_says_the_time_in_any_form() {
+        let iso = "2024-06-15T12:34:56Z";
+        check("system_clock", json!({ "format": "ISO8601", "timezone": "UTC" }), iso);
+        check("system_clock", json!({}), iso);
+        check("system_clock", json!({ "format": "unix" }), "1718454896");
+        let local = json!({ "timezone": "+02:00" });
+        check("system_clock", local, "2024-06-15T14:34:56+02:00");
+        let pattern = json!({ "format": "%H:%M", "timezone": "-00:30" });
+        check("system_clock", pattern, "12:04");
+    }
+
+    #[test]
+    fn chance_stays_within_its_bounds() {
+        check("random_number", json!({}), "12");
+        check("random_number", json!({ "min": 5, "max": 9 }), "7");
+        check("random_number", json!({ "min": i64::MIN, "max": i64::MAX }), "-9223372036854775796");
+        check("random_number", json!({ "min": 3, "max": 3 }), "3");
+    }
+
+    #[test]
+    fn a_thread_is_counted() {
+        let expected = "{\n  \"entries\": 7,\n  \"opened\": \"2024-06-15T12:34:51Z\",\n  \
+            \"seconds\": 5,\n  \"turns\": 2\n}";
+        check("thread_statistics", json!({}), expected);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_what_is() {
+        check(
+            "systm_clock",
+            json!({}),
+            "the pump has no systm_clock; it has system_clock, \
+            random_number, thread_statistics; did you mean system_clock?",
+        );
+        check(
+            "system_clock",
+            json!({ "fromat": "unix" }),
+            "system_clock has no parameter fromat; \
+            it has format, timezone; did you mean format?",
+        );
+        check(
+            "thread_statistics",
+            json!({ "a": 1 }),
+            "thread_statistics has no parameter a; \
+            it has none",
+        );
+        check(
+            "system_clock",
+            json!({ "format": "ISO" }),
+            "format is ISO8601, unix, or a pattern \
+            such as %H:%M, not ISO",
+        );
+        check(
+            "system_clock",
+            json!({ "timezone": "Europe/Berlin" }),
+            "timezone is UTC or an offset \
+            such as +02:00, not Europe/Berlin",
+        );
+        check("random_number", json!({ "min": 2, "max": 1 }), "min is 2, and max 1 is less");
+        check("random_number", json!({ "min": 0.5 }), "min is a whole number, not 0.5");
+        let wrong = Internal::read("system_clock", Some(&json!({ "format": "%" })));
+        assert!(wrong.is_err_and(|it| it.starts_with("format: ")));
+    }
+}

@@ -1,0 +1,299 @@
+//! Feeds: what agents are told beside their history, as it is now.
+//!
+//! ```
+//! use std::time::Duration;
+//! use pumphouse::listeners::feed::{Definition, Feeds, Source};
+//!
+//! let clock = Source::internal("system_clock");
+//! let load = Source::listener("system_monitor");
+//! let feeds = Feeds::new([
+//!     Definition::on_demand("current_datetime", clock),
+//!     Definition::periodic("system_metrics", Duration::from_secs(30), load).max_tokens(500),
+//! ])?;
+//! # let _ = feeds;
+//! # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
+//! ```
+//!
+//! Before its turn an agent has the listener `feed` have them anew; what has changed is recorded
+//! for the agent as `context_feed`, and stands at the end of its prompts. `docs/feeds.md` is the
+//! manual.
+
+mod change;
+pub mod definition;
+mod internal;
+pub mod registry;
+mod rounds;
+pub mod shown;
+pub mod words;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use pumphouse::limits::FeedLimits;
+use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::prelude::*;
+use pumphouse::schema;
+use pumphouse::xml::writable;
+use serde_json::{Map, Value};
+
+pub use self::definition::{Definition, Feeds, Source};
+use self::internal::At;
+use self::rounds::{Named, Rounds, Todo, key};
+pub use self::shown::{Feed, Shown};
+use self::words::{
+    ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
+};
+use super::action::graph::Value as Found;
+use super::action::variables::resolve_json;
+use super::action::{self, Actions, call};
+use super::agent::mind::Minds;
+
+/// What the listener is called.
+pub const NAME: &str = "feed";
+
+/// The listener `feed`.
+#[must_use]
+pub fn feed() -> Listener {
+    Listener::new(NAME)
+        .on(async |_: DeclareFeeds| {})
+        .on(async |it: Handling, _: RefreshFeeds| it.goes_on().await)
+        .on(async |it: Handling, _: FeedsDue| it.goes_on().await)
+        .on(async |it: Handling, _: FeedUnasked| it.goes_on().await)
+        .on_any_reply(async |it: Handling, _: Element| it.goes_on().await)
+        .on(change::add)
+        .on(change::update)
+        .on(change::remove)
+        .fold::<Rounds>()
+        .fold::<Shown>()
+        .fold::<Actions>()
+        .fold::<Minds>()
+        .wakes(rounds::wakes)
+        .serial()
+        .inline()
+        .idempotent()
+        .grant::<Timers>()
+        .grant::<EmitCore>()
+        .describe("Has agents' feeds had anew, and keeps which they have.")
+}
+
+/// A message, and what it goes by.
+struct Handling {
+    message: Message,
+    history: History,
+    rounds: Fold<Rounds>,
+    shown: Fold<Shown>,
+    actions: Fold<Actions>,
+    minds: Fold<Minds>,
+    capabilities: Capabilities,
+    clock: Clock,
+    random: Random,
+}
+
+impl<S> FromContext<S> for Handling {
+    fn needs() -> Vec<Need> {
+        [
+            <Fold<Rounds> as FromContext<S>>::needs(),
+            <Fold<Shown> as FromContext<S>>::needs(),
+            <Fold<Actions> as FromContext<S>>::needs(),
+            <Fold<Minds> as FromContext<S>>::needs(),
+        ]
+        .concat()
+    }
+
+    fn from_context(context: &Context<S>) -> Result<Handling, Fault> {
+        Ok(Handling {
+            message: Message::from_context(context)?,
+            history: History::from_context(context)?,
+            rounds: Fold::from_context(context)?,
+            shown: Fold::from_context(context)?,
+            actions: Fold::from_context(context)?,
+            minds: Fold::from_context(context)?,
+            capabilities: Capabilities::from_context(context)?,
+            clock: Clock::from_context(context)?,
+            random: Random::from_context(context)?,
+        })
+    }
+}
+
+/// What comes of a message: what feeds hold, questions, questions that can't be, agents that may
+/// go on, and times.
+type Sent = (
+    Vec<Note<To<ContextFeed, String>>>,
+    Vec<Request<To<Element, String>>>,
+    Vec<Again<FeedUnasked>>,
+    Vec<Reply<FeedsRefreshed>>,
+    Vec<Later<FeedsDue>>,
+);
+
+impl Handling {
+    async fn goes_on(mut self) -> Result<Sent, Fault> {
+        let mut sent = Sent::default();
+        // What pure inside is known of before it is in the log.
+        let mut fresh: BTreeMap<String, Value> = BTreeMap::new();
+        for it in &*self.rounds.of(self.message.seq()) {
+            match it {
+                Todo::Ask(of) => self.ask(of, &mut fresh, &mut sent).await?,
+                Todo::Take(of, answer) => {
+                    let value = answer.as_ref().map(|it| call::answer(&self.capabilities, it));
+                    let text = match value {
+                        None | Some(Value::Null) => String::new(),
+                        Some(Value::String(it)) => it,
+                        Some(it) => format!("{it:#}"),
+                    };
+                    self.record(of, &text, &mut sent);
+                }
+                Todo::Lost(of, why, had_at) => self.lose(of, why, *had_at, &mut sent),
+                Todo::Ready(asked) => {
+                    if let Ok(RefreshFeeds { turn }) = asked.decode() {
+                        sent.3.push(Reply(asked.clone(), FeedsRefreshed { turn }));
+                    }
+                }
+                Todo::Wake(it) => {
+                    let later = Later::at(it.at, it.clone());
+                    sent.4.push(if it.is_awaited { later } else { later.unawaited() });
+                }
+            }
+        }
+        Ok(sent)
+    }
+
+    fn definition(&self, of: &Named) -> Option<&Definition> {
+        self.rounds.registry().get(&of.agent, &of.id).map(|it| &it.definition)
+    }
+
+    fn source(&self, of: &Named) -> Option<&Source> {
+        self.definition(of)?.source.as_ref()
+    }
+
+    /// Asks a feed's source.
+    async fn ask(
+        &mut self,
+        of: &Named,
+        fresh: &mut BTreeMap<String, Value>,
+        sent: &mut Sent,
+    ) -> Result<(), Fault> {
+        let Some(internal) = self.definition(of).map(Definition::internal) else { return Ok(()) };
+        let Some(internal) = internal else {
+            match self.question(of, fresh) {
+                Ok((listener, payload)) => {
+                    let key = key(&self.message, of);
+                    sent.1.push(Request::new(To(listener, payload)).key(key));
+                }
+                Err(why) => {
+                    let Named { agent, id } = of.clone();
+                    sent.2.push(Again(FeedUnasked { agent, id, why: writable(&why) }));
+                }
+            }
+            return Ok(());
+        };
+        let first = self.history.read(0, 1).await?;
+        let at = At {
+            now_us: self.clock.now_us(),
+            chance: self.random.next_u64(),
+            opened_us: first.first().map_or(0, Entry::at_us),
+            entries: self.message.seq(),
+            turns: self.minds.of(&of.agent).turns,
+        };
+        match internal.and_then(|it| it.answer(at)) {
+            Ok(text) => {
+                let text = writable(&text);
+                fresh.insert(of.id.clone(), call::text(&text));
+                self.record(of, &text, sent);
+            }
+            Err(why) => self.lose(of, &why, None, sent),
+        }
+        Ok(())
+    }
+
+    /// Whom a feed's source is, and what it is asked.
+    fn question(
+        &self,
+        of: &Named,
+        fresh: &BTreeMap<String, Value>,
+    ) -> Result<(String, Element), String> {
+        let registered = self.rounds.registry().get(&of.agent, &of.id);
+        let (Some(registered), Some(source)) = (registered, self.source(of)) else {
+            return Err("it has no source".to_owned());
+        };
+        let name = source.name.as_deref().unwrap_or_default();
+        let (all, agent) = (&self.capabilities, &*of.agent);
+        let called = match registered.is_added {
+            true => change::source(all, agent, name),
+            false => call::find(all, name, |it| !OWN.contains(&&*it.listener.name)),
+        };
+        let called = called.map_err(|it| it.message)?;
+        let params = source.params.as_ref().map(|it| it.0.clone());
+        let params = params.unwrap_or_else(|| Value::Object(Map::new()));
+        let params = resolve_json(&params, &|it| self.value(agent, it, fresh), &mut Vec::new());
+        let payload = schema::from_json(called.schema, &params).map_err(|it| it.to_string())?;
+        Ok((called.listener.name.clone(), payload))
+    }
+
+    /// What a name in a question stands for: a result, or what a feed holds.
+    fn value<'a>(
+        &'a self,
+        agent: &str,
+        name: &str,
+        fresh: &'a BTreeMap<String, Value>,
+    ) -> Option<Cow<'a, Value>> {
+        let found = self.actions.graph().value(agent, name);
+        if let Some(it @ Found::Result(_)) = &found {
+            return Some(Cow::Owned(call::json(&self.capabilities, it)));
+        }
+        if let Some(it) = fresh.get(name) {
+            return Some(Cow::Borrowed(it));
+        }
+        if let Some(it) = self.rounds.value(agent, name) {
+            return Some(Cow::Owned(call::answer(&self.capabilities, it)));
+        }
+        found.map(|it| Cow::Owned(call::json(&self.capabilities, &it)))
+    }
+
+    /// Records what a feed holds, where that has changed.
+    fn record(&self, of: &Named, text: &str, sent: &mut Sent) {
+        let Some(definition) = self.definition(of) else { return };
+        let (text, is_cut) = fitted(text, definition);
+        let status = if is_cut { FeedStatus::Truncated } else { FeedStatus::Fresh };
+        let feed = Feed {
+            status,
+            position: definition.position.unwrap_or_default(),
+            ..Feed::fresh(&of.id, text)
+        };
+        if self.shown.get(&of.agent, &of.id) != Some(&feed) {
+            self.note(of, feed, None, sent);
+        }
+    }
+
+    /// Records that a feed can't be had, where it could before.
+    fn lose(&self, of: &Named, why: &str, had_at: Option<u64>, sent: &mut Sent) {
+        let before = self.shown.get(&of.agent, &of.id);
+        let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));
+        let status = if had_at.is_some() { FeedStatus::Stale } else { FeedStatus::Unavailable };
+        if before.is_some_and(|it| it.status == status) {
+            return;
+        }
+        let position = self.definition(of).and_then(|it| it.position).unwrap_or_default();
+        let as_of = had_at.map(internal::stamp);
+        let feed = Feed { status, position, as_of, ..Feed::fresh(&of.id, "") };
+        self.note(of, feed, Some(why), sent);
+    }
+
+    fn note(&self, of: &Named, feed: Feed, why: Option<&str>, sent: &mut Sent) {
+        let source = self.source(of).and_then(|it| it.name.as_deref().or(it.action.as_deref()));
+        let why = why.map(writable);
+        let it = ContextFeed { why, ..feed.recorded(source.unwrap_or_default()) };
+        sent.0.push(Note(To(of.agent.clone(), it)));
+    }
+}
+
+/// Listeners that are nobody's source.
+const OWN: [&str; 2] = [NAME, action::NAME];
+
+/// As much of a text as a feed may hold, and whether that isn't all.
+fn fitted<'a>(text: &'a str, definition: &Definition) -> (&'a str, bool) {
+    let characters = definition.max_tokens.map_or(u64::MAX, |it| it.saturating_mul(4));
+    let characters = usize::try_from(characters).unwrap_or(usize::MAX);
+    let max = text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);
+    let end = text.floor_char_boundary(max.min(FeedLimits::default().feed_bytes_max));
+    (&text[..end], end < text.len())
+}

@@ -1,0 +1,94 @@
+//! Which feeds a thread's agents have, as its history adds up to it: those that they are set up
+//! with, and what they changed of them.
+
+use std::collections::BTreeMap;
+
+use pumphouse::prelude::*;
+
+use super::NAME;
+use super::definition::Definition;
+use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, DeclareFeeds};
+
+/// The feeds of a thread's agents. A fold.
+#[derive(Clone, Debug, Default)]
+pub struct Registry(BTreeMap<String, Desk>);
+
+/// The feeds of one agent, in their order.
+#[derive(Clone, Debug, Default)]
+struct Desk {
+    declared: Vec<Definition>,
+    all: Vec<Registered>,
+}
+
+/// A feed that an agent has.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Registered {
+    /// What it is.
+    pub definition: Definition,
+    /// Whether the agent itself added it, or said where it comes from.
+    pub is_added: bool,
+}
+
+impl Apply for Registry {
+    fn apply(&mut self, entry: &Entry) {
+        if entry.is_refused() || entry.is_from_identity() {
+            return;
+        }
+        if entry.is::<DeclareFeeds>() && entry.to() == Some(NAME) {
+            if let Ok(DeclareFeeds { feed }) = entry.decode() {
+                self.declare(entry.from(), feed);
+            }
+        } else if entry.from() == NAME {
+            self.change(entry);
+        }
+    }
+}
+
+impl Registry {
+    /// An agent's feeds, in their order.
+    #[must_use]
+    pub fn of(&self, agent: &str) -> &[Registered] {
+        self.0.get(agent).map_or(&[], |it| &it.all)
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn get(&self, agent: &str, id: &str) -> Option<&Registered> {
+        self.of(agent).iter().find(|it| it.definition.id == id)
+    }
+
+    /// Those that the agent was set up with when it said so last.
+    #[must_use]
+    pub fn declared(&self, agent: &str) -> &[Definition] {
+        self.0.get(agent).map_or(&[], |it| &it.declared)
+    }
+
+    fn declare(&mut self, agent: &str, declared: Vec<Definition>) {
+        let desk = self.0.entry(agent.to_owned()).or_default();
+        let is_other =
+            |it: &Registered| it.is_added && declared.iter().all(|new| new.id != it.definition.id);
+        desk.all.retain(is_other);
+        let new = declared.iter().map(|it| Registered { definition: it.clone(), is_added: false });
+        desk.all.splice(0..0, new);
+        desk.declared = declared;
+    }
+
+    /// Takes in what the listener says that it changed.
+    fn change(&mut self, entry: &Entry) {
+        if let Ok(ContextFeedAdded { agent, feed: definition }) = entry.decode() {
+            let desk = self.0.entry(agent).or_default();
+            desk.all.retain(|it| it.definition.id != definition.id);
+            desk.all.push(Registered { definition, is_added: true });
+        } else if let Ok(ContextFeedUpdated { agent, feed }) = entry.decode() {
+            let desk = self.0.entry(agent).or_default();
+            desk.all.iter_mut().filter(|it| it.definition.id == feed.id).for_each(|it| {
+                it.is_added |= it.definition.source != feed.source;
+                it.definition = feed.clone();
+            });
+        } else if let Ok(ContextFeedRemoved { agent, id }) = entry.decode() {
+            let desk = self.0.entry(agent).or_default();
+            desk.all.retain(|it| it.definition.id != id);
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! When feeds are had anew, read from the log: every message that `feed` handled is an input, in
+//! its order, and what comes of the last is what the handler of that message does.
+//!
+//! It knows no schema and no listener, only what was asked, what was answered, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pumphouse::limits::FeedLimits;
+use pumphouse::log::Flags;
+use pumphouse::prelude::*;
+use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
+
+use super::super::action::variables::names_in;
+use super::super::agent::words::{Response, Stopped};
+use super::NAME;
+use super::definition::Definition;
+use super::registry::{Registered, Registry};
+use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds};
+
+/// The feeds of a thread's agents while they are had. A fold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rounds {
+    registry: Registry,
+    desks: BTreeMap<String, Desk>,
+    /// What was asked where, by the place of the question.
+    calls: BTreeMap<u64, Named>,
+    /// What is answered by threads of their own.
+    threads: BTreeMap<String, Named>,
+    /// The times that were asked for and haven't come, and whether a turn waits for them.
+    armed: BTreeSet<(bool, u64)>,
+    /// What a time comes because of: itself, as it waits in the log, or a turn that begins.
+    reasons: BTreeSet<u64>,
+    last: (u64, Arc<[Todo]>),
+    /// The thread of the last entry: a fork begins in another.
+    thread: Option<ThreadId>,
+}
+
+/// A feed of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) agent: String,
+    pub(super) id: String,
+}
+
+/// What a message leads to.
+#[derive(Clone, Debug)]
+pub(super) enum Todo {
+    /// The source is asked.
+    Ask(Named),
+    /// It answered; nothing where there was nothing to say.
+    Take(Named, Option<Element>),
+    /// It didn't, or with an error: why, and when it last did.
+    Lost(Named, String, Option<u64>),
+    /// All that a turn waits for is there: what it asked.
+    Ready(Entry),
+    /// A time is waited for.
+    Wake(FeedsDue),
+}
+
+/// The feeds of an agent while they are had.
+#[derive(Clone, Debug, Default)]
+struct Desk {
+    /// Whether it has something to answer.
+    is_at_work: bool,
+    feeds: BTreeMap<String, State>,
+    round: Option<Round>,
+}
+
+/// What a turn waits for.
+#[derive(Clone, Debug)]
+struct Round {
+    asked: Entry,
+    pending: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    had_at: Option<u64>,
+    failed_at: Option<u64>,
+    /// When it is too late, where an answer is waited for.
+    until: Option<u64>,
+    /// Whether it waits for other feeds before its source is asked.
+    is_held: bool,
+    value: Option<Element>,
+}
+
+impl Rounds {
+    /// What the message at this place leads to.
+    pub(super) fn of(&self, seq: u64) -> Arc<[Todo]> {
+        if self.last.0 == seq { self.last.1.clone() } else { Arc::default() }
+    }
+
+    /// Which feeds there are.
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// What a feed's source answered last.
+    pub(super) fn value(&self, agent: &str, id: &str) -> Option<&Element> {
+        self.desks.get(agent)?.feeds.get(id)?.value.as_ref()
+    }
+
+    /// What is under way goes on in the thread where it began, and there only.
+    fn forked(&mut self) {
+        self.calls.clear();
+        self.threads.clear();
+        self.armed.clear();
+        self.reasons.clear();
+        for desk in self.desks.values_mut() {
+            desk.round = None;
+            desk.feeds.values_mut().for_each(|it| (it.until, it.is_held) = (None, false));
+        }
+    }
+
+    /// Notes where questions stand, and whether agents are at work.
+    fn observe(&mut self, entry: &Entry) {
+        if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.from() == "core") {
+            self.observe_call(entry);
+        }
+        if entry.is_refused() || entry.is_from_identity() {
+            return;
+        }
+        if entry.is::<FeedsRefreshed>() && entry.from() == NAME {
+            self.reasons.insert(entry.seq());
+        }
+        let is_over = entry.is::<Stopped>()
+            || (entry.is::<Response>() && entry.decode::<Response>().is_ok_and(|it| it.is_final));
+        if let Some(desk) = self.desks.get_mut(entry.from()).filter(|_| is_over) {
+            desk.is_at_work = false;
+        }
+    }
+
+    fn observe_call(&mut self, entry: &Entry) {
+        let asked = entry.key().as_deref().and_then(named).or_else(|| {
+            // A question may be answered with the thread in which it goes on.
+            let asked = entry.reply_to().filter(|_| entry.is::<ThreadSpawned>());
+            asked.and_then(|it| self.calls.get(&it.seq)).cloned()
+        });
+        let Some(asked) = asked else { return };
+        match entry.decode::<ThreadSpawned>() {
+            Ok(it) => drop(self.threads.insert(it.assigned_id, asked)),
+            Err(_) => drop(self.calls.insert(entry.seq(), asked)),
+        }
+    }
+
+    /// What a message to `feed` leads to.
+    fn input(&mut self, entry: &Entry) -> Vec<Todo> {
+        let (now, mut todo) = (entry.at_us(), Vec::new());
+        if entry.is::<FeedsDue>() {
+            let Ok(FeedsDue { at, is_awaited }) = entry.decode() else { return todo };
+            if entry.cause().is_none_or(|it| !self.reasons.contains(&it.seq)) {
+                self.reasons.insert(entry.seq());
+                return todo;
+            }
+            self.armed.remove(&(is_awaited, at));
+            if self.armed.is_empty() {
+                self.reasons.clear();
+            }
+            self.due(now, &mut todo);
+        } else if entry.is::<RefreshFeeds>() {
+            self.refresh(entry, &mut todo);
+        } else if let Ok(FeedUnasked { agent, id, why }) = entry.decode() {
+            self.lost(now, Named { agent, id }, why, &mut todo);
+        } else if let Some((asked, answer)) = self.answer(entry) {
+            match answer {
+                Ok(answer) => self.had(now, asked, answer, &mut todo),
+                Err(why) => self.lost(now, asked, why, &mut todo),
+            }
+        }
+        self.arm(&mut todo);
+        todo
+    }
+
+    /// The feed that an answer is for, and what it comes to.
+    fn answer(&mut self, entry: &Entry) -> Option<(Named, Result<Option<Element>, String>)> {
+        if entry.is::<ThreadResult>() && entry.from() == "core" {
+            let it = entry.decode::<ThreadResult>().ok()?;
+            let asked = self.threads.remove(&it.thread)?;
+            return Some((
+                asked,
+                match it.status {
+                    ThreadStatus::Completed | ThreadStatus::Empty => Ok(it.payload),
+                    ThreadStatus::Cancelled => Err(format!("{} was cancelled", it.thread)),
+                    ThreadStatus::Failed => Err(format!("{} failed", it.thread)),
+                },
+            ));
+        }
+        let asked = entry.reply_to()?;
+        if entry.is::<ThreadSpawned>() {
+            return None;
+        }
+        let asked = self.calls.remove(&asked.seq)?;
+        if entry.from() == "core"
+            && let Ok(huh) = entry.decode::<Huh>()
+        {
+            return Some((asked, Err(format!("{}: {}", huh.code, huh.message))));
+        }
+        let has_failed = entry.flags().contains(Flags::ERROR);
+        let error = || format!("{} answered an error: {}", entry.from(), entry.name().local());
+        let value = || entry.element().ok().filter(|_| !entry.is::<Done>()).cloned();
+        Some((asked, if has_failed { Err(error()) } else { Ok(value()) }))
+    }
+
+    /// An agent is about to turn.
+    fn refresh(&mut self, entry: &Entry, todo: &mut Vec<Todo>) {
+        let (agent, now) = (entry.from(), entry.at_us());
+        let desk = self.desks.entry(agent.to_owned()).or_default();
+        desk.is_at_work = true;
+        let mut pending = BTreeSet::new();
+        for it in self.registry.of(agent).iter().map(|it| &it.definition) {
+            let state = desk.feeds.entry(it.id.clone()).or_default();
+            if !it.is_enabled() {
+                continue;
+            }
+            if state.until.is_none() && state.is_old(it, now) {
+                state.begin(it, now);
+                if it.internal().is_some() {
+                    todo.push(Todo::Ask(Named { agent: agent.to_owned(), id: it.id.clone() }));
+                }
+            }
+            let will_do = it.is_periodic() && state.had_at.is_some();
+            if state.until.is_some() && !will_do {
+                pending.insert(it.id.clone());
+            }
+        }
+        desk.round = Some(Round { asked: entry.clone(), pending });
+        self.go_on(agent, todo);
+    }
+
+    fn had(&mut self, now: u64, asked: Named, answer: Option<Element>, todo: &mut Vec<Todo>) {
+        let Some(state) = self.state(&asked) else { return };
+        (state.until, state.failed_at, state.had_at) = (None, None, Some(now));
+        state.value.clone_from(&answer);
+        let agent = asked.agent.clone();
+        todo.push(Todo::Take(asked, answer));
+        self.go_on(&agent, todo);
+    }
+
+    fn lost(&mut self, now: u64, asked: Named, why: String, todo: &mut Vec<Todo>) {
+        let agent = asked.agent.clone();
+        self.give_up(now, asked, why, todo);
+        self.go_on(&agent, todo);
+    }
+
+    fn give_up(&mut self, now: u64, asked: Named, why: String, todo: &mut Vec<Todo>) {
+        let Some(state) = self.state(&asked).filter(|it| it.until.is_some()) else { return };
+        (state.until, state.is_held, state.failed_at) = (None, false, Some(now));
+        let had_at = state.had_at;
+        todo.push(Todo::Lost(asked, why, had_at));
+    }
+
+    /// The state of a feed that is still there.
+    fn state(&mut self, of: &Named) -> Option<&mut State> {
+        self.registry.get(&of.agent, &of.id)?;
+        self.desks.get_mut(&of.agent)?.feeds.get_mut(&of.id)
+    }
+
+    /// Asks the sources that need wait no more, and says so when none is left.
+    fn go_on(&mut self, agent: &str, todo: &mut Vec<Todo>) {
+        let Some(desk) = self.desks.get_mut(agent) else { return };
+        let awaited: BTreeSet<String> = desk.awaited().map(str::to_owned).collect();
+        for it in self.registry.of(agent).iter().map(|it| &it.definition) {
+            let is_free = refers_to(it).iter().all(|of| *of == it.id || !awaited.contains(*of));
+            if let Some(state) = desk.feeds.get_mut(&it.id).filter(|it| it.is_held && is_free) {
+                state.is_held = false;
+                todo.push(Todo::Ask(Named { agent: agent.to_owned(), id: it.id.clone() }));
+            }
+        }
+        let Some(round) = &mut desk.round else { return };
+        round.pending.retain(|it| awaited.contains(it));
+        if round.pending.is_empty() {
+            todo.extend(desk.round.take().map(|it| Todo::Ready(it.asked)));
+        }
+    }
+
+    /// A time came: some sources took too long, some feeds are to be had again.
+    fn due(&mut self, now: u64, todo: &mut Vec<Todo>) {
+        let agents: Vec<String> = self.desks.keys().cloned().collect();
+        for agent in agents {
+            let is_at_work = self.desks.get(&agent).is_some_and(|it| it.is_at_work);
+            for Registered { definition: it, .. } in self.registry.of(&agent).to_vec() {
+                let asked = Named { agent: agent.clone(), id: it.id.clone() };
+                let Some(state) = self.state(&asked) else { continue };
+                if state.until.is_some_and(|until| until <= now) {
+                    let why = match state.is_held {
+                        true => format!("it waits for {}", refers_to(&it).join(", ")),
+                        false => format!("no answer came in {} s", it.timeout_us() as f64 / 1e6),
+                    };
+                    self.give_up(now, asked, why, todo);
+                } else if is_at_work && state.next(&it).is_some_and(|next| next <= now) {
+                    state.begin(&it, now);
+                    if it.internal().is_some() {
+                        todo.push(Todo::Ask(asked));
+                    }
+                }
+            }
+            self.go_on(&agent, todo);
+        }
+    }
+
+    /// Asks for the next times at which something is due: for turns that wait, and for feeds that
+    /// are had by themselves.
+    fn arm(&mut self, todo: &mut Vec<Todo>) {
+        let (mut awaited, mut others) = (Vec::new(), Vec::new());
+        for (agent, desk) in &self.desks {
+            for it in self.registry.of(agent).iter().map(|it| &it.definition) {
+                let Some(state) = desk.feeds.get(&it.id) else { continue };
+                let is_pending = desk.round.as_ref().is_some_and(|of| of.pending.contains(&it.id));
+                match state.until {
+                    Some(until) if is_pending => awaited.push(until),
+                    Some(until) => others.push(until),
+                    None => others.extend(state.next(it).filter(|_| desk.is_at_work)),
+                }
+            }
+        }
+        for (is_awaited, times) in [(true, awaited), (false, others)] {
+            let Some(at) = times.into_iter().min() else { continue };
+            let mut armed = self.armed.iter().filter(|it| it.0 == is_awaited);
+            if armed.next().is_none_or(|it| at < it.1) {
+                self.armed.insert((is_awaited, at));
+                todo.push(Todo::Wake(FeedsDue { at, is_awaited }));
+            }
+        }
+    }
+}
+
+/// A time that a turn waited for is over when that begins.
+pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
+    came.is::<FeedsRefreshed>()
+        && came.from() == NAME
+        && came.thread() == waiting.thread()
+        && waiting.decode::<FeedsDue>().is_ok_and(|it| it.is_awaited)
+}
+
+impl Apply for Rounds {
+    fn apply(&mut self, entry: &Entry) {
+        if self.thread.as_ref() != Some(entry.thread())
+            && self.thread.replace(entry.thread().clone()).is_some()
+        {
+            self.forked();
+        }
+        self.registry.apply(entry);
+        self.observe(entry);
+        let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0 && !entry.is_refused();
+        let todo = if is_handled { self.input(entry) } else { Vec::new() };
+        self.last = (entry.seq(), todo.into());
+    }
+}
+
+impl Desk {
+    /// The feeds whose sources haven't answered.
+    fn awaited(&self) -> impl Iterator<Item = &str> {
+        self.feeds.iter().filter(|(_, it)| it.until.is_some()).map(|(id, _)| &**id)
+    }
+}
+
+impl State {
+    /// Whether what was had won't do any more, and it may be tried.
+    fn is_old(&self, it: &Definition, now: u64) -> bool {
+        let pause = u64::try_from(FeedLimits::default().pause.as_micros()).unwrap_or(u64::MAX);
+        let within = |at: Option<u64>, span| at.is_some_and(|at| now < at.saturating_add(span));
+        !within(self.had_at, it.ttl_us()) && !within(self.failed_at, pause)
+    }
+
+    /// It is to be had: at once from the pump itself, else when its source answers.
+    fn begin(&mut self, it: &Definition, now: u64) {
+        if it.internal().is_some() {
+            self.had_at = Some(now);
+        } else {
+            self.until = Some(now.saturating_add(it.timeout_us()));
+            self.is_held = true;
+        }
+    }
+
+    /// When it is to be had again by itself.
+    fn next(&self, it: &Definition) -> Option<u64> {
+        let last = self.had_at.max(self.failed_at).filter(|_| self.until.is_none())?;
+        (it.is_periodic() && it.is_enabled()).then(|| last.saturating_add(it.ttl_us()))
+    }
+}
+
+/// The names that a feed's source is asked with.
+fn refers_to(it: &Definition) -> Vec<&str> {
+    let mut names = Vec::new();
+    if let Some(params) = it.source.as_ref().and_then(|it| it.params.as_ref()) {
+        names_in(&params.0, &mut names);
+    }
+    names
+}
+
+/// The key of a question: what asks, for whom, what for.
+pub(super) fn key(message: &Entry, of: &Named) -> String {
+    format!("{}/{}/{}/{}", message.thread(), message.seq(), of.agent, of.id)
+}
+
+fn named(key: &str) -> Option<Named> {
+    let mut parts = key.rsplit('/');
+    let (id, agent) = (parts.next()?.to_owned(), parts.next()?.to_owned());
+    parts.next()?.parse::<u64>().ok()?;
+    Some(Named { agent, id })
+}

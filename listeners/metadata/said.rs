@@ -1,0 +1,93 @@
+//! What a model wrote as its metadata, held against the fields.
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::reply::{Body, Element};
+use pumphouse::schema::json;
+use pumphouse::xml::{self, Profile, writable};
+use serde_json::{Map, Value};
+
+use super::words::{Metadata, MetadataError};
+use super::{Field, Fields, Kind};
+
+/// How many characters of a value that doesn't fit are told again.
+const TOLD_MAX: usize = 100;
+
+/// What a model wrote: fields and their values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    fields: Vec<(String, Value)>,
+    /// Elements hold texts, whatever a field is.
+    is_text: bool,
+}
+
+impl Said {
+    /// What an element of a reply says.
+    ///
+    /// # Errors
+    /// Where it is neither a JSON object nor elements.
+    pub fn read(element: &Element<'_>) -> Result<Said, String> {
+        match element.body {
+            Body::Json(text) => match json::read(text).map_err(|it| it.to_string())? {
+                Value::Object(it) => Ok(Said { fields: it.into_iter().collect(), is_text: false }),
+                it => Err(format!("the body is a JSON object, not {}", cut(&it.to_string()))),
+            },
+            Body::Elements(text) => {
+                let element = xml::read(text, Profile::Wire, &XmlLimits::INSIDE);
+                let element = element.map_err(|it| it.to_string())?;
+                let field = |it: xml::View<'_>| {
+                    (it.local().to_owned(), Value::String(it.text().into_owned()))
+                };
+                Ok(Said { fields: element.elements().map(field).collect(), is_text: true })
+            }
+            _ => Err("the body is a JSON object, and it is empty".to_owned()),
+        }
+    }
+
+    /// What of it is kept, and what is not.
+    #[must_use]
+    pub fn held_against(self, declared: &Fields, turn: u64) -> Metadata {
+        let (mut kept, mut error) = (Map::new(), Vec::new());
+        let place = |name: &str| declared.all().position(|it| it.name() == name);
+        let mut said = self.fields;
+        said.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+        for (name, value) in said {
+            let wrong = |message: String| {
+                let (field, message) = (writable(&cut(&name)), writable(&message));
+                MetadataError { field, message }
+            };
+            let Some(field) = declared.get(&name) else {
+                error.push(wrong(format!("Unknown field: {}", cut(&name))));
+                continue;
+            };
+            let value = if self.is_text { typed(field, value) } else { value };
+            match field.accepts(&value) {
+                Ok(()) => drop(kept.insert(name, value)),
+                Err(why) => error.push(wrong(format!("{name}: {why}"))),
+            }
+        }
+        if declared.atomic && !error.is_empty() {
+            kept.clear();
+        }
+        let fields = (!kept.is_empty()).then(|| writable(&Value::Object(kept).to_string()));
+        Metadata { turn, fields, error }
+    }
+}
+
+/// A text as the value that its field holds, where it is one.
+fn typed(field: &Field, value: Value) -> Value {
+    let Value::String(text) = &value else { return value };
+    let text = text.trim();
+    let as_text = || Value::String(text.to_owned());
+    match field.kind() {
+        Kind::Enum(_) | Kind::String => as_text(),
+        _ => json::read(text).unwrap_or_else(|_| as_text()),
+    }
+}
+
+/// The beginning of a text, where it is long.
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(TOLD_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,90 @@
+//! What a model is told of its metadata. Pure: the fields and what is known in, a text out.
+
+use serde_json::Value;
+
+use super::{Field, Fields, Kind, Known, Method};
+
+/// What the fields are, for the beginning of a prompt. Nothing where there are none, or where a
+/// template says it.
+#[must_use]
+pub fn declared(fields: &Fields) -> String {
+    let injection = &fields.injection;
+    if fields.is_empty() || injection.method == Method::None || injection.template.is_some() {
+        return String::new();
+    }
+    let mut text = "Available metadata fields (use <metadata> tag to update):\n".to_owned();
+    for it in fields.all() {
+        text += &format!("- {}: {}", it.name(), values(it));
+        if !it.description().is_empty() {
+            text += &format!(" – {}", it.description());
+        }
+        text.push('\n');
+    }
+    text + "\n<metadata>{\"FIELD\": VALUE, …}</metadata> sets them; what you leave out stays as it \
+            is. They are for your own state, and their values last until you set others."
+}
+
+/// What the fields hold, and what of the last turn's update didn't fit, for the end of a prompt.
+#[must_use]
+pub fn current(fields: &Fields, known: &Known, last_turn: u64) -> String {
+    if fields.is_empty() || fields.injection.method == Method::None {
+        return String::new();
+    }
+    let errors = if known.turn == last_turn { &known.errors[..] } else { &[] };
+    let mut text = String::new();
+    if !errors.is_empty() {
+        text += "⚠️ Previous metadata update had errors:\n";
+        for it in errors {
+            text += &format!("  - {}\n", it.message);
+        }
+        text.push('\n');
+    }
+    if let Some(template) = &fields.injection.template {
+        return text + filled(template, fields, known).trim_end();
+    }
+    let nothing = !errors.is_empty() && !known.has_changed;
+    text += if nothing { "Current metadata (unchanged):" } else { "Current metadata:" };
+    for it in fields.all() {
+        text += &format!("\n  - {}: {}", it.name(), value(fields, known, it));
+        if !nothing && errors.iter().any(|error| error.field == it.name()) {
+            text += " (unchanged)";
+        }
+    }
+    text
+}
+
+/// A template with its values put in: those of the field that each line is about.
+fn filled(template: &str, fields: &Fields, known: &Known) -> String {
+    let line = |line: &str| {
+        let begins = line.trim_start().trim_start_matches(['-', '*']).trim_start();
+        let name = begins.split_once(':').map_or(begins, |(name, _)| name).trim_end();
+        match fields.get(name) {
+            Some(it) => line
+                .replace("{values}", &values(it))
+                .replace("{current_value}", &value(fields, known, it)),
+            None => line.to_owned(),
+        }
+    };
+    template.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What a field may hold, in words.
+fn values(field: &Field) -> String {
+    match field.kind() {
+        Kind::Enum(values) => format!("[{}]", values.join(", ")),
+        Kind::String => "any text".to_owned(),
+        Kind::Number => "any number".to_owned(),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::Object => "any JSON object".to_owned(),
+        Kind::Array => "any JSON array".to_owned(),
+    }
+}
+
+/// What a field holds, as text.
+fn value(fields: &Fields, known: &Known, field: &Field) -> String {
+    match known.value(fields, field.name()) {
+        None => "not set".to_owned(),
+        Some(Value::String(it)) => it.clone(),
+        Some(it) => it.to_string(),
+    }
+}

@@ -1,0 +1,71 @@
+//! What agents said about themselves, as the thread's history adds up to it.
+
+use std::collections::BTreeMap;
+
+use pumphouse::prelude::*;
+use pumphouse::schema::json;
+use serde_json::Value;
+
+use super::Fields;
+use super::words::{Metadata, MetadataError};
+
+/// The metadata of a thread's agents. A fold.
+#[derive(Clone, Debug, Default)]
+pub struct Metadatas(BTreeMap<String, Known>);
+
+/// What one agent said.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Known {
+    values: BTreeMap<String, Value>,
+    /// The turn that said something last.
+    pub turn: u64,
+    /// What didn't fit of what that turn said.
+    pub errors: Vec<MetadataError>,
+    /// Whether something of it did.
+    pub has_changed: bool,
+}
+
+impl Apply for Metadatas {
+    fn apply(&mut self, entry: &Entry) {
+        // Its own word, and nobody else's: what comes from outside has no say in it.
+        if !entry.is::<Metadata>() || entry.is_refused() || entry.to() != Some(entry.from()) {
+            return;
+        }
+        if let Ok(it) = entry.decode::<Metadata>() {
+            self.0.entry(entry.from().to_owned()).or_default().take(it);
+        }
+    }
+}
+
+impl Metadatas {
+    /// What is known of an agent.
+    #[must_use]
+    pub fn of(&self, agent: &str) -> Known {
+        self.0.get(agent).cloned().unwrap_or_default()
+    }
+}
+
+impl Known {
+    /// What a field holds, if it holds anything.
+    #[must_use]
+    pub fn value<'a>(&'a self, fields: &'a Fields, name: &str) -> Option<&'a Value> {
+        let field = fields.get(name)?;
+        // A field that was declared otherwise since may hold it no more.
+        let value = self.values.get(name).filter(|it| field.accepts(it).is_ok());
+        value.or_else(|| field.initial())
+    }
+
+    pub(super) fn take(&mut self, it: Metadata) {
+        if it.turn != self.turn {
+            (self.turn, self.has_changed) = (it.turn, false);
+            self.errors.clear();
+        }
+        self.errors.extend(it.error);
+        let fields = it.fields.and_then(|it| json::read(&it).ok());
+        if let Some(Value::Object(fields)) = fields {
+            self.has_changed = true;
+            self.values.extend(fields);
+        }
+    }
+}
