@@ -59,6 +59,14 @@ counts *args:
 crash rounds="20":
     PUMPHOUSE_CRASHES={{ rounds }} cargo test --test it crash::what_was -- --nocapture
 
+# Damages a log so many times, in every way there is, and looks for what isn't found.
+damage times="2000":
+    PUMPHOUSE_DAMAGES={{ times }} cargo test --test it damage:: -- --nocapture
+
+# Listeners that panic, hang, flood up to so many emissions each, and never yield, all at once.
+rude emissions="10000":
+    PUMPHOUSE_RUDE={{ emissions }} cargo test --test it engine::rude -- --nocapture
+
 # Tells the story of one seed of the simulation.
 sim seed:
     PUMPHOUSE_SEED={{ seed }} cargo test --test it sim::whatever -- --nocapture
@@ -82,6 +90,10 @@ folds threads="1000":
 # Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
 overload *args:
     cargo bench --bench overload -- {{ args }}
+
+# Ten million messages or half an hour, with strangers' names: what grows, and what stays.
+soak *args:
+    cargo bench --bench soak -- {{ args }}
 
 # How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
 xml *args:

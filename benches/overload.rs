@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 impl Overload {
     fn run(&self) -> Seen {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let server = Server::start(folder.path(), &self.durability);
+        let server = Server::start(folder.path(), &self.durability, &[]);
         let (load, before) = (Duration::from_secs(self.seconds), self.seconds.div_ceil(8));
         let before = Duration::from_secs(before.max(2));
         let neighbour = Neighbour::come(&server.address, self.neighbour);
@@ -90,7 +90,7 @@ impl Overload {
         });
         let accepted = crowd.leave();
         neighbour.leave();
-        let memory_kib = server.memory_most_kib();
+        let memory_kib = memory_most_kib(&server);
         server.stop();
         let kept = Kept::look(folder.path(), &accepted);
         Seen { rate, idle, loaded, told, memory_kib, kept }
@@ -141,4 +141,13 @@ impl Overload {
         row("the neighbour, beside the load", &figure, &met);
         all
     }
+}
+
+/// What the pump took of memory when it took the most, in KiB.
+fn memory_most_kib(server: &Server) -> u64 {
+    let path = format!("/proc/{}/status", server.process());
+    let status = std::fs::read_to_string(path).expect("the system says so");
+    let most = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+    let most = most.and_then(|it| it.trim().strip_suffix(" kB"));
+    most.and_then(|it| it.parse().ok()).expect("a number of kilobytes")
 }

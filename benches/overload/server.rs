@@ -12,9 +12,10 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts `run` on a free port of a folder.
-    pub(crate) fn start(folder: &Path, durability: &str) -> Server {
+    pub(crate) fn start(folder: &Path, durability: &str, more: &[&str]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
         command.args(["run", "--json", "--listen", "127.0.0.1:0", "--durability", durability]);
+        command.args(more);
         command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program is there");
         let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -25,18 +26,14 @@ impl Server {
         Server { child, address }
     }
 
-    /// What it took of memory when it took the most, in KiB.
-    pub(crate) fn memory_most_kib(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(path).expect("the system says so");
-        let most = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
-        let most = most.and_then(|it| it.trim().strip_suffix(" kB"));
-        most.and_then(|it| it.parse().ok()).expect("a number of kilobytes")
+    /// Its number, to ask the system about it.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Lets it come to its end.
     pub(crate) fn stop(mut self) {
-        let id = self.child.id().to_string();
+        let id = self.process().to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status().expect("kill is there");
         assert!(told.success(), "it was still there");
         let status = self.child.wait().expect("it ends");

@@ -84,14 +84,11 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let shown: Vec<Entry> = thread.iter().filter(|it| it.seq() <= begun.until).cloned().collect();
     let mut clears = Clears::default();
     shown.iter().for_each(|it| clears.apply(it));
-    let mut feeds = Shown::default();
-    shown.iter().for_each(|it| feeds.apply(it));
-    let between = |it: &&Entry| (begun.until + 1..entry.seq()).contains(&it.seq());
-    let own = thread.iter().filter(between);
-    // What the turn itself found changed, and recorded before its manifest.
-    own.filter(|it| it.from() == agent).for_each(|it| feeds.apply(it));
     let view: Vec<Entry> = shown.into_iter().filter(|it| !clears.hides(it.seq())).collect();
     let system = system(thread, entry).map_err(Forgotten::Unreadable)?;
+    let mut feeds = Shown::default();
+    let own = |it: &&Entry| it.seq() <= begun.until || it.seq() < entry.seq() && it.from() == agent;
+    thread.iter().filter(own).for_each(|it| feeds.apply(it));
     let mut prompt = render(agent, &super::root(agent), &system, &view, &feeds.of(agent));
     prompt.turn = begun.turn;
     prompt.max_tokens = begun.max_tokens;

@@ -27,12 +27,12 @@ pub struct Settings {
     pub max_turns: u64,
     /// Where calls of it run.
     pub agent_calls: Calls,
-    /// Which actions it may take that change its own surroundings.
-    pub internal_actions: InternalActions,
     /// The fields in which it says how it is.
     pub metadata: Fields,
     /// What it is told beside its history.
     pub context_feeds: Feeds,
+    /// Which actions it may take that change its own surroundings.
+    pub internal_actions: InternalActions,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
@@ -57,9 +57,9 @@ impl Default for Settings {
             final_payloads: Vec::new(),
             max_turns: 50,
             agent_calls: Calls::OwnThread,
-            internal_actions: InternalActions::default(),
             metadata: Fields::default(),
             context_feeds: Feeds::default(),
+            internal_actions: InternalActions::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
             max_tokens: None,

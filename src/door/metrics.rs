@@ -16,6 +16,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::door::{Error, is_local};
@@ -147,11 +148,12 @@ async fn serve(Metrics { listener, address }: Metrics, pump: Pump) -> Result<(),
 }
 
 async fn show(State(pump): State<Pump>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, FORMAT)], text(&pump.metrics()))
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    ([(CONTENT_TYPE, FORMAT)], text(&pump.metrics(), tasks))
 }
 
 /// The numbers as text.
-fn text(metrics: &engine::Metrics) -> String {
+fn text(metrics: &engine::Metrics, tasks: usize) -> String {
     let mut page = Page(String::with_capacity(4_096));
     page.one("uptime_seconds", "gauge", "Seconds since the pump started.", {
         metrics.uptime.as_secs_f64()
@@ -180,6 +182,7 @@ fn text(metrics: &engine::Metrics) -> String {
     page.one("inbox_depth", "gauge", "What waits in the workers' inboxes.", metrics.inbox);
     let awake = "Trees of threads that are in memory.";
     page.one("trees_awake", "gauge", awake, metrics.trees_awake);
+    page.one("tasks", "gauge", "Tasks of the runtime that are alive.", tasks);
     page.one("log_commit", "gauge", "The number of the log's last commit.", metrics.commit);
     page.head("log_health", "gauge", "How the log is: 1 at the state that it has.");
     let state = match metrics.health {

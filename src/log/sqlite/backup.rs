@@ -21,7 +21,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::log::sqlite::check;
 use crate::log::sqlite::connect::{self, beside};
-use crate::log::sqlite::read::Reader;
+use crate::log::sqlite::read::{Digests, Reader};
 use crate::log::sqlite::schema;
 use crate::log::sqlite::{sync_directory, whole};
 use crate::log::verify::Report;
@@ -169,7 +169,7 @@ impl Work {
     }
 
     fn reader(&self, db: Connection) -> Reader {
-        Reader::new(db, &self.log, self.ended.clone())
+        Reader::new(db, &self.log, self.ended.clone(), Digests::Unchecked)
     }
 
     fn copy(&self, from: &Reader, mut watch: impl FnMut(Copied)) -> Result<(), Error> {

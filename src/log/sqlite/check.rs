@@ -1,10 +1,11 @@
 //! The file as it is, against what its digests and its chain say it was.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::OptionalExtension;
 
 use crate::id::EntryId;
 use crate::log::chain::{self, CommitRow, Head};
-use crate::log::sqlite::read::{COLUMNS, COMMITS_AT_ONCE, Raw, Reader};
+use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
+use crate::log::sqlite::row::{COLUMNS, Raw};
 use crate::log::sqlite::schema;
 use crate::log::sqlite::write::Tip;
 use crate::log::verify::{Report, Verifier, Wrong};
@@ -31,16 +32,15 @@ pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     );
     let (number, position, thread, name) = reader.sql(ends)?;
     let missing = |what: &str| schema::damaged(&reader.path, what);
-    let last = commits(&reader.db, number - 1, 1);
-    let last = reader.sql(last)?.pop().ok_or_else(|| missing("its last commit is missing"))?;
+    let last = reader.commits(number - 1, 1)?.pop();
+    let last = last.ok_or_else(|| missing("its last commit is missing"))?;
     let (tip_position, tip_thread) = (position.cast_unsigned(), thread.cast_unsigned());
     if last.commit.last_position != tip_position || last.commit.last_thread != tip_thread {
         return Err(missing("its last commit doesn't end where its entries do"));
     }
     let head = last.head();
     if number > 0 {
-        let before = commits(&reader.db, number - 2, 1);
-        let before = reader.sql(before)?.pop();
+        let before = reader.commits(number - 2, 1)?.pop();
         let before = before.ok_or_else(|| missing("the commit before its last is missing"))?;
         let mut verifier = Verifier::after(&before);
         walk(reader, &mut verifier, last)?;
@@ -59,7 +59,7 @@ pub(super) fn verify(reader: &mut Reader, expect: Option<Head>) -> Result<Report
         Err(Error::Damaged { .. }) => None,
         Err(error) => return Err(error),
     };
-    let genesis = reader.sql(commits(&reader.db, -1, 1))?.pop();
+    let genesis = reader.commits(-1, 1)?.pop();
     let genesis = genesis.filter(|it| it.commit.number == 0);
     let nobody = Identity { format: 0, key: [0; 32], ..Identity::fresh() };
     let identity = identity.unwrap_or(nobody);
@@ -87,7 +87,7 @@ fn file(reader: &Reader, verifier: &mut Verifier) -> Result<(), Error> {
         verifier.wrong(Wrong::Schema, None, None, format!("{kind} {name} {what}"));
     }
     let pages = || -> rusqlite::Result<Vec<String>> {
-        let mut check = reader.db.prepare(&format!("PRAGMA quick_check({PAGES_MAX})"))?;
+        let mut check = reader.db.prepare(&format!("PRAGMA integrity_check({PAGES_MAX})"))?;
         check.query_map([], |row| row.get(0))?.collect()
     };
     match reader.sql(pages()) {
@@ -101,13 +101,21 @@ fn file(reader: &Reader, verifier: &mut Verifier) -> Result<(), Error> {
     }
 }
 
-fn commits(db: &Connection, after: i64, limit: u64) -> rusqlite::Result<Vec<CommitRow>> {
-    let sql = format!(
-        "SELECT {} FROM commits WHERE number > ?1 ORDER BY number LIMIT ?2",
-        schema::COMMIT
-    );
-    let mut find = db.prepare_cached(&sql)?;
-    find.query_map([after, limit.cast_signed()], schema::commit)?.collect()
+impl Reader {
+    /// The commits after one, the first `limit` of them.
+    pub(super) fn commits(&self, after: i64, limit: u64) -> Result<Vec<CommitRow>, Error> {
+        let sql = format!(
+            "SELECT {} FROM commits WHERE number > ?1 ORDER BY number LIMIT ?2",
+            schema::COMMIT
+        );
+        let some = || -> rusqlite::Result<Vec<CommitRow>> {
+            let mut find = self.db.prepare_cached(&sql)?;
+            find.query_map([after, limit.cast_signed()], schema::commit)?.collect()
+        };
+        let some = self.sql(some())?;
+        self.in_order(after, some.iter().map(|it| it.commit.number.cast_signed()))?;
+        Ok(some)
+    }
 }
 
 /// Every commit, some at once, so that a writer beside us is not held up.
@@ -121,7 +129,7 @@ fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
 /// The next commits; whether there were any.
 fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Error> {
     let number = verifier.head().number.cast_signed();
-    let some = reader.sql(commits(&reader.db, number, COMMITS_AT_ONCE))?;
+    let some = reader.commits(number, COMMITS_AT_ONCE)?;
     let any = !some.is_empty();
     for row in some {
         walk(reader, verifier, row)?;
@@ -223,6 +231,7 @@ fn entries(
             find.query_map([after, last.cast_signed()], Raw::of)?.collect()
         };
         let rows = reader.sql(rows())?;
+        reader.in_order(after, rows.iter().map(|it| it.position.cast_signed()))?;
         let Some(end) = rows.last() else { return Ok(()) };
         after = end.position.cast_signed();
         for row in rows {
@@ -333,6 +342,7 @@ fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
             rows.collect()
         };
         let rows = reader.sql(rows())?;
+        reader.in_order((thread, seq), rows.iter().map(|it| (it.0, it.1)))?;
         if rows.is_empty() {
             return Ok(());
         }

@@ -7,9 +7,10 @@ use crate::log::Error;
 use crate::log::chain::{self, MarkRow};
 use crate::log::entry::Noted;
 use crate::log::sqlite::read::{BELOW, COMMITS_AT_ONCE, Reader};
+use crate::log::sqlite::schema;
 
 /// Some marks, each with the last position before its commit; and where to go on.
-type Walked = (Vec<(u64, MarkRow)>, Option<(i64, i64)>);
+type Walked = (Vec<(u64, MarkRow)>, Option<(i64, u64)>);
 
 impl Reader {
     /// Walks all commits, some at once, for the marks of a thread and of all below it.
@@ -35,23 +36,18 @@ impl Reader {
     }
 
     /// The commits after `number`, some of them.
-    fn marks_in(&self, branch: &HashSet<i64>, number: i64, position: i64) -> Result<Walked, Error> {
-        let walk = || -> rusqlite::Result<Walked> {
-            let sql = "SELECT number, last_position, marks FROM commits
-                WHERE number > ?1 ORDER BY number LIMIT ?2";
-            let mut commits = self.db.prepare_cached(sql)?;
-            let mut commits = commits.query([number, COMMITS_AT_ONCE.cast_signed()])?;
-            let (mut all, mut next, mut position) = (Vec::new(), None, position);
-            while let Some(commit) = commits.next()? {
-                let marks = chain::read_marks(&commit.get::<_, Vec<u8>>(2)?).unwrap_or_default();
-                let own = |it: &MarkRow| branch.contains(&it.thread.cast_signed());
-                let own = marks.into_iter().filter(own);
-                all.extend(own.map(|it| (position.cast_unsigned(), it)));
-                position = commit.get(1)?;
-                next = Some((commit.get(0)?, position));
-            }
-            Ok((all, next))
-        };
-        self.sql(walk())
+    fn marks_in(&self, branch: &HashSet<i64>, number: i64, position: u64) -> Result<Walked, Error> {
+        let (mut all, mut next, mut position) = (Vec::new(), None, position);
+        for row in self.commits(number, COMMITS_AT_ONCE)? {
+            let number = row.commit.number;
+            let unreadable = || format!("the marks of commit {number} can't be read");
+            let marks = chain::read_marks(&row.marks);
+            let marks = marks.ok_or_else(|| schema::damaged(&self.path, &unreadable()))?;
+            let own = |it: &MarkRow| branch.contains(&it.thread.cast_signed());
+            all.extend(marks.into_iter().filter(own).map(|it| (position, it)));
+            position = row.commit.last_position;
+            next = Some((number.cast_signed(), position));
+        }
+        Ok((all, next))
     }
 }

@@ -4,8 +4,10 @@ mod backup;
 mod check;
 mod connect;
 mod copy;
+mod left;
 mod marks;
 mod read;
+mod row;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -30,7 +32,7 @@ use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 pub use backup::{Copied, Existing};
 use connect::Lock;
 use copy::Copier;
-use read::{Reader, Readers};
+use read::{Digests, Reader, Readers};
 use schema::Found;
 use write::{Command, Known, Shared, Writer};
 
@@ -57,6 +59,8 @@ struct Handle {
 impl SqliteLog {
     /// Opens a log, or makes one where there is nothing.
     ///
+    /// An entry that doesn't fit its digest is never read from it, but is an error.
+    ///
     /// # Errors
     /// Where another process writes to it, or where the file is no log, a newer or a damaged one.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<SqliteLog, Error> {
@@ -79,11 +83,12 @@ impl SqliteLog {
         connect::tune(&db, &path, durability)?;
         let identity = schema::identity(&db, &path)?;
         let shared = Arc::new(Shared::default());
-        let mut reader = Reader::new(connect::reading(&path)?, &path, shared.closing.clone());
+        let (db_read, stop) = (connect::reading(&path)?, shared.closing.clone());
+        let mut reader = Reader::new(db_read, &path, stop, Digests::Checked);
         let tip = check::tip(&mut reader)?;
         drop(reader);
         schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
-        let (readers, threads) = Readers::start(&path, &shared.closing)?;
+        let (readers, threads) = Readers::start(&path, &shared.closing, Digests::Checked)?;
         let questions = readers.questions();
         let known = Known::default();
         let (commands, inbox) = flume::bounded(BATCHES_MAX);
@@ -111,6 +116,8 @@ impl SqliteLog {
 
     /// Opens a log for reading, beside a writer or without one.
     ///
+    /// Entries are read as they stand there, also damaged ones, for people; [`Log::verify`] judges.
+    ///
     /// # Errors
     /// Where the file is missing, no log, a newer or a damaged one.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteLog, Error> {
@@ -122,7 +129,7 @@ impl SqliteLog {
         let identity = schema::identity(&db, &path)?;
         drop(db);
         let shared = Arc::new(Shared::default());
-        let (readers, _) = Readers::start(&path, &shared.closing)?;
+        let (readers, _) = Readers::start(&path, &shared.closing, Digests::Unchecked)?;
         let durability = Durability::Full;
         let origins = Origins::default();
         Ok(SqliteLog { identity, durability, path, origins, shared, readers, writer: None })

@@ -1,21 +1,18 @@
 //! A few threads that answer from the file, beside the one that writes.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use bytes::Bytes;
 use flume::{Receiver, Sender};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::chain::{self, Head, Origin};
-use crate::log::entry::{Entry, Flags, Open, State, ThreadRecord, ThreadSummary};
-use crate::log::open::Opens;
+use crate::log::chain::{self, Head};
+use crate::log::entry::{Entry, Flags, State, ThreadRecord, ThreadSummary};
+use crate::log::sqlite::row::{COLUMNS, Raw, THREADS, Thread, text};
 use crate::log::sqlite::{connect, schema};
 use crate::log::{Boxed, Error, ready};
 use crate::name::Name;
@@ -28,10 +25,6 @@ const QUESTIONS_MAX: usize = 256;
 const REMEMBERED_MAX: usize = 65_536;
 /// Commits that are walked at once: between, the writer may recycle its write-ahead log.
 pub(super) const COMMITS_AT_ONCE: u64 = 64;
-
-pub(super) const COLUMNS: &str = "position, thread, seq, time, \"from\", \"to\", name, \
-    cause_thread, cause_seq, reply_thread, reply_seq, flags, receivers, client_id, key_id, \
-    digest, meta, body";
 
 /// A thread, ?1, and all below it.
 pub(super) const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
@@ -56,6 +49,7 @@ impl Readers {
     pub(super) fn start(
         path: &Path,
         stop: &Arc<AtomicBool>,
+        digests: Digests,
     ) -> Result<(Readers, Vec<JoinHandle<()>>), Error> {
         let (questions, inbox) = flume::bounded(QUESTIONS_MAX);
         let mut threads = Vec::new();
@@ -63,7 +57,7 @@ impl Readers {
             let (inbox, path, stop) = (inbox.clone(), path.to_owned(), stop.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("log-read-{number}"))
-                .spawn(move || serve(&inbox, &path, &stop))
+                .spawn(move || serve(&inbox, &path, &stop, digests))
                 .map_err(|error| Error::Io(error.to_string().into()))?;
             threads.push(thread);
         }
@@ -103,12 +97,12 @@ impl Readers {
     }
 }
 
-fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>) {
+fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>, digests: Digests) {
     let mut reader = None;
     while let Ok(Question::Work(work)) = inbox.recv() {
         if reader.is_none() {
             reader = match connect::reading(path) {
-                Ok(db) => Some(Reader::new(db, path, stop.clone())),
+                Ok(db) => Some(Reader::new(db, path, stop.clone(), digests)),
                 Err(error) => {
                     work(Err(error));
                     continue;
@@ -128,21 +122,28 @@ pub(super) struct Reader {
     names: HashMap<i64, Name>,
     threads: HashMap<i64, Thread>,
     stop: Arc<AtomicBool>,
+    digests: Digests,
+    space: Vec<u8>,
 }
 
-/// A thread's row, its links spelled out.
-#[derive(Clone)]
-pub(super) struct Thread {
-    pub(super) id: ThreadId,
-    pub(super) origin: Option<Arc<Origin>>,
-    /// The link by the source's number.
-    pub(super) fork: Option<(i64, u64)>,
+/// What becomes of an entry that doesn't fit its digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Digests {
+    /// It is an error: nobody may act on it.
+    Checked,
+    /// It is read as it stands there, for people who want to see it; `verify` judges.
+    Unchecked,
 }
 
 impl Reader {
-    pub(super) fn new(db: Connection, path: &Path, stop: Arc<AtomicBool>) -> Reader {
-        let (names, threads) = (HashMap::new(), HashMap::new());
-        Reader { db, path: path.to_owned(), names, threads, stop }
+    pub(super) fn new(
+        db: Connection,
+        path: &Path,
+        stop: Arc<AtomicBool>,
+        digests: Digests,
+    ) -> Reader {
+        let (names, threads, space) = Default::default();
+        Reader { db, path: path.to_owned(), names, threads, stop, digests, space }
     }
 
     /// Long walks ask between their steps whether they should end.
@@ -152,6 +153,23 @@ impl Reader {
 
     pub(super) fn sql<T>(&self, outcome: rusqlite::Result<T>) -> Result<T, Error> {
         outcome.map_err(|error| schema::opening(&self.path, &error))
+    }
+
+    /// Rows come in their order, each behind `after`, or the file's pages are out of order, and a
+    /// walk from page to page might never end.
+    pub(super) fn in_order<T: Ord>(
+        &self,
+        after: T,
+        keys: impl Iterator<Item = T>,
+    ) -> Result<(), Error> {
+        let mut last = after;
+        for key in keys {
+            if key <= last {
+                return Err(schema::damaged(&self.path, "its rows are out of order"));
+            }
+            last = key;
+        }
+        Ok(())
     }
 
     /// Forgets what it remembers, to see what stands there now.
@@ -176,22 +194,9 @@ impl Reader {
         if let Some(thread) = self.threads.get(&number) {
             return Ok(thread.clone());
         }
-        let mut find = self.sql(self.db.prepare_cached(
-            "SELECT t.id, p.id, f.id, t.fork_seq, t.fork_thread, t.parent FROM threads t
-             LEFT JOIN threads p ON p.number = t.parent
-             LEFT JOIN threads f ON f.number = t.fork_thread WHERE t.number = ?1",
-        ))?;
-        let thread = find.query_row([number], |row| {
-            let id = |at| Ok::<_, rusqlite::Error>(optional(row.get_ref(at)?).map(ThreadId::new));
-            let seq = row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned);
-            let source = row.get::<_, Option<i64>>(4)?;
-            let fork = id(2)?.as_ref().zip(seq).map(|(id, seq)| EntryId::new(id, seq));
-            Ok(Thread {
-                id: ThreadId::new(&text(row.get_ref(0)?)),
-                origin: Origin::of(id(1)?, fork),
-                fork: source.zip(seq),
-            })
-        });
+        let sql = format!("{THREADS} t.number = ?1");
+        let mut find = self.sql(self.db.prepare_cached(&sql))?;
+        let thread = find.query_row([number], Thread::of);
         let missing = || schema::damaged(&self.path, &format!("thread number {number} is missing"));
         let thread = self.sql(thread.optional())?.ok_or_else(missing)?;
         drop(find);
@@ -260,7 +265,21 @@ impl Reader {
             let rows = find.query_map(numbers, Raw::of).and_then(Iterator::collect);
             self.sql::<Vec<Raw>>(rows)?
         };
-        rows.iter().map(|row| self.entry(row).map(Arc::new)).collect()
+        rows.iter().map(|row| self.fitting(row).map(Arc::new)).collect()
+    }
+
+    /// An entry that may be acted on.
+    fn fitting(&mut self, row: &Raw) -> Result<Entry, Error> {
+        let entry = self.entry(row)?;
+        if self.digests == Digests::Unchecked {
+            return Ok(entry);
+        }
+        let origin = self.thread_of(row.thread)?.origin;
+        if chain::of_entry(&entry, origin.as_deref(), &mut self.space) != entry.digest {
+            let what = format!("{} doesn't fit its digest: it was changed", entry.id);
+            return Err(schema::damaged(&self.path, &what));
+        }
+        Ok(entry)
     }
 
     pub(super) fn thread(&mut self, id: &ThreadId) -> Result<Option<ThreadRecord>, Error> {
@@ -371,13 +390,16 @@ impl Reader {
             let condition = "thread = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
             all.extend(self.entries(condition, bounds)?);
         }
+        self.in_order(after, all.iter().map(|it| it.id.seq))?;
         Ok(all)
     }
 
     pub(super) fn tail(&mut self, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>, Error> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let condition = "position > ?1 AND ?2 = ?3 ORDER BY position";
-        self.entries(condition, [after, 0, 0, signed(limit)])
+        let all = self.entries(condition, [after, 0, 0, signed(limit)])?;
+        self.in_order(after, all.iter().map(|it| it.position.cast_signed()))?;
+        Ok(all)
     }
 
     pub(super) fn threads(
@@ -408,6 +430,7 @@ impl Reader {
             let rows = rows.and_then(Iterator::collect);
             self.sql::<Vec<_>>(rows)?
         };
+        self.in_order(after, rows.iter().map(|it| it.0))?;
         let summary = |(number, entries, first_us, last_us): (i64, Option<u64>, _, _)| {
             let thread = self.thread_of(number)?;
             let origin = thread.origin.as_deref();
@@ -438,7 +461,7 @@ impl Reader {
         }
     }
 
-    fn at(&mut self, position: i64) -> Result<Option<Arc<Entry>>, Error> {
+    pub(super) fn at(&mut self, position: i64) -> Result<Option<Arc<Entry>>, Error> {
         let one = self.entries("position = ?1 AND ?2 = ?3", [position, 0, 0, 1])?;
         Ok(one.into_iter().next())
     }
@@ -449,151 +472,11 @@ impl Reader {
         let row = row.ok_or_else(|| schema::damaged(&self.path, "it has no commits"))?;
         Ok(row.head())
     }
-
-    /// Walks all commits, some at once, and keeps of them what is still open.
-    pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
-        let mut opens = Opens::default();
-        let (mut number, mut position) = (0, 0);
-        loop {
-            self.go_on()?;
-            let next = self.open_in(&mut opens, number, position)?;
-            match next {
-                Some(next) => (number, position) = next,
-                None => break,
-            }
-        }
-        let mut open = Vec::new();
-        for waiting in opens.finish() {
-            let position = waiting.position;
-            let entry = self.at(position.cast_signed())?;
-            let missing = || schema::damaged(&self.path, &format!("entry {position} is missing"));
-            open.push(waiting.of(entry.ok_or_else(missing)?));
-        }
-        Ok(open)
-    }
-
-    /// The commits after `number`, some of them; where to go on.
-    fn open_in(
-        &self,
-        opens: &mut Opens,
-        number: i64,
-        position: i64,
-    ) -> Result<Option<(i64, i64)>, Error> {
-        let mut walk = || -> rusqlite::Result<Option<(i64, i64)>> {
-            let sql = "SELECT number, last_position, marks FROM commits
-                WHERE number > ?1 ORDER BY number LIMIT ?2";
-            let mut commits = self.db.prepare_cached(sql)?;
-            let mut commits = commits.query([number, COMMITS_AT_ONCE.cast_signed()])?;
-            let mut entries = self.db.prepare_cached(
-                "SELECT position, thread, seq, receivers FROM entries
-                 WHERE position > ?1 AND position <= ?2 ORDER BY position",
-            )?;
-            let (mut next, mut position) = (None, position);
-            while let Some(commit) = commits.next()? {
-                let last: i64 = commit.get(1)?;
-                let mut rows = entries.query([position, last])?;
-                while let Some(row) = rows.next()? {
-                    let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
-                    let receivers = u32::try_from(row.get::<_, i64>(3)?).unwrap_or(u32::MAX);
-                    opens.entry(number(1)?, number(2)?, number(0)?, receivers);
-                }
-                for mark in chain::read_marks(&commit.get::<_, Vec<u8>>(2)?).unwrap_or_default() {
-                    opens.mark(&mark);
-                }
-                position = last;
-                next = Some((commit.get(0)?, position));
-            }
-            Ok(next)
-        };
-        self.sql(walk())
-    }
 }
 
 /// Where an identity's own id is; the words of the index's condition, so that it is used.
 pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
     WHERE \"from\" = ?1 AND client_id = ?2 AND client_id IS NOT NULL AND flags & 1";
-
-/// A row of [`COLUMNS`], its links still numbers.
-pub(super) struct Raw {
-    pub(super) position: u64,
-    pub(super) thread: i64,
-    pub(super) seq: u64,
-    at_us: u64,
-    from: Arc<str>,
-    to: Option<Arc<str>>,
-    name: i64,
-    pub(super) cause: Option<(i64, u64)>,
-    pub(super) reply_to: Option<(i64, u64)>,
-    flags: u32,
-    receivers: u32,
-    client_id: Option<Arc<str>>,
-    key: Option<u64>,
-    pub(super) digest: [u8; 32],
-    meta: Option<Bytes>,
-    body: Bytes,
-    /// Something stands there that no log writes.
-    odd: bool,
-}
-
-impl Raw {
-    /// Reads what stands there, however wrong: the digest tells, or `odd` does.
-    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Raw> {
-        let odd = Cell::new(false);
-        let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
-        let small = |at| -> rusqlite::Result<u32> {
-            let small = u32::try_from(row.get::<_, i64>(at)?);
-            odd.set(odd.get() || small.is_err());
-            Ok(small.unwrap_or(u32::MAX))
-        };
-        let words = |at| -> rusqlite::Result<Option<Arc<str>>> {
-            let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
-            let words = bytes.map(|it| std::str::from_utf8(it).ok());
-            odd.set(odd.get() || words == Some(None));
-            Ok(words.flatten().map(Into::into))
-        };
-        let blob = |at| -> rusqlite::Result<Option<Bytes>> {
-            let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
-            Ok(bytes.map(Bytes::copy_from_slice))
-        };
-        let link = |at| -> rusqlite::Result<Option<(i64, u64)>> {
-            let thread: Option<i64> = row.get(at)?;
-            let seq: Option<i64> = row.get(at + 1)?;
-            odd.set(odd.get() || thread.is_some() != seq.is_some());
-            Ok(thread.zip(seq.map(i64::cast_unsigned)))
-        };
-        let digest = <[u8; 32]>::try_from(row.get_ref(15)?.as_bytes().unwrap_or_default());
-        odd.set(odd.get() || digest.is_err());
-        Ok(Raw {
-            position: number(0)?,
-            thread: row.get(1)?,
-            seq: number(2)?,
-            at_us: number(3)?,
-            from: words(4)?.unwrap_or_default(),
-            to: words(5)?,
-            name: row.get(6)?,
-            cause: link(7)?,
-            reply_to: link(9)?,
-            flags: small(11)?,
-            receivers: small(12)?,
-            client_id: words(13)?,
-            key: row.get::<_, Option<i64>>(14)?.map(i64::cast_unsigned),
-            digest: digest.unwrap_or_default(),
-            meta: blob(16)?,
-            body: blob(17)?.unwrap_or_default(),
-            odd: odd.get(),
-        })
-    }
-}
-
-/// Text, even where somebody put bytes that are none.
-fn text(value: ValueRef<'_>) -> String {
-    String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
-}
-
-fn optional(value: ValueRef<'_>) -> Option<&str> {
-    // Bytes that are no text read as a mark of their own, which no digest fits.
-    value.as_bytes_or_null().ok()?.map(|it| std::str::from_utf8(it).unwrap_or("\u{fffd}"))
-}
 
 fn signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)

@@ -1,5 +1,6 @@
 //! What a manifest may say of an agent.
 
+use crate::manifest::shape::feeds::{feed, metadata};
 use crate::manifest::shape::{Key, Kind, Map, common, key};
 
 const DIALECT: &[(&str, &str)] = &[
@@ -39,6 +40,7 @@ pub(super) fn agent() -> Map {
     }
     keys.extend(mind());
     keys.extend(turns());
+    keys.extend(surroundings());
     Map { what: "an agent", keys, one_of: &[] }
 }
 
@@ -100,6 +102,18 @@ fn turns() -> Vec<Key> {
             internal,
             "internal_actions: {enabled: false}",
         ),
+    ]
+}
+
+/// What it is told beside its history, and what it says of itself.
+fn surroundings() -> Vec<Key> {
+    let feeds = "What it is told beside its history, and which of the usual parts are left out.";
+    let fields = "The fields in which it says how it is.";
+    let clock = "context_feeds: [{id: now, source: {type: internal, action: system_clock}}]";
+    let status = "metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}";
+    vec![
+        key("context_feeds", Kind::List(Box::new(Kind::Map(feed()))), feeds, clock),
+        key("metadata", Kind::Map(metadata()), fields, status),
     ]
 }
 

@@ -11,6 +11,7 @@ mod loops;
 mod order;
 mod replies;
 mod replay;
+mod rude;
 mod state;
 mod threads;
 mod timers;

@@ -46,7 +46,8 @@ async fn what_fits_is_kept_what_does_not_is_told_once_and_both_last() {
     let block = |text: &str| format!("<context_feed id=\"metadata\">\n{text}\n</context_feed>");
     let current = |status, priority, rest| {
         format!(
-            "Current metadata{rest}:\n  - status: {status}\n  - priority: {priority}\n  - context: not set"
+            "Current metadata{rest}:\n  - status: {status}\n  - priority: {priority}\n  \
+             - context: not set"
         )
     };
     assert_eq!(late[0], block(&current("IDLE", "MEDIUM", "")));

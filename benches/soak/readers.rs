@@ -1,0 +1,74 @@
+//! Those who read the log while it grows: one follows it in its file, one follows a thread over a
+//! socket, and one shows threads again and again.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::load::{attribute, envelope};
+
+/// How often a thread is shown.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// Where they read.
+pub(crate) struct Readers<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) address: &'a str,
+}
+
+impl Readers<'_> {
+    /// Reads until it is over; how many readings there were.
+    pub(crate) fn during(&self, over: &AtomicBool) -> u64 {
+        let mut tail = self.program(&["tail", "--follow", "--json"]).spawn().expect("it runs");
+        let stream = TcpStream::connect(self.address).expect("the pump listens");
+        let thread = self.followed(&stream);
+        let mut readings = 2;
+        let lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
+        std::thread::scope(|scope| {
+            scope.spawn(move || lines.map_while(Result::ok).count());
+            while !over.load(Relaxed) {
+                std::thread::sleep(EVERY);
+                let own = envelope(&format!("<thread>{thread}</thread>"), "again");
+                (&stream).write_all(own.as_bytes()).expect("the pump reads");
+                let shown = self.program(&["show", &thread]).status().expect("it runs");
+                assert!(shown.success(), "{thread} is shown: {shown}");
+                readings += 1;
+            }
+            stream.shutdown(Shutdown::Both).expect("a socket");
+        });
+        tail.kill().expect("it went on until now");
+        tail.wait().expect("it is gone");
+        readings
+    }
+
+    /// Opens a thread and follows it; its name.
+    fn followed(&self, mut stream: &TcpStream) -> String {
+        stream.write_all(envelope("", "begin").as_bytes()).expect("the pump reads");
+        let mut line = String::new();
+        let mut lines = BufReader::new(stream.try_clone().expect("a socket"));
+        lines.read_line(&mut line).expect("an answer comes");
+        let thread = attribute(&line, "thread").expect("it is accepted").to_owned();
+        lines.read_line(&mut line).expect("what was said comes back");
+        let follow =
+            format!("<follow xmlns=\"https://xml-pipeline.org/ns/meta/v1\" thread=\"{thread}\"/>");
+        stream.write_all(follow.as_bytes()).expect("the pump reads");
+        thread
+    }
+
+    fn program(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
+        command.args(arguments).current_dir(self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+}
+
+/// Whether the log is what was written, from its first byte.
+pub(crate) fn verify(folder: &Path) -> bool {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
+    let verified = command.arg("verify").current_dir(folder).stdout(Stdio::null()).status();
+    verified.expect("it runs").success()
+}

@@ -1,0 +1,126 @@
+//! Rows as they stand there, however wrong.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use crate::id::{EntryId, ThreadId};
+use crate::log::chain::Origin;
+
+/// The columns of an entry that [`Raw`] reads.
+pub(super) const COLUMNS: &str = "position, thread, seq, time, \"from\", \"to\", name, \
+    cause_thread, cause_seq, reply_thread, reply_seq, flags, receivers, client_id, key_id, \
+    digest, meta, body";
+
+/// A row of [`COLUMNS`], its links still numbers.
+pub(super) struct Raw {
+    pub(super) position: u64,
+    pub(super) thread: i64,
+    pub(super) seq: u64,
+    pub(super) at_us: u64,
+    pub(super) from: Arc<str>,
+    pub(super) to: Option<Arc<str>>,
+    pub(super) name: i64,
+    pub(super) cause: Option<(i64, u64)>,
+    pub(super) reply_to: Option<(i64, u64)>,
+    pub(super) flags: u32,
+    pub(super) receivers: u32,
+    pub(super) client_id: Option<Arc<str>>,
+    pub(super) key: Option<u64>,
+    pub(super) digest: [u8; 32],
+    pub(super) meta: Option<Bytes>,
+    pub(super) body: Bytes,
+    /// Something stands there that no log writes.
+    pub(super) odd: bool,
+}
+
+impl Raw {
+    /// Reads what stands there, however wrong: the digest tells, or `odd` does.
+    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Raw> {
+        let odd = Cell::new(false);
+        let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+        let small = |at| -> rusqlite::Result<u32> {
+            let small = u32::try_from(row.get::<_, i64>(at)?);
+            odd.set(odd.get() || small.is_err());
+            Ok(small.unwrap_or(u32::MAX))
+        };
+        let words = |at| -> rusqlite::Result<Option<Arc<str>>> {
+            let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
+            let words = bytes.map(|it| std::str::from_utf8(it).ok());
+            odd.set(odd.get() || words == Some(None));
+            Ok(words.flatten().map(Into::into))
+        };
+        let blob = |at| -> rusqlite::Result<Option<Bytes>> {
+            let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
+            Ok(bytes.map(Bytes::copy_from_slice))
+        };
+        let link = |at| -> rusqlite::Result<Option<(i64, u64)>> {
+            let thread: Option<i64> = row.get(at)?;
+            let seq: Option<i64> = row.get(at + 1)?;
+            odd.set(odd.get() || thread.is_some() != seq.is_some());
+            Ok(thread.zip(seq.map(i64::cast_unsigned)))
+        };
+        let digest = <[u8; 32]>::try_from(row.get_ref(15)?.as_bytes().unwrap_or_default());
+        odd.set(odd.get() || digest.is_err());
+        Ok(Raw {
+            position: number(0)?,
+            thread: row.get(1)?,
+            seq: number(2)?,
+            at_us: number(3)?,
+            from: words(4)?.unwrap_or_default(),
+            to: words(5)?,
+            name: row.get(6)?,
+            cause: link(7)?,
+            reply_to: link(9)?,
+            flags: small(11)?,
+            receivers: small(12)?,
+            client_id: words(13)?,
+            key: row.get::<_, Option<i64>>(14)?.map(i64::cast_unsigned),
+            digest: digest.unwrap_or_default(),
+            meta: blob(16)?,
+            body: blob(17)?.unwrap_or_default(),
+            odd: odd.get(),
+        })
+    }
+}
+
+/// A thread's row, its links spelled out.
+#[derive(Clone)]
+pub(super) struct Thread {
+    pub(super) id: ThreadId,
+    pub(super) origin: Option<Arc<Origin>>,
+    /// The link by the source's number.
+    pub(super) fork: Option<(i64, u64)>,
+}
+
+/// The threads' rows that [`Thread::of`] reads; a condition on `t` follows.
+pub(super) const THREADS: &str = "SELECT t.id, p.id, f.id, t.fork_seq, t.fork_thread FROM threads t
+    LEFT JOIN threads p ON p.number = t.parent
+    LEFT JOIN threads f ON f.number = t.fork_thread WHERE";
+
+impl Thread {
+    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Thread> {
+        let id = |at| Ok::<_, rusqlite::Error>(optional(row.get_ref(at)?).map(ThreadId::new));
+        let seq = row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned);
+        let source = row.get::<_, Option<i64>>(4)?;
+        let fork = id(2)?.as_ref().zip(seq).map(|(id, seq)| EntryId::new(id, seq));
+        Ok(Thread {
+            id: ThreadId::new(&text(row.get_ref(0)?)),
+            origin: Origin::of(id(1)?, fork),
+            fork: source.zip(seq),
+        })
+    }
+}
+
+/// Text, even where somebody put bytes that are none.
+pub(super) fn text(value: ValueRef<'_>) -> String {
+    String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
+}
+
+fn optional(value: ValueRef<'_>) -> Option<&str> {
+    // Bytes that are no text read as a mark of their own, which no digest fits.
+    value.as_bytes_or_null().ok()?.map(|it| std::str::from_utf8(it).unwrap_or("\u{fffd}"))
+}
