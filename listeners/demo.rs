@@ -1,5 +1,6 @@
 //! The organism of `pumphouse demo agent`: a researcher, whose mind is a script, an analyst to whom
-//! it hands a part of its work, and a library that takes its time.
+//! it hands a part of its work, and a library that takes its time. The researcher is shown the time
+//! by a feed, and says in its metadata what it is at.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,13 +11,16 @@ use pumphouse::model::{Script, Scripted};
 use pumphouse::prelude::*;
 
 use super::agent::Agent;
+use super::feed::{Definition, Feeds, Source};
+use super::metadata::{Field, Fields};
 
 /// What the researcher is asked.
 pub const QUESTION: &str = "What is known of the tides?";
 
 /// What it writes first: three look-ups begin in the middle of a thought, and what depends on them
 /// waits for them.
-const FIRST: &str = r#"<thought>Three shelves will do, and they can be read side by side.
+const FIRST: &str = r#"<metadata>{"status": "READING"}</metadata>
+<thought>Three shelves will do, and they can be read side by side.
 <action mode="async" id="basics">
 {"name": "library", "parameters": {"shelf": "encyclopedia", "topic": "tides"}}</action>
 <action mode="async" id="papers">
@@ -38,7 +42,8 @@ While they are fetched, somebody else can see to the numbers.</thought>
 <response final="false">Three shelves are being read; the numbers are seen to.</response>"#;
 
 /// And then.
-const LAST: &str = r#"<thought>All is there.</thought>
+const LAST: &str = r#"<metadata>{"status": "WRITING"}</metadata>
+<thought>All is there.</thought>
 <response>The tides: ${basics.text} ${numbers.text} ${papers.text}
 That is what ${pages} pages come to. In the news: ${news.text}</response>"#;
 
@@ -90,7 +95,9 @@ struct Library {
     visits: Visits,
 }
 
-/// The researcher, the analyst and the library. They let time pass by `sleep`.
+/// The researcher, the analyst and the library, for a pump that has the
+/// [`staff`](super::staff) and `calculate`. They let time pass by `sleep`.
+#[expect(clippy::expect_used, reason = "a field and a feed that stand right here")]
 pub fn demo<F: Future<Output = ()> + Send + 'static>(
     sleep: impl Fn(Duration) -> F + Send + Sync + 'static,
     visits: Visits,
@@ -104,17 +111,18 @@ pub fn demo<F: Future<Output = ()> + Send + 'static>(
     };
     let peers = ["library", "calculate", "analyst"];
     let researcher = Agent::new("researcher", mind(&[FIRST, LAST])).peers(peers);
+    let status = Field::choice("status", ["IDLE", "READING", "WRITING"]).default("IDLE");
+    let metadata = Fields::new([status]).expect("the default is one of them");
+    let clock = Definition::on_demand("now", Source::internal("system_clock"));
+    let feeds = Feeds::new([clock]).expect("one feed has one name");
+    let researcher = researcher.prompt("You find things out.").metadata(metadata).feeds(feeds);
     let analyst = Agent::new("analyst", mind(&[NUMBERS]));
     let library = Listener::with_state("library", Library { sleep, visits })
         .on(look_up)
         .idempotent()
         .describe("Looks things up. A shelf takes its time.")
         .stateless();
-    vec![
-        library,
-        analyst.prompt("You are good with numbers.").listener(),
-        researcher.prompt("You find things out.").listener(),
-    ]
+    vec![library, analyst.prompt("You are good with numbers.").listener(), researcher.listener()]
 }
 
 async fn look_up(State(library): State<Library>, message: Message, it: LookUp) -> Found {

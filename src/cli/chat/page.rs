@@ -8,7 +8,7 @@ use serde_json::Value;
 /// What turns while something runs.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Whom an agent speaks to without a word about it: what comes of that shows otherwise.
-const QUIET: [&str; 3] = ["timer", "todo", "view"];
+const QUIET: [&str; 5] = ["feed", "metadata", "timer", "todo", "view"];
 /// How long a picture of it stays.
 pub(super) const FRAME_US: u64 = 100_000;
 
