@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod agent;
+pub mod demo;
 pub mod describe;
 pub mod echo;
 pub mod feed;

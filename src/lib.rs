@@ -107,4 +107,6 @@ pub mod prelude {
 #[doc = include_str!("../docs/schema.md")]
 #[doc = include_str!("../docs/threads.md")]
 #[doc = include_str!("../docs/agents.md")]
+#[doc = include_str!("../docs/feeds.md")]
+#[doc = include_str!("../docs/metadata.md")]
 pub struct Manual;

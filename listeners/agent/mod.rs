@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use pumphouse::listeners::{action, agent::{Agent, words::Response}, core};
+//! use pumphouse::listeners::{agent::{Agent, words::Response}, core, mind};
 //! use pumphouse::model::Scripted;
 //! use pumphouse::prelude::*;
 //!
@@ -11,7 +11,7 @@
 //! let model = Scripted::replies(["<thought>Easy.</thought><response>It is 42.</response>"]);
 //! let agent = Agent::new("oracle", Arc::new(model)).prompt("You know all answers.");
 //! let ask = agent.ask("What is six times seven?")?;
-//! let builder = pumphouse::builder().with(core()).with(action::action(Default::default()));
+//! let builder = pumphouse::builder().with((core(), mind()));
 //! let pump = builder.with(agent.listener()).build()?.start();
 //! let answer = pump.ask_element(ask).await?;
 //! assert_eq!(answer.decode::<Response>()?.text, "It is 42.");
@@ -25,6 +25,7 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
+mod cut;
 mod hand;
 pub mod late;
 pub mod messages;
@@ -34,6 +35,7 @@ pub mod render;
 pub mod settings;
 mod speak;
 pub mod transcript;
+mod tools;
 mod turn;
 pub mod words;
 mod write;
@@ -121,7 +123,7 @@ impl Agent {
     /// # Errors
     /// Where the text holds what XML can't.
     pub fn ask(&self, text: &str) -> Result<Element, Fault> {
-        turn::root(&self.root(), &[], text)
+        ask(&self.name, text)
     }
 
     /// The listener.
@@ -150,6 +152,7 @@ impl Agent {
             .idempotent()
             .timeout(TURN_TIME_MAX)
             .grant::<Charges>()
+            .grant::<EmitCore>()
             .kind("agent")
             .peers(peers)
             .relies_on(STAFF)
@@ -163,4 +166,12 @@ impl Agent {
 #[must_use]
 pub fn root(agent: &str) -> Name {
     Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())
+}
+
+/// Something for the agent of this name to do, in words.
+///
+/// # Errors
+/// Where the text holds what XML can't.
+pub fn ask(agent: &str, text: &str) -> Result<Element, Fault> {
+    turn::root(&root(agent), &[], text)
 }

@@ -1,5 +1,7 @@
 //! How an agent is set up.
 
+use pumphouse::limits::ReplyLimits;
+
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
@@ -27,16 +29,18 @@ pub struct Settings {
     pub max_turns: u64,
     /// Where calls of it run.
     pub agent_calls: Calls,
-    /// Which actions it may take that change its own surroundings.
-    pub internal_actions: InternalActions,
     /// The fields in which it says how it is.
     pub metadata: Fields,
     /// What it is told beside its history.
     pub context_feeds: Feeds,
+    /// Which actions it may take that change its own surroundings.
+    pub internal_actions: InternalActions,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
     pub context_keep: u64,
+    /// How large the parts of a reply may be.
+    pub reply_limits: ReplyLimits,
     /// How many tokens a reply may have.
     pub max_tokens: Option<u32>,
     /// How freely the model chooses.
@@ -57,11 +61,12 @@ impl Default for Settings {
             final_payloads: Vec::new(),
             max_turns: 50,
             agent_calls: Calls::OwnThread,
-            internal_actions: InternalActions::default(),
             metadata: Fields::default(),
             context_feeds: Feeds::default(),
+            internal_actions: InternalActions::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
+            reply_limits: ReplyLimits::default(),
             max_tokens: None,
             temperature: None,
             actions_at_once: None,
@@ -78,6 +83,9 @@ pub enum Dialect {
     Tags,
     /// As JSON in the text too.
     ToolUse,
+    /// In its provider's own protocol: what its peers take is offered there. Elements are
+    /// understood as well.
+    Native,
 }
 
 /// What becomes of a final response while actions of its turn are unfinished.

@@ -276,13 +276,22 @@ impl Transcript {
         let standing = match is_own && begins {
             true => Standing::Agent,
             // Whoever answers without a turn has no mind of its own.
-            false if entry.to().is_some() && self.standing.contains_key(from) => Standing::Other,
+            false if self.answers(entry) => Standing::Other,
             false => return Vec::new(),
         };
         match self.standing.insert(from.to_owned(), standing) {
             Some(Standing::Asked(waiting)) if begins => waiting,
             _ => Vec::new(),
         }
+    }
+
+    /// Whether somebody answers who was sent its own root, and had no turn.
+    fn answers(&self, entry: &Entry) -> bool {
+        let Some(Standing::Asked(waiting)) = self.standing.get(entry.from()) else { return false };
+        waiting.iter().any(|it| match &it.what {
+            What::CognitionIn { from, .. } => entry.to() == Some(from),
+            _ => false,
+        })
     }
 
     /// What an agent says by an entry.

@@ -1,6 +1,8 @@
 //! `demo`: the whole trip, in at a socket, through listeners, into a log and out, on a folder
 //! that is gone afterwards.
 
+mod agent;
+
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -19,26 +21,49 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::{Durability, Log as _, SqliteLog};
 
 /// How long the trip may take.
-const TIME_US_MAX: u64 = 8_000_000;
+const TIME_US_MAX: u64 = 20_000_000;
 
 /// Shows the whole trip: XML in at a socket, through listeners, into a durable log, and out.
 ///
 /// It starts a pump of its own on a free port and a temporary folder, and leaves nothing behind.
+///
+/// `demo agent` has an agent instead: it thinks and acts at once, asks another one, and answers;
+/// then the log tells how it came to that.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Demo {}
+#[command(after_help = "\
+Examples:
+  pumphouse demo
+  pumphouse demo agent")]
+pub(crate) struct Demo {
+    /// What of.
+    #[arg(value_name = "WHAT", value_enum)]
+    what: Option<What>,
+}
+
+/// What there is to be shown.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum What {
+    /// An agent at work.
+    Agent,
+}
 
 impl Demo {
     pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
         let folder = Folder::make("demo")?;
         let late = Tokio::current().sleep_until(clock::now_us().saturating_add(TIME_US_MAX));
-        let ending = tokio::select! {
-            ended = trip(folder.path(), to) => ended?,
-            signal = signals.next() => return Err(Failure::Wrong(signal.to_string())),
-            () = late => {
-                let seconds = TIME_US_MAX / 1_000_000;
-                return Err(Failure::Wrong(format!("the trip took longer than {seconds} s")));
-            }
+        let seconds = TIME_US_MAX / 1_000_000;
+        let too_long = || Failure::Wrong(format!("the trip took longer than {seconds} s"));
+        let ending = match self.what {
+            None => tokio::select! {
+                ended = trip(folder.path(), to) => ended?,
+                signal = signals.next() => return Err(Failure::Wrong(signal.to_string())),
+                () = late => return Err(too_long()),
+            },
+            Some(What::Agent) => tokio::select! {
+                ended = agent::trip(folder.path(), &mut signals, to) => ended?,
+                () = late => return Err(too_long()),
+            },
         };
         let place = folder.path().display().to_string();
         folder.remove()?;

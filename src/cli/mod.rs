@@ -5,6 +5,7 @@ mod backup;
 mod bench;
 mod budget;
 mod cancel;
+mod chat;
 mod check;
 mod completions;
 mod connect;
@@ -131,6 +132,7 @@ Examples:
   pumphouse init trial               a project with a listener of your own
   pumphouse check                    whether organism.yaml is sound, and what comes of it
   pumphouse send message.xml         push what a file holds, print what comes back
+  pumphouse chat oracle              talk with an agent
   pumphouse threads                  what there is in the log
   pumphouse show sess-k3v9x2ma       a thread, every message whole
   pumphouse tree                     which thread belongs to which, and how each is
@@ -157,6 +159,7 @@ enum Verb {
     Init(init::Init),
     Demo(demo::Demo),
     Send(send::Send),
+    Chat(chat::Chat),
     Threads(threads::Threads),
     Show(show::Show),
     Tail(tail::Tail),
@@ -193,6 +196,7 @@ impl Command {
                 Verb::Init(it) => it.run(screen),
                 Verb::Demo(it) => it.run(screen).await,
                 Verb::Send(it) => it.run(screen).await,
+                Verb::Chat(it) => it.run(builder, given, screen).await,
                 Verb::Threads(it) => it.run(data, screen).await,
                 Verb::Show(it) => it.run(data, screen).await,
                 Verb::Tail(it) => it.run(data, screen).await,

@@ -229,7 +229,7 @@ async fn again(signals: &mut Signals) -> &'static str {
 }
 
 /// Gives the builder its log; where it is, for people.
-fn log(
+pub(crate) fn log(
     builder: Builder,
     data: &Path,
     durability: Durability,

@@ -70,25 +70,30 @@ pub(crate) async fn ask(
 
 /// What a follower of a thread learns of its agents by a message.
 pub(crate) fn hear(transcript: &mut Transcript, message: &Message) -> Vec<Event> {
-    let Some(thread) = &message.thread else { return Vec::new() };
-    match &message.entry {
-        Some(id) if message.shown != Shown::Live => {
-            let id = EntryId { thread: thread.clone(), seq: id.seq };
-            transcript.hear(&kept(id, message))
+    match (entry(message), &message.thread) {
+        (Some(entry), _) => transcript.hear(&entry),
+        (None, Some(thread)) => {
+            transcript.glimpse(&message.from, thread, &message.payload).into_iter().collect()
         }
-        _ => transcript.glimpse(&message.from, thread, &message.payload).into_iter().collect(),
+        (None, None) => Vec::new(),
     }
 }
 
-/// A message as the entry that it is in the log.
-fn kept(id: EntryId, message: &Message) -> Entry {
+/// A message as the entry that it is in the log; none where it is live.
+///
+/// What it answers isn't said over a door; that is mostly what caused it.
+pub(crate) fn entry(message: &Message) -> Option<Entry> {
+    let thread = message.thread.clone()?;
+    let seq = message.entry.as_ref().filter(|_| message.shown != Shown::Live)?.seq;
     let time = message.time.as_ref().and_then(|it| it.parse::<jiff::Timestamp>().ok());
     let at_us = time.map_or(0, |it| u64::try_from(it.as_microsecond()).unwrap_or(0));
     let payload = &message.payload;
     let name = Name::new(payload.namespace().to_owned(), payload.local().to_owned());
-    let draft = Draft::new(id, at_us, message.from.as_str().into(), name, payload.canonical());
-    let to = message.to.as_deref().map(Into::into);
-    Entry::fresh(&Draft { to, cause: message.cause.clone(), ..draft }, payload.clone())
+    let (id, from) = (EntryId { thread, seq }, message.from.as_str().into());
+    let draft = Draft::new(id, at_us, from, name, payload.canonical());
+    let (to, cause) = (message.to.as_deref().map(Into::into), message.cause.clone());
+    let draft = Draft { to, reply_to: cause.clone(), cause, ..draft };
+    Some(Entry::fresh(&draft, payload.clone()))
 }
 
 fn put(events: &[Event], is_live: bool, out: &mut dyn Write) -> io::Result<()> {

@@ -33,18 +33,7 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let log = data::open(data)?;
-        let mut left: HashMap<ThreadId, Left> = HashMap::new();
-        for open in log.open_entries().await? {
-            let left = left.entry(open.entry.id.thread.clone()).or_default();
-            let entry = listener::Entry::kept(&open.entry);
-            let todo = entry.is::<TodoOpen>().then(|| entry.decode::<TodoOpen>());
-            if let Some(Ok(todo)) = todo {
-                left.steps_open += todo.open;
-                left.steps += todo.total;
-            } else {
-                left.under_way += 1;
-            }
-        }
+        let left = left(&log).await?;
         if let Some(id) = self.thread.as_deref().map(ThreadId::new) {
             if log.thread(&id).await?.is_none() {
                 return Err(data::unknown(&log, &id).await);
@@ -66,6 +55,32 @@ impl Tree {
         }
         Ok(Ending::Well)
     }
+}
+
+/// The tree of one thread.
+pub(crate) async fn one(
+    log: &dyn Log,
+    root: &ThreadId,
+    to: &mut Screen<'_>,
+) -> Result<(), Failure> {
+    draw(log, root, &left(log).await?, to).await
+}
+
+/// What is left to do in each thread, where anything is.
+async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Left>, Failure> {
+    let mut left: HashMap<ThreadId, Left> = HashMap::new();
+    for open in log.open_entries().await? {
+        let left = left.entry(open.entry.id.thread.clone()).or_default();
+        let entry = listener::Entry::kept(&open.entry);
+        let todo = entry.is::<TodoOpen>().then(|| entry.decode::<TodoOpen>());
+        if let Some(Ok(todo)) = todo {
+            left.steps_open += todo.open;
+            left.steps += todo.total;
+        } else {
+            left.under_way += 1;
+        }
+    }
+    Ok(left)
 }
 
 /// One tree.

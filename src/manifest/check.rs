@@ -13,6 +13,7 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
     match (kind, &node.value) {
         // A key without a value is as good as none.
         _ if node.is_null() => {}
+        (Kind::Any, _) => {}
         (Kind::Settings, Value::Map(entries)) => twice(entries, path, wrong),
         (Kind::Map(map) | Kind::Words(map), Value::Map(entries)) => {
             keys(node, entries, path, map, wrong);
@@ -78,6 +79,7 @@ fn expected(kind: &Kind) -> String {
         Kind::Named(_) => "names with values".to_owned(),
         Kind::Use(..) => "a value with the key `use`".to_owned(),
         Kind::Settings => "a value with keys".to_owned(),
+        Kind::Any => "a value".to_owned(),
     }
 }
 
@@ -211,6 +213,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
         Kind::Bytes { min } => amount::bytes(text).is_some_and(|it| it >= *min),
         Kind::Time { min } => amount::time(text).is_some_and(|it| it >= *min),
         Kind::Address => is_address(text),
+        Kind::Any => true,
         Kind::List(_) | Kind::Map(_) | Kind::Named(_) | Kind::Use(..) | Kind::Settings => false,
     };
     if fits {

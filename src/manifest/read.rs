@@ -320,6 +320,7 @@ impl Reader<'_> {
         known.dedup();
         for (item, path, _) in &made {
             self.peers(item, path, &names, &known);
+            self.sources(item, path, &names, &known);
         }
         made.into_iter().map(|(.., it)| it).collect()
     }

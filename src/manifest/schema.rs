@@ -70,6 +70,7 @@ fn of(kind: &Kind) -> Value {
             json!({ "oneOf": each.chain(other).collect::<Vec<_>>() })
         }
         Kind::Settings => json!({ "type": ["object", "null"] }),
+        Kind::Any => json!({}),
     }
 }
 

@@ -2,6 +2,7 @@
 //! is written.
 
 mod agent;
+mod feeds;
 mod model;
 
 use std::sync::LazyLock;
@@ -46,6 +47,8 @@ pub(super) enum Kind {
     Use(Vec<(&'static str, Map)>, Option<Map>),
     /// Whatever a listener reads by itself.
     Settings,
+    /// Any value.
+    Any,
 }
 
 /// A value that has keys.

@@ -23,11 +23,11 @@ fn the_list_has_every_payload_and_who_takes_it() {
     let scene = Scene::new();
     let list = scene.run(&["describe"]).code(0).says(&[
         "taken\n",
-        "  calculate            by calculate: Works out an arithmetic expression",
-        "  calculated           by calculate: What an expression comes to.\n",
-        "  thread-cancelled     by thread, reserved: A thread was ended",
+        "  calculate             by calculate: Works out an arithmetic expression",
+        "  calculated            by calculate: What an expression comes to.\n",
+        "  thread-cancelled      by thread, reserved: A thread was ended",
         "the pump's own\n",
-        "  huh                  Something is wrong with what was sent",
+        "  huh                   Something is wrong with what was sent",
         "`pumphouse describe NAME`",
     ]);
     let objects = scene.run(&["describe", "--json"]).code(0).objects();

@@ -1,7 +1,10 @@
 //! Agents, as a manifest has them.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
+
+use serde::de::DeserializeOwned;
 
 use crate::limits::PROMPT_BYTES_MAX;
 use crate::listener::Listener;
@@ -12,7 +15,8 @@ use crate::listeners::agent::words::Dispatch;
 use crate::manifest::amount;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut};
-use crate::manifest::read::{Reader, beside};
+use crate::manifest::read::{Reader, beside, set};
+use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
 use crate::xml;
 
@@ -63,10 +67,18 @@ impl Reader<'_> {
         let text = |key: &str| item.key(key).and_then(Node::text);
         let count = |key: &str| text(key).and_then(amount::count);
         let usual = Settings::default();
+        let mut reply_limits = usual.reply_limits;
+        if let Some(node) = item.key("reply_limits") {
+            reply_limits.bounds().into_iter().for_each(|it| set(it, node));
+        }
         let prompt = item.key("prompt").map(|it| self.words(it, &joined(path, "prompt")));
         Some(Settings {
             prompt: prompt.unwrap_or(Some(usual.prompt))?,
-            dialect: chosen(item, "dialect", &[("tool_use", Dialect::ToolUse)]),
+            dialect: chosen(
+                item,
+                "dialect",
+                &[("tool_use", Dialect::ToolUse), ("native", Dialect::Native)],
+            ),
             dispatch: chosen(
                 item,
                 "dispatch",
@@ -81,13 +93,59 @@ impl Reader<'_> {
             final_payloads: names(item, "final_payloads"),
             max_turns: text("max_turns").and_then(amount::allowance).unwrap_or(usual.max_turns),
             agent_calls: chosen(item, "agent_calls", &[("same-thread", Calls::SameThread)]),
+            metadata: self.surroundings(item, "metadata", path)?,
+            context_feeds: self.surroundings(item, "context_feeds", path)?,
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
             on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
             context_keep: count("context_keep").map_or(usual.context_keep, |it| it as u64),
+            reply_limits,
             max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),
             temperature: text("temperature").and_then(amount::number),
             ..usual
         })
+    }
+
+    /// What it is told or says beside its history.
+    fn surroundings<T: Default + DeserializeOwned>(
+        &self,
+        item: &Node,
+        key: &str,
+        path: &str,
+    ) -> Option<T> {
+        let Some(node) = item.key(key) else { return Some(T::default()) };
+        let (findings, path) = (Findings::default(), joined(path, key));
+        // What the table finds wrong would be found a second time.
+        if self.mistakes.borrow().iter().any(|it| it.path.starts_with(&*path)) {
+            return None;
+        }
+        let read = T::deserialize(At { node, path: path.clone(), findings: &findings });
+        findings.all().into_iter().for_each(|it| self.wrong(it));
+        read.ok()
+    }
+
+    /// Feeds come from listeners that are there.
+    pub(super) fn sources(
+        &self,
+        item: &Node,
+        path: &str,
+        names: &BTreeMap<&str, Option<usize>>,
+        known: &[&str],
+    ) {
+        let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
+        for (number, feed) in feeds.iter().enumerate() {
+            let at = feed.key("source").and_then(|it| it.key("name"));
+            let Some((at, name)) = at.and_then(|it| Some((it, it.text()?))) else { continue };
+            // What stands behind a point may be a payload.
+            let points = name.match_indices('.').map(|(at, _)| &name[..at]);
+            if points.chain([name]).any(|it| names.contains_key(it)) {
+                continue;
+            }
+            let text = format!("there is no listener `{}`", cut(name));
+            let path = format!("{path}.context_feeds[{number}].source.name");
+            let mistake = Mistake::new(at.place, text).at(&path);
+            let mistake = mistake.or_nearest(name, known.iter().copied());
+            self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
+        }
     }
 
     /// A text, or what stands in the file that it names.

@@ -1,15 +1,22 @@
 //! Agents: turns, what comes of their words, and where they end.
 
+mod chat;
+mod demo;
 mod recall;
 mod told;
 mod transcript;
+mod cut;
+mod hostile;
+mod native;
+mod rules;
+mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::agent::words::{Response, Stopped};
-use pumphouse::listeners::{action, core, mind, tool};
+use pumphouse::listeners::{core, mind, tool};
 use pumphouse::log::{Flags, Log, MemoryLog};
 use pumphouse::model::{Prompt, Script, Scripted};
 use pumphouse::prelude::*;
@@ -17,8 +24,7 @@ use pumphouse::prelude::*;
 /// A pump with an agent named `oracle` that may calculate.
 fn start(log: &Arc<dyn Log>, agent: Agent) -> Pump {
     let log = log.clone();
-    let builder =
-        pumphouse::builder().with(core()).with(action::action(action::Settings::default()));
+    let builder = pumphouse::builder().with((core(), mind()));
     let builder = builder.with(tool::calculate::calculate()).with(agent.listener());
     builder.with(move |it: &mut Builder| it.log(log)).build().unwrap().start()
 }

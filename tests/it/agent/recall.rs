@@ -2,6 +2,8 @@
 
 use pumphouse::listeners::agent::recall::{Forgotten, recall};
 use pumphouse::listeners::agent::settings::Settings;
+use pumphouse::listeners::feed::{Definition, Feeds, Source};
+use pumphouse::listeners::metadata::{Field, Fields};
 
 use super::transcript::thread;
 use super::*;
@@ -30,6 +32,24 @@ async fn every_turns_prompt_is_what_its_model_was_shown() {
             Err(why) => assert!(turn == 0 && matches!(why, Forgotten::NoTurn), "{why}"),
         }
     }
+}
+
+#[tokio::test]
+async fn what_feeds_and_metadata_showed_is_recalled_too() {
+    let (model, seen) = remembering([
+        "<metadata>{\"status\": \"BUSY\"}</metadata><response final=\"false\">…</response>",
+        "<metadata>{\"status\": \"NONE\"}</metadata><response final=\"false\">…</response>",
+        "<response>42</response>",
+    ]);
+    let status = Field::choice("status", ["IDLE", "BUSY"]).default("IDLE");
+    let clock = Definition::on_demand("now", Source::internal("system_clock"));
+    let agent = oracle(model).metadata(Fields::new([status]).unwrap());
+    let thread = thread(agent.feeds(Feeds::new([clock]).unwrap())).await;
+    let seen = seen.lock().unwrap();
+    let turns = thread.iter().filter(|it| it.name().local() == "cognition_in");
+    let prompts: Vec<Prompt> = turns.map(|it| recall(&thread, it.seq()).unwrap().prompt).collect();
+    assert_eq!(prompts, *seen);
+    assert!(prompts[1].messages.last().unwrap().text.contains("status: BUSY"));
 }
 
 #[tokio::test]

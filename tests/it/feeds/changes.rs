@@ -37,7 +37,8 @@ const REMOVE: &str = r#"<action type="internal" mode="sync" id="remove_feed">
 
 #[test]
 fn a_feed_is_added_shown_and_taken_away() {
-    let log = r#"<action id="l">{"name": "logger", "parameters": {"message": "$recent_errors"}}</action>"#;
+    let log = r#"<action id="l">
+{"name": "logger", "parameters": {"message": "$recent_errors"}}</action>"#;
     let world =
         World::new(&[(0, ADD), (0, log), (0, REMOVE), (0, "<response>$recent_errors</response>")]);
     let world = world.saying(&[(0, Ok("two"))]);
@@ -128,12 +129,15 @@ fn a_feed_of_its_own_asks_peers_only() {
 
 #[test]
 fn what_cannot_be_changed_is_told_with_what_can() {
-    let says = r#"<action type="internal" id="a">{"name": "remove_context_feed", "parameters": {"id": "recent_erorrs"}}</action>
-<action type="internal" id="b">{"name": "remove_context_feed", "parameters": {"id": "todos"}}</action>
+    let says = r#"<action type="internal" id="a">
+{"name": "remove_context_feed", "parameters": {"id": "recent_erorrs"}}</action>
+<action type="internal" id="b">
+{"name": "remove_context_feed", "parameters": {"id": "todos"}}</action>
 <action type="internal" id="c">{"name": "add_context_feed", "parameters":
  {"id": "recent_errors", "source": {"type": "internal", "action": "system_clock"}}}</action>
 <action type="internal" id="d">{"name": "add_context_feed", "parameters":
- {"id": "n", "type": "periodic", "source": {"type": "internal", "action": "system_clock"}}}</action>"#;
+ {"id": "n", "type": "periodic", "source": {"type": "internal", "action": "system_clock"}}}
+</action>"#;
     let world = World::new(&[(0, says), (0, DONE)]);
     let feed = Definition::on_demand("recent_errors", Source::listener("teller"));
     let came = world.ask(world.agent(&[feed]), &["Go."]);
@@ -161,7 +165,8 @@ fn whoever_sets_an_agent_up_says_what_it_may_change() {
         internal: [feed::NAME.to_owned()].into(),
         agents: BTreeMap::from([("ada".to_owned(), internal)]),
     };
-    let update = r#"<action type="internal" id="u">{"name": "update_context_feed", "parameters": {"id": "recent_errors", "enabled": false}}</action>"#;
+    let update = r#"<action type="internal" id="u">{"name": "update_context_feed", "parameters":
+{"id": "recent_errors", "enabled": false}}</action>"#;
     let world = World::new(&[(0, ADD), (0, update), (0, REMOVE), (0, DONE)]);
     let mind = vec![action(settings), feed::feed()];
     let came = world.play(world.agent(&[]), mind, &["Go."]);

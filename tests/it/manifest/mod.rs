@@ -1,6 +1,7 @@
 //! Manifests: what they say, what is wrong with them, and what no text may do to their reader.
 
 mod agents;
+mod feeds;
 mod hostile;
 mod mistakes;
 mod models;

@@ -42,7 +42,10 @@ fn run_serves_what_the_manifest_says() {
     let mut server = scene.serve(&[]);
     let it = &server.greeting;
     assert_eq!(it["name"], "parrots");
-    assert_eq!(it["listeners"], json!(["thread", "timer", "todo", "view", "action", "parrot"]));
+    assert_eq!(
+        it["listeners"],
+        json!(["thread", "timer", "todo", "view", "action", "feed", "parrot"])
+    );
     assert_eq!((&it["log"], &it["durability"]), (&json!("log/pumphouse.db"), &json!("normal")));
     let sent = scene.pipe(&["send", "--json", "--connect", &server.address], ECHO).code(0);
     assert_eq!(sent.objects()[0]["event"], "accepted");

@@ -1,0 +1,141 @@
+//! The organism of `pumphouse demo agent`: a researcher, whose mind is a script, an analyst to whom
+//! it hands a part of its work, and a library that takes its time. The researcher is shown the time
+//! by a feed, and says in its metadata what it is at.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pumphouse::model::{Script, Scripted};
+use pumphouse::prelude::*;
+
+use super::agent::Agent;
+use super::feed::{Definition, Feeds, Source};
+use super::metadata::{Field, Fields};
+
+/// What the researcher is asked.
+pub const QUESTION: &str = "What is known of the tides?";
+
+/// What it writes first: three look-ups begin in the middle of a thought, and what depends on them
+/// waits for them.
+const FIRST: &str = r#"<metadata>{"status": "READING"}</metadata>
+<thought>Three shelves will do, and they can be read side by side.
+<action mode="async" id="basics">
+{"name": "library", "parameters": {"shelf": "encyclopedia", "topic": "tides"}}</action>
+<action mode="async" id="papers">
+{"name": "library", "parameters": {"shelf": "papers", "topic": "tides"}, "retry": 2}</action>
+<action mode="async" id="news">
+{"name": "library", "parameters": {"shelf": "news", "topic": "tides"}}</action>
+While they are fetched, somebody else can see to the numbers.</thought>
+<todo-until condition="the report is written">
+<step done="true">Look it up</step>
+<step done="false">Write it down</step>
+</todo-until>
+<action id="numbers">
+{"name": "spawn-thread", "parameters": {"suggested_sub_id": "numbers", "initial-payload":
+{"payload": "<analyst xmlns='https://xml-pipeline.org/ns/analyst/v1'>How often?</analyst>"}}}
+</action>
+<action id="pages" depends_on="basics,papers,news">
+{"name": "calculate", "parameters":
+{"expression": "${basics.pages} + ${papers.pages} + ${news.pages}"}}</action>
+<response final="false">Three shelves are being read; the numbers are seen to.</response>"#;
+
+/// And then.
+const LAST: &str = r#"<metadata>{"status": "WRITING"}</metadata>
+<thought>All is there.</thought>
+<response>The tides: ${basics.text} ${numbers.text} ${papers.text}
+That is what ${pages} pages come to. In the news: ${news.text}</response>"#;
+
+const NUMBERS: &str = "<thought>The moon crosses the sky once in 24 h 50 min.</thought>\
+    <response>They come every 12 h 25 min.</response>";
+
+/// Has something looked up.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/library/v1")]
+pub struct LookUp {
+    /// Where.
+    pub shelf: Shelf,
+    /// What.
+    #[payload(example = "tides")]
+    pub topic: String,
+}
+
+/// A shelf of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Shelf {
+    /// What is known.
+    Encyclopedia,
+    /// What was found out.
+    Papers,
+    /// What happened.
+    News,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/library/v1")]
+pub struct Found {
+    /// In a sentence.
+    #[payload(example = "The moon pulls at the sea.")]
+    pub text: String,
+    /// On how many pages.
+    pub pages: u32,
+}
+
+/// What was looked up under which key: what the library would know of it, whatever becomes of the
+/// pump.
+pub type Visits = Arc<Mutex<BTreeMap<String, LookUp>>>;
+
+type Sleep = Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+#[derive(Clone)]
+struct Library {
+    sleep: Sleep,
+    visits: Visits,
+}
+
+/// The researcher, the analyst and the library, for a pump that has the
+/// [`staff`](super::staff) and `calculate`. They let time pass by `sleep`.
+#[expect(clippy::expect_used, reason = "a field and a feed that stand right here")]
+pub fn demo<F: Future<Output = ()> + Send + 'static>(
+    sleep: impl Fn(Duration) -> F + Send + Sync + 'static,
+    visits: Visits,
+) -> Vec<Listener> {
+    let sleep: Sleep = Arc::new(move |time| Box::pin(sleep(time)));
+    let mind = |replies: &[&str]| {
+        let slow = |it: &&str| Script::text(*it).chunks(12).every(Duration::from_millis(20));
+        let sleep = sleep.clone();
+        let model = Scripted::replies(replies.iter().map(slow).collect::<Vec<_>>());
+        Arc::new(model.sleeping(move |time| sleep(time)))
+    };
+    let peers = ["library", "calculate", "analyst"];
+    let researcher = Agent::new("researcher", mind(&[FIRST, LAST])).peers(peers);
+    let status = Field::choice("status", ["IDLE", "READING", "WRITING"]).default("IDLE");
+    let metadata = Fields::new([status]).expect("the default is one of them");
+    let clock = Definition::on_demand("now", Source::internal("system_clock"));
+    let feeds = Feeds::new([clock]).expect("one feed has one name");
+    let researcher = researcher.prompt("You find things out.").metadata(metadata).feeds(feeds);
+    let analyst = Agent::new("analyst", mind(&[NUMBERS]));
+    let library = Listener::with_state("library", Library { sleep, visits })
+        .on(look_up)
+        .idempotent()
+        .describe("Looks things up. A shelf takes its time.")
+        .stateless();
+    vec![library, analyst.prompt("You are good with numbers.").listener(), researcher.listener()]
+}
+
+async fn look_up(State(library): State<Library>, message: Message, it: LookUp) -> Found {
+    if let Some(key) = message.key() {
+        // Whoever panicked while it held the lock left it whole.
+        let mut visits = library.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        visits.insert(key, it.clone());
+    }
+    let (ms, text, pages) = match it.shelf {
+        Shelf::Encyclopedia => (300, "the moon pulls at the sea.", 12),
+        Shelf::Papers => (500, "In narrow bays they reach 16 m.", 26),
+        Shelf::News => (200, "a mill in Brittany runs on them.", 4),
+    };
+    (library.sleep)(Duration::from_millis(ms)).await;
+    Found { text: text.to_owned(), pages }
+}

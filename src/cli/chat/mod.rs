@@ -1,0 +1,137 @@
+//! `chat`: a conversation with an agent.
+
+mod input;
+mod page;
+mod paper;
+mod talk;
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use crate::cli::connect::Papers;
+use crate::cli::folder::Folder;
+use crate::cli::organism::{Organism, complained};
+use crate::cli::run;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::client::Address;
+use crate::door::Options;
+use crate::engine::{Builder, Plan, Pump};
+use crate::id::ThreadId;
+use input::Lines;
+pub(crate) use talk::Talk;
+
+/// Talks with an agent: a line is a message to it, and what it thinks, does and says is shown as it
+/// comes.
+///
+/// Without --connect the organism that stands here is started for the conversation, on its log.
+/// Ctrl-C takes back what was asked: the agent and all that it set to work are stopped, and the
+/// conversation goes on from before in a fork of the thread. A second one, or Ctrl-D, leaves.
+/// Without a terminal lines come in, whole lines go out, and the end of the input is the end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse chat                                 the only agent of organism.yaml
+  pumphouse chat oracle --connect 127.0.0.1:8765 one that a running pump has
+  pumphouse chat oracle --thread sess-k3v9x2ma   goes on with a conversation
+  echo 'What is 6*7?' | pumphouse chat oracle
+  echo 'What is 6*7?' | pumphouse chat oracle --json | jq -r 'select(.final).text'
+
+Exits with 1 where the pump refused something, 2 where there is no such agent, or no pump.")]
+pub(crate) struct Chat {
+    /// The agent; without it, the only one that there is.
+    #[arg(value_name = "AGENT")]
+    agent: Option<String>,
+    /// The thread to go on with; without it, a new session.
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+    /// The pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<Address>,
+    #[command(flatten)]
+    papers: Papers,
+}
+
+impl Chat {
+    pub(crate) async fn run(
+        self,
+        builder: Builder,
+        data: Option<&Path>,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        if let Some(address) = &self.connect {
+            let text = "say whom to talk with: pumphouse chat AGENT --connect ADDR";
+            let Some(agent) = &self.agent else { return Err(Failure::Untried(text.to_owned())) };
+            return self.talk(agent, address, to).await;
+        }
+        let folder = Folder::make("chat")?;
+        let organism = Organism::read(None, builder)?;
+        let data = data.unwrap_or(&organism.data);
+        let (builder, _) = run::log(organism.builder, data, organism.durability)?;
+        let (builder, address) = door(builder, &folder).await?;
+        let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
+        let agent = self.agent(&plan)?;
+        let pump = plan.start();
+        pump.ready().await?;
+        let ended = self.talk(&agent, &address, to).await;
+        stop(&pump).await?;
+        folder.remove()?;
+        ended
+    }
+
+    /// The agent of an organism that is meant.
+    fn agent(&self, plan: &Plan) -> Result<String, Failure> {
+        let agents = plan.listeners().iter().filter(|it| it.kind == "agent");
+        let agents: Vec<&str> = agents.map(|it| it.name.as_str()).collect();
+        let untried = |text: String| Err(Failure::Untried(text));
+        match (&self.agent, &agents[..]) {
+            (_, []) => untried(
+                "the organism here has no agent; a listener of organism.yaml with `use: agent` \
+                 is one, and --connect ADDR names a pump that has one"
+                    .to_owned(),
+            ),
+            (Some(name), _) if agents.contains(&&**name) => Ok(name.clone()),
+            (None, [one]) => Ok((*one).to_owned()),
+            (Some(name), all) => {
+                untried(format!("there is no agent {name}; there is {}", all.join(", ")))
+            }
+            (None, all) => untried(format!("say which: {}", all.join(", "))),
+        }
+    }
+
+    async fn talk(
+        &self,
+        agent: &str,
+        address: &Address,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
+        let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !to.json;
+        let lines = Lines::open(is_terminal.then(|| format!("{agent}> ")))?;
+        let client = self.papers.connect(address).await?;
+        let mut talk = Talk::new(client, agent, to);
+        if let Some(thread) = &self.thread {
+            talk.resume(&ThreadId::new(thread)).await?;
+        }
+        talk.run(lines).await
+    }
+}
+
+async fn stop(pump: &Pump) -> Result<(), Failure> {
+    Ok(pump.shutdown().await?)
+}
+
+/// A door for nobody but this conversation.
+#[cfg(unix)]
+async fn door(builder: Builder, folder: &Folder) -> Result<(Builder, Address), Failure> {
+    let path = folder.path().join("chat.sock");
+    let door = crate::door::Unix::at(&path, Options::default()).await;
+    let door = door.map_err(|it| Failure::Untried(it.to_string()))?;
+    Ok((builder.with(door), Address::Unix(path)))
+}
+
+#[cfg(not(unix))]
+async fn door(builder: Builder, _: &Folder) -> Result<(Builder, Address), Failure> {
+    let door = crate::door::Tcp::bind("127.0.0.1:0", Options::default()).await;
+    let door = door.map_err(|it| Failure::Untried(it.to_string()))?;
+    let address = Address::Tcp(door.local_addr().to_string());
+    Ok((builder.with(door), address))
+}

@@ -1,0 +1,340 @@
+//! What a conversation looks like: events in, lines out.
+
+use crate::audit::{self, Paint, Style};
+use crate::cli::chat::paper::Paper;
+use crate::listeners::agent::transcript::{Event, What};
+use serde_json::Value;
+
+/// What turns while something runs.
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Whom an agent speaks to without a word about it: what comes of that shows otherwise.
+const QUIET: [&str; 5] = ["feed", "metadata", "timer", "todo", "view"];
+/// How long a picture of it stays.
+pub(super) const FRAME_US: u64 = 100_000;
+
+/// A conversation with an agent as it is shown.
+pub(super) struct Page {
+    paper: Paper,
+    agent: String,
+    is_terminal: bool,
+    running: Vec<Running>,
+    /// Checklists that are open, laid out.
+    todos: String,
+    /// What was shown of the element that is being written, and where that stands.
+    shown: String,
+    within: String,
+    /// The same of elements before it that the log doesn't have yet: what is shown overtakes it.
+    streamed: Vec<(String, String)>,
+    /// Whether the rest of it waits, since it refers to something.
+    is_held: bool,
+    is_over: bool,
+}
+
+/// An action at work.
+struct Running {
+    call: String,
+    label: String,
+    since_us: u64,
+    time: Option<String>,
+}
+
+impl Page {
+    pub(super) fn new(agent: &str, style: Style, is_terminal: bool) -> Page {
+        Page {
+            paper: Paper::new(style, is_terminal),
+            agent: agent.to_owned(),
+            is_terminal,
+            running: Vec::new(),
+            todos: String::new(),
+            shown: String::new(),
+            within: String::new(),
+            streamed: Vec::new(),
+            is_held: false,
+            is_over: false,
+        }
+    }
+
+    /// Whether the agent has said its last word.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The agent is given something to do.
+    pub(super) fn asks(&mut self) {
+        self.is_over = false;
+    }
+
+    /// The conversation waits for the user again, whatever was under way.
+    pub(super) fn ends(&mut self) {
+        self.paper.end();
+        self.running.clear();
+        (self.is_over, self.is_held) = (true, false);
+        self.shown.clear();
+        self.within.clear();
+        self.streamed.clear();
+    }
+
+    /// What is to be done, laid out; where there is no foot, it is shown when the agent is done.
+    pub(super) fn todos(&mut self, todos: String) {
+        self.todos = todos;
+    }
+
+    /// A line of the program's own.
+    pub(super) fn note(&mut self, paint: Paint, text: &str) {
+        let line = self.paper.style().paint(paint, &audit::text(text));
+        self.paper.above(&line);
+    }
+
+    /// Takes an event.
+    pub(super) fn hear(&mut self, event: &Event, now_us: u64) {
+        if event.agent != self.agent || !event.show {
+            return;
+        }
+        match &event.what {
+            What::CognitionOutDelta { within, text, .. } => self.delta(within, text),
+            What::CognitionReasoning { text, .. } => {
+                self.closes("reasoning", Some(Paint::Faint), text);
+            }
+            What::Thought { text, .. } => self.closes("thought", Some(Paint::Faint), text),
+            What::Response { text, is_final, .. } => {
+                self.closes("response", None, text);
+                self.is_over = *is_final;
+            }
+            What::ToolCallStart { call_id, tool, input, .. } => {
+                let label = label(tool, input);
+                let (call, time) = (call_id.clone(), event.time.clone());
+                self.running.push(Running { call, label, since_us: now_us, time });
+            }
+            What::ToolCallResult { call_id, tool, status, error, .. } => {
+                let at = self.running.iter().position(|it| it.call == *call_id);
+                let run = at.map(|at| self.running.remove(at));
+                self.came(run.as_ref(), tool, status, error.as_deref(), event.time.as_deref());
+            }
+            What::CognitionOut { error: Some(error), .. } => {
+                self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
+            }
+            What::Message { to, name, .. } if !QUIET.contains(&&**to) => {
+                let text = format!("→ {to}: <{name}>");
+                self.note(Paint::Faint, &text);
+            }
+            What::CognitionIn { role, from, text } if role == "user" && *from == self.agent => {
+                self.note(Paint::Faint, text);
+            }
+            What::Stopped { reason, text } => {
+                self.paper.end();
+                self.note(Paint::Wrong, &format!("{} stopped, {reason}: {text}", self.agent));
+                self.is_over = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// What is being written, where it can be taken back; a response up to its first reference,
+    /// for which something else will stand.
+    fn delta(&mut self, within: &str, text: &str) {
+        if !self.is_terminal {
+            return;
+        }
+        if self.within != within {
+            self.paper.end();
+            let before = std::mem::replace(&mut self.within, within.to_owned());
+            let shown = std::mem::take(&mut self.shown);
+            if !shown.is_empty() && !self.is_held {
+                self.streamed.push((before, shown));
+            }
+            self.is_held = false;
+        }
+        let text = if self.shown.is_empty() { text.trim_start() } else { text };
+        let upto = if within == "response" { text.find('$') } else { None };
+        if self.is_held || text.is_empty() {
+            return;
+        }
+        self.is_held = upto.is_some();
+        let text = audit::text(&text[..upto.unwrap_or(text.len())]).into_owned();
+        // What ends a text is known by what follows.
+        let said = self.shown.trim_end().len();
+        self.shown.push_str(&text);
+        let more = self.shown.trim_end()[said..].to_owned();
+        self.paper.say(paint(within), &more);
+    }
+
+    /// An element is whole: what wasn't shown of it is, or all of it anew.
+    fn closes(&mut self, within: &str, paint: Option<Paint>, text: &str) {
+        let text = audit::text(text.trim()).into_owned();
+        let whole = |(of, shown): &(String, String)| *of == within && shown.trim_end() == text;
+        if let Some(at) = self.streamed.iter().position(whole) {
+            self.streamed.drain(..=at);
+            return;
+        }
+        let is_it = self.within == within;
+        let rest = text.strip_prefix(self.shown.trim_end()).filter(|_| is_it);
+        match rest {
+            Some(rest) => self.paper.say(paint, rest),
+            None => {
+                self.paper.end();
+                self.paper.say(paint, &text);
+            }
+        }
+        self.paper.end();
+        self.shown.clear();
+        self.within.clear();
+        self.is_held = false;
+    }
+
+    /// An action is done.
+    fn came(
+        &mut self,
+        run: Option<&Running>,
+        tool: &str,
+        status: &str,
+        error: Option<&str>,
+        time: Option<&str>,
+    ) {
+        let style = self.paper.style();
+        let (mark, paint) = match status {
+            "ok" => ("✓", Paint::Well),
+            _ => ("✗", Paint::Wrong),
+        };
+        let label = run.map_or(tool, |it| &it.label);
+        let took = run.and_then(|it| it.time.as_deref()).zip(time).and_then(took);
+        let took = took.map(|it| format!("  {it:.1} s")).unwrap_or_default();
+        let why = match error {
+            Some(error) => format!("  {status}: {error}"),
+            None if status == "ok" => String::new(),
+            None => format!("  {status}"),
+        };
+        let label = audit::cut(label, style.width.saturating_sub(20)).into_owned();
+        let told = style.paint(Paint::Faint, &audit::line(&format!("{label}{took}{why}")));
+        self.paper.above(&format!("  {} {told}", style.paint(paint, mark)));
+    }
+
+    /// What brings the terminal up to date.
+    pub(super) fn shown(&mut self, now_us: u64) -> String {
+        let style = self.paper.style();
+        let turn = usize::try_from(now_us / FRAME_US).unwrap_or(0) % SPINNER.len();
+        let mut foot: Vec<String> = Vec::new();
+        for it in &self.running {
+            let seconds = now_us.saturating_sub(it.since_us) / FRAME_US;
+            let label = audit::line(&it.label);
+            let label = audit::cut(&label, style.width.saturating_sub(16)).into_owned();
+            let time = format!("{}.{} s", seconds / 10, seconds % 10);
+            let text = style.paint(Paint::Faint, &format!("{label}  {time}"));
+            foot.push(format!("  {} {text}", style.paint(Paint::Who, &SPINNER[turn].to_string())));
+        }
+        if !self.is_over {
+            foot.extend(self.todos.lines().map(|it| audit::cut(it, style.width).into_owned()));
+        }
+        self.paper.shown(&foot)
+    }
+
+    /// The checklists that are open.
+    pub(super) fn open(&mut self) {
+        let todos = self.todos.clone();
+        todos.lines().for_each(|it| self.paper.above(it));
+    }
+}
+
+fn paint(within: &str) -> Option<Paint> {
+    (within != "response").then_some(Paint::Faint)
+}
+
+/// What is called, in a line.
+fn label(tool: &str, input: &Value) -> String {
+    let input = input.to_string();
+    if input == "{}" { tool.to_owned() } else { format!("{tool} {input}") }
+}
+
+/// How long something took, in seconds.
+fn took((from, to): (&str, &str)) -> Option<f64> {
+    let (from, to): (jiff::Timestamp, jiff::Timestamp) = (from.parse().ok()?, to.parse().ok()?);
+    Some((to - from).total(jiff::Unit::Second).ok()?.max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(mut it: Value) -> Event {
+        it["agent"] = "oracle".into();
+        it["thread"] = "sess-a".into();
+        serde_json::from_value(it).unwrap()
+    }
+
+    fn delta(within: &str, text: &str) -> Event {
+        event(json!({ "type": "cognition_out_delta", "turn": 1, "within": within, "text": text }))
+    }
+
+    fn thought(text: &str) -> Event {
+        event(json!({ "type": "thought", "turn": 1, "text": text }))
+    }
+
+    fn response(text: &str) -> Event {
+        event(json!({ "type": "response", "turn": 1, "text": text, "final": true }))
+    }
+
+    fn call(kind: &str, more: Value) -> Event {
+        let mut it = json!({ "type": kind, "turn": 1, "call_id": "sum", "tool": "calculate" });
+        for (key, value) in more.as_object().unwrap() {
+            it[key] = value.clone();
+        }
+        event(it)
+    }
+
+    /// What a terminal has in the end.
+    fn seen(events: &[Event]) -> String {
+        let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
+        events.iter().for_each(|it| page.hear(it, 0));
+        page.shown(0)
+    }
+
+    #[test]
+    fn what_was_shown_while_it_was_written_is_not_shown_again() {
+        let events = [
+            delta("thought", "\n  Six "),
+            delta("thought", "times seven.\n"),
+            delta("text", "\n"),
+            delta("response", "It "),
+            thought("Six times seven."),
+            delta("response", "is 42"),
+            response("It is 42."),
+        ];
+        assert_eq!(seen(&events), "Six times seven.\nIt is 42.\n");
+        assert_eq!(seen(&[thought("a"), response("b")]), "a\nb\n");
+        // The beginning was missed.
+        assert_eq!(
+            seen(&[delta("thought", "seven."), thought("Six, seven.")]),
+            "seven.\nSix, seven.\n"
+        );
+    }
+
+    #[test]
+    fn a_response_is_shown_up_to_what_refers_to_something() {
+        let written = [delta("response", "It is ${su"), delta("response", "m}.")];
+        assert_eq!(seen(&written), "It is\n");
+        let all = [&written[..], &[response("It is 42.")]].concat();
+        assert_eq!(seen(&all), "It is 42.\n");
+    }
+
+    #[test]
+    fn an_action_runs_below_and_ends_above_what_is_written() {
+        let start = call("tool_call_start", json!({ "id": "sum", "input": {}, "mode": "sync" }));
+        let text = delta("thought", "While that runs");
+        let running = seen(&[start.clone(), text.clone()]);
+        assert_eq!(running, "While that runs\n  ⠋ calculate  0.0 s\n");
+        let came = |more: Value| call("tool_call_result", more);
+        let ok = came(json!({ "status": "ok", "output": "42", "error": null }));
+        assert_eq!(seen(&[start.clone(), text, ok]), "  ✓ calculate\nWhile that runs\n");
+        let why = json!({ "status": "failed", "output": null, "error": "P0016: no" });
+        assert_eq!(seen(&[start.clone(), came(why)]), "  ✗ calculate  failed: P0016: no\n");
+        let mut hidden = start;
+        hidden.show = false;
+        assert_eq!(seen(&[hidden]), "");
+    }
+
+    #[test]
+    fn text_cannot_steer_the_terminal() {
+        assert_eq!(seen(&[response("a\u{1b}[2Jb")]), "a&#x1B;[2Jb\n");
+    }
+}

@@ -1,0 +1,142 @@
+//! Lines for a terminal: those that are written for good, and a foot that changes until then.
+//!
+//! Pure: text in, bytes for the terminal out. The line at hand, which may still grow, is part of
+//! the foot, so that what comes meanwhile stands above it.
+
+use crate::audit::{Paint, Style, cells};
+
+/// What is written on.
+pub(super) struct Paper {
+    style: Style,
+    /// Whether there is a foot: a terminal that can be written over.
+    is_terminal: bool,
+    /// Lines that are written for good and not yet shown.
+    done: String,
+    /// The line at hand.
+    line: String,
+    paint: Option<Paint>,
+    /// Whether the last line was empty: there is no second one.
+    is_blank: bool,
+    /// How many rows the foot took when it was last shown.
+    drawn: usize,
+}
+
+impl Paper {
+    pub(super) fn new(style: Style, is_terminal: bool) -> Paper {
+        let (done, line) = (String::new(), String::new());
+        Paper { style, is_terminal, done, line, paint: None, is_blank: false, drawn: 0 }
+    }
+
+    pub(super) fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Writes a text at the end of the line at hand.
+    pub(super) fn say(&mut self, paint: Option<Paint>, text: &str) {
+        if self.paint != paint {
+            self.end();
+            self.paint = paint;
+        }
+        for it in text.chars() {
+            match it {
+                '\n' => self.write(),
+                it => self.line.push(it),
+            }
+            if self.is_terminal && cells(&self.line) >= self.style.width {
+                self.wrap();
+            }
+        }
+    }
+
+    /// Ends the line at hand, if there is one.
+    pub(super) fn end(&mut self) {
+        if !self.line.is_empty() {
+            self.write();
+        }
+    }
+
+    /// Writes a line above the one at hand.
+    pub(super) fn above(&mut self, line: &str) {
+        self.done.push_str(line);
+        self.done.push('\n');
+    }
+
+    /// Breaks the line at its last space, if it has one.
+    fn wrap(&mut self) {
+        let at = self.line.rfind(' ').filter(|at| *at > 0).unwrap_or(self.line.len());
+        let rest = self.line.split_off(at);
+        self.write();
+        rest.trim_start().clone_into(&mut self.line);
+    }
+
+    fn write(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let was_blank = std::mem::replace(&mut self.is_blank, line.is_empty());
+        if was_blank && line.is_empty() {
+            return;
+        }
+        let line = self.painted(&line);
+        self.above(&line);
+    }
+
+    fn painted(&self, text: &str) -> String {
+        self.paint.map_or_else(|| text.to_owned(), |it| self.style.paint(it, text))
+    }
+
+    /// What brings the terminal up to date; without one, the lines that are done.
+    pub(super) fn shown(&mut self, foot: &[String]) -> String {
+        let done = std::mem::take(&mut self.done);
+        if !self.is_terminal {
+            return done;
+        }
+        let mut out = String::new();
+        if self.drawn > 0 {
+            out.push_str(&format!("\u{1b}[{}A\r\u{1b}[J", self.drawn));
+        }
+        out.push_str(&done);
+        let line = (!self.line.is_empty()).then(|| self.painted(&self.line));
+        let rows = line.iter().chain(foot);
+        rows.clone().for_each(|it| out.extend([it, "\n"]));
+        self.drawn = rows.count();
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paper(width: usize) -> Paper {
+        Paper::new(Style { colour: false, width }, true)
+    }
+
+    #[test]
+    fn a_line_that_grows_is_written_over_until_it_ends() {
+        let mut paper = paper(80);
+        paper.say(None, "Six times");
+        assert_eq!(paper.shown(&["* sum".to_owned()]), "Six times\n* sum\n");
+        paper.say(None, " seven");
+        assert_eq!(paper.shown(&[]), "\u{1b}[2A\r\u{1b}[JSix times seven\n");
+        paper.above("sum ok");
+        paper.say(None, ".\n");
+        assert_eq!(paper.shown(&[]), "\u{1b}[1A\r\u{1b}[Jsum ok\nSix times seven.\n");
+        assert_eq!(paper.shown(&[]), "");
+    }
+
+    #[test]
+    fn a_long_line_breaks_between_words() {
+        let mut paper = paper(10);
+        paper.say(None, "one two three four-and-a-half");
+        paper.end();
+        assert_eq!(paper.shown(&[]), "one two\nthree\nfour-and-a\n-half\n");
+    }
+
+    #[test]
+    fn without_a_terminal_there_are_lines_only() {
+        let mut paper = Paper::new(Style::PLAIN, false);
+        paper.say(None, "Six");
+        assert_eq!(paper.shown(&["* sum".to_owned()]), "");
+        paper.end();
+        assert_eq!(paper.shown(&[]), "Six\n");
+    }
+}

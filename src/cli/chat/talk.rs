@@ -1,0 +1,280 @@
+//! A conversation under way: lines in, what comes of them out.
+
+use std::io::{self, IsTerminal as _};
+
+use crate::audit::{Paint, ascii, pretty};
+use crate::cli::chat::input::{Input, Lines};
+use crate::cli::chat::page::{FRAME_US, Page};
+use crate::cli::connect::broken;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::signals::Signals;
+use crate::cli::{aside, transcript};
+use crate::client::{Client, Incoming, Message, Push, Shown};
+use crate::clock;
+use crate::engine::{Port as _, Tokio};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::Apply as _;
+use crate::listeners::agent;
+use crate::listeners::agent::transcript::{Event, Transcript, What};
+use crate::listeners::agent::words::{Response, Stopped};
+use crate::listeners::thread::CancelThread;
+use crate::listeners::todo::list::Todos;
+use crate::log::State;
+use crate::wire::core::Huh;
+
+/// A conversation under way.
+pub(crate) struct Talk<'a, 'b> {
+    client: Client,
+    agent: String,
+    to: &'a mut Screen<'b>,
+    page: Page,
+    /// The thread, once there is one, and what is known of it.
+    thread: Option<ThreadId>,
+    transcript: Transcript,
+    todos: Todos,
+    /// The last entry that came.
+    last: u64,
+    /// The last entry before what was asked last.
+    before: u64,
+    ending: Ending,
+    /// Whether it goes on in a fork from there.
+    fork: Option<EntryId>,
+    /// The last final response.
+    answer: Option<EntryId>,
+}
+
+impl<'a, 'b> Talk<'a, 'b> {
+    /// With an agent that a client can reach.
+    pub(crate) fn new(client: Client, agent: &str, to: &'a mut Screen<'b>) -> Talk<'a, 'b> {
+        let is_terminal = io::stdout().is_terminal() && !to.json;
+        Talk {
+            client,
+            agent: agent.to_owned(),
+            page: Page::new(agent, to.style, is_terminal),
+            to,
+            thread: None,
+            transcript: Transcript::default(),
+            todos: Todos::default(),
+            last: 0,
+            before: 0,
+            ending: Ending::Well,
+            fork: None,
+            answer: None,
+        }
+    }
+
+    /// Asks one thing, and gives the entry of the final response.
+    pub(crate) async fn once(
+        mut self,
+        text: &str,
+        signals: &mut Signals,
+    ) -> Result<EntryId, Failure> {
+        self.ask(text, signals).await?;
+        self.draw()?;
+        self.answer.ok_or_else(|| Failure::Wrong("there is no answer".to_owned()))
+    }
+
+    /// Goes on with a thread that is there.
+    pub(super) async fn resume(&mut self, thread: &ThreadId) -> Result<(), Failure> {
+        self.follow(thread, u64::MAX).await
+    }
+
+    /// Follows a thread. What it had up to an entry is known already, and not shown.
+    async fn follow(&mut self, thread: &ThreadId, shown_from: u64) -> Result<(), Failure> {
+        (self.transcript, self.todos, self.last) = Default::default();
+        let follow = self.client.follow_live(thread, 0).await.map_err(|it| broken(&it))?;
+        let (mut follow, mut read) = (follow, Vec::new());
+        while !follow.has_caught_up() {
+            let next = follow.next().await.map_err(|it| broken(&it))?;
+            read.extend(Some(next.ok_or_else(ended)?));
+        }
+        self.thread = Some(thread.clone());
+        for message in &read {
+            let is_new = message.entry.as_ref().is_some_and(|it| it.seq >= shown_from);
+            let events = self.learn(message);
+            if is_new {
+                self.show(&events)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Talks until the user has enough, or there is nobody to talk with.
+    pub(super) async fn run(mut self, mut lines: Lines) -> Result<Ending, Failure> {
+        let mut signals = Signals::listen()?;
+        let mut is_warned = false;
+        loop {
+            self.draw()?;
+            let input = tokio::select! {
+                input = lines.next() => input,
+                _ = signals.next() => Input::Interrupt,
+            };
+            match input {
+                Input::Line(line) if line.trim().is_empty() => {}
+                Input::Line(line) => {
+                    is_warned = !self.ask(&line, &mut signals).await?;
+                    continue;
+                }
+                Input::Interrupt if !is_warned => {
+                    self.page.note(Paint::Faint, "Ctrl-C again, or Ctrl-D, leaves");
+                    is_warned = true;
+                    continue;
+                }
+                Input::Interrupt | Input::End => break,
+                Input::Broken(why) => return Err(Failure::Untried(why)),
+            }
+            is_warned = false;
+        }
+        if let Some(thread) = self.thread.as_ref().filter(|_| !self.to.json) {
+            let text = format!("{thread} has it all: `pumphouse show {thread}`");
+            self.page.note(Paint::Faint, &text);
+        }
+        self.draw()?;
+        Ok(self.ending)
+    }
+
+    /// Asks, and shows what comes of it; whether it came to its end.
+    async fn ask(&mut self, text: &str, signals: &mut Signals) -> Result<bool, Failure> {
+        let element = agent::ask(&self.agent, text);
+        let element = match element {
+            Ok(element) => element,
+            Err(fault) => {
+                self.page.note(Paint::Wrong, &fault.to_string());
+                return Ok(true);
+            }
+        };
+        let push = Push::element(element);
+        let (push, is_new) = match (&self.fork, &self.thread) {
+            (Some(at), _) => (push.fork_at(at), true),
+            (None, Some(thread)) => (push.in_thread(thread), false),
+            (None, None) => (push, true),
+        };
+        self.before = self.last;
+        self.page.asks();
+        let accepted = match self.client.tell(&push).await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                self.page.ends();
+                self.page.note(Paint::Wrong, &error.to_string());
+                self.ending = Ending::Wrong;
+                return Ok(true);
+            }
+        };
+        if is_new {
+            self.fork = None;
+            self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
+        }
+        self.hears(signals).await
+    }
+
+    /// Shows what comes until the agent is done, or Ctrl-C.
+    async fn hears(&mut self, signals: &mut Signals) -> Result<bool, Failure> {
+        while !self.page.is_over() {
+            self.draw()?;
+            let frame = Tokio::current().sleep_until(clock::now_us().saturating_add(FRAME_US));
+            tokio::select! {
+                incoming = self.client.recv() => {
+                    let incoming = incoming.map_err(|it| broken(&it))?;
+                    self.take(&incoming.ok_or_else(ended)?)?;
+                }
+                _ = signals.next() => {
+                    self.cancel().await?;
+                    return Ok(false);
+                }
+                () = frame => {}
+            }
+        }
+        self.page.open();
+        Ok(true)
+    }
+
+    fn take(&mut self, incoming: &Incoming) -> Result<(), Failure> {
+        let message = match incoming {
+            Incoming::Message(message) => message,
+            Incoming::Refused { huh, .. } => {
+                self.ended(&huh.message);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if message.thread != self.thread {
+            // Of what was taken back.
+            return Ok(());
+        }
+        if message.shown != Shown::Sent {
+            let events = self.learn(message);
+            self.show(&events)?;
+        } else if message.is::<Huh>() {
+            let huh = message.decode::<Huh>().map_err(|it| Failure::Wrong(it.to_string()))?;
+            self.ended(&format!("{}: {}", huh.code, huh.message));
+        } else if !message.is::<Response>() && !message.is::<Stopped>() {
+            // A payload of another kind that ends the agent's work.
+            let text = pretty(&message.payload.canonical(), self.to.style);
+            self.page.ends();
+            self.page.note(Paint::Strong, text.trim_end());
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes of what was asked.
+    fn ended(&mut self, why: &str) {
+        self.page.ends();
+        self.page.note(Paint::Wrong, why);
+        self.ending = Ending::Wrong;
+    }
+
+    /// What a message of the thread comes to.
+    fn learn(&mut self, message: &Message) -> Vec<Event> {
+        if let Some(entry) = transcript::entry(message) {
+            self.last = entry.seq();
+            self.todos.apply(&entry);
+            let todos = aside::checklists(&self.todos, State::Open, self.to.style);
+            self.page.todos(todos);
+        }
+        transcript::hear(&mut self.transcript, message)
+    }
+
+    fn show(&mut self, events: &[Event]) -> Result<(), Failure> {
+        for event in events {
+            if self.to.json && event.show {
+                let line = serde_json::to_string(event).map_err(io::Error::from)?;
+                self.to.line(&ascii(&line))?;
+            }
+            if let (What::Response { is_final: true, .. }, Some(seq)) = (&event.what, event.entry) {
+                self.answer = Some(EntryId { thread: ThreadId::new(&event.thread), seq });
+            }
+            self.page.hear(event, clock::now_us());
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) -> Result<(), Failure> {
+        let shown = self.page.shown(clock::now_us());
+        if !self.to.json {
+            self.to.text(&shown)?;
+        }
+        Ok(self.to.flush()?)
+    }
+
+    /// Ends the thread with all that is under way in it, and goes on from before in a fork.
+    async fn cancel(&mut self) -> Result<(), Failure> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let reason = Some("taken back".to_owned());
+        let it = Push::of(&CancelThread { thread: None, reason });
+        let it = it.map_err(|it| Failure::Wrong(it.to_string()))?.in_thread(&thread);
+        let cancelled = self.client.tell(&it).await;
+        self.page.ends();
+        match cancelled {
+            Ok(_) => self.page.note(Paint::Wrong, "taken back"),
+            Err(error) => self.page.note(Paint::Wrong, &error.to_string()),
+        }
+        if self.before > 0 {
+            self.fork = Some(EntryId { thread, seq: self.before });
+        }
+        Ok(())
+    }
+}
+
+fn ended() -> Failure {
+    Failure::Wrong("the pump ended the connection".to_owned())
+}

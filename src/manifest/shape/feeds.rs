@@ -1,0 +1,144 @@
+//! What a manifest may say of an agent's feeds and metadata.
+
+use crate::manifest::shape::{Key, Kind, Map, key};
+
+const METHOD: &[(&str, &str)] = &[
+    ("auto", "What the fields are stands before all else, what they hold at the end."),
+    ("none", "Nothing of them is said."),
+];
+
+const FIELD: &[(&str, &str)] = &[
+    ("enum", "One of some texts."),
+    ("string", "A text."),
+    ("number", "A number."),
+    ("boolean", "true or false."),
+    ("object", "A JSON object."),
+    ("array", "A JSON array."),
+];
+
+const FEED: &[(&str, &str)] = &[
+    ("on_demand", "It is had before each turn."),
+    ("periodic", "It is had by itself, every so many seconds, while its agent is at work."),
+    ("internal", "As on_demand, from a source of this type."),
+    ("relic", "As on_demand, from a source of this type."),
+    ("tool", "As on_demand, from a source of this type."),
+    ("workflow", "As on_demand, from a source of this type."),
+    ("llm", "As on_demand, from a source of this type."),
+];
+
+const SOURCE: &[(&str, &str)] = &[
+    ("tool", "A listener that does one thing."),
+    ("agent", "One whose mind is a model."),
+    ("relic", "One that keeps something."),
+    ("workflow", "One that does several things in an order."),
+    ("llm", "A model."),
+    ("internal", "The pump itself."),
+];
+
+const ACTION: &[(&str, &str)] = &[
+    ("system_clock", "The time: format and timezone."),
+    ("random_number", "A whole number from min to max."),
+    ("thread_statistics", "What there is to count of the thread."),
+];
+
+const POSITION: &[(&str, &str)] = &[
+    ("late", "At the end, behind the history."),
+    ("system_prepend", "Before all that the model is told."),
+    ("system_append", "Behind what the model is told before all else."),
+];
+
+pub(super) fn metadata() -> Map {
+    let fields = "The fields, by their names.";
+    let injection = "How a prompt says what they are.";
+    let atomic = "Whether nothing of an update is kept where any of it doesn't fit; false unless \
+                  said.";
+    let example = "fields: {status: {values: [IDLE, BUSY]}}";
+    Map {
+        what: "metadata",
+        keys: vec![
+            key("fields", Kind::Named(Box::new(Kind::Map(field()))), fields, example),
+            key("injection", Kind::Map(shown()), injection, "injection: {method: auto}"),
+            key("atomic", Kind::Flag, atomic, "atomic: true"),
+        ],
+        one_of: &[],
+    }
+}
+
+fn field() -> Map {
+    let kind = "What it may hold; enum where there are values.";
+    let values = "The texts that it may hold, where its type is enum.";
+    let default = "What it holds before it is set.";
+    let description = "What it is for.";
+    let texts = || Kind::List(Box::new(Kind::Text));
+    Map {
+        what: "a field",
+        keys: vec![
+            key("type", Kind::Word(FIELD), kind, "type: enum"),
+            key("values", texts(), values, "values: [LOW, HIGH]"),
+            key("default", Kind::Any, default, "default: LOW"),
+            key("description", Kind::Text, description, "description: How urgent it is."),
+        ],
+        one_of: &[],
+    }
+}
+
+fn shown() -> Map {
+    let method = "Whether it does; auto unless said.";
+    let template = "A text for the end of each prompt instead of the usual one; {values} and \
+                    {current_value} are those of the field that the line begins with.";
+    Map {
+        what: "injection",
+        keys: vec![
+            key("method", Kind::Word(METHOD), method, "method: auto"),
+            key("template", Kind::Text, template, "template: 'status: {current_value}'"),
+        ],
+        one_of: &[],
+    }
+}
+
+pub(super) fn feed() -> Map {
+    let id = "What it is called; $id stands for what it holds. Parts of the prompt that the pump \
+              makes are protocol, peers, metadata, todos and budget.";
+    let kind = "How often it is had; on_demand unless said.";
+    let interval = "The seconds between two times, where its type is periodic.";
+    let enabled = "Whether it is had and shown; true unless said.";
+    let ttl = "For how many seconds what was had will do; 0 unless said.";
+    let tokens = "How many tokens of it are shown, at four characters each.";
+    let timeout = "How many seconds a turn waits for it; 10 unless said.";
+    let position = "Where it stands in a prompt; late unless said.";
+    let from = "Where it comes from.";
+    let clock = "source: {type: internal, action: system_clock}";
+    let count = || Kind::Count { min: 1, max: u32::MAX as usize };
+    Map {
+        what: "a feed",
+        keys: vec![
+            Key { needed: true, ..key("id", Kind::Name, id, "id: current_datetime") },
+            key("type", Kind::Word(FEED), kind, "type: on_demand"),
+            key("interval", Kind::Number, interval, "interval: 30"),
+            key("enabled", Kind::Any, enabled, "enabled: false"),
+            key("cache_ttl", Kind::Number, ttl, "cache_ttl: 300"),
+            key("max_tokens", count(), tokens, "max_tokens: 1000"),
+            key("timeout", Kind::Number, timeout, "timeout: 3"),
+            key("position", Kind::Word(POSITION), position, "position: late"),
+            key("source", Kind::Map(source()), from, clock),
+        ],
+        one_of: &[],
+    }
+}
+
+fn source() -> Map {
+    let kind = "What sort of source it is.";
+    let name = "The listener that is asked, or listener.payload where it takes several.";
+    let action = "What the pump itself is asked, where the type is internal.";
+    let params = "What it is asked with.";
+    Map {
+        what: "a source",
+        keys: vec![
+            Key { needed: true, ..key("type", Kind::Word(SOURCE), kind, "type: tool") },
+            key("name", Kind::Text, name, "name: filesystem"),
+            key("action", Kind::Word(ACTION), action, "action: system_clock"),
+            key("params", Kind::Settings, params, "params: {timezone: UTC}"),
+        ],
+        one_of: &[],
+    }
+}

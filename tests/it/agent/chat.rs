@@ -1,0 +1,99 @@
+//! `chat`, through pipes; what a terminal shows is tested beside its code.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use crate::program::Scene;
+
+const REPLIES: &str = r#"%% reply when="first"
+<thought>A sum.</thought>
+<action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>
+<action id="no" show="false">{"name": "calculate", "parameters": {"expression": "7"}}</action>
+<todo-until condition="all is done"><step done="false">rest</step></todo-until>
+<response final="false">One moment.</response>
+%% reply when="sum"
+<response>It is ${sum}.</response>
+%% reply when="slow" fail=hang
+<thought>This will take a while.</thought>
+%% reply when="again"
+<response>Here I am.</response>
+"#;
+
+const ORGANISM: &str = "
+models:
+  fixed: {use: scripted, file: replies.txt}
+listeners:
+  - use: calculate
+  - {use: agent, name: oracle, model: fixed, peers: [calculate]}
+durability: normal
+";
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.write("replies.txt", REPLIES);
+    scene.write("organism.yaml", ORGANISM);
+    scene
+}
+
+#[test]
+fn a_conversation_through_pipes() {
+    let scene = scene();
+    let ran = scene.pipe(&["chat"], "the first one\n\nand again\n").code(0);
+    let (told, thread) = ran.out.rsplit_once("sess-").unwrap();
+    let (told, _) = told.rsplit_once("sess-").unwrap();
+    assert!(thread.len() > 8, "{}", ran.out);
+    let lines: Vec<&str> = told.lines().filter(|it| !it.contains("calculate")).collect();
+    let todo = ["", "todo /11  all is done  1 of 1 open", "  [ ] rest"];
+    let expected = ["A sum.", "One moment.", "It is 42."];
+    let expected = [&expected[..], &todo, &["Here I am."], &todo].concat();
+    let same = |it: &&str| !it.starts_with("todo");
+    assert!(lines.iter().filter(|it| same(it)).eq(expected.iter().filter(|it| same(it))), "{told}");
+    // One of the two is not for showing.
+    assert_eq!(told.matches("✓ calculate").count(), 1, "{told}");
+}
+
+#[test]
+fn a_conversation_goes_on_over_a_door() {
+    let scene = scene();
+    let server = scene.serve(&[]);
+    let talk = |more: &[&str], line: &str| {
+        let verb = [&["chat", "oracle", "--connect", &server.address], more].concat();
+        scene.pipe(&verb, line)
+    };
+    let events = talk(&["--json"], "the first one\n").code(0).objects();
+    let last = events.iter().rfind(|it| it["type"] == "response").unwrap();
+    assert_eq!((&last["text"], &last["final"]), (&"It is 42.".into(), &true.into()));
+    let thread = last["thread"].as_str().unwrap();
+    let again = talk(&["--thread", thread], "and again\n").code(0);
+    assert!(again.out.starts_with("Here I am.\n"), "{}", again.out);
+    talk(&["--thread", "sess-none"], "hello?\n").code(1);
+    let nobody = ["chat", "orcle", "--connect", &server.address];
+    scene.pipe(&nobody, "hello?\n").code(1).says(&["P0011"]);
+    drop(server);
+    scene.pipe(&["chat", "orcle"], "").code(2).says(&["there is no agent orcle", "oracle"]);
+}
+
+#[test]
+fn ctrl_c_takes_back_what_was_asked_and_the_conversation_goes_on() {
+    let scene = scene();
+    let mut command = scene.command(&["chat"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut says, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut lines = BufReader::new(out).lines().map(Result::unwrap);
+    says.write_all(b"the first one\n").unwrap();
+    lines.find(|it| it == "It is 42.").unwrap();
+    says.write_all(b"a slow one\n").unwrap();
+    lines.find(|it| it == "This will take a while.").unwrap();
+    let interrupt = ["-INT".to_owned(), child.id().to_string()];
+    assert!(std::process::Command::new("kill").args(interrupt).status().unwrap().success());
+    lines.find(|it| it == "taken back").unwrap();
+    says.write_all(b"and again\n").unwrap();
+    lines.find(|it| it == "Here I am.").unwrap();
+    drop(says);
+    lines.find(|it| it.contains("has it all")).unwrap();
+    assert!(child.wait().unwrap().success());
+    // The fork has what came before, and not what was taken back.
+    let threads = scene.run(&["threads", "--json"]).code(0).objects();
+    let states: Vec<&str> = threads.iter().map(|it| it["state"].as_str().unwrap()).collect();
+    assert!(states.contains(&"cancelled") && states.contains(&"open"), "{states:?}");
+}

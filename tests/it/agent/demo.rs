@@ -1,0 +1,101 @@
+//! The demo's thread, on virtual time.
+
+use pumphouse::listeners::action::words::{ActionResult, Status};
+use pumphouse::listeners::demo::{QUESTION, Visits, demo};
+use pumphouse::sim::{Disk, Sim};
+
+use super::*;
+use crate::program::Scene;
+
+/// What the researcher is asked.
+#[derive(Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/researcher/v1")]
+struct Researcher {
+    #[payload(text)]
+    text: String,
+}
+
+struct World {
+    sim: Sim,
+    disk: Disk,
+    visits: Visits,
+}
+
+impl World {
+    fn new() -> World {
+        let sim = Sim::new(1);
+        World { disk: Disk::new(&sim), sim, visits: Visits::default() }
+    }
+
+    fn start(&self) -> Pump {
+        let sim = self.sim.clone();
+        let sleep = move |time| {
+            let sim = sim.clone();
+            async move { sim.sleep(time).await }
+        };
+        let staff = (core(), mind(), tool::calculate::calculate());
+        let all = (staff, demo(sleep, self.visits.clone()), self.disk.log());
+        pumphouse::builder().with(all).workers(2).build().unwrap().start_on(&self.sim)
+    }
+
+    /// Asks; what the thread has in the end.
+    fn play(&self) -> Vec<Entry> {
+        let pump = self.start();
+        let question = Researcher { text: QUESTION.to_owned() };
+        let asked = self.sim.run(pump.tell(question)).unwrap().unwrap();
+        self.sim.rest().unwrap();
+        drop(pump);
+        let log = self.disk.kept();
+        let read = log.read(&asked.thread, 0, u64::MAX, 1_000);
+        let entries = self.sim.run(read).unwrap().unwrap();
+        entries.iter().map(|it| -> Entry { (&**it).into() }).collect()
+    }
+}
+
+/// The last word, and what each action came to.
+fn came(thread: &[Entry]) -> (String, Vec<String>) {
+    let finals = thread.iter().filter_map(|it| it.decode::<Response>().ok());
+    let mut finals = finals.filter(|it| it.is_final);
+    let text = finals.next().expect("there is a last word").text;
+    assert!(finals.next().is_none(), "there is one last word");
+    let results = thread.iter().filter_map(|it| it.decode::<ActionResult>().ok());
+    let mut results: Vec<String> = results
+        .map(|it| format!("{} {}", it.id, if it.status == Status::Ok { "ok" } else { "not ok" }))
+        .collect();
+    results.sort();
+    (text, results)
+}
+
+#[test]
+fn the_demo_comes_to_its_answer() {
+    let world = World::new();
+    let thread = world.play();
+    let clean = came(&thread);
+    assert_eq!(
+        clean.0,
+        "The tides: the moon pulls at the sea. They come every 12 h 25 min. In narrow bays they \
+         reach 16 m.\nThat is what 42 pages come to. In the news: a mill in Brittany runs on them."
+    );
+    assert_eq!(clean.1, ["basics ok", "news ok", "numbers ok", "pages ok", "papers ok"]);
+    assert_eq!(world.visits.lock().unwrap().len(), 3);
+}
+
+#[test]
+fn demo_agent_shows_a_thread_and_how_it_came_to_its_answer() {
+    let ran = Scene::new().run(&["demo", "agent"]).code(0);
+    let parts = [
+        "What is known of the tides?",
+        "✓ library",
+        "✓ calculate",
+        "Three shelves are being read",
+        "In narrow bays they reach 16 m.",
+        "That is what 42 pages come to.",
+        "todo /",
+        ".numbers  closed",
+        "1. From outside, console opened",
+        "is gone again",
+    ];
+    for it in parts {
+        assert!(ran.out.contains(it), "no {it:?} in {}", ran.out);
+    }
+}
