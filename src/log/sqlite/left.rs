@@ -1,7 +1,8 @@
 //! What a start takes up: what isn't consumed yet.
 //!
-//! Marks decide what runs again and what doesn't, so the chain that they are part of is computed
-//! anew on the way. An entry's own digest is checked where the entry is read.
+//! Marks decide what runs again, so from the first entry that is open the chain, which they are
+//! part of, is computed anew: a damaged mark has nothing run twice. What is older was consumed, and
+//! `verify` is there for it. An entry's own digest is checked where the entry is read.
 
 use crate::log::Error;
 use crate::log::chain::{self, Commit, CommitRow, Link};
@@ -11,7 +12,8 @@ use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::row::{THREADS, Thread};
 use crate::log::sqlite::schema;
 
-/// How far the walk over the commits has come.
+/// How far a walk over the commits has come.
+#[derive(Clone, Copy)]
 struct At {
     number: u64,
     chain: [u8; 32],
@@ -19,12 +21,20 @@ struct At {
     thread: u64,
 }
 
+impl At {
+    fn after(row: &CommitRow) -> At {
+        let Commit { number, last_position, last_thread, .. } = row.commit;
+        At { number, chain: row.chain, position: last_position, thread: last_thread }
+    }
+}
+
 impl Reader {
     /// Walks all commits, some at once, and keeps of them what is still open.
     pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
         let identity = schema::identity(&self.db, &self.path)?;
-        let mut at = At { number: 0, chain: chain::genesis(&identity), position: 0, thread: 0 };
-        let mut opens = Opens::default();
+        let genesis = chain::genesis(&identity);
+        let mut at = At { number: 0, chain: genesis, position: 0, thread: 0 };
+        let (mut opens, mut before) = (Opens::default(), vec![at]);
         loop {
             self.go_on()?;
             let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
@@ -32,11 +42,18 @@ impl Reader {
                 break;
             }
             for row in some {
-                at = self.open_of(&mut opens, &at, &row)?;
+                self.open_of(&mut opens, at.position, &row)?;
+                at = At::after(&row);
             }
+            before.push(at);
+        }
+        let waiting = opens.finish();
+        if let Some(first) = waiting.first() {
+            let known = before.iter().rfind(|it| it.position < first.position);
+            self.prove(*known.unwrap_or(&before[0]))?;
         }
         let mut open = Vec::new();
-        for waiting in opens.finish() {
+        for waiting in waiting {
             let position = waiting.position;
             let entry = self.at(position.cast_signed())?;
             let missing = || schema::damaged(&self.path, &format!("entry {position} is missing"));
@@ -45,22 +62,54 @@ impl Reader {
         Ok(open)
     }
 
-    /// One commit: what came with it, and what was consumed.
-    fn open_of(&self, opens: &mut Opens, at: &At, row: &CommitRow) -> Result<At, Error> {
-        let Commit { number, last_position, last_thread, .. } = row.commit;
-        let mut link = Link::new(at.chain, row.commit);
-        if last_thread > at.thread {
-            self.sql(self.link_threads(&mut link, at.thread, last_thread))?;
-        }
-        self.sql(self.link_entries(&mut link, opens, at.position, last_position))?;
-        let fits = number == at.number + 1 && link.finish(&row.marks) == row.chain;
-        let marks = chain::read_marks(&row.marks).filter(|_| fits);
-        let what = "its chain doesn't fit what it holds: something was changed";
-        let changed = || schema::damaged(&self.path, &format!("commit {number}: {what}"));
-        for mark in marks.ok_or_else(changed)? {
+    /// One commit: what came with it behind a position, and what was consumed.
+    fn open_of(&self, opens: &mut Opens, after: u64, row: &CommitRow) -> Result<(), Error> {
+        let Commit { number, last_position, .. } = row.commit;
+        let mut entries = || -> rusqlite::Result<()> {
+            let mut find = self.db.prepare_cached(
+                "SELECT position, thread, seq, receivers FROM entries
+                 WHERE position > ?1 AND position <= ?2 ORDER BY position",
+            )?;
+            let mut rows = find.query([after.cast_signed(), last_position.cast_signed()])?;
+            while let Some(row) = rows.next()? {
+                let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+                let receivers = u32::try_from(row.get::<_, i64>(3)?).unwrap_or(u32::MAX);
+                opens.entry(number(1)?, number(2)?, number(0)?, receivers);
+            }
+            Ok(())
+        };
+        self.sql(entries())?;
+        let marks = chain::read_marks(&row.marks);
+        for mark in marks.ok_or_else(|| self.changed(number))? {
             opens.mark(&mark);
         }
-        Ok(At { number, chain: row.chain, position: last_position, thread: last_thread })
+        Ok(())
+    }
+
+    /// Computes the chain of what came behind a commit.
+    fn prove(&self, mut at: At) -> Result<(), Error> {
+        loop {
+            self.go_on()?;
+            let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
+            if some.is_empty() {
+                return Ok(());
+            }
+            for row in some {
+                let mut link = Link::new(at.chain, row.commit);
+                self.sql(self.link_threads(&mut link, at.thread, row.commit.last_thread))?;
+                self.sql(self.link_entries(&mut link, at.position, row.commit.last_position))?;
+                let follows = row.commit.number == at.number + 1;
+                if !follows || link.finish(&row.marks) != row.chain {
+                    return Err(self.changed(row.commit.number));
+                }
+                at = At::after(&row);
+            }
+        }
+    }
+
+    fn changed(&self, commit: u64) -> Error {
+        let what = "its chain doesn't fit what it holds: something was changed";
+        schema::damaged(&self.path, &format!("commit {commit}: {what}"))
     }
 
     fn link_threads(&self, link: &mut Link, after: u64, last: u64) -> rusqlite::Result<()> {
@@ -74,30 +123,15 @@ impl Reader {
         Ok(())
     }
 
-    fn link_entries(
-        &self,
-        link: &mut Link,
-        opens: &mut Opens,
-        after: u64,
-        last: u64,
-    ) -> rusqlite::Result<()> {
+    fn link_entries(&self, link: &mut Link, after: u64, last: u64) -> rusqlite::Result<()> {
         let mut find = self.db.prepare_cached(
-            "SELECT position, thread, seq, receivers, digest FROM entries
-             WHERE position > ?1 AND position <= ?2 ORDER BY position",
+            "SELECT digest FROM entries WHERE position > ?1 AND position <= ?2 ORDER BY position",
         )?;
         let mut rows = find.query([after.cast_signed(), last.cast_signed()])?;
         while let Some(row) = rows.next()? {
-            let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
-            let receivers = u32::try_from(row.get::<_, i64>(3)?).unwrap_or(u32::MAX);
-            opens.entry(number(1)?, number(2)?, number(0)?, receivers);
+            let digest = row.get_ref(0)?.as_bytes().ok().and_then(|it| it.try_into().ok());
             // One of another length fits no chain.
-            link.entry(
-                &row.get_ref(4)?
-                    .as_bytes()
-                    .ok()
-                    .and_then(|it| it.try_into().ok())
-                    .unwrap_or_default(),
-            );
+            link.entry(&digest.unwrap_or_default());
         }
         Ok(())
     }
