@@ -55,9 +55,21 @@ counts *args:
     command -v gungraun-runner >/dev/null || cargo install --locked gungraun-runner
     cargo bench --bench counts {{ args }}
 
-# Kills a loaded pump so many times, and looks for what it acknowledged.
-crash rounds="20":
-    PUMPHOUSE_CRASHES={{ rounds }} cargo test --test it crash::what_was -- --nocapture
+# Kills a loaded pump so many times, and looks for what it acknowledged and did.
+crash kills="50":
+    PUMPHOUSE_CRASHES={{ kills }} cargo test --test it crash::what_was -- --nocapture
+
+# Cuts a loaded pump's disk off so many times, for `full` and for `normal`; as root.
+powercut cuts="200":
+    PUMPHOUSE_CUTS={{ cuts }} cargo test --test it crash::power -- --nocapture --test-threads 1
+
+# Has strace watch so many acknowledgements, and none of them go out before its sync.
+syncs acknowledgements="10000":
+    PUMPHOUSE_SYNCS={{ acknowledgements }} cargo test --test it crash::order -- --nocapture
+
+# Full disks, failing disks, and a process without descriptors.
+sick:
+    cargo test --test it crash::sick -- --nocapture
 
 # Damages a log so many times, in every way there is, and looks for what isn't found.
 damage times="2000":

@@ -187,18 +187,24 @@ impl XmlLimits {
     };
 }
 
+bounds! {
 /// What one reply of a model may be. Crossing one is said, and the reply goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {
     /// Bytes of one action or other element that is kept until it closes.
+    #[least = 1]
     pub action_bytes_max: usize,
     /// Bytes of one text: of a thought, of a response, or between elements.
+    #[least = 1]
     pub text_bytes_max: usize,
     /// Bytes of one tag: it is held back until it ends.
+    #[least = 1]
     pub tag_bytes_max: usize,
     /// Thoughts within thoughts. More than any mind needs, and little enough to keep.
+    #[least = 1]
     pub depth_max: usize,
+}
 }
 
 impl Default for ReplyLimits {

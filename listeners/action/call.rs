@@ -13,6 +13,7 @@ use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
 use super::graph::{self, Definition, Parameters};
+use super::open::open;
 use super::variables::{Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind};
 use super::{NAME, Settings};
@@ -113,7 +114,12 @@ pub(super) fn payload(definition: &Definition, schema: &Schema, values: &Values)
     let made = match &definition.parameters {
         Parameters::Json(json) => {
             let json = resolve_json(json, &|name| values.get(name), &mut unresolved);
-            schema::from_json(schema, &json).map_err(|error| error.to_string())
+            match (&schema.shape.content, &json) {
+                (Content::Any, Value::Object(it)) if !it.contains_key(schema::XML) => {
+                    open(&schema.name, it)
+                }
+                _ => schema::from_json(schema, &json).map_err(|error| error.to_string()),
+            }
         }
         Parameters::Elements(it) => {
             let mut writer = Writer::new(XmlLimits::INSIDE);

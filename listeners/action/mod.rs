@@ -7,6 +7,7 @@
 pub mod call;
 mod fold;
 pub mod graph;
+mod open;
 pub mod read;
 pub mod variables;
 pub mod words;
@@ -64,12 +65,18 @@ impl Settings {
     /// Whether an agent may take an internal action.
     #[must_use]
     pub fn allows(&self, agent: &str, name: &str) -> bool {
-        self.agents.get(agent).is_none_or(|it| {
-            let local = name.rsplit('.').next().unwrap_or(name);
-            let is_listed = |all: &[String]| all.iter().any(|it| it == name || it == local);
-            let allowed = it.allowed_actions.is_empty() || is_listed(&it.allowed_actions);
-            it.enabled && allowed && !is_listed(&it.blocked_actions)
-        })
+        self.agents.get(agent).is_none_or(|it| it.allows(name))
+    }
+}
+
+impl InternalActions {
+    /// Whether an internal action may be taken.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        let local = name.rsplit('.').next().unwrap_or(name);
+        let is_listed = |all: &[String]| all.iter().any(|it| it == name || it == local);
+        let is_allowed = self.allowed_actions.is_empty() || is_listed(&self.allowed_actions);
+        self.enabled && is_allowed && !is_listed(&self.blocked_actions)
     }
 }
 

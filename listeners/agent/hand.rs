@@ -13,20 +13,37 @@ use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::super::metadata::words::Metadata;
 use super::super::metadata::{Metadatas, show};
-use super::super::todo::list::Todos;
+use super::super::todo::{list::Todos, words::StepsOpen};
 use super::Agent;
 use super::late::{self, Budgets};
 use super::mind::{Mind, Minds};
+use super::settings::Dialect;
+use super::tools::{Tools, offered};
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, Delta, Notice, Repair,
     Response, Thought,
 };
 
+/// How a model writes that writes its calls as elements.
+const TAGS: &str = include_str!("protocol.txt");
+/// How one writes that makes its calls in its provider's own protocol.
+const NATIVE: &str = include_str!("native.txt");
+
 /// An agent at work: its settings, its model, and what it says of its peers once it knows them.
 #[derive(Debug)]
 pub(super) struct Mindful {
     pub(super) agent: Agent,
-    told: OnceLock<(String, Markup)>,
+    told: OnceLock<Told>,
+}
+
+/// What an agent's model is told before all else, and what follows from it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) text: String,
+    /// The names that mean something in its replies.
+    pub(super) markup: Markup,
+    /// What it is offered in its provider's own protocol.
+    pub(super) tools: Tools,
 }
 
 impl Mindful {
@@ -34,8 +51,8 @@ impl Mindful {
         Mindful { agent, told: OnceLock::new() }
     }
 
-    /// What the model is told before all else, and the names that mean something in its replies.
-    pub(super) fn told(&self, seen: &Capabilities) -> &(String, Markup) {
+    /// What the model is told before all else, and what follows from it.
+    pub(super) fn told(&self, seen: &Capabilities) -> &Told {
         self.told.get_or_init(|| {
             let Agent { name, settings, .. } = &self.agent;
             let mut text = settings.prompt.clone();
@@ -46,15 +63,16 @@ impl Mindful {
             let heading = format!("You are the agent {name}.\n\n");
             text = if text.is_empty() { heading } else { format!("{text}\n\n") };
             let has = |part: &str| settings.context_feeds.has(part);
+            let is_native = settings.dialect == Dialect::Native;
             if has(late::PROTOCOL) {
-                text += include_str!("protocol.txt");
+                text += if is_native { NATIVE } else { TAGS };
             }
             let fields = show::declared(&settings.metadata);
             if has(late::METADATA) && !fields.is_empty() {
                 text += &format!("\n# Metadata\n\n{fields}\n");
             }
             let are_told = has(late::PEERS);
-            if are_told && !peers.is_empty() {
+            if are_told && !peers.is_empty() && !is_native {
                 text += "\n# Whom you may call\n";
             }
             for local in &settings.final_payloads {
@@ -64,7 +82,8 @@ impl Mindful {
                     text += &format!("\n{}\nThis ends your work.\n", describe(schema));
                 }
             }
-            for it in peers {
+            let tools = if is_native { offered(seen, &peers) } else { Tools::default() };
+            for it in peers.into_iter().filter(|_| !is_native) {
                 if are_told {
                     let about = it.text.as_deref().unwrap_or_default();
                     text += &format!("\n## {}\n{about}\n", it.name);
@@ -77,7 +96,7 @@ impl Mindful {
                     markup = markup.peer(schema.name.local());
                 }
             }
-            (text, markup)
+            Told { text, markup, tools }
         })
     }
 }
@@ -119,6 +138,7 @@ pub(super) struct Out {
     pub(super) reasoning: Outbox<Note<CognitionReasoning>>,
     pub(super) act: Outbox<To<Action>>,
     pub(super) partial: Outbox<Partial<Response>>,
+    pub(super) left: Outbox<Partial<StepsOpen>>,
     pub(super) say: Outbox<To<Element, String>>,
     pub(super) over: Outbox<To<CognitionOut>>,
     pub(super) delta: Outbox<Delta>,
@@ -193,6 +213,7 @@ impl FromContext<State_> for Out {
             <Outbox<Note<CognitionReasoning>> as FromContext<State_>>::needs(),
             <Outbox<To<Action>> as FromContext<State_>>::needs(),
             <Outbox<Partial<Response>> as FromContext<State_>>::needs(),
+            <Outbox<Partial<StepsOpen>> as FromContext<State_>>::needs(),
             <Outbox<To<CognitionOut>> as FromContext<State_>>::needs(),
             <Outbox<Delta> as FromContext<State_>>::needs(),
         ]
@@ -212,6 +233,7 @@ impl FromContext<State_> for Out {
             reasoning: Outbox::from_context(it)?,
             act: Outbox::from_context(it)?,
             partial: Outbox::from_context(it)?,
+            left: Outbox::from_context(it)?,
             say: Outbox::from_context(it)?,
             over: Outbox::from_context(it)?,
             delta: Outbox::from_context(it)?,

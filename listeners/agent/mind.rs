@@ -35,6 +35,8 @@ pub struct Mind {
     pub asked: Option<EntryId>,
     /// Whether that was answered.
     pub has_feeds: bool,
+    /// The last entry of its own.
+    pub said: u64,
     /// The final response that waits for the actions of its turn.
     pub held: Option<String>,
     actions: BTreeMap<u64, Acting>,
@@ -75,6 +77,9 @@ impl Apply for Minds {
             let mind = self.mind(entry.from());
             (mind.asked, mind.has_feeds) = (Some(entry.id().clone()), false);
             mind.is_at_work = true;
+        }
+        if let Some(mind) = self.0.get_mut(entry.from()) {
+            mind.said = entry.seq();
         }
         let own = entry.to() == Some(entry.from());
         if entry.is::<CognitionIn>() && own {

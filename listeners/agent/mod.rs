@@ -25,6 +25,7 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
+mod cut;
 mod hand;
 pub mod late;
 pub mod messages;
@@ -34,6 +35,7 @@ pub mod render;
 pub mod settings;
 mod speak;
 pub mod transcript;
+mod tools;
 mod turn;
 pub mod words;
 mod write;
@@ -150,6 +152,7 @@ impl Agent {
             .idempotent()
             .timeout(TURN_TIME_MAX)
             .grant::<Charges>()
+            .grant::<EmitCore>()
             .kind("agent")
             .peers(peers)
             .relies_on(STAFF)

@@ -1,5 +1,7 @@
 //! How an agent is set up.
 
+use pumphouse::limits::ReplyLimits;
+
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
@@ -37,6 +39,8 @@ pub struct Settings {
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
     pub context_keep: u64,
+    /// How large the parts of a reply may be.
+    pub reply_limits: ReplyLimits,
     /// How many tokens a reply may have.
     pub max_tokens: Option<u32>,
     /// How freely the model chooses.
@@ -62,6 +66,7 @@ impl Default for Settings {
             internal_actions: InternalActions::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
+            reply_limits: ReplyLimits::default(),
             max_tokens: None,
             temperature: None,
             actions_at_once: None,
@@ -78,6 +83,9 @@ pub enum Dialect {
     Tags,
     /// As JSON in the text too.
     ToolUse,
+    /// In its provider's own protocol: what its peers take is offered there. Elements are
+    /// understood as well.
+    Native,
 }
 
 /// What becomes of a final response while actions of its turn are unfinished.

@@ -1,14 +1,14 @@
 //! A generation: what the model writes, acted on while it is written.
 
-use pumphouse::model::{Call, Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
-use pumphouse::reply::Markup;
 
 use super::super::action::read::Mistakes;
-use super::super::action::words::{Action, Dialect as ActionDialect, Mode};
+use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::Said;
-use super::hand::Turning;
-use super::words::{CognitionReasoning, Delta, Notice, Repair, Response, Thought};
+use super::super::todo::words::{TodoComplete, TodoUntil};
+use super::hand::{Told, Turning};
+use super::words::{CognitionOut, CognitionReasoning, Delta, Notice, Repair, Response, Thought};
 use super::write::{Heard, Writing};
 
 /// What a generation came to.
@@ -26,6 +26,10 @@ pub(super) struct Spoken {
     pub(super) actions: usize,
     /// Whether it did anything.
     pub(super) did: bool,
+    /// The checklists that it wrote, and
+    pub(super) todos: Vec<TodoUntil>,
+    /// those that it closed.
+    pub(super) closed: Vec<u64>,
 }
 
 /// The words of a final response, and where they stand.
@@ -39,23 +43,70 @@ pub(super) struct Answer {
 pub(super) struct Speaking<'a> {
     it: &'a Turning,
     turn: u64,
+    /// The partial responses that an earlier attempt sent: variables had the values of then.
+    earlier: std::vec::IntoIter<Response>,
     reasoning: String,
     spoken: Spoken,
     /// Whether something came behind the final response.
     is_late: bool,
 }
 
+/// What a reply came to that was written to its end before a stop: nothing is sent again.
+pub(super) fn recalled(it: &Turning, over: CognitionOut, told: &Told) -> Spoken {
+    let CognitionOut { turn, stop, error, truncated, text, .. } = over;
+    let settings = &it.agent().settings;
+    let mut writing = Writing::new(turn, told.markup.clone(), settings);
+    let mut heard = writing.feed(&text);
+    heard.extend(writing.finish().1);
+    let mut spoken = Spoken { text, stop, error, truncated, ..Spoken::default() };
+    for heard in heard {
+        if spoken.answer.is_some() || spoken.finale.is_some() {
+            break;
+        }
+        match heard {
+            Heard::Call(call) => {
+                spoken.did = true;
+                let is_awaited = call.is_ok_and(|it| it.mode != Mode::FireAndForget);
+                spoken.actions += usize::from(is_awaited && turn < settings.max_turns);
+            }
+            Heard::Response { is_final, text, from, to }
+                if is_final.unwrap_or(settings.final_default) =>
+            {
+                spoken.answer = Some(Answer { text, from, to });
+            }
+            Heard::Payload { local, element: Ok(element), .. }
+                if settings.final_payloads.contains(&local) =>
+            {
+                let name = open_name(&it.capabilities, &local);
+                spoken.finale =
+                    name.and_then(|name| it.capabilities.understand(&element, name).ok());
+            }
+            Heard::Response { .. } | Heard::Payload { .. } | Heard::Own => spoken.did = true,
+            _ => {}
+        }
+    }
+    spoken
+}
+
+/// The first payload of this local name that isn't the pump's own to say.
+fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Name> {
+    let is_open = |it: &&Name| all.schema(it).is_some_and(|it| !it.reserved);
+    all.named(local).iter().find(is_open)
+}
+
 impl<'a> Speaking<'a> {
-    pub(super) fn new(it: &'a Turning, turn: u64) -> Speaking<'a> {
+    pub(super) fn new(it: &'a Turning, turn: u64, earlier: &[Entry]) -> Speaking<'a> {
         let spoken = Spoken::default();
-        Speaking { it, turn, reasoning: String::new(), spoken, is_late: false }
+        let earlier = earlier.iter().filter_map(|it| it.decode().ok());
+        let earlier = earlier.collect::<Vec<Response>>().into_iter();
+        Speaking { it, turn, earlier, reasoning: String::new(), spoken, is_late: false }
     }
 
-    pub(super) async fn speak(mut self, prompt: Prompt, markup: Markup) -> Result<Spoken, Fault> {
+    pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
         let agent = self.it.agent();
-        let mut writing = Writing::new(self.turn, markup, agent.settings.dialect);
+        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings);
         match agent.model.turn(prompt).await {
-            Ok(reply) => self.listen(reply, &mut writing).await?,
+            Ok(reply) => self.listen(reply, &mut writing, told).await?,
             Err(error) => self.spoken.error = Some(error.to_string()),
         }
         if !self.reasoning.is_empty() {
@@ -79,6 +130,7 @@ impl<'a> Speaking<'a> {
         &mut self,
         mut reply: Box<dyn ModelReply>,
         writing: &mut Writing,
+        told: &Told,
     ) -> Result<(), Fault> {
         loop {
             match reply.next().await {
@@ -91,11 +143,18 @@ impl<'a> Speaking<'a> {
                     self.live("reasoning", text.clone());
                     self.reasoning += &text;
                 }
-                Ok(Some(Piece::Call(call))) => self.call(&call, writing).await?,
+                Ok(Some(Piece::Call(call))) => {
+                    for heard in writing.call(&told.tools.meant(call)) {
+                        self.act(heard).await?;
+                    }
+                }
                 Ok(Some(Piece::Usage(usage))) => self.spoken.usage = Some(usage),
                 Ok(Some(Piece::Stop(stop))) => {
                     self.spoken.truncated = stop == Stop::MaxTokens;
                     self.spoken.stop = stop.as_str().to_owned();
+                }
+                Ok(Some(Piece::Refusal(why))) => {
+                    self.spoken.error = Some(format!("the model declined: {why}"));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(()),
@@ -105,27 +164,6 @@ impl<'a> Speaking<'a> {
                 }
             }
         }
-    }
-
-    /// A call in the provider's own protocol means what a `<tool_use>` means.
-    async fn call(&mut self, call: &Call, writing: &mut Writing) -> Result<(), Fault> {
-        let mut text = String::from("<tool_use");
-        for (name, value) in [("id", &call.id), ("name", &call.name)] {
-            text += &format!(" {name}=\"");
-            pumphouse::xml::escape_attribute(value, &mut text);
-            text.push('"');
-        }
-        text += &format!(">{}</tool_use>\n", call.arguments);
-        for heard in writing.feed(&text) {
-            let heard = match heard {
-                Heard::Call(it) => Heard::Call(Box::new(
-                    it.map(|it| Action { dialect: Some(ActionDialect::Native), ..it }),
-                )),
-                it => it,
-            };
-            self.act(heard).await?;
-        }
-        Ok(())
     }
 
     fn live(&self, within: &str, text: String) {
@@ -197,6 +235,10 @@ impl<'a> Speaking<'a> {
             return self.notice(text.to_owned(), None).await;
         }
         match it {
+            Ok(it) if !self.may(&it) => {
+                let why = Fault::undeliverable().message;
+                self.notice(format!("{} did not run: {why}", it.id), None).await
+            }
             Ok(action) => {
                 let is_awaited = action.mode != Mode::FireAndForget;
                 self.spoken.actions += usize::from(is_awaited);
@@ -207,6 +249,12 @@ impl<'a> Speaking<'a> {
                 self.notice(format!("{name} did not run: {mistakes}"), None).await
             }
         }
+    }
+
+    /// Whether it may take an action, if that changes its own surroundings.
+    fn may(&self, it: &Action) -> bool {
+        let is_internal = matches!(it.kind, ActionKind::Internal | ActionKind::ContextFeed);
+        !is_internal || self.it.agent().settings.internal_actions.allows(&it.name)
     }
 
     async fn response(
@@ -221,7 +269,8 @@ impl<'a> Speaking<'a> {
             return Ok(());
         }
         self.spoken.did = true;
-        let response = Response { turn: self.turn, ..self.it.response(&text, false, false) };
+        let now = || Response { turn: self.turn, ..self.it.response(&text, false, false) };
+        let response = self.earlier.next().unwrap_or_else(now);
         self.it.out.partial.send(Partial(response)).await
     }
 
@@ -244,7 +293,15 @@ impl<'a> Speaking<'a> {
             return self.notice(format!("<{local}> was not sent: nobody takes it"), None).await;
         };
         match self.it.capabilities.understand(&element, &name) {
-            Ok(element) => self.it.out.say.send(To(taker, element)).await,
+            Ok(element) => {
+                if name == TodoUntil::NAME {
+                    self.spoken.todos.extend(TodoUntil::read(element.view()));
+                } else if name == TodoComplete::NAME {
+                    let closed = TodoComplete::read(element.view());
+                    self.spoken.closed.extend(closed.map(|it| it.id));
+                }
+                self.it.out.say.send(To(taker, element)).await
+            }
             Err(fault) => self.misunderstood(&local, &fault).await,
         }
     }
@@ -257,7 +314,7 @@ impl<'a> Speaking<'a> {
     /// A payload beside a response that ends the agent's work.
     async fn finale(&mut self, local: &str, element: &Element) -> Result<(), Fault> {
         let capabilities = &self.it.capabilities;
-        let Some(name) = capabilities.named(local).first() else {
+        let Some(name) = open_name(capabilities, local) else {
             return self.notice(format!("<{local}> was not sent: nobody knows it"), None).await;
         };
         match capabilities.understand(element, name) {
@@ -274,7 +331,10 @@ impl<'a> Speaking<'a> {
         let seen = self.it.capabilities.seen_by(&self.it.agent().name);
         for name in seen.named(local) {
             let is_cores = name.namespace() == "https://xml-pipeline.org/ns/core/v1";
-            if is_cores != is_core || ![name.namespace(), ""].contains(&element.namespace()) {
+            // What is the pump's own to say is nobody's to write.
+            let is_reserved = seen.schema(name).is_some_and(|it| it.reserved);
+            let is_meant = [name.namespace(), ""].contains(&element.namespace());
+            if is_cores != is_core || is_reserved || !is_meant {
                 continue;
             }
             if let Some(taker) = seen.takers(name).next() {

@@ -10,23 +10,25 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 use pumphouse::xml::Writer;
 
-use super::super::action::words::Action;
 use super::super::action::{call, variables};
 use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
 use super::super::feed::{self, Feed, Shown};
+use super::super::todo::words::TodoUntil;
 use super::super::view::ClearContext;
 use super::Agent;
-use super::hand::Turning;
+use super::hand::{Told, Turning};
 use super::late;
 use super::render::{RENDERING, render};
 use super::settings::{FinalWithActions, OnFull};
 use super::speak::{Speaking, Spoken};
 use super::words::{
-    CognitionIn, CognitionOut, CognitionSystem, ContextFull, Correction, Response, Stopped, Thought,
+    CognitionIn, CognitionOut, CognitionSystem, ContextFull, Correction, Response, Stopped,
 };
 
 /// What a turn spends of the tree's budget.
 const TURN: Cost = Cost { turns: 1, tokens: 0, micros: 0 };
+/// Says of the agent's own root that there is something to do that no turn has seen.
+const UNSEEN: &str = "unseen";
 /// How many turns in a row may do nothing.
 const IDLE_MAX: u32 = 2;
 /// How many turns in a row may fail for the model's sake.
@@ -101,10 +103,14 @@ enum Next {
 }
 
 pub(super) async fn turn(it: Turning, _: Element) -> Result<Came, Fault> {
+    if let Some(begun) = it.begun().await? {
+        return it.takes_up(begun).await;
+    }
     match it.next() {
         Next::Wait => Ok(Came::default()),
         Next::Deliver(text) => {
             let response = it.response(&text, true, true);
+            it.leaves(&[], &[]).await?;
             Ok(Came { answer: Some(Final(response)), ..Came::default() })
         }
         Next::Turn => it.turn().await,
@@ -122,9 +128,7 @@ impl Turning {
     }
 
     fn next(&self) -> Next {
-        let own_root = self.agent().root();
-        let is_asked = |it: &&Entry| *it.name() == own_root && it.from() != self.agent().name;
-        let is_new = self.hand().any(|it| is_asked(&it));
+        let is_new = self.hand().any(|it| self.is_asked(it));
         if self.mind.is_blocked() {
             return Next::Wait;
         }
@@ -141,6 +145,12 @@ impl Turning {
             None if self.mind.has_failed() => Next::Turn,
             None => Next::Deliver(held.clone()),
         }
+    }
+
+    /// Whether a message gives it something to do that it hasn't seen.
+    fn is_asked(&self, it: &Entry) -> bool {
+        let is_unseen = || it.element().is_ok_and(|it| it.attribute(UNSEEN) == Some("true"));
+        *it.name() == self.agent().root() && (it.from() != self.agent().name || is_unseen())
     }
 
     /// A turn, unless the last one did nothing and something is under way: then that will wake it.
@@ -183,51 +193,45 @@ impl Turning {
             let text = format!("{IDLE_MAX} turns in a row did nothing.");
             return Ok(self.stop(mind.turns, "idle", text));
         }
-        if self.attempt.0 > 1
-            && !agent.model.is_repeatable()
-            && let Some(cut) = self.was_cut().await?
-        {
-            return self.ends(turn, cut).await;
-        }
         if let Some(came) = self.lacks_feeds(turn) {
             return Ok(came);
         }
-        let seen = self.capabilities.seen_by(&agent.name);
-        let (system, markup) = self.mindful.told(&seen);
+        let last = self.queue.0.last().map_or(self.message.seq(), Entry::seq);
+        self.speaks(turn, last.max(self.mind.said), &[]).await
+    }
+
+    /// Shows the model the thread up to an entry, and does what it says; what an earlier attempt
+    /// sent is sent as it was.
+    pub(super) async fn speaks(
+        &self,
+        turn: u64,
+        until: u64,
+        earlier: &[Entry],
+    ) -> Result<Came, Fault> {
+        let seen = self.capabilities.seen_by(&self.agent().name);
+        let told = self.mindful.told(&seen);
         let (feeds, changed) = self.feeds(turn);
-        let prompt = self.prompt(system, turn, &feeds).await?;
+        let prompt = self.prompt(told, turn, until, &feeds).await?;
         if let Some(came) = self.is_full(&prompt, turn) {
             return Ok(came);
         }
         if let Err(fault) = self.out.charge.send(Charge::reserve(TURN)).await {
-            return Ok(self.stop(mind.turns, "budget", fault.message));
+            return Ok(self.stop(turn - 1, "budget", fault.message));
         }
-        self.begins(turn, system, changed, &prompt).await?;
-        let spoken = Speaking::new(self, turn).speak(prompt, markup.clone()).await?;
-        self.ends(turn, spoken).await
-    }
-
-    /// What a stop left of a turn, if its model had been asked: another one would say something
-    /// else, and do it twice.
-    async fn was_cut(&self) -> Result<Option<Spoken>, Fault> {
-        let sent = self.sent.sent().await?;
-        if !sent.iter().any(Entry::is::<CognitionIn>) || sent.iter().any(Entry::is::<CognitionOut>)
-        {
-            return Ok(None);
+        let is_told = match earlier {
+            [] => self.mind.system.as_deref() == Some(&told.text),
+            sent => !sent.iter().any(Entry::is::<CognitionSystem>),
+        };
+        if !is_told {
+            let text = told.text.clone();
+            self.out.system.send(Note(CognitionSystem { text })).await?;
         }
-        let error = Some("the pump stopped while the model wrote".to_owned());
-        let stop = "stopped".to_owned();
-        let mut spoken = Spoken { error, stop, did: true, ..Spoken::default() };
-        for entry in &sent {
-            if let Ok(it) = entry.decode::<Thought>() {
-                spoken.text += &format!("<thought>{}</thought>\n", it.text);
-            } else if let Ok(it) = entry.decode::<Response>() {
-                spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
-            } else if entry.is::<Action>() {
-                spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
-            }
+        for it in changed {
+            self.out.feed.send(Note(it.recorded(late::SOURCE))).await?;
         }
-        Ok(Some(spoken))
+        self.begins(turn, until, &prompt).await?;
+        let spoken = Speaking::new(self, turn, earlier).speak(prompt, told).await?;
+        self.ends(turn, until, spoken).await
     }
 
     /// What has to come before the turn where there are feeds: they are had anew.
@@ -274,11 +278,19 @@ impl Turning {
         (shown.of(name), changed)
     }
 
-    async fn prompt(&self, system: &str, turn: u64, feeds: &[Feed]) -> Result<Prompt, Fault> {
+    async fn prompt(
+        &self,
+        told: &Told,
+        turn: u64,
+        until: u64,
+        feeds: &[Feed],
+    ) -> Result<Prompt, Fault> {
         let agent = self.agent();
-        let view = self.view.all().await?;
-        let mut prompt = render(&agent.name, &agent.root(), system, &view, feeds);
+        let mut view = self.view.all().await?;
+        view.retain(|it| it.seq() <= until);
+        let mut prompt = render(&agent.name, &agent.root(), &told.text, &view, feeds);
         prompt.turn = turn;
+        prompt.tools.clone_from(told.tools.all());
         prompt.max_tokens = agent.settings.max_tokens;
         prompt.temperature = agent.settings.temperature;
         Ok(prompt)
@@ -307,25 +319,12 @@ impl Turning {
     }
 
     /// Records what the model is shown.
-    async fn begins(
-        &self,
-        turn: u64,
-        system: &str,
-        changed: Vec<Feed>,
-        prompt: &Prompt,
-    ) -> Result<(), Fault> {
+    async fn begins(&self, turn: u64, until: u64, prompt: &Prompt) -> Result<(), Fault> {
         let agent = self.agent();
-        if self.mind.system.as_deref() != Some(system) {
-            let text = system.to_owned();
-            self.out.system.send(Note(CognitionSystem { text })).await?;
-        }
-        for it in changed {
-            self.out.feed.send(Note(it.recorded(late::SOURCE))).await?;
-        }
         let begun = CognitionIn {
             turn,
             model: agent.model.describe(),
-            until: self.queue.0.last().map_or(self.message.seq(), Entry::seq),
+            until,
             rendering: RENDERING,
             digest: prompt.digest().to_string(),
             bytes: bytes(prompt),
@@ -340,46 +339,95 @@ impl Turning {
     }
 
     /// Records what the model said, and says how it goes on.
-    async fn ends(&self, turn: u64, it: Spoken) -> Result<Came, Fault> {
-        let policy = self.agent().settings.final_with_actions;
-        let held = it.answer.as_ref().filter(|_| it.actions > 0);
-        let held = held.filter(|_| policy == FinalWithActions::Hold);
-        let is_idle = !it.did && it.answer.is_none() && it.finale.is_none();
+    pub(super) async fn ends(&self, turn: u64, until: u64, it: Spoken) -> Result<Came, Fault> {
+        let settings = &self.agent().settings;
+        let percent = it.percent(settings.max_tokens);
+        let held = self.holds(&it).then_some(it.answer.as_ref()).flatten();
         let over = CognitionOut {
             turn,
-            stop: it.stop,
+            stop: it.stop.clone(),
             is_partial: it.error.is_some() || it.truncated,
             truncated: it.truncated,
-            error: it.error,
-            completion_percentage: None,
+            error: it.error.clone(),
+            completion_percentage: percent,
             tokens_in: it.usage.map(|it| it.input),
             tokens_out: it.usage.map(|it| it.output),
-            is_idle,
+            is_idle: it.is_idle(),
             held_from: held.map(|it| it.from as u64),
             held_to: held.map(|it| it.to as u64),
-            text: it.text,
+            text: it.text.clone(),
         };
-        let is_held = held.is_some();
         self.out.over.send(To("action", over)).await?;
+        self.goes_on(turn, until, it).await
+    }
+
+    /// Whether a final response waits for the actions of its turn.
+    fn holds(&self, it: &Spoken) -> bool {
+        let policy = self.agent().settings.final_with_actions;
+        it.answer.is_some() && it.actions > 0 && policy == FinalWithActions::Hold
+    }
+
+    /// What follows on a turn that is over.
+    pub(super) async fn goes_on(&self, turn: u64, until: u64, it: Spoken) -> Result<Came, Fault> {
+        let (is_held, is_idle) = (self.holds(&it), it.is_idle());
+        let policy = self.agent().settings.final_with_actions;
+        let again = |unseen: Option<&str>| {
+            let mut attributes = vec![("turn", (turn + 1).to_string())];
+            attributes.extend(unseen.map(|it| (UNSEEN, it.to_owned())));
+            root(&self.agent().root(), &attributes, "")
+        };
+        // Something new came while a stop was on: it is for another turn.
+        let is_unseen = self.hand().any(|it| it.seq() > until && self.is_asked(it));
+        let more = is_unseen.then(|| again(Some("true"))).transpose()?.map(Again);
         if let Some(finale) = it.finale {
-            return Ok(Came { finale: Some(Final(finale)), ..Came::default() });
+            self.leaves(&it.todos, &it.closed).await?;
+            return Ok(Came { finale: Some(Final(finale)), again: more, ..Came::default() });
         }
-        let again = root(&self.agent().root(), &[("turn", (turn + 1).to_string())], "")?;
         match it.answer {
             // What came of the actions meanwhile stands before the end of the turn: looked at from
             // there, nothing is held.
             Some(_) if is_held => {
-                return Ok(Came { again: Some(Again(again)), ..Came::default() });
+                let again = Some(Again(again(is_unseen.then_some("true"))?));
+                return Ok(Came { again, ..Came::default() });
             }
             Some(answer) if it.actions == 0 || policy == FinalWithActions::Trust => {
                 let response = Response { turn, ..self.response(&answer.text, true, false) };
-                return Ok(Came { answer: Some(Final(response)), ..Came::default() });
+                self.leaves(&it.todos, &it.closed).await?;
+                return Ok(Came { answer: Some(Final(response)), again: more, ..Came::default() });
             }
             _ => {}
         }
         let correction = (is_idle && !self.mind.awaits())
             .then(|| Note(Correction { turn, text: CORRECTION.to_owned() }));
-        Ok(Came { correction, again: Some(Again(again)), ..Came::default() })
+        Ok(Came { correction, again: Some(Again(again(None)?)), ..Came::default() })
+    }
+}
+
+impl Turning {
+    /// Says with a final response what is left to do, if anything is, after the checklists that
+    /// its turn wrote and closed.
+    async fn leaves(&self, written: &[TodoUntil], closed: &[u64]) -> Result<(), Fault> {
+        match self.known.todos.left_after(written, closed) {
+            Some(left) => self.out.left.send(Partial(left)).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Spoken {
+    /// Whether nothing came of it but text.
+    fn is_idle(&self) -> bool {
+        !self.did && self.error.is_none() && self.answer.is_none() && self.finale.is_none()
+    }
+
+    /// How much of a reply came that was cut, as far as that can be known: of what it might have
+    /// had.
+    fn percent(&self, max_tokens: Option<u32>) -> Option<u32> {
+        let most = u64::from(max_tokens.filter(|it| *it > 0)?);
+        self.error.as_ref()?;
+        let guessed = self.text.len() as u64 / TOKEN_BYTES;
+        let tokens = self.usage.map_or(guessed, |it| it.output);
+        u32::try_from((tokens * 100 / most).min(99)).ok()
     }
 }
 

@@ -1,13 +1,14 @@
 //! A reply while it is written: what the parser says of it, kept until it can be acted on.
 
+use pumphouse::model::Call;
 use pumphouse::reply::{self, Body, Config, Event, Kind, Markup, Parser, What};
 use pumphouse::xml::{self, Profile};
 use pumphouse::{Element, limits::XmlLimits};
 
 use super::super::action::read::{Mistakes, action};
-use super::super::action::words::Action;
+use super::super::action::words::{Action, Dialect as ActionDialect};
 use super::super::metadata::Said;
-use super::settings::Dialect;
+use super::settings::{Dialect, Settings};
 
 /// Something in a reply that is to be acted on, in its order.
 pub(super) enum Heard {
@@ -50,6 +51,7 @@ pub(super) enum Heard {
 
 /// A reply while it is written.
 pub(super) struct Writing {
+    config: Config,
     parser: Parser,
     /// The words so far.
     pub(super) text: String,
@@ -60,6 +62,8 @@ pub(super) struct Writing {
 struct Hearing {
     heard: Vec<Heard>,
     turn: u64,
+    /// How calls are written, where that isn't seen from their words.
+    dialect: Option<ActionDialect>,
     /// The bytes that are behind.
     at: usize,
     /// Where the words of the response begin that is being written.
@@ -67,14 +71,36 @@ struct Hearing {
 }
 
 impl Writing {
-    pub(super) fn new(turn: u64, markup: Markup, dialect: Dialect) -> Writing {
-        let dialect = match dialect {
+    pub(super) fn new(turn: u64, markup: Markup, settings: &Settings) -> Writing {
+        let dialect = match settings.dialect {
             Dialect::ToolUse => reply::Dialect::ToolUse,
-            Dialect::Tags => reply::Dialect::Tags,
+            Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
         };
-        let config = Config::default().marked_up(markup).speaking(dialect);
-        let hearing = Hearing { heard: Vec::new(), turn, at: 0, response: 0 };
-        Writing { parser: Parser::new(config), text: String::new(), hearing }
+        let mut config = Config::default().marked_up(markup).speaking(dialect);
+        config.limits = settings.reply_limits;
+        let hearing = Hearing { heard: Vec::new(), turn, dialect: None, at: 0, response: 0 };
+        let parser = Parser::new(config.clone());
+        Writing { config, parser, text: String::new(), hearing }
+    }
+
+    /// Takes a call in the provider's own protocol, which means what a `<tool_use>` means. What was
+    /// being written ends before it, so that no open tag or fence hides it.
+    pub(super) fn call(&mut self, call: &Call) -> Vec<Heard> {
+        let mut text = String::from("<tool_use");
+        // Without an id it gets one.
+        let attributes = [("id", &call.id), ("name", &call.name)];
+        for (name, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
+            text += &format!(" {name}=\"");
+            xml::escape_attribute(value, &mut text);
+            text.push('"');
+        }
+        text += &format!(">{}</tool_use>\n", call.arguments);
+        let mut heard = self.end();
+        self.hearing.dialect = Some(ActionDialect::Native);
+        heard.extend(self.feed(&text));
+        heard.extend(self.end());
+        self.hearing.dialect = None;
+        heard
     }
 
     /// Takes more of the reply, and gives what that comes to.
@@ -87,9 +113,16 @@ impl Writing {
 
     /// Takes the reply's end.
     pub(super) fn finish(mut self) -> (String, Vec<Heard>) {
+        let heard = self.end();
+        (self.text, heard)
+    }
+
+    /// Ends what is open; what follows stands by itself.
+    fn end(&mut self) -> Vec<Heard> {
         let hearing = &mut self.hearing;
-        self.parser.finish(&mut |it| hearing.hear(&it));
-        (self.text, std::mem::take(&mut self.hearing.heard))
+        let parser = std::mem::replace(&mut self.parser, Parser::new(self.config.clone()));
+        parser.finish(&mut |it| hearing.hear(&it));
+        std::mem::take(&mut hearing.heard)
     }
 }
 
@@ -136,7 +169,7 @@ impl Hearing {
             }
             Kind::Root => Heard::Own,
             Kind::Action | Kind::ToolUse => {
-                Heard::Call(Box::new(action(it, Some(self.turn), None)))
+                Heard::Call(Box::new(action(it, Some(self.turn), self.dialect)))
             }
             Kind::Metadata => Heard::Metadata(Said::read(it)),
             Kind::Core | Kind::Peer => {

@@ -35,7 +35,7 @@ pub struct Field {
 
 /// What a field may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "JSON has no more, but for null")]
+#[non_exhaustive]
 pub enum Kind {
     /// One of these texts.
     Enum(Vec<String>),
@@ -66,7 +66,7 @@ pub struct Injection {
 /// Whether a prompt says what the fields are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(clippy::exhaustive_enums, reason = "it does or it doesn't")]
+#[non_exhaustive]
 pub enum Method {
     /// What they are stands before all else, what they hold at the end.
     #[default]

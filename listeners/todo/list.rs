@@ -69,12 +69,20 @@ impl Todos {
     /// What is left to do, if anything is: whoever gives a final response says it as well.
     #[must_use]
     pub fn left(&self) -> Option<StepsOpen> {
-        let left = |(id, it): (u64, &Todo)| OpenTodo {
-            id,
-            condition: it.condition.clone(),
-            step: it.left().map(str::to_owned).collect(),
+        self.left_after(&[], &[])
+    }
+
+    /// What is left to do once these lists were written anew and those were closed.
+    #[must_use]
+    pub fn left_after(&self, written: &[TodoUntil], closed: &[u64]) -> Option<StepsOpen> {
+        let open = self.all().filter(|(id, _)| !closed.contains(id));
+        let left = |(id, it): (u64, &Todo)| {
+            let anew = written.iter().rev().find(|anew| anew.condition == it.condition);
+            let anew = anew.map(|anew| self.written(id, it.asked, anew.clone()));
+            let step = anew.as_ref().unwrap_or(it).left().map(str::to_owned).collect();
+            OpenTodo { id, condition: it.condition.clone(), step }
         };
-        let todo: Vec<OpenTodo> = self.all().map(left).filter(|it| !it.step.is_empty()).collect();
+        let todo: Vec<OpenTodo> = open.map(left).filter(|it| !it.step.is_empty()).collect();
         (!todo.is_empty()).then_some(StepsOpen { todo })
     }
 

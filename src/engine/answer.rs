@@ -62,9 +62,15 @@ impl Thread {
         let max = world.limits.emissions_max;
         let room = (max + ready.len()).saturating_sub(part.emitted);
         let over = ready.len() > room;
+        let before = self.next_seq;
         for it in ready.into_iter().take(room) {
             let part = Part { flags: it.flags, meta: it.meta.clone(), ..part.clone() };
             self.emit(&part, it, world, out);
+        }
+        let takes_queue =
+            world.routes.listeners.get(part.listener).is_some_and(|it| it.takes_queue);
+        if takes_queue && self.next_seq > before {
+            self.said.insert(part.listener, self.next_seq - 1);
         }
         if over {
             let text = format!("more than emissions_max, {max}, came of one message");
@@ -205,12 +211,12 @@ impl Thread {
             }
             return;
         }
-        let Some(identity) = self.origins.get(&part.root).map(|it| it.identity.clone()) else {
+        let Some((root, identity)) = self.asked(part.root) else {
             return self.reply(part, &part.message.clone(), checked, world, out);
         };
         let sending = self.sending(part, checked, Some(identity.clone()), world);
-        let reply_to = Some(self.entry(part.root));
-        self.tell(&identity, part.root, Sending { from, reply_to, ..sending }, world, out);
+        let reply_to = Some(self.entry(root));
+        self.tell(&identity, root, Sending { from, reply_to, ..sending }, world, out);
     }
 
     /// A message to a listener, if it takes it.
@@ -455,8 +461,13 @@ impl Thread {
     /// Takes up what a stop left behind: what had not started runs, what may run again does, and
     /// of the rest the sender is told that nobody knows.
     pub(crate) fn recover(&mut self, left: Vec<Left>, world: &World<'_>, out: &mut Step) {
-        for Left { open, sent, since } in left {
+        for Left { open, sent, since, asked, said } in left {
             let entry = Entry::kept(&open.entry);
+            let root = asked.as_ref().map_or(0, Entry::seq);
+            if let Some(it) = asked {
+                self.askers.insert(root, it.sender().clone());
+                self.newest_push = self.newest_push.max(root);
+            }
             let mut closed = open.consumed.len();
             for (name, receiver) in left_to(&entry, &open.started, world) {
                 if open.consumed.contains(&name) {
@@ -469,6 +480,9 @@ impl Thread {
                 if let (Some(it), None) = (receiver, until) {
                     self.note_asked(it, &entry, since.clone(), world, out);
                 }
+                if let (Some(it), true) = (receiver, said > 0) {
+                    self.said.insert(it.listener, said);
+                }
                 match receiver {
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
@@ -478,7 +492,7 @@ impl Thread {
                     Some(it)
                         if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>
                     {
-                        self.wait(it, Waiting::new(it, entry.clone(), 0));
+                        self.wait(it, Waiting::new(it, entry.clone(), root));
                     }
                     Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
                         let sent = sent
@@ -486,7 +500,7 @@ impl Thread {
                             .filter(|it| it.from() == &*name || it.from() == CORE_NAME)
                             .cloned()
                             .collect();
-                        let again = Waiting::new(it, entry.clone(), 0);
+                        let again = Waiting::new(it, entry.clone(), root);
                         self.wait(it, Waiting { attempt: attempt + 1, sent, ..again });
                     }
                     _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),

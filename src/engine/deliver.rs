@@ -64,6 +64,7 @@ impl Thread {
             wants_answer,
             answered: false,
         };
+        self.is_asked(seq, origin.identity.clone());
         self.origins.insert(seq, origin);
         let id = self.entry(seq);
         let news = News::Accepted { id, client_id: push.client_id.clone() };
@@ -253,11 +254,14 @@ impl Thread {
                 cancel: cancel.clone(),
             };
             self.running.insert((first.entry.seq(), listener), running);
+            let last = rest.back().map_or(first.entry.seq(), |it| it.entry.seq());
+            let said = self.said.get(&listener).copied().unwrap_or(0);
             out.effects.push(Effect::Start(Box::new(Start {
                 entry: first.entry,
                 receiver: Receiver { listener, handler: first.handler },
                 attempt: first.attempt,
                 queue: rest.into_iter().map(|it| it.entry).collect(),
+                as_of: last.max(said),
                 cancel,
             })));
         }

@@ -104,12 +104,24 @@ impl Pump {
     /// # Errors
     /// Why it was refused.
     pub async fn tell(&self, payload: impl Payload) -> Result<EntryId, Fault> {
+        self.tell_checked(typed(&payload)).await
+    }
+
+    /// Sends a payload that only run time knows, and waits until it is in the log.
+    ///
+    /// # Errors
+    /// Why it was refused.
+    pub async fn tell_element(&self, payload: Element) -> Result<EntryId, Fault> {
+        self.tell_checked(self.check(payload)).await
+    }
+
+    async fn tell_checked(&self, payload: Result<Checked, Fault>) -> Result<EntryId, Fault> {
         let (first, heard) = First::of(|news| match news {
             News::Accepted { id, .. } => Some(Ok(id)),
             News::Refused(fault) => Some(Err(fault)),
             News::Lost(_) | News::Reply(_) | News::Settled => None,
         });
-        self.send(typed(&payload), Flags::NONE, first).await;
+        self.send(payload, Flags::NONE, first).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 

@@ -1,13 +1,13 @@
 //! What a stop left behind goes back to its trees, before anything new does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::engine::life;
 use crate::engine::run::{came_after, sent_for};
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::Left;
-use crate::id::ThreadId;
+use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log::{self, Open};
 
@@ -32,11 +32,14 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Left>> = BTreeMap::new();
+    let ids: HashSet<EntryId> = open.iter().map(|it| it.entry.id.clone()).collect();
     for open in open {
         let thread = open.entry.id.thread.clone();
         let sent = sent_before(shared, &open).await?;
         let since = came_since(shared, &open).await?;
-        threads.entry(thread).or_default().push(Left { open, sent, since });
+        let asked = asked_by(shared, &open).await?;
+        let said = said_before(shared, &open, &ids).await?;
+        threads.entry(thread).or_default().push(Left { open, sent, since, asked, said });
     }
     for (thread, left) in threads {
         shared.post(&thread, Mail::Recover(thread.clone(), left));
@@ -56,6 +59,45 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     }
     let sent = sent_for(shared, &Entry::kept(&open.entry)).await;
     sent.map_err(|fault| log::Error::Io(fault.to_string().into()))
+}
+
+/// The push that an entry came of, for a listener that may answer that: it stands at the end of
+/// the entry's causes.
+async fn asked_by(shared: &Shared, open: &Open) -> Result<Option<Entry>, log::Error> {
+    let to = open.entry.to.as_deref().and_then(|it| shared.routes.find(it));
+    if !to.is_some_and(|it| shared.routes.listeners[it].ends_itself) {
+        return Ok(None);
+    }
+    let mut at = open.entry.clone();
+    while !at.flags.contains(log::Flags::FROM_IDENTITY) {
+        let Some(cause) = at.cause.clone().filter(|it| it.thread == at.id.thread) else {
+            return Ok(None);
+        };
+        let found = shared.log.read(&cause.thread, cause.seq - 1, cause.seq, 1).await?;
+        let Some(found) = found.into_iter().next() else { return Ok(None) };
+        at = found;
+    }
+    Ok(Some(Entry::kept(&at)))
+}
+
+/// What the listener of an entry had said last before it came to it, where it takes its queue:
+/// nothing that came of what is still open.
+async fn said_before(
+    shared: &Shared,
+    open: &Open,
+    all: &HashSet<EntryId>,
+) -> Result<u64, log::Error> {
+    let to = open.entry.to.as_deref().and_then(|it| shared.routes.find(it));
+    let Some(listener) = to.map(|it| &shared.routes.listeners[it]).filter(|it| it.takes_queue)
+    else {
+        return Ok(0);
+    };
+    let is_before = |it: &log::Entry| {
+        it.from == listener.name && it.cause.as_ref().is_none_or(|cause| !all.contains(cause))
+    };
+    let said = came_after(shared, &Entry::kept(&open.entry), is_before).await;
+    let said = said.map_err(|fault| log::Error::Io(fault.to_string().into()))?;
+    Ok(said.last().map_or(0, Entry::seq))
 }
 
 /// What came after an entry, for a listener that may wait for some of it.

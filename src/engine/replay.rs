@@ -318,6 +318,7 @@ impl<P: Port> Replay<'_, P> {
             index: receiver.listener,
             attempt: 1,
             queue: Vec::new(),
+            as_of: message.seq(),
             grants: listener.grants.clone(),
             peers: listener.peers.clone(),
             cancel: None,

@@ -44,6 +44,7 @@ impl<P: Port> Worker<P> {
             index: listener,
             attempt: start.attempt,
             queue: start.queue,
+            as_of: start.as_of,
             grants: registered.grants.clone(),
             peers: registered.peers.clone(),
             cancel: start.cancel.clone(),
@@ -251,8 +252,7 @@ pub(crate) async fn history(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Entry>, Fault> {
-    let id = call.last().id();
-    let page = log.read(&id.thread, after, id.seq, limit.min(PAGE)).await;
+    let page = log.read(call.message().thread(), after, call.as_of, limit.min(PAGE)).await;
     let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
     Ok(page.iter().map(|it| Entry::kept(it)).collect())
 }

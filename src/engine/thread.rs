@@ -1,6 +1,6 @@
 //! One thread's own state: its next number, what waits and what runs, who pushed. Pure.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,6 +35,11 @@ pub(crate) struct Thread {
     pub(crate) held: VecDeque<Box<Push>>,
     /// Pushes whose consequences aren't all consumed, by their number in the thread.
     pub(crate) origins: FxHashMap<u64, Origin>,
+    /// Who pushed what is still under way since before a stop, and who pushed last.
+    pub(crate) askers: BTreeMap<u64, Arc<str>>,
+    pub(crate) newest_push: u64,
+    /// How far the thread was when a listener that takes its queue had last said something.
+    pub(crate) said: FxHashMap<usize, u64>,
     /// Where each identity pushed from last.
     pub(crate) inlets: Vec<(Arc<str>, Weak<dyn Inlet>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
@@ -161,6 +166,9 @@ impl Thread {
             running: FxHashMap::default(),
             held: VecDeque::new(),
             origins: FxHashMap::default(),
+            askers: BTreeMap::new(),
+            newest_push: 0,
+            said: FxHashMap::default(),
             inlets: Vec::new(),
             folds: FxHashMap::default(),
             recent: VecDeque::new(),
@@ -189,6 +197,22 @@ impl Thread {
     /// Whether somebody who pushed is still there to hear of what comes later.
     fn is_heard(&self) -> bool {
         self.inlets.iter().any(|(_, it, _)| it.strong_count() > 0)
+    }
+
+    /// Which push something came of, and whose it was; the newest, where nobody knows.
+    pub(crate) fn asked(&self, root: u64) -> Option<(u64, Arc<str>)> {
+        let of = |seq: u64| {
+            let origin = self.origins.get(&seq).map(|it| &it.identity);
+            Some((seq, origin.or_else(|| self.askers.get(&seq))?.clone()))
+        };
+        of(root).or_else(|| of(self.newest_push))
+    }
+
+    /// Notes who pushed, for what comes of it when the push itself is settled.
+    pub(crate) fn is_asked(&mut self, seq: u64, identity: Arc<str>) {
+        self.askers.remove(&self.newest_push);
+        self.askers.insert(seq, identity);
+        self.newest_push = seq;
     }
 
     /// The id of an entry here.

@@ -73,6 +73,10 @@ pub(crate) struct Left {
     pub(crate) sent: Vec<Entry>,
     /// What came into its thread after it, where its listener may wait for some of that.
     pub(crate) since: Vec<Entry>,
+    /// The push that it came of, where its listener may answer that.
+    pub(crate) asked: Option<Entry>,
+    /// What its listener said last before it came to it, where that is asked for.
+    pub(crate) said: u64,
 }
 
 /// An emission that was looked at, or why it can't go out.
@@ -108,6 +112,8 @@ impl Ready {
             Target::Listener(name) => first.to() == Some(name),
             Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
             Target::Note(Some(name)) => first.to() == Some(name),
+            // Who that is, the log knows.
+            Target::Opener | Target::Along => true,
             it => first.reply_to() == it.answered(message),
         };
         to && said.name() == first.name() && said.element().canonical() == *first.body()
@@ -234,14 +240,9 @@ pub(crate) struct Start {
     pub(crate) receiver: Receiver,
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
+    /// Up to which entry history and folds are.
+    pub(crate) as_of: u64,
     pub(crate) cancel: Option<CancellationToken>,
-}
-
-impl Start {
-    /// The last message in hand, which folds are as of.
-    pub(crate) fn last(&self) -> &Entry {
-        self.queue.last().unwrap_or(&self.entry)
-    }
 }
 
 /// Something that a listener which waits for entries has to do.

@@ -146,7 +146,8 @@ impl<P: Port> Worker<P> {
 
     /// The listener's folds as of the message that is to start, or nothing while they wake.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
-        let (id, listener) = (start.last().id().clone(), start.receiver.listener);
+        let id = EntryId::new(start.entry.thread(), start.as_of);
+        let listener = start.receiver.listener;
         let tree = self.trees.get_mut(id.thread.tree_str());
         let Some(Slot::Awake(held)) = tree else { return None };
         let thread = held.tree.thread(&id.thread)?;

@@ -244,7 +244,8 @@ impl<S> FromContext<S> for Attempt {
 }
 
 /// What else waits for a serial listener in this thread; consumed with the message in hand.
-/// History and folds are as of the last of it.
+/// History and folds are as of the last of it, or of what the listener itself had said when it
+/// came to that: what it said last is never news to it.
 #[derive(Clone, Debug)]
 pub struct Queue(
     /// The entries, in order.

@@ -23,6 +23,8 @@ pub struct Call {
     pub(crate) index: usize,
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
+    /// Up to which entry history and folds are.
+    pub(crate) as_of: u64,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) cancel: Option<CancellationToken>,
@@ -39,13 +41,6 @@ impl Call {
     #[must_use]
     pub fn message(&self) -> &Entry {
         &self.message
-    }
-
-    /// The last message in hand: of those that a [`Queue`](crate::listener::Queue) holds, or the
-    /// message. History and folds are as of it.
-    #[must_use]
-    pub fn last(&self) -> &Entry {
-        self.queue.last().unwrap_or(&self.message)
     }
 
     /// The listener that handles it.

@@ -162,7 +162,7 @@ pub enum Durability {
     /// A power cut: it is on the disk before anybody hears of it.
     #[default]
     Full,
-    /// A killed process, but not a power cut.
+    /// A killed process, but not a power cut, which takes about the last second.
     Normal,
     /// Nothing: it is in memory only.
     Memory,

@@ -15,7 +15,7 @@ use crate::listeners::agent::words::Dispatch;
 use crate::manifest::amount;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut};
-use crate::manifest::read::{Reader, beside};
+use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
 use crate::xml;
@@ -67,10 +67,18 @@ impl Reader<'_> {
         let text = |key: &str| item.key(key).and_then(Node::text);
         let count = |key: &str| text(key).and_then(amount::count);
         let usual = Settings::default();
+        let mut reply_limits = usual.reply_limits;
+        if let Some(node) = item.key("reply_limits") {
+            reply_limits.bounds().into_iter().for_each(|it| set(it, node));
+        }
         let prompt = item.key("prompt").map(|it| self.words(it, &joined(path, "prompt")));
         Some(Settings {
             prompt: prompt.unwrap_or(Some(usual.prompt))?,
-            dialect: chosen(item, "dialect", &[("tool_use", Dialect::ToolUse)]),
+            dialect: chosen(
+                item,
+                "dialect",
+                &[("tool_use", Dialect::ToolUse), ("native", Dialect::Native)],
+            ),
             dispatch: chosen(
                 item,
                 "dispatch",
@@ -90,6 +98,7 @@ impl Reader<'_> {
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
             on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
             context_keep: count("context_keep").map_or(usual.context_keep, |it| it as u64),
+            reply_limits,
             max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),
             temperature: text("temperature").and_then(amount::number),
             ..usual

@@ -1,11 +1,13 @@
 //! What a manifest may say of an agent.
 
+use crate::limits::ReplyLimits;
 use crate::manifest::shape::feeds::{feed, metadata};
-use crate::manifest::shape::{Key, Kind, Map, common, key};
+use crate::manifest::shape::{Key, Kind, Map, common, key, limit};
 
 const DIALECT: &[(&str, &str)] = &[
     ("tags", "As elements: <action> and <tool_use>."),
     ("tool_use", "As JSON in the text too: {\"type\": \"tool_use\", …}."),
+    ("native", "In its provider's own protocol, where its peers are offered as tools."),
 ];
 
 const DISPATCH: &[(&str, &str)] = &[
@@ -56,6 +58,12 @@ fn mind() -> Vec<Key> {
         Key { needed: true, ..key("model", Kind::Name, model, "model: local") },
         key("prompt", Kind::Words(prompt_file()), prompt, "prompt: You find things out."),
         key("dialect", Kind::Word(DIALECT), dialect, "dialect: tags"),
+        key(
+            "reply_limits",
+            Kind::Map(reply_limits()),
+            REPLY,
+            "reply_limits: {text_bytes_max: 1 MiB}",
+        ),
         key("max_tokens", count(), max_tokens, "max_tokens: 2048"),
         key("temperature", Kind::Number, temperature, "temperature: 0.2"),
         key("on_context_full", Kind::Word(ON_FULL), FULL, "on_context_full: clear"),
@@ -65,7 +73,13 @@ fn mind() -> Vec<Key> {
 
 const FULL: &str = "What becomes of a prompt that doesn't fit the model's window; clear unless \
                     said.";
+const REPLY: &str = "How large the parts of a reply may be.";
 const KEEP: &str = "How many messages stay in view when old ones are hidden; 10 unless said.";
+
+fn reply_limits() -> Map {
+    let keys = ReplyLimits::default().bounds().into_iter().map(limit).collect();
+    Map { what: "reply_limits", keys, one_of: &[] }
+}
 
 fn prompt_file() -> Map {
     let file = key("file", Kind::Path, "The file that it stands in.", "file: researcher.md");

@@ -6,6 +6,11 @@ mod iteration;
 mod recall;
 mod told;
 mod transcript;
+mod cut;
+mod hostile;
+mod native;
+mod rules;
+mod world;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -85,6 +85,7 @@ fn what_was_acknowledged_survives_a_kill() {
     while totals.kills < kills {
         let last = kills.min(totals.kills + KILLS_OF_ONE);
         story(last, &mut totals);
+        println!("{last} kills, {} acknowledged pushes", totals.acknowledged);
     }
     let Totals { unready, acknowledged, repeated, sum, mut starts, .. } = totals;
     starts.sort_unstable();

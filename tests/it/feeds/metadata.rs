@@ -41,7 +41,7 @@ async fn what_fits_is_kept_what_does_not_is_told_once_and_both_last() {
     let last = pump.in_thread(answer.thread()).ask_element(again).await.unwrap();
     assert_eq!(last.decode::<Response>().unwrap().text, "Still there.");
     grows(&seen);
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     let late: Vec<String> = seen.iter().map(late).collect();
     let block = |text: &str| format!("<context_feed id=\"metadata\">\n{text}\n</context_feed>");
     let current = |status, priority, rest| {
@@ -86,7 +86,7 @@ async fn metadata_that_was_not_declared_are_a_notice() {
     }
     let story = story(&pump, answer.thread()).await;
     assert!(!story.contains(&"ada > ada: metadata".to_owned()), "{story:?}");
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     let told = "[<metadata> has no meaning here: you have no fields.]";
     assert!(seen[1].messages[2].text.contains(told), "{:?}", seen[1].messages);
     pump.shutdown().await.unwrap();
@@ -100,7 +100,7 @@ async fn parts_that_are_left_out_are_nowhere() {
     let ask = agent.ask("Build it.").unwrap();
     let pump = start(agent, Vec::new());
     pump.ask_element(ask).await.unwrap();
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     assert_eq!(seen[0].system, "You are exact.\n\n");
     assert_eq!(late(&seen[0]), "");
     pump.shutdown().await.unwrap();
@@ -119,7 +119,7 @@ async fn what_is_left_to_do_stands_at_the_end() {
     let pump = start(agent, Vec::new());
     pump.ask_element(ask).await.unwrap();
     grows(&seen);
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     let late: Vec<String> = seen.iter().map(late).collect();
     assert_eq!(late[0], "");
     let told =

@@ -59,13 +59,16 @@ pub(super) fn says(all: &[(u64, Result<&str, Broke>)]) -> Says {
     Arc::new(Mutex::new(each.collect()))
 }
 
+/// What was asked, and when, in seconds.
+type Asked = (Option<String>, u64);
+
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) sim: Sim,
     /// What `teller` says.
     pub(super) says: Says,
     /// What `teller` was asked, and when, in seconds.
-    pub(super) asked: Arc<Mutex<Vec<(Option<String>, u64)>>>,
+    pub(super) asked: Arc<Mutex<Vec<Asked>>>,
     /// What `logger` was sent.
     pub(super) logged: Arc<Mutex<Vec<Log>>>,
     /// What the model says in each turn, after how many seconds.

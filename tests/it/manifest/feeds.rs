@@ -216,5 +216,11 @@ fn a_manifest_has_working_feeds() {
     let thread = scene.run(&["threads", "--json"]).code(0).objects()[0]["thread"].clone();
     let entries = scene.run(&["show", thread.as_str().unwrap(), "--json"]).code(0).objects();
     let has = |what: &str| entries.iter().any(|it| it.to_string().contains(what));
+    // The log alone says what the model was shown, to the byte.
+    let shown = scene.run(&["prompt", thread.as_str().unwrap()]).code(0);
+    shown.says(&[
+        "<context_feed id=\"current_datetime\">\n2",
+        "Current metadata:\n  - status: IDLE",
+    ]);
     assert!(has("declare-feeds") && has("context_feed") && has("Current metadata:"), "{entries:?}");
 }

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What it does with a request.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(crate) enum Act {
     Say(Vec<u8>),
     /// Waits so long.
     Wait(Duration),
@@ -20,38 +20,38 @@ pub(super) enum Act {
     Hang,
 }
 
-pub(super) fn say(text: impl AsRef<[u8]>) -> Act {
+pub(crate) fn say(text: impl AsRef<[u8]>) -> Act {
     Act::Say(text.as_ref().to_vec())
 }
 
 /// The head of an answer that ends with its connection.
-pub(super) fn head(status: &str, headers: &str) -> Act {
+pub(crate) fn head(status: &str, headers: &str) -> Act {
     say(format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n"))
 }
 
-pub(super) fn events() -> Act {
+pub(crate) fn events() -> Act {
     head("200 OK", "content-type: text/event-stream\r\n")
 }
 
 /// An event that adds a text.
-pub(super) fn delta(text: &str) -> Act {
+pub(crate) fn delta(text: &str) -> Act {
     let text = Value::from(text);
     say(format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n"))
 }
 
-pub(super) const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-pub(super) const DONE: &str = "data: [DONE]\n\n";
+pub(crate) const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
 /// A whole answer.
-pub(super) fn answer(text: &str) -> Vec<Act> {
+pub(crate) fn answer(text: &str) -> Vec<Act> {
     vec![events(), delta(text), say(STOP), say(DONE)]
 }
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) head: String,
-    pub(super) body: Value,
+pub(crate) struct Asked {
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 #[derive(Default)]
@@ -63,14 +63,14 @@ struct Seen {
     left: usize,
 }
 
-pub(super) struct Server {
+pub(crate) struct Server {
     port: u16,
     seen: Arc<Mutex<Seen>>,
 }
 
 impl Server {
     /// Gives each request the next of these answers, and the last one to all further ones.
-    pub(super) async fn start(answers: Vec<Vec<Act>>) -> Server {
+    pub(crate) async fn start(answers: Vec<Vec<Act>>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::<Mutex<Seen>>::default();
@@ -87,32 +87,32 @@ impl Server {
     }
 
     /// A model there, which waits no longer than a test can.
-    pub(super) fn model(&self) -> Settings {
+    pub(crate) fn model(&self) -> Settings {
         let mut limits = ModelLimits::default();
         limits.retry_time_min = Duration::from_millis(1);
         limits.retry_time_max = Duration::from_millis(2_000);
         OpenAi::at(self.url(), "m").limits(limits)
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.seen.lock().unwrap().asked.clone()
     }
 
-    pub(super) fn said(&self) -> usize {
+    pub(crate) fn said(&self) -> usize {
         self.seen.lock().unwrap().said
     }
 
-    pub(super) fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.seen.lock().unwrap().left
     }
 }
 
 /// A server that speaks before it is spoken to: its port.
-pub(super) async fn rude(text: &'static str) -> u16 {
+pub(crate) async fn rude(text: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     spawn(async move {

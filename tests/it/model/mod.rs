@@ -1,7 +1,7 @@
 //! Models, from outside.
 
 mod bad;
-mod fake;
+pub(crate) mod fake;
 mod openai;
 mod real;
 mod recordings;

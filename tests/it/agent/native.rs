@@ -1,0 +1,103 @@
+//! Calls in a provider's own protocol: the same payloads as any other, told apart by an attribute.
+
+use pumphouse::listeners::action::words::{Action, ActionResult, Dialect as Written};
+use pumphouse::listeners::agent::settings::{Dialect, Settings};
+use pumphouse::listeners::agent::words::{CognitionOut, Notice, Response};
+use pumphouse::model::{Call, Piece, Script, Tool};
+use serde_json::json;
+
+use super::world::{World, play};
+use super::*;
+
+fn native(world: &World, replies: Vec<Script>) -> (Agent, Arc<std::sync::Mutex<Vec<Prompt>>>) {
+    let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
+    let kept = seen.clone();
+    let model = world.timed(Scripted::new(move |prompt: &Prompt, turn| {
+        kept.lock().unwrap().push(prompt.clone());
+        replies[usize::try_from(turn).unwrap() - 1].clone()
+    }));
+    let mut settings = Settings::default();
+    settings.dialect = Dialect::Native;
+    let peers = ["calculate", "feeds"];
+    (Agent::new("oracle", Arc::new(model)).settings(settings).peers(peers), seen)
+}
+
+fn playing(replies: Vec<Script>) -> (World, ThreadId, Vec<Prompt>) {
+    let mut kept = None;
+    let (world, thread) = play(|world| {
+        let (agent, seen) = native(world, replies);
+        kept = Some(seen);
+        agent
+    });
+    let seen = kept.unwrap().lock().unwrap().clone();
+    (world, thread, seen)
+}
+
+#[test]
+fn what_peers_take_is_offered_as_tools() {
+    let (_, _, seen) = playing(vec![Script::text("<response>.</response>")]);
+    let names: Vec<&str> = seen[0].tools.iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["calculate", "feeds_add_context_feed", "feeds_update_context_feed"]);
+    let Tool { parameters, description, .. } = &seen[0].tools[0];
+    assert_eq!(parameters["required"], json!(["expression"]));
+    assert_eq!(parameters["properties"]["expression"]["type"], "string");
+    assert!(!description.is_empty());
+    assert!(!seen[0].system.contains("<action "), "{}", seen[0].system);
+    // Others aren't told of tools, and read of their peers.
+    let (model, seen) = remembering(["<response>.</response>"]);
+    drop(play(|_| oracle(model)));
+    let seen = &seen.lock().unwrap()[0];
+    assert!(seen.tools.is_empty() && seen.system.contains("<expression>"));
+}
+
+#[test]
+fn a_native_call_is_an_action_like_any_other() {
+    let call = Call::new("call_1", "calculate", r#"{"expression": "6*7"}"#);
+    let more = Call::new("", "feeds_add_context_feed", r#"{"id": "x"}"#);
+    let first = Script::text("<thought>An open thought").call(call).call(more);
+    let replies = vec![first, Script::text("<response>It is ${call_1}.</response>")];
+    let (world, thread, seen) = playing(replies);
+    let actions = world.all::<Action>(&thread);
+    let told: Vec<_> = actions.iter().map(|it| (&*it.id, &*it.name, it.dialect)).collect();
+    let native = Some(Written::Native);
+    let ids = ["call_1", told[1].0];
+    let expected = [(ids[0], "calculate", native), (ids[1], "feeds.add_context_feed", native)];
+    assert_eq!(told, expected);
+    assert!(world.all::<ActionResult>(&thread).iter().all(|it| it.dialect == native));
+    let response = world.all::<Response>(&thread).remove(0);
+    assert_eq!(response.text, "It is 42.");
+    // The words of the turn have the calls in their places.
+    let out = &world.all::<CognitionOut>(&thread)[0].text;
+    assert!(out.starts_with("<thought>An open thought<tool_use id=\"call_1\""), "{out}");
+    let story = world.story(&thread);
+    assert!(story.contains(&"oracle > oracle: thought".to_owned()), "{story:?}");
+    assert!(seen[1].messages[1].text.contains("tool_use"), "{:?}", seen[1].messages);
+}
+
+#[test]
+fn neither_fences_nor_open_responses_hide_a_native_call() {
+    for before in ["```xml\n", "<response final=\"false\">So far", "<!-- "] {
+        let call = Call::new("a", "calculate", r#"{"expression": "1+1"}"#);
+        let first = Script::text(before).call(call);
+        let replies = vec![first, Script::text("<response>$a</response>")];
+        let (world, thread, _) = playing(replies);
+        assert_eq!(world.all::<Response>(&thread).last().unwrap().text, "2", "{before}");
+    }
+}
+
+#[test]
+fn a_held_response_is_without_the_call_behind_it() {
+    let call = Call::new("a", "calculate", r#"{"expression": "1+1"}"#);
+    let script = Script::new().call(call).then(Piece::Text("<response>It is $a.".into()));
+    let (world, thread, _) = playing(vec![script]);
+    assert_eq!(world.all::<Response>(&thread)[0].text, "It is 2.");
+}
+
+#[test]
+fn a_native_call_that_is_no_json_does_not_run() {
+    let call = Call::new("a", "calculate", r#"{"expression": "1+"#);
+    let replies = vec![Script::new().call(call), Script::text("<response>.</response>")];
+    let (world, thread, _) = playing(replies);
+    assert!(world.all::<Action>(&thread).is_empty());
+    assert!(world.all::<Notice>(&thread)[0].text.contains("did not run"));
+}
