@@ -1,0 +1,78 @@
+//! The examples of *Reasoning & Iteration*, as an agent writes them.
+
+use pumphouse::listeners::agent::words::CognitionOut;
+
+use super::transcript::thread;
+use super::*;
+
+/// What the model is shown in its next turn, and the thread, where it writes this first.
+async fn next(writes: &'static str) -> (String, Vec<Entry>) {
+    let (model, seen) = remembering([writes, "<response>42</response>"]);
+    let agent = oracle(model).peers(["calculate", "analyst"]);
+    let thread = thread(agent).await;
+    let seen = seen.lock().unwrap();
+    (seen[1].messages.last().unwrap().text.clone(), thread)
+}
+
+fn count(thread: &[Entry], line: &str) -> usize {
+    let of = |it: &&Entry| {
+        format!("{} > {}: {}", it.from(), it.to().unwrap_or("*"), it.name().local()) == line
+    };
+    thread.iter().filter(of).count()
+}
+
+#[tokio::test]
+async fn self_reflection_is_a_message_to_oneself() {
+    let writes = r#"<oracle xmlns="https://xml-pipeline.org/ns/oracle/v1">
+        <thought>Outlining steps...</thought>
+        <!-- more thoughts or tool calls -->
+        </oracle>"#;
+    let (_, thread) = next(writes).await;
+    assert_eq!(count(&thread, "oracle > oracle: thought"), 1);
+    assert_eq!(count(&thread, "oracle > oracle: oracle"), 1);
+    let words: Vec<CognitionOut> = thread.iter().filter_map(|it| it.decode().ok()).collect();
+    assert_eq!((words.len(), &*words[0].text), (2, writes));
+}
+
+#[tokio::test]
+async fn a_branch_is_spawned_and_confirmed_with_its_id() {
+    let (told, thread) = next(
+        r#"<spawn-thread suggested_sub_id="image-analysis">
+  <initial-payload>
+    <calculate><expression>6*7</expression></calculate>
+  </initial-payload>
+</spawn-thread>"#,
+    )
+    .await;
+    let id = thread[0].thread();
+    let spawned = format!("assigned_id=\"{id}.image-analysis\" parent_id=\"{id}\"");
+    assert!(told.contains("<thread-spawned ") && told.contains(&spawned), "{told}");
+}
+
+#[tokio::test]
+async fn a_clear_is_confirmed() {
+    let (told, thread) = next(r#"<clear-context keep="10"/>"#).await;
+    assert!(told.contains("<context-cleared ") && told.contains("kept_messages=\"10\""), "{told}");
+    assert_eq!(count(&thread, "view > oracle: context-cleared"), 1);
+}
+
+#[tokio::test]
+async fn a_plan_is_a_checklist_that_stays_in_sight() {
+    let (told, thread) = next(
+        r#"<todo-until condition="all sources checked">
+  <step done="true">Search web</step>
+  <step done="false">Analyze results</step>
+</todo-until>"#,
+    )
+    .await;
+    assert!(told.contains("Analyze results"), "{told}");
+    assert_eq!(count(&thread, "todo > oracle: todo-registered"), 1);
+}
+
+#[tokio::test]
+async fn iteration_ends_with_the_final_response() {
+    let (_, thread) = next("<response final=\"false\">Outlining…</response>").await;
+    let last = thread.last().unwrap().decode::<Response>().unwrap();
+    assert_eq!((last.is_final, &*last.text), (true, "42"));
+    assert_eq!(count(&thread, "oracle > oracle: cognition_in"), 2);
+}
