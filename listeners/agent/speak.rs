@@ -2,7 +2,6 @@
 
 use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
-use pumphouse::wire::Payload as _;
 
 use super::super::action::read::Mistakes;
 use super::super::action::words::{Action, ActionKind, Mode};
