@@ -99,6 +99,10 @@ idle connections="10000":
 folds threads="1000":
     PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without
 
+# What agents cost: all, or tool, research, crowd, storage.
+agents *args:
+    cargo bench --bench agents -- {{ args }}
+
 # Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
 overload *args:
     cargo bench --bench overload -- {{ args }}

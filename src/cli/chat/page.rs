@@ -274,7 +274,7 @@ mod tests {
         event(json!({ "type": "response", "turn": 1, "text": text, "final": true }))
     }
 
-    fn call(kind: &str, more: Value) -> Event {
+    fn call(kind: &str, more: &Value) -> Event {
         let mut it = json!({ "type": kind, "turn": 1, "call_id": "sum", "tool": "calculate" });
         for (key, value) in more.as_object().unwrap() {
             it[key] = value.clone();
@@ -319,11 +319,11 @@ mod tests {
 
     #[test]
     fn an_action_runs_below_and_ends_above_what_is_written() {
-        let start = call("tool_call_start", json!({ "id": "sum", "input": {}, "mode": "sync" }));
+        let start = call("tool_call_start", &json!({ "id": "sum", "input": {}, "mode": "sync" }));
         let text = delta("thought", "While that runs");
         let running = seen(&[start.clone(), text.clone()]);
         assert_eq!(running, "While that runs\n  ⠋ calculate  0.0 s\n");
-        let came = |more: Value| call("tool_call_result", more);
+        let came = |more: Value| call("tool_call_result", &more);
         let ok = came(json!({ "status": "ok", "output": "42", "error": null }));
         assert_eq!(seen(&[start.clone(), text, ok]), "  ✓ calculate\nWhile that runs\n");
         let why = json!({ "status": "failed", "output": null, "error": "P0016: no" });

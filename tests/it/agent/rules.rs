@@ -285,3 +285,35 @@ fn no_action_runs_in_the_last_turn() {
     assert!(world.effects.lock().unwrap().is_empty());
     assert_eq!(finals(&world, &thread), ["It is $a."]);
 }
+
+/// A prompt in one piece, with who says what before each message.
+fn flat(prompt: &Prompt) -> String {
+    let said = prompt.messages.iter().map(|it| format!("\n<{}>{}", it.role.as_str(), it.text));
+    prompt.system.clone() + &said.collect::<String>()
+}
+
+#[test]
+fn a_prompt_begins_with_the_prompt_of_the_turn_before() {
+    let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
+    let kept = seen.clone();
+    let (world, thread) = play(|world| {
+        let model = Scripted::new(move |prompt: &Prompt, turn| {
+            kept.lock().unwrap().push(prompt.clone());
+            let text = match turn {
+                1 => LONG.replace("response", "thought"),
+                2 => "Nothing but words.".to_owned(),
+                3 => "<response final=\"false\">So far: ${a}</response><action>{</action>".into(),
+                4 | 5 => format!("<think>Turn {turn}.</think><oracle/>"),
+                _ => "<response>.</response>".to_owned(),
+            };
+            Script::text(text).chunks(8).every(Duration::from_millis(7))
+        });
+        Agent::new("oracle", Arc::new(world.timed(model))).peers(["tool"])
+    });
+    assert_eq!(finals(&world, &thread), ["."]);
+    let seen: Vec<String> = seen.lock().unwrap().iter().map(flat).collect();
+    assert!(seen.len() >= 6, "{}", seen.len());
+    for (turn, pair) in seen.windows(2).enumerate() {
+        assert!(pair[1].starts_with(&pair[0]), "turn {}:\n{}\n\n{}", turn + 1, pair[0], pair[1]);
+    }
+}

@@ -1,0 +1,283 @@
+//! What agents cost: from `</action>` to the tool, a turn that acts while it is written, a thousand
+//! agents, and a long thread. `just agents`, or `just agents WHAT` for one of `tool`, `research`,
+//! `crowd` and `storage`.
+#![expect(clippy::print_stdout, reason = "that is what it is for")]
+#![expect(clippy::disallowed_methods, reason = "it measures time")]
+#![expect(clippy::expect_used, reason = "what fails here measures nothing")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pumphouse::limits::UNLIMITED;
+use pumphouse::listeners::agent::settings::Settings;
+use pumphouse::listeners::agent::words::{CognitionOut, Dispatch};
+use pumphouse::listeners::{agent::Agent, staff};
+use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog};
+use pumphouse::model::{Boxed, Error, Model, Piece, Prompt, Reply, Script, Scripted, Stop};
+use pumphouse::prelude::*;
+
+/// The server's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Something to do that takes its time.
+#[derive(Debug, Payload)]
+#[payload(ns = "urn:bench")]
+struct Work {
+    ms: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Payload)]
+#[payload(ns = "urn:bench")]
+struct Worked {
+    ms: u64,
+}
+
+/// When a tool's handler ran.
+type Ran = Arc<Mutex<Vec<Instant>>>;
+
+async fn work(State(ran): State<Ran>, Work { ms }: Work) -> Worked {
+    ran.lock().expect("nobody panics").push(Instant::now());
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+    Worked { ms }
+}
+
+/// Whatever the house has no bound for here.
+fn limits() -> Limits {
+    let mut limits = Limits::default();
+    limits.tree_messages_max = UNLIMITED;
+    limits.tree_turns_max = UNLIMITED;
+    limits.tree_seconds_max = UNLIMITED;
+    limits.chain_max = usize::MAX;
+    limits
+}
+
+fn start(log: Arc<dyn Log>, agents: Vec<Agent>, ran: &Ran) -> Pump {
+    let tool = Listener::with_state("tool", ran.clone()).on(work).idempotent();
+    let agents: Vec<Listener> = agents.into_iter().map(Agent::listener).collect();
+    let log = move |it: &mut Builder| it.log(log);
+    let builder = pumphouse::builder().with((staff(), tool, agents, log)).limits(limits());
+    builder.build().expect("it is sound").start()
+}
+
+fn oracle(model: Arc<dyn Model>, change: impl FnOnce(&mut Settings)) -> Agent {
+    let mut settings = Settings::default();
+    settings.max_turns = UNLIMITED;
+    change(&mut settings);
+    Agent::new("oracle", model).settings(settings).peers(["tool"])
+}
+
+/// Asks, and waits for the final response.
+async fn ask(pump: &Pump, question: Element) -> Entry {
+    pump.ask_element(question).await.expect("it answers")
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
+    let is_wanted = |it: &str| wanted.is_empty() || wanted.iter().any(|other| other == it);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        if is_wanted("tool") {
+            tool().await;
+        }
+        if is_wanted("research") {
+            research().await;
+        }
+        if is_wanted("crowd") {
+            crowd().await;
+        }
+        if is_wanted("storage") {
+            storage().await;
+        }
+    });
+}
+
+/// A model that notes when it has said the last character of an action.
+#[derive(Clone, Debug, Default)]
+struct Prompter(Arc<Mutex<Vec<Instant>>>);
+
+const CALL: &str = r#"<action id="a">{"name": "tool", "parameters": {"ms": 0}}</action>"#;
+
+struct Prompted {
+    said: Arc<Mutex<Vec<Instant>>>,
+    pieces: std::vec::IntoIter<Piece>,
+}
+
+impl Model for Prompter {
+    fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        let is_first = prompt.messages.last().is_none_or(|it| !it.text.contains("action-result"));
+        let text = if is_first { CALL } else { "<response>.</response>" };
+        let pieces = vec![Piece::Text(text.to_owned()), Piece::Stop(Stop::End)].into_iter();
+        let said = self.0.clone();
+        Box::pin(async move { Ok(Box::new(Prompted { said, pieces }) as Box<dyn Reply>) })
+    }
+
+    fn describe(&self) -> String {
+        "a prompter".to_owned()
+    }
+}
+
+impl Reply for Prompted {
+    fn next(&mut self) -> Boxed<'_, Option<Piece>> {
+        Box::pin(async move {
+            let piece = self.pieces.next();
+            if matches!(&piece, Some(Piece::Text(it)) if it == CALL) {
+                self.said.lock().expect("nobody panics").push(Instant::now());
+            }
+            Ok::<_, Error>(piece)
+        })
+    }
+}
+
+/// From the last character of `</action>` to the tool's handler.
+async fn tool() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for durability in [Durability::Memory, Durability::Normal, Durability::Full] {
+        let (prompter, ran) = (Prompter::default(), Ran::default());
+        let agent = oracle(Arc::new(prompter.clone()), |_| {});
+        let question = agent.ask("Go.").expect("it is text");
+        let pump = start(log(folder.path(), durability), vec![agent], &ran);
+        for _ in 0..2_000 {
+            ask(&pump, question.clone()).await;
+        }
+        let said = prompter.0.lock().expect("nobody panics").clone();
+        let ran = ran.lock().expect("nobody panics").clone();
+        let mut took: Vec<Duration> = said.iter().zip(&ran).map(|(a, b)| *b - *a).collect();
+        took.sort_unstable();
+        let at = |part: usize| took[took.len() * part / 100];
+        println!("tool: {durability:?}  p50 {:?}, p99 {:?}", at(50), at(99));
+        pump.shutdown().await.expect("it stops");
+    }
+}
+
+/// Three tools of 1.0, 1.2 and 0.8 s in a reply that streams for 2 s.
+async fn research() {
+    let mut text = String::from("<thought>Three sources.</thought>\n");
+    for (id, ms) in [("wiki", 1_000), ("arxiv", 1_200), ("news", 800)] {
+        text += &format!("<action mode=\"async\" id=\"{id}\">");
+        text += &format!("{{\"name\": \"tool\", \"parameters\": {{\"ms\": {ms}}}}}</action>\n");
+    }
+    text += &format!("<thought>{}</thought>\n", "While they run, I think on. ".repeat(30));
+    text += "<response>$wiki $arxiv $news</response>";
+    for dispatch in [Dispatch::Immediate, Dispatch::AfterResponse] {
+        let chunk = 12;
+        let every =
+            Duration::from_secs(2) / u32::try_from(text.len() / chunk).expect("it is short");
+        let script = Script::text(text.clone()).chunks(chunk).every(every);
+        let model = Scripted::replies([script]);
+        let ran = Ran::default();
+        let agent = oracle(Arc::new(model), |it| it.dispatch = dispatch);
+        let question = agent.ask("Go.").expect("it is text");
+        let pump = start(Arc::new(MemoryLog::new()), vec![agent], &ran);
+        let begun = Instant::now();
+        ask(&pump, question).await;
+        let took = begun.elapsed();
+        let first = ran.lock().expect("nobody panics").first().map(|it| *it - begun);
+        println!("research: {dispatch:?}  {took:.2?}, the first tool after {first:.2?}");
+        pump.shutdown().await.expect("it stops");
+    }
+}
+
+/// A thousand agents, each in a session of its own, ten turns each.
+async fn crowd() {
+    const AGENTS: u64 = 1_000;
+    const TURNS: u64 = 10;
+    let before = resident();
+    let model: Arc<dyn Model> = Arc::new(Scripted::new(|_: &Prompt, turn| match turn {
+        TURNS => "<response>Done.</response>".to_owned(),
+        _ => {
+            let thought = "So it goes on. ".repeat(20);
+            format!("<thought>{thought}</thought><response final=\"false\">{turn}</response>")
+        }
+    }));
+    let named = |at: u64| Agent::new(format!("agent-{at}"), model.clone());
+    let agents: Vec<Agent> = (0..AGENTS).map(named).collect();
+    let questions = agents.iter().map(|it| it.ask("Go.").expect("it is text"));
+    let questions: Vec<Element> = questions.collect();
+    let pump = start(Arc::new(MemoryLog::new()), agents, &Ran::default());
+    let begun = Instant::now();
+    for question in questions {
+        pump.tell_element(question).await.expect("it is taken");
+    }
+    let log = pump.log().clone();
+    while log.open_entries().await.expect("it is read").iter().any(|it| it.consumed.is_empty()) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let took = begun.elapsed();
+    let rate = (AGENTS * TURNS) as f64 / took.as_secs_f64();
+    let more = resident().saturating_sub(before) >> 20;
+    println!("crowd: {AGENTS} agents, {TURNS} turns each: {rate:.0} turns a second, {more} MiB");
+    pump.shutdown().await.expect("it stops");
+}
+
+/// A thread of many turns, each of 4 KiB, mostly thought and response.
+async fn storage() {
+    let turns: u64 =
+        std::env::var("PUMPHOUSE_TURNS").map_or(5_000, |it| it.parse().expect("a number"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let half = |turn: u64| format!("{turn:05} ").repeat(340);
+    let model = Scripted::new(move |_: &Prompt, turn| {
+        let thought = half(turn);
+        let said = half(turn + 1);
+        let is_last = turn.is_multiple_of(10);
+        format!("<thought>{thought}</thought>\n<response final=\"{is_last}\">{said}</response>")
+    });
+    let agent = oracle(Arc::new(model.with_window(20_000)), |it| it.context_keep = 4);
+    let question = agent.ask("Go.").expect("it is text");
+    let log = log(folder.path(), Durability::Normal);
+    let pump = start(log.clone(), vec![agent], &Ran::default());
+    let begun = Instant::now();
+    let first = pump.tell_element(question.clone()).await.expect("it is taken");
+    let here = pump.in_thread(&first.thread);
+    let (mut words, mut count, mut after) = (0, 0, 0);
+    while count < turns {
+        let page = log.read(&first.thread, after, u64::MAX, 4_096).await.expect("it is read");
+        after = page.last().map_or(after, |it| it.id.seq);
+        for it in page.iter().filter(|it| it.name == CognitionOut::NAME) {
+            let element = Element::from_canonical(it.body.clone()).expect("it is whole");
+            words += CognitionOut::read(element.view()).expect("it is one").text.len() as u64;
+            count += 1;
+            if count % 10 == 0 && count < turns {
+                here.tell_element(question.clone()).await.expect("it is taken");
+            }
+        }
+        if page.is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    let took = begun.elapsed();
+    pump.shutdown().await.expect("it stops");
+    drop((pump, here, log));
+    let size = size(&folder.path().join("Normal.db"));
+    println!(
+        "storage: {turns} turns, {words} bytes of the model's text, file {size} bytes: {:.2}x; \
+         {:.0} turns a second",
+        size as f64 / words as f64,
+        turns as f64 / took.as_secs_f64()
+    );
+}
+
+fn log(folder: &Path, durability: Durability) -> Arc<dyn Log> {
+    match durability {
+        Durability::Memory => Arc::new(MemoryLog::new()),
+        _ => {
+            let path = folder.join(format!("{durability:?}.db"));
+            Arc::new(SqliteLog::open(path, durability).expect("it opens"))
+        }
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |it| it.len())
+}
+
+/// The process's memory, in bytes.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|it| it.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
