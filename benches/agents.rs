@@ -49,7 +49,7 @@ async fn work(State(ran): State<Ran>, Work { ms }: Work) -> Worked {
 fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.tree_messages_max = UNLIMITED;
-    limits.tree_turns_max = UNLIMITED;
+    limits.thread_turns_max = UNLIMITED;
     limits.tree_seconds_max = UNLIMITED;
     limits.chain_max = usize::MAX;
     limits
@@ -101,6 +101,7 @@ struct Prompter(Arc<Mutex<Vec<Instant>>>);
 
 const CALL: &str = r#"<action id="a">{"name": "tool", "parameters": {"ms": 0}}</action>"#;
 
+#[derive(Debug)]
 struct Prompted {
     said: Arc<Mutex<Vec<Instant>>>,
     pieces: std::vec::IntoIter<Piece>,
