@@ -62,8 +62,8 @@ impl Mindful {
             let peers: Vec<_> = peers.collect();
             let heading = format!("You are the agent {name}.\n\n");
             text = if text.is_empty() { heading } else { format!("{text}\n\n") };
-            let has = |part: &str| settings.context_feeds.has(part);
             let is_native = settings.dialect == Dialect::Native;
+            let has = |part: &str| settings.context_feeds.has(part);
             if has(late::PROTOCOL) {
                 text += if is_native { NATIVE } else { TAGS };
             }
@@ -71,8 +71,8 @@ impl Mindful {
             if has(late::METADATA) && !fields.is_empty() {
                 text += &format!("\n# Metadata\n\n{fields}\n");
             }
-            let are_told = has(late::PEERS);
-            if are_told && !peers.is_empty() && !is_native {
+            let are_told = has(late::PEERS) && !is_native;
+            if are_told && !peers.is_empty() {
                 text += "\n# Whom you may call\n";
             }
             for local in &settings.final_payloads {
@@ -83,7 +83,7 @@ impl Mindful {
                 }
             }
             let tools = if is_native { offered(seen, &peers) } else { Tools::default() };
-            for it in peers.into_iter().filter(|_| !is_native) {
+            for it in peers {
                 if are_told {
                     let about = it.text.as_deref().unwrap_or_default();
                     text += &format!("\n## {}\n{about}\n", it.name);

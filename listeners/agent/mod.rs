@@ -52,7 +52,7 @@ use super::action::Actions;
 use super::feed::words::ContextFeed;
 use super::feed::{Feeds, Shown};
 use super::metadata::{Fields, Metadatas};
-use super::todo::list::Todos;
+use super::todo::{list::Todos, words::StepsOpen};
 use settings::Settings;
 
 /// How long a turn may take: models are slow, and doors and budgets bound them.
@@ -148,11 +148,11 @@ impl Agent {
             .fold::<late::Budgets>()
             .fold::<Shown>()
             .may_emit::<ContextFeed>()
+            .may_emit::<StepsOpen>()
             .serial()
             .idempotent()
             .timeout(TURN_TIME_MAX)
             .grant::<Charges>()
-            .grant::<EmitCore>()
             .kind("agent")
             .peers(peers)
             .relies_on(STAFF)

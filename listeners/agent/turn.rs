@@ -11,7 +11,7 @@ use pumphouse::wire::core::ContextCleared;
 use pumphouse::xml::Writer;
 
 use super::super::action::{call, variables};
-use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
+use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
 use super::super::feed::{self, Feed, Shown};
 use super::super::todo::words::TodoUntil;
 use super::super::view::ClearContext;
@@ -210,7 +210,10 @@ impl Turning {
     ) -> Result<Came, Fault> {
         let seen = self.capabilities.seen_by(&self.agent().name);
         let told = self.mindful.told(&seen);
-        let (feeds, changed) = self.feeds(turn);
+        let (feeds, changed) = match earlier {
+            [] => self.feeds(turn),
+            sent => (self.known.feeds.of(&self.agent().name), recorded(sent)),
+        };
         let prompt = self.prompt(told, turn, until, &feeds).await?;
         if let Some(came) = self.is_full(&prompt, turn) {
             return Ok(came);
@@ -227,7 +230,7 @@ impl Turning {
             self.out.system.send(Note(CognitionSystem { text })).await?;
         }
         for it in changed {
-            self.out.feed.send(Note(it.recorded(late::SOURCE))).await?;
+            self.out.feed.send(Note(it)).await?;
         }
         self.begins(turn, until, &prompt).await?;
         let spoken = Speaking::new(self, turn, earlier).speak(prompt, told).await?;
@@ -255,7 +258,7 @@ impl Turning {
     }
 
     /// What the prompt shows beside the history, and what of that is new.
-    fn feeds(&self, turn: u64) -> (Vec<Feed>, Vec<Feed>) {
+    fn feeds(&self, turn: u64) -> (Vec<Feed>, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
         let known = &self.known;
         let all = [
@@ -271,7 +274,7 @@ impl Turning {
             }
             let before = shown.get(name, &it.id).map_or("", |it| &it.text);
             if it.text != before {
-                changed.push(it.clone());
+                changed.push(it.clone().recorded(late::SOURCE));
                 shown.hold(name, it);
             }
         }
@@ -387,8 +390,8 @@ impl Turning {
             // What came of the actions meanwhile stands before the end of the turn: looked at from
             // there, nothing is held.
             Some(_) if is_held => {
-                let again = Some(Again(again(is_unseen.then_some("true"))?));
-                return Ok(Came { again, ..Came::default() });
+                let again = again(is_unseen.then_some("true"))?;
+                return Ok(Came { again: Some(Again(again)), ..Came::default() });
             }
             Some(answer) if it.actions == 0 || policy == FinalWithActions::Trust => {
                 let response = Response { turn, ..self.response(&answer.text, true, false) };
@@ -412,6 +415,11 @@ impl Turning {
             None => Ok(()),
         }
     }
+}
+
+/// The feeds that an earlier attempt recorded.
+fn recorded(sent: &[Entry]) -> Vec<ContextFeed> {
+    sent.iter().filter_map(|it| it.decode().ok()).collect()
 }
 
 impl Spoken {

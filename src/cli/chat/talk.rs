@@ -19,6 +19,7 @@ use crate::listeners::agent::transcript::{Event, Transcript, What};
 use crate::listeners::agent::words::{Response, Stopped};
 use crate::listeners::thread::CancelThread;
 use crate::listeners::todo::list::Todos;
+use crate::listeners::todo::words::StepsOpen;
 use crate::log::State;
 use crate::wire::core::Huh;
 
@@ -199,6 +200,10 @@ impl<'a, 'b> Talk<'a, 'b> {
         };
         if message.thread != self.thread {
             // Of what was taken back.
+            return Ok(());
+        }
+        if message.is::<StepsOpen>() {
+            // The checklists are shown anyway.
             return Ok(());
         }
         if message.shown != Shown::Sent {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::select;
 use pumphouse::listeners::action::{Settings, action};
 use pumphouse::listeners::agent::Agent;
+use pumphouse::listeners::feed::feed;
 use pumphouse::listeners::{core, tool::calculate::calculate};
 use pumphouse::log;
 use pumphouse::model::Scripted;
@@ -84,7 +85,7 @@ impl World {
             .on(async |AddFeed { id }: AddFeed| Worked(format!("added {id}")))
             .on(async |UpdateFeed { id }: UpdateFeed| Worked(format!("updated {id}")));
         let clerk = Listener::new("clerk").on(async |_: Report| {});
-        let staff = (core(), action(settings), calculate(), tool, feeds, clerk);
+        let staff = (core(), action(settings), feed(), calculate(), tool, feeds, clerk);
         let agents: Vec<Listener> = agents.into_iter().map(Agent::listener).collect();
         let builder = pumphouse::builder().with((staff, agents, self.disk.log())).workers(2);
         builder.build().unwrap().start_on(&self.sim)
