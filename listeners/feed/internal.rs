@@ -236,7 +236,7 @@ mod tests {
             "system_clock",
             &json!({ "format": "ISO" }),
             "format is ISO8601, unix, or a pattern \
-            such as %H:%M, not ISO",
+            such as %H:%M, not ISO; did you mean ISO8601?",
         );
         check(
             "system_clock",
