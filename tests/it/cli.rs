@@ -54,7 +54,17 @@ fn what_is_sent_is_served_and_can_be_read_meanwhile() {
     assert_eq!(greeting["durability"], "full");
     assert_eq!(
         greeting["listeners"],
-        json!(["thread", "timer", "todo", "view", "action", "echo", "calculate", "describe"])
+        json!([
+            "thread",
+            "timer",
+            "todo",
+            "view",
+            "action",
+            "feed",
+            "echo",
+            "calculate",
+            "describe"
+        ])
     );
     let file = format!("<?xml version=\"1.0\"?>\n{}\n{}\n", echo("日本"), calculate("6*7"));
     scene.write("two.xml", file);

@@ -282,25 +282,26 @@ fn damage_stays_where_it_is() {
     let thread = opened(&scene, &server, &echo("one"));
     let send = ["send", "--thread", &thread, "--connect", &server.address];
     scene.pipe(&send, &echo("two")).code(0);
+    let sound = opened(&scene, &server, &echo("three"));
     // A start would see it, so it happens while the pump runs.
     let log = rusqlite::Connection::open(log_in(&scene.path("data"))).unwrap();
     log.execute_batch(
         "DROP TRIGGER entries_no_delete; DROP TRIGGER entries_no_update;
-         UPDATE entries SET body = CAST('<a/>' AS BLOB) WHERE seq = 1;
-         DELETE FROM entries WHERE seq = 3;",
+         UPDATE entries SET body = CAST('<a/>' AS BLOB) WHERE position = 1;
+         DELETE FROM entries WHERE position = 3;",
     )
     .unwrap();
     drop(log);
-    let fork = |seq: u64| {
-        let at = format!("{thread}/{seq}");
+    let fork = |of: &str| {
+        let at = format!("{of}/2");
         scene.run(&["fork", &at, "--connect", &server.address])
     };
-    fork(3).code(1).says(&["refused P0027", &format!("the entry {thread}/3 is missing")]);
-    // What was changed is shared as it is now, and said to be wrong where it stands.
-    let forked = fork(2).code(0).out.trim().to_owned();
-    assert!(scene.run(&["show", &forked]).code(0).out.contains("<a/>"));
+    // Nothing is shared that isn't what was written.
+    fork(&thread).code(1).says(&["refused P0019", &format!("{thread}/1 doesn't fit its digest")]);
+    let forked = fork(&sound).code(0).out.trim().to_owned();
+    assert!(scene.run(&["show", &forked]).code(0).out.contains("three"));
     let report = scene.run(&["verify", "--json"]).code(1).objects();
     let report = report[0].to_string();
     assert!(report.contains(&format!("{thread}/1")), "{report}");
-    assert!(!report.contains(&forked), "{report}");
+    assert!(!report.contains(&sound) && !report.contains(&forked), "{report}");
 }
