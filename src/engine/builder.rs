@@ -490,6 +490,7 @@ impl Plan {
     pub fn start_on(self, port: &impl Port) -> Pump {
         let gates = self.routes.listeners.iter().map(|_| Gate::new(self.limits.handlers_max));
         let (sleeper, clock, chance) = (port.clone(), port.clone(), port.clone());
+        let passing = port.clone();
         let codes = Code::ALL.iter().map(|it| *it as usize).max().unwrap_or(0) + 1;
         let shared = Arc::new(Shared {
             gates: gates.collect(),
@@ -510,6 +511,7 @@ impl Plan {
             sleep_until: Box::new(move |at_us| Box::pin(sleeper.sleep_until(at_us))),
             now_us: Box::new(move || clock.now_us()),
             random: Box::new(move || chance.random()),
+            pass_on: Box::new(move || passing.pass_on()),
             routes: self.routes,
             limits: self.limits,
         });

@@ -17,6 +17,9 @@ pub trait Port: Clone + Send + Sync + 'static {
     fn now_us(&self) -> u64;
     /// 64 bits that nobody can guess.
     fn random(&self) -> u64;
+    /// Has what the caller just woke run elsewhere, where it would otherwise run after the caller:
+    /// that one may never yield.
+    fn pass_on(&self) {}
 }
 
 /// The tokio runtime that the pump is started in.
@@ -56,5 +59,11 @@ impl Port for Tokio {
 
     fn random(&self) -> u64 {
         clock::random()
+    }
+
+    fn pass_on(&self) {
+        // The task woken last waits for this thread and can't be taken over by another; one more
+        // takes that place.
+        self.0.spawn(async {});
     }
 }

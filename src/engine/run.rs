@@ -207,6 +207,7 @@ impl listener::Road for Road {
         let ready = check(&self.0.routes, self.0.limits.inside, emit);
         let event = Event::Sent(key, ready, done);
         self.0.post(&thread.clone(), Mail::Event(thread, event));
+        (self.0.pass_on)();
         Box::pin(async move {
             let late = || Fault::new(Code::Late, "the pump has stopped");
             kept.await.unwrap_or_else(|_| Err(late()))

@@ -123,6 +123,7 @@ pub(crate) struct Shared {
     pub(crate) sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
     pub(crate) now_us: Box<dyn Fn() -> u64 + Send + Sync>,
     pub(crate) random: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub(crate) pass_on: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Shared {

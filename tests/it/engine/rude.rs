@@ -96,12 +96,43 @@ async fn ends(log: &Arc<dyn Log>) -> BTreeMap<(String, usize, usize), u64> {
     ends
 }
 
+/// Ends those who never yield, however the test ends.
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_speaks_and_never_yields_again_stops_nobody() {
+    let over = Over(Arc::default());
+    let spin = async |State(over): State<Arc<AtomicBool>>, out: Outbox<Answer>, _: Spin| {
+        // By now whoever started it waits for something to do.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        drop(out.send(Answer { n: 0 }));
+        while !over.load(SeqCst) {
+            std::hint::spin_loop();
+        }
+    };
+    let behaves = Listener::new("behaves").on(async |Question { n }: Question| Answer { n });
+    let all = (Listener::with_state("spins", over.0.clone()).on(spin), behaves);
+    let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start();
+    pump.tell(Spin {}).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let answer =
+        tokio::time::timeout(Duration::from_secs(20), pump.ask::<Answer>(Question { n: 1 }));
+    assert_eq!(answer.await.expect("the pump works on").unwrap(), Answer { n: 1 });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rude_listeners_harm_nobody_and_each_message_has_one_end() {
     #[expect(clippy::disallowed_methods, reason = "`just rude` says how much")]
     let emissions = std::env::var("PUMPHOUSE_RUDE").ok().and_then(|it| it.parse().ok());
     let emissions = emissions.unwrap_or(EMISSIONS);
     let over = Arc::new(AtomicBool::new(false));
+    let _over = Over(over.clone());
     let mut limits = Limits::default();
     limits.emissions_max = emissions;
     limits.drain_time_max = PATIENCE;
