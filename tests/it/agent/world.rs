@@ -25,6 +25,12 @@ pub(super) struct Work {
     item_id: Option<String>,
 }
 
+impl Work {
+    pub(super) fn new(what: &str) -> Work {
+        Work { what: what.to_owned(), ms: None, item_id: None }
+    }
+}
+
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "urn:test")]
