@@ -20,8 +20,8 @@ use super::mind::{Mind, Minds};
 use super::settings::Dialect;
 use super::tools::{Tools, offered};
 use super::words::{
-    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, Delta, Notice, Repair,
-    Response, Thought,
+    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta, Notice,
+    Repair, Response, Thought,
 };
 
 /// How a model writes that writes its calls as elements.
@@ -129,6 +129,7 @@ pub(super) struct Known {
 pub(super) struct Out {
     pub(super) charge: Outbox<Charge>,
     pub(super) system: Outbox<Note<CognitionSystem>>,
+    pub(super) tools: Outbox<Note<CognitionTools>>,
     pub(super) begun: Outbox<Note<CognitionIn>>,
     pub(super) feed: Outbox<Note<ContextFeed>>,
     pub(super) thought: Outbox<Note<Thought>>,
@@ -204,6 +205,7 @@ impl FromContext<State_> for Out {
         [
             <Outbox<Charge> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionSystem>> as FromContext<State_>>::needs(),
+            <Outbox<Note<CognitionTools>> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionIn>> as FromContext<State_>>::needs(),
             <Outbox<Note<ContextFeed>> as FromContext<State_>>::needs(),
             <Outbox<Note<Thought>> as FromContext<State_>>::needs(),
@@ -224,6 +226,7 @@ impl FromContext<State_> for Out {
         Ok(Out {
             charge: Outbox::from_context(it)?,
             system: Outbox::from_context(it)?,
+            tools: Outbox::from_context(it)?,
             begun: Outbox::from_context(it)?,
             feed: Outbox::from_context(it)?,
             thought: Outbox::from_context(it)?,
