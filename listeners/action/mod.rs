@@ -94,7 +94,7 @@ pub fn action(settings: Settings) -> Listener {
         .wakes(fold::wakes)
         .serial()
         .inline()
-        .idempotent()
+        .pure()
         .grant::<Timers>()
         .grant::<EmitCore>()
         .describe("Does what agents want done, in its order, side by side where it can be.")

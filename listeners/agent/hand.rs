@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pumphouse::listener::{Charge, Context, FromContext, Need};
+use pumphouse::listener::{Charge, Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
 use pumphouse::reply::Markup;
 use pumphouse::schema::prompt as describe;
@@ -112,6 +112,8 @@ pub(super) struct Turning {
     pub(super) known: Known,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
+    /// What came of it then, where a replay has it again.
+    pub(super) record: Record,
     pub(super) out: Out,
     /// What it sent for this message before a stop.
     pub(super) sent: Outbox<Element>,
@@ -173,6 +175,7 @@ impl FromContext<State_> for Turning {
             known: Known::from_context(it)?,
             capabilities: Capabilities::from_context(it)?,
             attempt: Attempt::from_context(it)?,
+            record: Record::from_context(it)?,
             out: Out::from_context(it)?,
             sent: Outbox::from_context(it)?,
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pumphouse::engine::Port as _;
+use pumphouse::engine::{Plan, Port as _, Replayed};
 use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::demo::{QUESTION, Visits, demo};
 use pumphouse::sim::{Disk, Sim};
@@ -30,7 +30,7 @@ impl World {
         World { disk: Disk::new(&sim), sim, visits: Visits::default() }
     }
 
-    fn start(&self) -> Pump {
+    fn plan(&self) -> Plan {
         let sim = self.sim.clone();
         let sleep = move |time| {
             let sim = sim.clone();
@@ -38,7 +38,18 @@ impl World {
         };
         let staff = (core(), mind(), tool::calculate::calculate());
         let all = (staff, demo(sleep, self.visits.clone()), self.disk.log());
-        pumphouse::builder().with(all).workers(2).build().unwrap().start_on(&self.sim)
+        pumphouse::builder().with(all).workers(2).build().unwrap()
+    }
+
+    fn start(&self) -> Pump {
+        self.plan().start_on(&self.sim)
+    }
+
+    fn replay(&self, thread: &ThreadId) -> Replayed {
+        let (log, sim, thread) = (self.disk.log(), self.sim.clone(), thread.clone());
+        let (log, plan): (Arc<dyn Log>, Plan) = (Arc::new(log), self.plan());
+        let replay = async move { plan.replay(&log, &thread, &sim).await };
+        self.sim.run(replay).unwrap().unwrap()
     }
 
     /// Asks, and stops the machine at these times; what the thread has in the end.
@@ -101,7 +112,10 @@ fn killed(later: u64) {
         let stops = [first, first + 900 + later * 7];
         let stops = &stops[..1 + usize::from(later % 2 == 1)];
         let world = World::new();
-        assert_eq!(came(&world.play(stops)), clean, "at {stops:?}");
+        let thread = world.play(stops);
+        assert_eq!(came(&thread), clean, "at {stops:?}");
+        let replayed = world.replay(thread[0].thread());
+        assert_eq!(replayed.difference, None, "at {stops:?}");
         let visits = world.visits.lock().unwrap();
         // A key for each of the three, however often it was tried.
         let shelves: BTreeSet<String> =
@@ -115,6 +129,18 @@ fn killed_at_any_entry_it_comes_to_the_same() {
     #[expect(clippy::disallowed_methods, reason = "how much is tried is whoever runs it's to say")]
     let kills = std::env::var("PUMPHOUSE_KILLS").ok().and_then(|it| it.parse().ok());
     (0..kills.unwrap_or(2)).for_each(|it| killed(it * 701));
+}
+
+#[test]
+fn replayed_with_its_recorded_replies_it_comes_to_the_same() {
+    let world = World::new();
+    let thread = world.play(&[])[0].thread().clone();
+    let it = world.replay(&thread);
+    assert_eq!((it.difference, it.skipped), (None, Vec::new()));
+    let compared: Vec<&str> = it.compared.keys().map(|it| &**it).collect();
+    assert_eq!(compared, ["action", "analyst", "calculate", "feed", "researcher"]);
+    let taken: Vec<&str> = it.taken.keys().map(|it| &**it).collect();
+    assert_eq!(taken, ["library", "thread", "todo"]);
 }
 
 #[test]

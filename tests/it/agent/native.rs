@@ -4,7 +4,7 @@ use pumphouse::listeners::action::words::{Action, ActionResult, Dialect as Writt
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::{
-    CognitionIn, CognitionOut, CognitionTools, Notice, Response,
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Notice, Response,
 };
 use pumphouse::model::{Call, Piece, Script, Tool};
 use serde_json::json;
@@ -88,6 +88,19 @@ fn what_was_offered_is_recalled_and_recorded_once() {
     let prompts: Vec<Prompt> = turns.map(|it| recall(&entries, it.seq()).unwrap().prompt).collect();
     assert_eq!(prompts, seen);
     assert_eq!(world.all::<CognitionTools>(&thread).len(), 1);
+}
+
+#[test]
+fn a_native_call_is_replayed_and_an_agent_that_is_told_something_else_is_seen() {
+    let call = Call::new("a", "calculate", r#"{"expression": "6*7"}"#);
+    let first = Script::text("<thought>An open thought").call(call);
+    let (world, thread, _) = playing(vec![first, Script::text("<response>$a</response>")]);
+    let agent = || native(&world, Vec::new()).0;
+    let same = world.replay(agent(), &thread);
+    assert_eq!((same.difference, same.skipped), (None, Vec::new()));
+    assert!(same.compared["oracle"] >= 2 && same.compared["action"] >= 2);
+    let other = world.replay(agent().prompt("Be brief."), &thread).difference.unwrap();
+    assert_eq!(other.now.unwrap().name, CognitionSystem::NAME);
 }
 
 #[test]
