@@ -95,6 +95,10 @@ disconnects times="10000":
 idle connections="10000":
     PUMPHOUSE_IDLE={{ connections }} cargo test --test it idle:: -- --nocapture
 
+# Kills the demo's thread at each of its entries, with so many delays behind each.
+kills delays="40":
+    PUMPHOUSE_KILLS={{ delays }} cargo test --test it agent::demo::killed
+
 # Computes the folds of so many threads with and without caches.
 folds threads="1000":
     PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without

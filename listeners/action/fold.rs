@@ -17,8 +17,8 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 use super::super::agent::words::{CognitionIn, CognitionOut};
 use super::super::feed::words::{ContextFeed, ContextFeedRemoved, FeedStatus};
 use super::NAME;
-use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply};
-use super::words::{Action, ActionError, ActionRefused, ActionsDue, CancelAction};
+use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply, Time};
+use super::words::{Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction};
 
 /// The actions of a thread.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Actions {
     /// What is done in threads of its own.
     threads: BTreeMap<String, (Id, u32)>,
     /// The times that wait in the log.
-    waiting: BTreeSet<u64>,
+    waiting: BTreeSet<Time>,
     last: (u64, Arc<[Todo]>),
     /// The thread of the last entry: a fork begins in another.
     thread: Option<ThreadId>,
@@ -135,12 +135,14 @@ impl Actions {
     fn input(&mut self, entry: &Entry) -> Option<Input> {
         let from: Arc<str> = entry.from().into();
         if entry.is::<ActionsDue>() {
-            let due = entry.decode::<ActionsDue>().ok()?;
-            let waited = entry.cause().is_some_and(|it| self.waiting.remove(&it.seq));
+            let ActionsDue { at, of } = entry.decode().ok()?;
+            let time = Time { at, of };
+            // It stands in the log twice: when it begins to wait, and when it comes.
+            let waited = self.waiting.remove(&time);
             if !waited {
-                self.waiting.insert(entry.seq());
+                self.waiting.insert(time);
             }
-            return waited.then_some(Input::Due(due.at));
+            return waited.then_some(Input::Due(time));
         }
         if entry.is::<ActionRefused>() {
             let ActionRefused { of, attempt, code, message } = entry.decode().ok()?;
@@ -206,6 +208,17 @@ impl Apply for Actions {
         let todo = outputs.into_iter().filter_map(|it| self.todo(it)).collect();
         self.last = (entry.seq(), todo);
     }
+}
+
+/// A time is over when the action that it is about is done.
+pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
+    // Asked about every message: nothing is decoded.
+    let of = |it: &Entry| it.element().ok()?.attribute("of").map(str::to_owned);
+    came.is::<ActionResult>()
+        && came.from() == NAME
+        && came.thread() == waiting.thread()
+        && waiting.is::<ActionsDue>()
+        && of(waiting).is_some_and(|it| of(came) == Some(it))
 }
 
 /// What an answer comes to; nothing where the call goes on in a thread.

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use self::call::{Values, answer, called, oddity, payload};
 pub use self::fold::Actions;
 use self::fold::{Todo, key};
-use self::graph::{Done as Outcome, Output};
+use self::graph::{Done as Outcome, Output, Time};
 use self::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
     Mode, Status,
@@ -91,9 +91,10 @@ pub fn action(settings: Settings) -> Listener {
         .on(is_due)
         .on_any_reply(is_answered)
         .fold::<Actions>()
+        .wakes(fold::wakes)
         .serial()
         .inline()
-        .idempotent()
+        .pure()
         .grant::<Timers>()
         .grant::<EmitCore>()
         .describe("Does what agents want done, in its order, side by side where it can be.")
@@ -190,8 +191,8 @@ impl Handling {
                         false => sent.0.push(Reply(asked.clone(), result)),
                     }
                 }
-                Todo::Output(Output::Wake { at, is_awaited }, _) => {
-                    let later = Later::at(*at, ActionsDue { at: *at });
+                Todo::Output(Output::Wake { time: Time { at, of }, is_awaited }, _) => {
+                    let later = Later::at(*at, ActionsDue { at: *at, of: *of });
                     sent.5.push(if *is_awaited { later } else { later.unawaited() });
                 }
                 Todo::Output(Output::Cancelled(count), _) => {

@@ -234,7 +234,7 @@ pub struct ActionRefused {
     pub message: String,
 }
 
-/// The next time at which something about a thread's actions is due: for the listener `action`
+/// The next time at which something about an agent's actions is due: for the listener `action`
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
@@ -242,4 +242,7 @@ pub struct ActionsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]
     pub at: u64,
+    /// The place of the action that it is about: once that is done, it comes at once.
+    #[payload(attribute)]
+    pub of: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pumphouse::listener::{Charge, Context, FromContext, Need};
+use pumphouse::listener::{Charge, Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
 use pumphouse::reply::Markup;
 use pumphouse::schema::prompt as describe;
@@ -20,8 +20,8 @@ use super::mind::{Mind, Minds};
 use super::settings::Dialect;
 use super::tools::{Tools, offered};
 use super::words::{
-    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, Delta, Notice, Repair,
-    Response, Thought,
+    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta, Notice,
+    Repair, Response, Thought,
 };
 
 /// How a model writes that writes its calls as elements.
@@ -112,6 +112,8 @@ pub(super) struct Turning {
     pub(super) known: Known,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
+    /// What came of it then, where a replay has it again.
+    pub(super) record: Record,
     pub(super) out: Out,
     /// What it sent for this message before a stop.
     pub(super) sent: Outbox<Element>,
@@ -129,6 +131,7 @@ pub(super) struct Known {
 pub(super) struct Out {
     pub(super) charge: Outbox<Charge>,
     pub(super) system: Outbox<Note<CognitionSystem>>,
+    pub(super) tools: Outbox<Note<CognitionTools>>,
     pub(super) begun: Outbox<Note<CognitionIn>>,
     pub(super) feed: Outbox<Note<ContextFeed>>,
     pub(super) thought: Outbox<Note<Thought>>,
@@ -172,6 +175,7 @@ impl FromContext<State_> for Turning {
             known: Known::from_context(it)?,
             capabilities: Capabilities::from_context(it)?,
             attempt: Attempt::from_context(it)?,
+            record: Record::from_context(it)?,
             out: Out::from_context(it)?,
             sent: Outbox::from_context(it)?,
         })
@@ -204,6 +208,7 @@ impl FromContext<State_> for Out {
         [
             <Outbox<Charge> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionSystem>> as FromContext<State_>>::needs(),
+            <Outbox<Note<CognitionTools>> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionIn>> as FromContext<State_>>::needs(),
             <Outbox<Note<ContextFeed>> as FromContext<State_>>::needs(),
             <Outbox<Note<Thought>> as FromContext<State_>>::needs(),
@@ -224,6 +229,7 @@ impl FromContext<State_> for Out {
         Ok(Out {
             charge: Outbox::from_context(it)?,
             system: Outbox::from_context(it)?,
+            tools: Outbox::from_context(it)?,
             begun: Outbox::from_context(it)?,
             feed: Outbox::from_context(it)?,
             thought: Outbox::from_context(it)?,

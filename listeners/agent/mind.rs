@@ -7,7 +7,9 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
 use super::super::action::words::{Action, ActionResult, Mode, Status};
 use super::super::feed::words::RefreshFeeds;
-use super::words::{CognitionIn, CognitionOut, CognitionSystem, ContextFull, Response, Stopped};
+use super::words::{
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Response, Stopped,
+};
 
 /// The agents of a thread. A fold.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,8 @@ pub struct Mind {
     pub is_at_work: bool,
     /// The newest text that its model was told before all else.
     pub system: Option<String>,
+    /// What its model was last offered as tools in its provider's own protocol.
+    pub tools: CognitionTools,
     /// How many turns in a row did nothing.
     pub idle: u32,
     /// How many turns in a row the model failed.
@@ -87,6 +91,10 @@ impl Apply for Minds {
         } else if entry.is::<CognitionSystem>() && own {
             if let Ok(CognitionSystem { text }) = entry.decode() {
                 self.mind(entry.from()).system = Some(text);
+            }
+        } else if entry.is::<CognitionTools>() && own {
+            if let Ok(tools) = entry.decode() {
+                self.mind(entry.from()).tools = tools;
             }
         } else if entry.is::<CognitionOut>() {
             self.over(entry);

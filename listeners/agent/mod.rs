@@ -151,6 +151,7 @@ impl Agent {
             .may_emit::<StepsOpen>()
             .serial()
             .idempotent()
+            .recorded()
             .timeout(TURN_TIME_MAX)
             .grant::<Charges>()
             .kind("agent")

@@ -8,7 +8,7 @@ use pumphouse::prelude::*;
 
 use super::super::feed::Shown;
 use super::render::{RENDERING, render};
-use super::words::{CognitionIn, CognitionSystem};
+use super::words::{CognitionIn, CognitionSystem, CognitionTools};
 
 /// A prompt of which it is known that its model was shown it.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,12 +85,15 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let mut clears = Clears::default();
     shown.iter().for_each(|it| clears.apply(it));
     let view: Vec<Entry> = shown.into_iter().filter(|it| !clears.hides(it.seq())).collect();
-    let system = system(thread, entry).map_err(Forgotten::Unreadable)?;
+    let system = newest::<CognitionSystem>(thread, entry).map_err(Forgotten::Unreadable)?;
+    let system = system.map(|it| it.text).unwrap_or_default();
+    let tools = newest::<CognitionTools>(thread, entry).map_err(Forgotten::Unreadable)?;
     let mut feeds = Shown::default();
     let own = |it: &&Entry| it.seq() <= begun.until || it.seq() < entry.seq() && it.from() == agent;
     thread.iter().filter(own).for_each(|it| feeds.apply(it));
     let mut prompt = render(agent, &super::root(agent), &system, &view, &feeds.of(agent));
     prompt.turn = begun.turn;
+    prompt.tools = tools.unwrap_or_default().into();
     prompt.max_tokens = begun.max_tokens;
     prompt.temperature = begun.temperature;
     let now = prompt.digest().to_string();
@@ -104,11 +107,9 @@ fn is_turn(entry: &Entry) -> bool {
     entry.is::<CognitionIn>() && !entry.is_refused() && entry.to() == Some(entry.from())
 }
 
-/// The newest text before a turn that its agent's model was told before all else.
-fn system(thread: &[Entry], turn: &Entry) -> Result<String, Fault> {
-    let own = |it: &&Entry| it.from() == turn.from() && it.is::<CognitionSystem>();
-    let before = thread.iter().rev().filter(|it| it.seq() < turn.seq() && !it.is_refused());
-    let newest = before.into_iter().find(own);
-    let text = newest.map(|it| it.decode::<CognitionSystem>().map(|it| it.text));
-    text.unwrap_or_else(|| Ok(String::new()))
+/// What an agent recorded last of one sort before a turn.
+fn newest<P: Payload>(thread: &[Entry], turn: &Entry) -> Result<Option<P>, Fault> {
+    let own = |it: &&Entry| it.from() == turn.from() && it.is::<P>() && !it.is_refused();
+    let newest = thread.iter().rev().filter(|it| it.seq() < turn.seq()).find(own);
+    newest.map(Entry::decode::<P>).transpose()
 }

@@ -56,7 +56,7 @@ pub(super) fn recalled(it: &Turning, over: CognitionOut, told: &Told) -> Spoken 
     let CognitionOut { turn, stop, error, truncated, text, .. } = over;
     let settings = &it.agent().settings;
     let mut writing = Writing::new(turn, told.markup.clone(), settings);
-    let mut heard = writing.feed(&text);
+    let mut heard = writing.again(&text);
     heard.extend(writing.finish().1);
     let mut spoken = Spoken { text, stop, error, truncated, ..Spoken::default() };
     for heard in heard {
@@ -105,9 +105,12 @@ impl<'a> Speaking<'a> {
     pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
         let agent = self.it.agent();
         let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings);
-        match agent.model.turn(prompt).await {
-            Ok(reply) => self.listen(reply, &mut writing, told).await?,
-            Err(error) => self.spoken.error = Some(error.to_string()),
+        match &self.it.record.0 {
+            Some(record) => self.reads(record, &mut writing).await?,
+            None => match agent.model.turn(prompt).await {
+                Ok(reply) => self.listen(reply, &mut writing, told).await?,
+                Err(error) => self.spoken.error = Some(error.to_string()),
+            },
         }
         if !self.reasoning.is_empty() {
             let is_cut = self.spoken.error.is_some();
@@ -124,6 +127,23 @@ impl<'a> Speaking<'a> {
             self.spoken.stop = "error".to_owned();
         }
         Ok(self.spoken)
+    }
+
+    /// Takes what the model said then: nobody asks it again.
+    async fn reads(&mut self, record: &[Entry], writing: &mut Writing) -> Result<(), Fault> {
+        let Some(over) = record.iter().find_map(|it| it.decode::<CognitionOut>().ok()) else {
+            self.spoken.error = Some("the log has no reply".to_owned());
+            return Ok(());
+        };
+        let reasoning = record.iter().find_map(|it| it.decode::<CognitionReasoning>().ok());
+        self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
+        let CognitionOut { stop, error, truncated, tokens_in, tokens_out, text, .. } = over;
+        self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));
+        self.spoken = Spoken { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
+        for heard in writing.again(&text) {
+            self.act(heard).await?;
+        }
+        Ok(())
     }
 
     async fn listen(

@@ -22,7 +22,8 @@ use super::render::{RENDERING, render};
 use super::settings::{FinalWithActions, OnFull};
 use super::speak::{Speaking, Spoken};
 use super::words::{
-    CognitionIn, CognitionOut, CognitionSystem, ContextFull, Correction, Response, Stopped,
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Response,
+    Stopped,
 };
 
 /// What a turn spends of the tree's budget.
@@ -221,20 +222,33 @@ impl Turning {
         if let Err(fault) = self.out.charge.send(Charge::reserve(TURN)).await {
             return Ok(self.stop(turn - 1, "budget", fault.message));
         }
-        let is_told = match earlier {
-            [] => self.mind.system.as_deref() == Some(&told.text),
-            sent => !sent.iter().any(Entry::is::<CognitionSystem>),
-        };
-        if !is_told {
-            let text = told.text.clone();
-            self.out.system.send(Note(CognitionSystem { text })).await?;
-        }
+        self.tells(told, earlier).await?;
         for it in changed {
             self.out.feed.send(Note(it)).await?;
         }
         self.begins(turn, until, &prompt).await?;
         let spoken = Speaking::new(self, turn, earlier).speak(prompt, told).await?;
         self.ends(turn, until, spoken).await
+    }
+
+    /// Records what the model is told before all else, and offered, where that is new.
+    async fn tells(&self, told: &Told, earlier: &[Entry]) -> Result<(), Fault> {
+        let tools = CognitionTools::from(&**told.tools.all());
+        let (has_text, has_tools) = match earlier {
+            [] => (self.mind.system.as_deref() == Some(&told.text), self.mind.tools == tools),
+            sent => (
+                !sent.iter().any(Entry::is::<CognitionSystem>),
+                !sent.iter().any(Entry::is::<CognitionTools>),
+            ),
+        };
+        if !has_text {
+            let text = told.text.clone();
+            self.out.system.send(Note(CognitionSystem { text })).await?;
+        }
+        if !has_tools {
+            self.out.tools.send(Note(tools)).await?;
+        }
+        Ok(())
     }
 
     /// What has to come before the turn where there are feeds: they are had anew.

@@ -1,11 +1,14 @@
 //! What agents say: in their own thread, for themselves, for whoever reads afterwards.
 
+use pumphouse::model::Tool;
 use pumphouse::prelude::*;
+use pumphouse::wire::Json;
 
 /// A turn begins: what the model is shown, by its manifest.
 ///
 /// The prompt is not copied: it is the thread up to `until` in the form `rendering`, behind the
-/// newest `cognition_system`; `digest` says whether it still reads the same.
+/// newest `cognition_system` and beside the newest `cognition_tools`; `digest` says whether it
+/// still reads the same.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in")]
 pub struct CognitionIn {
@@ -66,6 +69,46 @@ pub struct CognitionSystem {
     /// The text.
     #[payload(text, example = "You are a researcher.")]
     pub text: String,
+}
+
+/// What a model is offered as tools in its provider's own protocol. Recorded when it is new to the
+/// thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_tools")]
+pub struct CognitionTools {
+    /// The tools, in their order.
+    pub tool: Vec<Offered>,
+}
+
+/// A tool.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Offered {
+    /// What it is called.
+    #[payload(attribute, example = "calculate")]
+    pub name: String,
+    /// What it is for.
+    #[payload(example = "Computes.")]
+    pub description: String,
+    /// The JSON Schema of what it takes.
+    pub parameters: Json,
+}
+
+impl From<&[Tool]> for CognitionTools {
+    fn from(all: &[Tool]) -> CognitionTools {
+        let offered = |it: &Tool| Offered {
+            name: it.name.clone(),
+            description: it.description.clone(),
+            parameters: Json(it.parameters.clone()),
+        };
+        CognitionTools { tool: all.iter().map(offered).collect() }
+    }
+}
+
+impl From<CognitionTools> for Vec<Tool> {
+    fn from(it: CognitionTools) -> Vec<Tool> {
+        let tools = it.tool.into_iter();
+        tools.map(|it| Tool::new(it.name, it.description, it.parameters.0)).collect()
+    }
 }
 
 /// A turn is over: the model's words as it wrote them.

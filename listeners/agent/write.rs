@@ -10,6 +10,11 @@ use super::super::action::words::{Action, Dialect as ActionDialect};
 use super::super::metadata::Said;
 use super::settings::{Dialect, Settings};
 
+/// How a call in the provider's own protocol stands among the words: it begins so, and
+const OPEN: &str = "<tool_use";
+/// ends so. No JSON text has such a line.
+const CLOSE: &str = "</tool_use>\n";
+
 /// Something in a reply that is to be acted on, in its order.
 pub(super) enum Heard {
     /// Text as it comes: where it stands, and the text.
@@ -53,6 +58,8 @@ pub(super) enum Heard {
 pub(super) struct Writing {
     config: Config,
     parser: Parser,
+    /// Whether calls come in the provider's own protocol.
+    is_native: bool,
     /// The words so far.
     pub(super) text: String,
     hearing: Hearing,
@@ -80,13 +87,14 @@ impl Writing {
         config.limits = settings.reply_limits;
         let hearing = Hearing { heard: Vec::new(), turn, dialect: None, at: 0, response: 0 };
         let parser = Parser::new(config.clone());
-        Writing { config, parser, text: String::new(), hearing }
+        let is_native = settings.dialect == Dialect::Native;
+        Writing { config, parser, is_native, text: String::new(), hearing }
     }
 
     /// Takes a call in the provider's own protocol, which means what a `<tool_use>` means. What was
     /// being written ends before it, so that no open tag or fence hides it.
     pub(super) fn call(&mut self, call: &Call) -> Vec<Heard> {
-        let mut text = String::from("<tool_use");
+        let mut text = String::from(OPEN);
         // Without an id it gets one.
         let attributes = [("id", &call.id), ("name", &call.name)];
         for (name, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
@@ -94,12 +102,28 @@ impl Writing {
             xml::escape_attribute(value, &mut text);
             text.push('"');
         }
-        text += &format!(">{}</tool_use>\n", call.arguments);
+        text += &format!(">{}{CLOSE}", call.arguments);
+        self.native(&text)
+    }
+
+    fn native(&mut self, element: &str) -> Vec<Heard> {
         let mut heard = self.end();
         self.hearing.dialect = Some(ActionDialect::Native);
-        heard.extend(self.feed(&text));
+        heard.extend(self.feed(element));
         heard.extend(self.end());
         self.hearing.dialect = None;
+        heard
+    }
+
+    /// Takes words that were written before, with the calls that were put among them.
+    pub(super) fn again(&mut self, mut text: &str) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        while let Some((before, call, rest)) = self.is_native.then(|| split(text)).flatten() {
+            heard.extend(self.feed(before));
+            heard.extend(self.native(call));
+            text = rest;
+        }
+        heard.extend(self.feed(text));
         heard
     }
 
@@ -181,6 +205,13 @@ impl Hearing {
         };
         self.heard.push(heard);
     }
+}
+
+/// A text before a call as [`Writing::call`] puts it, the call, and what is behind it.
+fn split(text: &str) -> Option<(&str, &str, &str)> {
+    let begin = text.find(OPEN)?;
+    let end = begin + text[begin..].find(CLOSE)? + CLOSE.len();
+    Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
 /// The element as it is written, strictly read.

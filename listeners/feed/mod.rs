@@ -70,7 +70,7 @@ pub fn feed() -> Listener {
         .wakes(rounds::wakes)
         .serial()
         .inline()
-        .idempotent()
+        .pure()
         .grant::<Timers>()
         .grant::<EmitCore>()
         .describe("Has agents' feeds had anew, and keeps which they have.")

@@ -70,12 +70,24 @@ fn lines(it: &Recalled, style: Style) -> String {
         let role = style.paint(Paint::Strong, role);
         out.push_str(&format!("\n{role}\n{}", audit::quoted(text)));
     }
+    for it in &prompt.tools {
+        let name = style.paint(Paint::Strong, &audit::line(&format!("tool {}", it.name)));
+        let text = format!("{}\n{:#}", it.description, it.parameters);
+        out.push_str(&format!("\n{name}\n{}", audit::quoted(&text)));
+    }
     out
 }
 
 fn object(it: &Recalled) -> Value {
     let said = it.prompt.messages.iter();
     let said = said.map(|it| json!({ "role": it.role.as_str(), "content": it.text }));
+    let tools = it.prompt.tools.iter().map(|it| {
+        json!({
+            "name": it.name,
+            "description": it.description,
+            "parameters": it.parameters,
+        })
+    });
     json!({
         "entry": it.entry.to_string(),
         "agent": it.agent,
@@ -85,6 +97,7 @@ fn object(it: &Recalled) -> Value {
         "digest": it.begun.digest,
         "system": it.prompt.system,
         "messages": said.collect::<Vec<_>>(),
+        "tools": tools.collect::<Vec<_>>(),
         "max_tokens": it.prompt.max_tokens,
         "temperature": it.prompt.temperature,
     })

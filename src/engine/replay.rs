@@ -1,7 +1,7 @@
 //! Replay: pure listeners run again on the messages that the log has, and what they come to is
 //! held against what they came to then. It writes nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,6 +110,7 @@ impl Plan {
             }
             replay.thread(&it.id).await?;
             replay.record.outputs.clear();
+            replay.record.said.clear();
             if replay.done.difference.is_some() {
                 break;
             }
@@ -122,8 +123,13 @@ impl Plan {
 #[derive(Default)]
 struct Record {
     outputs: HashMap<EntryId, Vec<Output>>,
-    /// By entry and listener: the attempt that consumed it.
-    consumed: HashMap<(EntryId, Arc<str>), u32>,
+    /// By entry and listener: the attempt that consumed it, and the commit.
+    consumed: HashMap<(EntryId, Arc<str>), (u32, u64)>,
+    /// By thread, listener and commit: what was consumed. A serial listener is done with one
+    /// message in a commit, and with what it took along.
+    hands: HashMap<(ThreadId, Arc<str>, u64), BTreeSet<u64>>,
+    /// What each listener said, in order.
+    said: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
     /// Of entries without an addressee: for whom they were.
     chosen: HashMap<EntryId, Vec<Arc<str>>>,
     /// The entries that threads came to their ends with.
@@ -142,7 +148,9 @@ impl Record {
         for it in marks {
             match it.mark {
                 Mark::Consumed { entry, listener, attempt } => {
-                    self.consumed.insert((entry, listener), attempt);
+                    let hand = (entry.thread.clone(), listener.clone(), it.after);
+                    self.hands.entry(hand).or_default().insert(entry.seq);
+                    self.consumed.insert((entry, listener), (attempt, it.after));
                 }
                 Mark::Started { entry, listener, attempt: 0 } => {
                     self.chosen.entry(entry).or_default().push(listener);
@@ -163,6 +171,8 @@ impl Record {
                 if entry.flags.state().is_some_and(|it| !it.is_live()) {
                     self.ends.insert(thread.clone(), Entry::kept(&entry));
                 }
+                let from = (thread.clone(), entry.from.clone());
+                self.said.entry(from).or_default().push(entry.clone());
                 let Some(cause) = entry.cause.clone() else { continue };
                 let spawned = (*entry.from == *CORE_NAME && entry.name == ThreadSpawned::NAME)
                     .then(|| Entry::kept(&entry).decode::<ThreadSpawned>().ok())
@@ -181,6 +191,33 @@ impl Record {
     }
 }
 
+impl Record {
+    /// What a serial listener took along with a message, and as of which entry it handled them:
+    /// the last of them, or what it had said last. None where it took that message along.
+    fn hand(&self, message: &Entry, listener: &Arc<str>, commit: u64) -> Option<(Vec<u64>, u64)> {
+        let hand = (message.thread().clone(), listener.clone(), commit);
+        let mut hand = self.hands.get(&hand)?.iter().copied();
+        hand.next().filter(|it| *it == message.seq())?;
+        let rest: Vec<u64> = hand.collect();
+        // All that it had said is in an earlier commit: it was done with that.
+        let from = (message.thread().clone(), listener.clone());
+        let mut said = self.said.get(&from).into_iter().flatten().rev();
+        let is_before =
+            |it: &log::Entry| it.position <= commit && it.cause.as_ref() != Some(message.id());
+        let said = said.find(|it| is_before(it)).map(|it| it.id.seq);
+        let last = rest.last().copied().unwrap_or(message.seq());
+        Some((rest, last.max(said.unwrap_or(0))))
+    }
+}
+
+/// A message that is handled again: by whom, with what was taken along, and as of which entry.
+struct Handling {
+    message: Entry,
+    receiver: Receiver,
+    queue: Vec<Entry>,
+    as_of: u64,
+}
+
 struct Replay<'a, P> {
     plan: &'a Plan,
     log: &'a Arc<dyn Log>,
@@ -195,10 +232,10 @@ impl<P: Port> Replay<'_, P> {
         let routes = &self.plan.routes;
         let mut folds: Vec<Vec<Awake>> = Vec::new();
         for it in &routes.listeners {
-            let wanted = it.folds.iter().filter(|_| it.traits.pure);
+            let wanted = it.folds.iter().filter(|_| is_run(it));
             folds.push(wanted.map(|(_, fold)| (fold.empty)()).collect());
         }
-        let mut after = 0;
+        let (mut after, mut waiting) = (0, Vec::new());
         loop {
             let page = self.log.read(id, after, u64::MAX, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
@@ -210,65 +247,88 @@ impl<P: Port> Replay<'_, P> {
                     let each = states.iter_mut().zip(of);
                     each.for_each(|(state, (_, fold))| (fold.apply)(state, &entry));
                 }
-                self.entry(kept, &entry, &folds).await;
-                if self.done.difference.is_some() {
-                    return Ok(());
+                waiting.extend(self.entry(kept, &entry).await?);
+                for it in waiting.extract_if(.., |it| it.as_of <= entry.seq()) {
+                    self.handle(it, &folds).await;
+                    if self.done.difference.is_some() {
+                        return Ok(());
+                    }
                 }
             }
         }
     }
 
-    /// Has one message handled again by everybody who is pure and had it.
-    async fn entry(&mut self, kept: &log::Entry, entry: &Entry, folds: &[Vec<Awake>]) {
+    /// Who is to handle a message again, and as of when.
+    async fn entry(
+        &mut self,
+        kept: &log::Entry,
+        entry: &Entry,
+    ) -> Result<Vec<Handling>, log::Error> {
         let routes = &self.plan.routes;
         let chosen = self.record.chosen.get(entry.id()).cloned().unwrap_or_default();
         let had: Vec<Arc<str>> = kept.to.clone().map_or(chosen, |to| vec![to]);
+        let mut all = Vec::new();
         for name in had.into_iter().filter(|_| kept.receivers > 0) {
             // What waited for its time was sent again then, and handled under that.
-            let attempt = self.record.consumed.get(&(entry.id().clone(), name.clone())).copied();
-            if attempt == Some(0) {
+            let consumed = self.record.consumed.get(&(entry.id().clone(), name.clone())).copied();
+            if consumed.is_some_and(|(attempt, _)| attempt == 0) {
                 continue;
             }
             let receiver = routes.find(&name).and_then(|it| match entry.reply_to() {
                 Some(_) => routes.reply(it, entry.name()),
                 None => routes.route(it, entry.name()),
             });
-            let is_pure = receiver.is_some_and(|it| routes.listeners[it.listener].traits.pure);
-            let Some(receiver) = receiver.filter(|_| is_pure) else {
-                if attempt.is_some() {
-                    *self.done.taken.entry(name).or_default() += 1;
+            let run = receiver.filter(|it| is_run(&routes.listeners[it.listener]));
+            let (Some(receiver), Some((attempt, commit))) = (run, consumed) else {
+                match (run, consumed) {
+                    (Some(_), None) => self.skip(entry, name, "it is under way"),
+                    (None, Some(_)) => *self.done.taken.entry(name).or_default() += 1,
+                    _ => {}
                 }
                 continue;
             };
-            let why = match attempt {
-                None => Some("it is under way"),
-                _ if routes.listeners[receiver.listener].takes_queue => {
-                    Some("the log doesn't tell what the listener took from its queue besides")
-                }
-                _ => None,
-            };
-            let why = match why {
-                Some(why) => Some(why),
-                None => self.compare(entry, receiver, &folds[receiver.listener]).await,
-            };
-            match why {
-                None if self.done.difference.is_some() => return,
-                None => *self.done.compared.entry(name).or_default() += 1,
-                Some(why) => {
-                    let message = entry.id().clone();
-                    self.done.skipped.push(Skipped { message, listener: name, why });
-                }
+            let listener = &routes.listeners[receiver.listener];
+            let message = entry.clone();
+            let mut handling = Handling { message, receiver, queue: Vec::new(), as_of: 0 };
+            if listener.takes_queue && !listener.traits.recorded {
+                let why = "the log doesn't tell what the listener took from its queue besides";
+                self.skip(entry, name, why);
+                continue;
             }
+            if listener.takes_queue {
+                if attempt > 1 {
+                    self.skip(entry, name, "a stop cut it off");
+                    continue;
+                }
+                let Some((rest, as_of)) = self.record.hand(entry, &name, commit) else { continue };
+                for seq in rest {
+                    let read = self.log.read(entry.thread(), seq - 1, seq, 1).await?;
+                    handling.queue.extend(read.iter().map(|it| Entry::kept(it)));
+                }
+                handling.as_of = as_of;
+            }
+            all.push(handling);
+        }
+        Ok(all)
+    }
+
+    fn skip(&mut self, message: &Entry, listener: Arc<str>, why: &'static str) {
+        self.done.skipped.push(Skipped { message: message.id().clone(), listener, why });
+    }
+
+    async fn handle(&mut self, it: Handling, folds: &[Vec<Awake>]) {
+        let listener = it.receiver.listener;
+        let name = self.plan.routes.listeners[listener].name.clone();
+        match self.compare(&it, &folds[listener]).await {
+            None if self.done.difference.is_some() => {}
+            None => *self.done.compared.entry(name).or_default() += 1,
+            Some(why) => self.skip(&it.message, name, why),
         }
     }
 
     /// Runs a handler and compares; why that can't be done, if so.
-    async fn compare(
-        &mut self,
-        message: &Entry,
-        receiver: Receiver,
-        folds: &[Awake],
-    ) -> Option<&'static str> {
+    async fn compare(&mut self, it: &Handling, folds: &[Awake]) -> Option<&'static str> {
+        let Handling { message, receiver, .. } = it;
         let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
         let before = Before::of(message, &self.plan.routes.listeners[receiver.listener], outputs);
         for (_, code) in &before.faults {
@@ -279,7 +339,7 @@ impl<P: Port> Replay<'_, P> {
                 _ => {}
             }
         }
-        let now = self.run(message, receiver, folds, &before).await;
+        let now = self.run(it, folds, &before).await;
         if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
             return Some("it steers threads");
         }
@@ -295,13 +355,8 @@ impl<P: Port> Replay<'_, P> {
     }
 
     /// What a handler comes to now, in the order in which the engine would keep it.
-    async fn run(
-        &self,
-        message: &Entry,
-        receiver: Receiver,
-        folds: &[Awake],
-        before: &Before<'_>,
-    ) -> Vec<Ready> {
+    async fn run(&self, it: &Handling, folds: &[Awake], before: &Before<'_>) -> Vec<Ready> {
+        let Handling { message, receiver, queue, as_of } = it;
         let (routes, limits) = (&self.plan.routes, &self.plan.limits);
         let listener = &routes.listeners[receiver.listener];
         let recorded = before.entries.iter().filter(|it| !it.begins);
@@ -317,8 +372,8 @@ impl<P: Port> Replay<'_, P> {
             listener: listener.name.clone(),
             index: receiver.listener,
             attempt: 1,
-            queue: Vec::new(),
-            as_of: message.seq(),
+            queue: queue.clone(),
+            as_of: message.seq().max(*as_of),
             grants: listener.grants.clone(),
             peers: listener.peers.clone(),
             cancel: None,
@@ -346,6 +401,11 @@ impl<P: Port> Replay<'_, P> {
         now.truncate(limits.emissions_max);
         now
     }
+}
+
+/// Whether a replay runs it.
+fn is_run(listener: &Registered) -> bool {
+    listener.traits.pure || listener.traits.recorded
 }
 
 /// Whether an emission is done only after the others of its step: it opens a thread.
@@ -489,6 +549,10 @@ impl listener::Road for Road {
     fn sent<'a>(&'a self, _: &'a Call) -> Boxed<'a, Vec<Entry>> {
         let count = self.sent().iter().map(Vec::len).sum();
         Box::pin(async move { Ok(self.recorded.iter().take(count).cloned().collect()) })
+    }
+
+    fn record(&self) -> Option<Vec<Entry>> {
+        Some(self.recorded.clone())
     }
 
     fn capabilities(&self) -> &Capabilities {

@@ -243,6 +243,22 @@ impl<S> FromContext<S> for Attempt {
     }
 }
 
+/// What this listener came to with this message, where a replay has it handled again; none where
+/// it happens. A [`recorded`](crate::Listener::recorded) listener takes from it what it heard from
+/// elsewhere.
+#[derive(Clone, Debug)]
+pub struct Record(
+    /// The entries, in order.
+    pub Option<Vec<Entry>>,
+);
+
+#[diagnostic::do_not_recommend]
+impl<S> FromContext<S> for Record {
+    fn from_context(it: &Context<S>) -> Result<Record, Fault> {
+        Ok(Record(it.call.road.record()))
+    }
+}
+
 /// What else waits for a serial listener in this thread; consumed with the message in hand.
 /// History and folds are as of the last of it, or of what the listener itself had said when it
 /// came to that: what it said last is never news to it.

@@ -17,7 +17,7 @@ mod view;
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
     Attempt, CONSOLE, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers,
-    Queue, Random, Role, Sender, State, Thread,
+    Queue, Random, Record, Role, Sender, State, Thread,
 };
 pub use emit::{
     Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Raise, Spawn,

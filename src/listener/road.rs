@@ -65,6 +65,10 @@ pub trait Road: Send + Sync {
     /// Reads what this listener has already sent while handling this message, in an earlier
     /// attempt or in this one.
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>>;
+    /// What came of the message then, where it is handled for a replay.
+    fn record(&self) -> Option<Vec<Entry>> {
+        None
+    }
     /// What the organism can do.
     fn capabilities(&self) -> &Capabilities;
     /// What bounds the organism.

@@ -84,6 +84,7 @@ pub(crate) struct Traits {
     pub(crate) inline: bool,
     pub(crate) own_thread: bool,
     pub(crate) pure: bool,
+    pub(crate) recorded: bool,
     pub(crate) serial: bool,
     pub(crate) shared: bool,
 }
@@ -241,6 +242,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     pub fn pure(mut self) -> Listener<S> {
         self.spec.traits.pure = true;
         self.idempotent()
+    }
+
+    /// Depends on nothing but its arguments and on what it heard from elsewhere, and has all of
+    /// that in what it emits: a replay runs it with a [`Record`](crate::listener::Record) of that.
+    #[must_use]
+    pub fn recorded(mut self) -> Listener<S> {
+        self.spec.traits.recorded = true;
+        self
     }
 
     /// Is polled where messages are routed and costs no task: for handlers that take microseconds.

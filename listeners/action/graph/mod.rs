@@ -14,7 +14,7 @@ use pumphouse::limits::ActionLimits;
 
 pub use self::define::{Definition, Parameters};
 use self::said::micros;
-pub use self::said::{Cancel, Done, Input, Output, Policy, Reply, Value, Values};
+pub use self::said::{Cancel, Done, Input, Output, Policy, Reply, Time, Value, Values};
 use super::super::agent::words::Dispatch;
 use super::words::{ActionError, Mode, OnError, Status};
 
@@ -28,8 +28,9 @@ pub struct Graph {
     /// Those that aren't done.
     live: BTreeSet<Id>,
     scopes: BTreeMap<Arc<str>, Scope>,
-    /// The times that were asked for and haven't come.
-    armed: BTreeSet<u64>,
+    /// The times that were asked for and haven't come: whose they are, and whether somebody waits
+    /// for what comes of them.
+    armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
 }
 
 /// What an agent's names stand for, and its turns.
@@ -120,7 +121,7 @@ impl Graph {
                 self.scopes.entry(agent).or_default().turns.entry(turn).or_default().end();
             }
             Input::Replied(id, attempt, reply) => self.replied(now, id, attempt, reply, &mut out),
-            Input::Due(at) => drop(self.armed.remove(&at)),
+            Input::Due(time) => self.came(now, time),
             Input::Cancel(which) => self.cancel(&which, &mut out),
         }
         while self.advance_all(now, &mut out) || self.release(now) || self.start(now, &mut out) {}
@@ -406,22 +407,40 @@ impl Graph {
         is_batched.then(group)
     }
 
-    /// Asks for the next time at which something is due.
+    /// A time has come; those that are behind come to the same.
+    fn came(&mut self, now: u64, time: Time) {
+        let is_ahead = |it: &Time| *it != time && it.at > now;
+        self.armed.values_mut().for_each(|it| it.retain(is_ahead));
+        self.armed.retain(|_, it| !it.is_empty());
+    }
+
+    /// Asks for the next times at which something is due: one for each agent, so that what comes
+    /// of it comes of what that agent was asked, and not of what another was.
     fn arm(&mut self, out: &mut Vec<Output>) {
-        let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
-        let times = nodes.filter_map(|it| match it.state {
-            State::Running(until) => Some((until, false)),
-            State::Pausing(until) => Some((until, true)),
-            _ => None,
-        });
-        let turns = self.scopes.values().flat_map(|it| it.turns.values());
-        let batches = turns.filter_map(|it| Some((it.batch_due?, true)));
-        let Some((at, is_awaited)) = times.chain(batches).min_by_key(|(at, _)| *at) else {
-            return;
+        let mut times: BTreeMap<(Arc<str>, bool), Time> = BTreeMap::new();
+        let mut add = |agent: &Arc<str>, is_awaited, time| {
+            let first = times.entry((agent.clone(), is_awaited)).or_insert(time);
+            *first = time.min(*first);
         };
-        if self.armed.first().is_none_or(|it| at < *it) {
-            self.armed.insert(at);
-            out.push(Output::Wake { at, is_awaited });
+        for (of, node) in self.live.iter().filter_map(|it| Some((*it, self.nodes.get(it)?))) {
+            let is_heard = node.definition.action.mode != Mode::FireAndForget;
+            match node.state {
+                State::Running(at) => add(&node.agent, is_heard, Time { at, of }),
+                State::Pausing(at) => add(&node.agent, true, Time { at, of }),
+                State::Batched => {
+                    let at = self.turn(node).and_then(|it| it.batch_due);
+                    at.into_iter().for_each(|at| add(&node.agent, true, Time { at, of }));
+                }
+                _ => {}
+            }
+        }
+        for (whose, time) in times {
+            let is_awaited = whose.1;
+            let armed = self.armed.entry(whose).or_default();
+            if armed.first().is_none_or(|it| time.at < it.at) {
+                armed.insert(time);
+                out.push(Output::Wake { time, is_awaited });
+            }
         }
     }
 

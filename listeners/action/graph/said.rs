@@ -20,8 +20,8 @@ pub enum Input {
     TurnOver(Arc<str>, u64),
     /// An attempt at an action has its answer.
     Replied(Id, u32, Reply),
-    /// A time has come.
-    Due(u64),
+    /// A time has come, or isn't needed any more.
+    Due(Time),
     /// Somebody takes actions back.
     Cancel(Cancel),
 }
@@ -97,15 +97,24 @@ pub enum Output {
         /// Which attempt.
         attempt: u32,
     },
-    /// A time is waited for, in microseconds since the epoch.
+    /// A time is waited for.
     Wake {
-        /// The time.
-        at: u64,
-        /// Whether something goes on then whatever else happens.
+        /// Which.
+        time: Time,
+        /// Whether somebody waits for what comes of it.
         is_awaited: bool,
     },
     /// So many actions were taken back.
     Cancelled(u64),
+}
+
+/// A time at which something is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    /// When, in microseconds since the epoch.
+    pub at: u64,
+    /// The action that it is about: once that is done, it needn't come.
+    pub of: Id,
 }
 
 /// What came of an action.

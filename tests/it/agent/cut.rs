@@ -61,6 +61,7 @@ fn check(is_repeatable: bool, stops: &[u64]) {
         return assert!(stops[0] < 30_000, "{stops:?}");
     };
     let at = format!("{is_repeatable} {stops:?}: {:#?}", world.story(&thread));
+    assert_eq!(world.replay(agent(), &thread).difference, None, "{at}");
     let finals = world.all::<Response>(&thread).into_iter().filter(|it| it.is_final);
     assert_eq!(finals.count(), 1, "{at}");
     let partial = world.all::<Response>(&thread).len() - 1;

@@ -1,5 +1,8 @@
 //! The demo's thread, on virtual time.
 
+use std::collections::BTreeSet;
+
+use pumphouse::engine::{Plan, Port as _, Replayed};
 use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::demo::{QUESTION, Visits, demo};
 use pumphouse::sim::{Disk, Sim};
@@ -27,7 +30,7 @@ impl World {
         World { disk: Disk::new(&sim), sim, visits: Visits::default() }
     }
 
-    fn start(&self) -> Pump {
+    fn plan(&self) -> Plan {
         let sim = self.sim.clone();
         let sleep = move |time| {
             let sim = sim.clone();
@@ -35,14 +38,31 @@ impl World {
         };
         let staff = (core(), mind(), tool::calculate::calculate());
         let all = (staff, demo(sleep, self.visits.clone()), self.disk.log());
-        pumphouse::builder().with(all).workers(2).build().unwrap().start_on(&self.sim)
+        pumphouse::builder().with(all).workers(2).build().unwrap()
     }
 
-    /// Asks; what the thread has in the end.
-    fn play(&self) -> Vec<Entry> {
-        let pump = self.start();
+    fn start(&self) -> Pump {
+        self.plan().start_on(&self.sim)
+    }
+
+    fn replay(&self, thread: &ThreadId) -> Replayed {
+        let (log, sim, thread) = (self.disk.log(), self.sim.clone(), thread.clone());
+        let (log, plan): (Arc<dyn Log>, Plan) = (Arc::new(log), self.plan());
+        let replay = async move { plan.replay(&log, &thread, &sim).await };
+        self.sim.run(replay).unwrap().unwrap()
+    }
+
+    /// Asks, and stops the machine at these times; what the thread has in the end.
+    fn play(&self, stops: &[u64]) -> Vec<Entry> {
+        let mut pump = self.start();
         let question = Researcher { text: QUESTION.to_owned() };
         let asked = self.sim.run(pump.tell(question)).unwrap().unwrap();
+        for stop in stops {
+            self.sim.run(self.sim.sleep_until(*stop)).unwrap();
+            self.sim.crash();
+            drop(pump);
+            pump = self.start();
+        }
         self.sim.rest().unwrap();
         drop(pump);
         let log = self.disk.kept();
@@ -69,7 +89,7 @@ fn came(thread: &[Entry]) -> (String, Vec<String>) {
 #[test]
 fn the_demo_comes_to_its_answer() {
     let world = World::new();
-    let thread = world.play();
+    let thread = world.play(&[]);
     let clean = came(&thread);
     assert_eq!(
         clean.0,
@@ -78,6 +98,49 @@ fn the_demo_comes_to_its_answer() {
     );
     assert_eq!(clean.1, ["basics ok", "news ok", "numbers ok", "pages ok", "papers ok"]);
     assert_eq!(world.visits.lock().unwrap().len(), 3);
+}
+
+/// Plays it with a stop so long after each of its entries, in microseconds, and with a second one
+/// where that is odd.
+fn killed(later: u64) {
+    let thread = World::new().play(&[]);
+    let clean = came(&thread);
+    let times: BTreeSet<u64> = thread.iter().map(Entry::at_us).collect();
+    assert!(times.len() > 15, "{times:?}");
+    for time in times {
+        let first = time + later;
+        let stops = [first, first + 900 + later * 7];
+        let stops = &stops[..1 + usize::from(later % 2 == 1)];
+        let world = World::new();
+        let thread = world.play(stops);
+        assert_eq!(came(&thread), clean, "at {stops:?}");
+        let replayed = world.replay(thread[0].thread());
+        assert_eq!(replayed.difference, None, "at {stops:?}");
+        let visits = world.visits.lock().unwrap();
+        // A key for each of the three, however often it was tried.
+        let shelves: BTreeSet<String> =
+            visits.values().map(|it| format!("{:?}", it.shelf)).collect();
+        assert_eq!((visits.len(), shelves.len()), (3, 3), "at {stops:?}: {visits:?}");
+    }
+}
+
+#[test]
+fn killed_at_any_entry_it_comes_to_the_same() {
+    #[expect(clippy::disallowed_methods, reason = "how much is tried is whoever runs it's to say")]
+    let kills = std::env::var("PUMPHOUSE_KILLS").ok().and_then(|it| it.parse().ok());
+    (0..kills.unwrap_or(2)).for_each(|it| killed(it * 701));
+}
+
+#[test]
+fn replayed_with_its_recorded_replies_it_comes_to_the_same() {
+    let world = World::new();
+    let thread = world.play(&[])[0].thread().clone();
+    let it = world.replay(&thread);
+    assert_eq!((it.difference, it.skipped), (None, Vec::new()));
+    let compared: Vec<&str> = it.compared.keys().map(|it| &**it).collect();
+    assert_eq!(compared, ["action", "analyst", "calculate", "feed", "researcher"]);
+    let taken: Vec<&str> = it.taken.keys().map(|it| &**it).collect();
+    assert_eq!(taken, ["library", "thread", "todo"]);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Calls in a provider's own protocol: the same payloads as any other, told apart by an attribute.
 
 use pumphouse::listeners::action::words::{Action, ActionResult, Dialect as Written};
+use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
-use pumphouse::listeners::agent::words::{CognitionOut, Notice, Response};
+use pumphouse::listeners::agent::words::{
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Notice, Response,
+};
 use pumphouse::model::{Call, Piece, Script, Tool};
 use serde_json::json;
 
@@ -72,6 +75,32 @@ fn a_native_call_is_an_action_like_any_other() {
     let story = world.story(&thread);
     assert!(story.contains(&"oracle > oracle: thought".to_owned()), "{story:?}");
     assert!(seen[1].messages[1].text.contains("tool_use"), "{:?}", seen[1].messages);
+}
+
+#[test]
+fn what_was_offered_is_recalled_and_recorded_once() {
+    let call = Call::new("a", "calculate", r#"{"expression": "6*7"}"#);
+    let replies = vec![Script::new().call(call), Script::text("<response>$a</response>")];
+    let (world, thread, seen) = playing(replies);
+    let entries = world.entries(&thread);
+    let entries: Vec<Entry> = entries.iter().map(|it| (&**it).into()).collect();
+    let turns = entries.iter().filter(|it| it.is::<CognitionIn>());
+    let prompts: Vec<Prompt> = turns.map(|it| recall(&entries, it.seq()).unwrap().prompt).collect();
+    assert_eq!(prompts, seen);
+    assert_eq!(world.all::<CognitionTools>(&thread).len(), 1);
+}
+
+#[test]
+fn a_native_call_is_replayed_and_an_agent_that_is_told_something_else_is_seen() {
+    let call = Call::new("a", "calculate", r#"{"expression": "6*7"}"#);
+    let first = Script::text("<thought>An open thought").call(call);
+    let (world, thread, _) = playing(vec![first, Script::text("<response>$a</response>")]);
+    let agent = || native(&world, Vec::new()).0;
+    let same = world.replay(agent(), &thread);
+    assert_eq!((same.difference, same.skipped), (None, Vec::new()));
+    assert!(same.compared["oracle"] >= 2 && same.compared["action"] >= 2);
+    let other = world.replay(agent().prompt("Be brief."), &thread).difference.unwrap();
+    assert_eq!(other.now.unwrap().name, CognitionSystem::NAME);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join;
 use pumphouse::listeners::action::InternalActions;
 use pumphouse::listeners::action::words::ActionResult;
 use pumphouse::listeners::agent::settings::{Calls, FinalWithActions, OnFull, Settings};
@@ -12,7 +13,7 @@ use pumphouse::listeners::todo::words::StepsOpen;
 use pumphouse::model::{Kind, Script, Usage};
 use pumphouse::wire::core::{ContextCleared, ThreadSpawned};
 
-use super::world::{Report, World, play};
+use super::world::{Report, Work, World, play};
 use super::*;
 
 /// An agent with these settings that says these things.
@@ -284,6 +285,27 @@ fn no_action_runs_in_the_last_turn() {
     assert!(world.all::<Notice>(&thread)[0].text.starts_with("This was your last turn"));
     assert!(world.effects.lock().unwrap().is_empty());
     assert_eq!(finals(&world, &thread), ["It is $a."]);
+}
+
+const SLOW: &str = r#"<action id="a">
+{"name": "tool", "parameters": {"what": "a", "ms": 9000}, "timeout": 1}</action>"#;
+
+#[test]
+fn what_comes_of_an_action_that_took_too_long_answers_whom_it_was_for() {
+    let world = World::new(1);
+    let agent = saying([SLOW, "<response>It took too long.</response>"], usual)(&world);
+    let question = agent.ask("What is six times seven?").unwrap();
+    let pump = world.start([agent]);
+    let second = async {
+        world.sim.sleep(Duration::from_millis(500)).await;
+        let thread = world.disk.kept().threads(None, 1).await.unwrap().remove(0).id.clone();
+        pump.in_thread(&thread).tell(Work::new("something else")).await.unwrap();
+    };
+    let (answer, ()) = world.sim.run(join(pump.ask_element(question), second)).unwrap();
+    assert_eq!(answer.unwrap().decode::<Response>().unwrap().text, "It took too long.");
+    // The tool comes to its end, and then nothing waits for a time that is over.
+    world.sim.rest().unwrap();
+    assert!(world.ms() < 9_500, "{}", world.ms());
 }
 
 /// A prompt in one piece, with who says what before each message.

@@ -69,9 +69,13 @@ async fn prompt_prints_what_the_model_was_shown() {
         let id = format!("{thread}/{seq}");
         scene.run(&[&["--data", ".", "prompt", &id], more].concat())
     };
-    let last = prompt(14, &[]).code(0);
+    let export = ["--data", ".", "export", thread.as_str(), "--format", "transcript"];
+    let events = scene.run(&export).code(0).objects();
+    let begins = events.iter().rfind(|it| it["type"] == "step_start").unwrap();
+    let second = begins["entry"].as_u64().unwrap();
+    let last = prompt(second, &[]).code(0);
     last.says(&["oracle  turn 2", "You know it all.", "Six times &#x9B;seven?", "sum", "digest "]);
-    let object = prompt(14, &["--json"]).code(0).objects().pop().unwrap();
+    let object = prompt(second, &["--json"]).code(0).objects().pop().unwrap();
     assert_eq!(object["messages"][0]["content"], "[From console]\nSix times \u{9b}seven?");
     assert_eq!(object["messages"][1]["content"], FIRST);
     prompt(1, &[]).code(1).says(&["no turn of an agent had begun there", "cognition_in"]);

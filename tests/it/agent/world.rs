@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::select;
+use pumphouse::engine::{Plan, Replayed};
 use pumphouse::listeners::action::{Settings, action};
 use pumphouse::listeners::agent::Agent;
 use pumphouse::listeners::feed::feed;
 use pumphouse::listeners::{core, tool::calculate::calculate};
-use pumphouse::log;
+use pumphouse::log::{self, Log};
 use pumphouse::model::Scripted;
 use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
@@ -23,6 +24,12 @@ pub(super) struct Work {
     ms: Option<u64>,
     /// What it is part of.
     item_id: Option<String>,
+}
+
+impl Work {
+    pub(super) fn new(what: &str) -> Work {
+        Work { what: what.to_owned(), ms: None, item_id: None }
+    }
 }
 
 /// What was done.
@@ -79,6 +86,18 @@ impl World {
     }
 
     pub(super) fn start(&self, agents: impl IntoIterator<Item = Agent>) -> Pump {
+        self.plan(agents).start_on(&self.sim)
+    }
+
+    /// What replaying a thread with these agents comes to.
+    pub(super) fn replay(&self, agent: Agent, thread: &ThreadId) -> Replayed {
+        let (log, sim, thread) = (self.disk.log(), self.sim.clone(), thread.clone());
+        let (log, plan): (Arc<dyn Log>, Plan) = (Arc::new(log), self.plan([agent]));
+        let replay = async move { plan.replay(&log, &thread, &sim).await };
+        self.sim.run(replay).unwrap().unwrap()
+    }
+
+    fn plan(&self, agents: impl IntoIterator<Item = Agent>) -> Plan {
         let settings = Settings { internal: ["feeds".to_owned()].into(), ..Settings::default() };
         let tool = Listener::with_state("tool", self.clone()).on(work).idempotent().stateless();
         let feeds = Listener::new("feeds")
@@ -88,7 +107,7 @@ impl World {
         let staff = (core(), action(settings), feed(), calculate(), tool, feeds, clerk);
         let agents: Vec<Listener> = agents.into_iter().map(Agent::listener).collect();
         let builder = pumphouse::builder().with((staff, agents, self.disk.log())).workers(2);
-        builder.build().unwrap().start_on(&self.sim)
+        builder.build().unwrap()
     }
 
     /// Gives an agent something to do, and lets so much time pass.

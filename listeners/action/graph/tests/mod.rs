@@ -65,7 +65,7 @@ struct Play {
     now: u64,
     next: Id,
     names: BTreeMap<Id, String>,
-    due: BTreeSet<u64>,
+    due: BTreeSet<Time>,
 }
 
 impl Play {
@@ -95,10 +95,12 @@ impl Play {
                 format!("{} {status}{rest}", definition.action.id)
             }
             Output::Abandon { action, attempt } => format!("drop {} {attempt}", self.name(action)),
-            Output::Wake { at, is_awaited } => {
-                self.due.insert(at);
-                let awaited = if is_awaited { "" } else { " maybe" };
-                format!("wake {}{awaited}", (at - self.now) as f64 / 1e6)
+            Output::Wake { time, .. } => {
+                self.due.insert(time);
+                let node = &self.graph.nodes[&time.of];
+                let is_running = matches!(node.state, State::Running(_));
+                let maybe = if is_running { " maybe" } else { "" };
+                format!("wake {}{maybe}", (time.at - self.now) as f64 / 1e6)
             }
             Output::Cancelled(count) => format!("cancelled {count}"),
         }
@@ -122,10 +124,10 @@ impl Play {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a table's")]
         let until = self.now + (seconds * 1e6) as u64;
         let mut told = Vec::new();
-        while let Some(at) = self.due.first().copied().filter(|it| *it <= until) {
-            self.due.remove(&at);
-            self.now = at;
-            told.extend(self.step(Input::Due(at)));
+        while let Some(time) = self.due.first().copied().filter(|it| it.at <= until) {
+            self.due.remove(&time);
+            self.now = time.at;
+            told.extend(self.step(Input::Due(time)));
         }
         self.now = until;
         told

@@ -57,7 +57,7 @@ struct Story {
     inputs: Vec<(u64, Input)>,
     outputs: Vec<Vec<Output>>,
     now: u64,
-    due: BTreeSet<u64>,
+    due: BTreeSet<Time>,
     /// Calls without an answer.
     open: Vec<(Id, u32)>,
     defined: BTreeMap<Id, Action>,
@@ -69,9 +69,9 @@ impl Story {
         for it in &outputs {
             match it {
                 Output::Call { action, attempt, .. } => self.open.push((*action, *attempt)),
-                Output::Wake { at, .. } => {
-                    assert!(*at > self.now, "a time that is over is not waited for");
-                    self.due.insert(*at);
+                Output::Wake { time, .. } => {
+                    assert!(time.at > self.now, "a time that is over is not waited for");
+                    self.due.insert(*time);
                 }
                 _ => {}
             }
@@ -117,10 +117,10 @@ impl Story {
 
     fn pass(&mut self, by: u64) {
         let until = self.now + by;
-        while let Some(at) = self.due.first().copied().filter(|it| *it <= until) {
-            self.due.remove(&at);
-            self.now = at;
-            self.happen(Input::Due(at));
+        while let Some(time) = self.due.first().copied().filter(|it| it.at <= until) {
+            self.due.remove(&time);
+            self.now = time.at;
+            self.happen(Input::Due(time));
         }
         self.now = until;
     }
@@ -129,8 +129,8 @@ impl Story {
     fn end(&mut self) {
         self.happen(Input::TurnOver(AGENT.into(), 1));
         for _ in 0..1_000 {
-            let Some(at) = self.due.first().copied() else { return };
-            self.pass(at.saturating_sub(self.now));
+            let Some(first) = self.due.first().copied() else { return };
+            self.pass(first.at.saturating_sub(self.now));
         }
         panic!("times without end");
     }
