@@ -39,7 +39,7 @@ deny:
 demo:
     cargo run --release -- demo
 
-# The speed table.
+# The speed table, in about a minute.
 bench *args:
     cargo run --release -- bench {{ args }}
 
@@ -111,17 +111,13 @@ overload *args:
 soak *args:
     cargo bench --bench soak -- {{ args }}
 
-# How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
-xml *args:
-    cargo bench --bench xml {{ args }}
+# What twice the size costs, of every shape that hurts parsers.
+shapes:
+    cargo bench --bench shapes
 
 # Talks to a real model, at a server that streams as OpenAI's does.
 model url="http://127.0.0.1:8901/v1":
     PUMPHOUSE_MODEL={{ url }} cargo test --test it model::real -- --nocapture
-
-# How fast a model's reply is understood.
-reply:
-    cargo bench --bench reply
 
 # What threads cost: all, or one of children, live, long, neighbour, chain, sleeping.
 threads *args:
