@@ -111,6 +111,10 @@ overload *args:
 soak *args:
     cargo bench --bench soak -- {{ args }}
 
+# Our pushes beside NATS, JetStream, Redis and Prosody, as far as they are in PATH.
+peers *args:
+    cargo bench --bench peers -- {{ args }}
+
 # What twice the size costs, of every shape that hurts parsers.
 shapes:
     cargo bench --bench shapes
