@@ -111,6 +111,19 @@ overload *args:
 soak *args:
     cargo bench --bench soak -- {{ args }}
 
+# Draws what the rows of `bench` whose name holds this spend their time on: target/flame/flame.svg.
+flame only="push, one" scale="1":
+    command -v perf >/dev/null || { echo "perf isn't here: Debian has it in linux-perf, Ubuntu in \
+        linux-tools-generic, Fedora in perf" >&2; exit 2; }
+    command -v inferno-flamegraph >/dev/null || cargo install --locked inferno
+    CFLAGS=-fno-omit-frame-pointer RUSTFLAGS="-C force-frame-pointers=yes" \
+        cargo build --release --target-dir target/flame
+    perf record --freq 997 --call-graph fp --output target/flame/perf.data \
+        target/flame/release/pumphouse bench --only "{{ only }}" --scale {{ scale }}
+    perf script --no-inline --input target/flame/perf.data \
+        | inferno-collapse-perf | inferno-flamegraph >target/flame/flame.svg
+    @echo "target/flame/flame.svg: open it in a browser"
+
 # Our pushes beside NATS, JetStream, Redis and Prosody, as far as they are in PATH.
 peers *args:
     cargo bench --bench peers -- {{ args }}
