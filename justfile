@@ -136,9 +136,9 @@ shapes:
 model url="http://127.0.0.1:8901/v1":
     PUMPHOUSE_MODEL={{ url }} cargo test --test it model::real -- --nocapture
 
-# What threads cost: all, or one of children, live, long, neighbour, chain, sleeping.
-threads *args:
-    cargo bench --bench threads -- {{ args }}
+# What threads cost, ten times as many as `bench` has: a million that sleep.
+threads scale="10":
+    cargo run --release -- bench --only "threads: " --scale {{ scale }}
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"

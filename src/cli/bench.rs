@@ -1,24 +1,27 @@
 //! `bench`: how fast this machine takes messages, in one sitting, with the floors beside it.
 
 mod answer;
+mod crowd;
 mod envelope;
 mod floors;
 mod hop;
 mod load;
 mod measure;
-mod push;
+mod program;
 mod pump;
+mod push;
 mod reader;
 mod reply;
 mod row;
 mod server;
 mod sitting;
+mod threads;
 
 use crate::cli::screen::{Ending, Failure, Screen};
 use sitting::Sitting;
 
 /// Measures what docs/speed.md has, in about a minute: floors, reading, hops, pushes, answers, a
-/// start.
+/// start, threads.
 ///
 /// Figures hold for this machine and this minute only; compare the ratios. The logs are in a
 /// folder of their own among the system's temporary ones, which TMPDIR names: where those are in
@@ -53,6 +56,8 @@ impl Bench {
         answer::rows(&mut sitting).await?;
         load::rows(&mut sitting).await?;
         server::rows(&mut sitting)?;
+        threads::rows(&mut sitting).await?;
+        crowd::rows(&mut sitting).await?;
         sitting.end()
     }
 }

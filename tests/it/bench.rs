@@ -12,16 +12,22 @@ fn every_row_has_its_figures_and_those_that_need_one_a_goal() {
         rows.map(|it| it["what"].as_str().unwrap().to_owned()).collect()
     };
     let has = |it: &Value, key: &str| it[key].is_number();
-    let keys = ["per_second", "mb_per_second", "us_p50", "bytes"];
+    let keys = ["per_second", "mb_per_second", "us_p50", "us", "bytes"];
     let without = names(&|it| !keys.iter().any(|key| has(it, key)));
     // Where there is no `strip`.
     assert!(without.iter().all(|it| it == "stripped binary"), "{without:?}");
     let durable = names(&|it| it["durability"] == "full");
     let of_all = ["push, one connection, pipelined", "push to answer, one at a time"];
     let of_all = [&of_all[..], &["push to answer, at half load"]].concat();
-    let of_one = ["start to the first push answered", "memory of an idle server"];
+    let of_one = [
+        "start to the first push answered",
+        "memory of an idle server",
+        "threads: messages to oneself in one",
+        "threads: live sessions, memory more",
+    ];
     assert_eq!(durable, [&of_all[..], &of_one].concat());
-    assert_eq!(names(&|it| it["durability"] == "memory").len(), 4);
+    assert_eq!(names(&|it| it["durability"] == "memory").len(), 7);
+    assert_eq!(names(&|it| it["what"].as_str().unwrap().starts_with("threads: ")).len(), 12);
     let beside = |what: &str| names(&|it| it["beside"]["what"] == what && has(it, "ratio"));
     assert_eq!(beside("one NsReader pass").len(), 7);
     assert_eq!(beside("fdatasync of 4 KiB"), ["push to answer, at half load"; 3]);

@@ -75,7 +75,12 @@ pub(super) fn started(builder: Builder) -> Result<Pump, Failure> {
     Ok(builder.build().map_err(|error| Failure::Wrong(error.to_string()))?.start())
 }
 
-fn log(folder: &Path, name: &str, durability: Durability) -> Result<Arc<dyn Log>, Failure> {
+/// A log of its own, in the folder of the sitting or in memory.
+pub(super) fn log(
+    folder: &Path,
+    name: &str,
+    durability: Durability,
+) -> Result<Arc<dyn Log>, Failure> {
     if durability == Durability::Memory {
         return Ok(Arc::new(MemoryLog::new()));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::measure::Waits;
+use super::measure::{Waits, number};
 use crate::log::Durability;
 
 /// The columns, and how much room each has.
@@ -39,8 +39,12 @@ pub(super) enum Figure {
     P99(f64),
     /// All of them were.
     Most(f64),
+    /// What happened once took so long.
+    Took(f64),
     /// Bytes.
     Size(f64),
+    /// How many there were of what the row is about.
+    Of(u64),
 }
 
 /// What a row stands beside: measured in the same run.
@@ -67,6 +71,11 @@ impl Row {
     /// One that this machine has no figure for.
     pub(super) fn missing(what: &'static str, why: String) -> Row {
         Row { missing: Some(why), ..Row::new(what, None) }
+    }
+
+    /// What it is about.
+    pub(super) fn what(&self) -> &'static str {
+        self.what
     }
 
     pub(super) fn figure(mut self, figure: Figure) -> Row {
@@ -154,7 +163,9 @@ impl Figure {
             Figure::P50(us) => format!("p50 {}", time(us)),
             Figure::P99(us) => format!("p99 {}", time(us)),
             Figure::Most(us) => format!("at most {}", time(us)),
+            Figure::Took(us) => time(us),
             Figure::Size(bytes) => format!("{:.1} MiB", bytes / MIB),
+            Figure::Of(count) => format!("of {}", grouped(number(count))),
         }
     }
 
@@ -166,7 +177,9 @@ impl Figure {
             Figure::P50(_) => "us_p50",
             Figure::P99(_) => "us_p99",
             Figure::Most(_) => "us_most",
+            Figure::Took(_) => "us",
             Figure::Size(_) => "bytes",
+            Figure::Of(_) => "of",
         }
     }
 
@@ -178,7 +191,9 @@ impl Figure {
             | Figure::P50(it)
             | Figure::P99(it)
             | Figure::Most(it)
+            | Figure::Took(it)
             | Figure::Size(it) => it.round(),
+            Figure::Of(count) => number(count),
         }
     }
 }
@@ -217,7 +232,9 @@ mod tests {
         check(Figure::Megabytes(4_580.2), "4,580 MB/s", "mb_per_second", 4_580.0);
         check(Figure::P50(107.0), "p50 107 µs", "us_p50", 107.0);
         check(Figure::P99(1_183.0), "p99 1.2 ms", "us_p99", 1_183.0);
+        check(Figure::Took(950_000.0), "950.0 ms", "us", 950_000.0);
         check(Figure::Most(8_000.0), "at most 8.0 ms", "us_most", 8_000.0);
+        check(Figure::Of(10_000), "of 10,000", "of", 10_000.0);
         check(Figure::Size(14_575_206.0), "13.9 MiB", "bytes", 14_575_206.0);
     }
 
