@@ -1,8 +1,13 @@
 //! How much trees took of late, and whether one took little beside the others. Pure; time is given.
 
-/// After so long, what a tree took counts half: time enough to tell a crowd from one with a message
-/// now and then.
-const HALF_US: u64 = 1 << 18;
+/// After so long, what a tree took counts an eighth less, so half after some fifth of a second: time
+/// enough to tell a crowd from one with a message now and then.
+const EIGHTH_US: u64 = 1 << 15;
+/// So many eighths later, nothing is left that counts.
+const EIGHTHS: u64 = 128;
+/// Who took less than this part of what is usual is light. Much above, and whoever happened to have
+/// a turn less would be.
+const LIGHT_PART: u64 = 3;
 /// A step, as it is counted: there is room below one.
 const STEP: u64 = 1 << 8;
 /// Turns that what is usual is made of.
@@ -23,10 +28,13 @@ impl Taken {
     }
 
     fn fade(&mut self, now_us: u64) {
-        let halves = now_us.saturating_sub(self.at_us) / HALF_US;
-        let shift = u32::try_from(halves).unwrap_or(u32::MAX);
-        self.steps = self.steps.checked_shr(shift).unwrap_or(0);
-        self.at_us += halves * HALF_US;
+        let eighths = now_us.saturating_sub(self.at_us) / EIGHTH_US;
+        if eighths < EIGHTHS {
+            (0..eighths).for_each(|_| self.steps -= self.steps / 8);
+        } else {
+            self.steps = 0;
+        }
+        self.at_us += eighths * EIGHTH_US;
     }
 }
 
@@ -49,10 +57,10 @@ impl Usual {
         self.steps = self.steps.saturating_add(taken.steps);
     }
 
-    /// Whether that is less than half of what is usual.
+    /// Whether that is little beside what is usual.
     pub(crate) fn is_light(&self, taken: &mut Taken, now_us: u64) -> bool {
         taken.fade(now_us);
-        taken.steps.saturating_mul(2) < self.steps / self.turns.max(1)
+        taken.steps.saturating_mul(LIGHT_PART) < self.steps / self.turns.max(1)
     }
 }
 
@@ -83,6 +91,7 @@ mod tests {
         check(&[100, 100, 10_000], &[false, false, true]);
         // Nobody is, where all are alike, or alone.
         check(&[1_000, 1_000, 1_000], &[false; 3]);
+        check(&[1_000, 1_100, 1_900], &[false; 3]);
         check(&[50_000, 50_000], &[false; 2]);
         check(&[1_000], &[false]);
         // A crowd of one.
@@ -99,6 +108,6 @@ mod tests {
         }
         assert!(!usual.is_light(&mut busy, 10_000));
         assert!(usual.is_light(&mut other, 10_000));
-        assert!(usual.is_light(&mut busy, 100 * HALF_US));
+        assert!(usual.is_light(&mut busy, 100 * EIGHTH_US));
     }
 }
