@@ -12,6 +12,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
+/// What the write-ahead log has at the most once all of it was copied.
+const WAL_BYTES_KEPT: u32 = 64 << 20;
 /// How long a statement waits for a person who looks at the file with other tools.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Statements kept ready by one connection.
@@ -44,6 +46,8 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
         db.pragma_update(None, "checkpoint_fullfsync", durability == Durability::Full)?;
         // The writer does it, where a failure is seen.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;
+        // What a long reading made it grow to isn't kept.
+        db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
         db.pragma_update(None, "cache_size", -65_536)?;
         // They are for others. We only insert, never with REPLACE, and UNIQUE holds for us too;
         // without them a row costs two thirds.

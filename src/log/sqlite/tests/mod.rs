@@ -8,6 +8,7 @@ mod older;
 mod tamper;
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -219,4 +220,28 @@ fn the_write_ahead_log_is_bounded() {
         longest = longest.max(length);
     }
     assert!(longest < 264 << 20, "{longest}");
+}
+
+#[test]
+fn the_write_ahead_log_shrinks_again_once_nobody_holds_it_open() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    keep(&log, batch(&["a"], &[]));
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
+    let append = |seq: u32| {
+        let body = vec![b'x'; 1 << 20].into();
+        let entries = vec![Draft { body, ..note(&format!("a/{seq}")) }];
+        keep(&log, Batch { entries, ..Batch::default() });
+        std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len() >> 20
+    };
+    let held = (1..=120).map(append).max();
+    assert!(held >= Some(120), "{held:?} MiB");
+    reader.execute_batch("COMMIT").unwrap();
+    // It begins anew when all of it was copied before the next append.
+    let shrank = (121..=200).any(|seq| {
+        std::thread::park_timeout(Duration::from_millis(20));
+        append(seq) <= 65
+    });
+    assert!(shrank);
 }
