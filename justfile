@@ -39,7 +39,7 @@ deny:
 demo:
     cargo run --release -- demo
 
-# The speed table.
+# The speed table, in about a minute.
 bench *args:
     cargo run --release -- bench {{ args }}
 
@@ -115,21 +115,34 @@ overload *args:
 soak *args:
     cargo bench --bench soak -- {{ args }}
 
-# How fast XML is read, and what twice the size costs: all, or envelope, megabyte, shapes.
-xml *args:
-    cargo bench --bench xml {{ args }}
+# Draws what the rows of `bench` whose name holds this spend their time on: target/flame/flame.svg.
+flame only="push, one" scale="1":
+    command -v perf >/dev/null || { echo "perf isn't here: Debian has it in linux-perf, Ubuntu in \
+        linux-tools-generic, Fedora in perf" >&2; exit 2; }
+    command -v inferno-flamegraph >/dev/null || cargo install --locked inferno
+    CFLAGS=-fno-omit-frame-pointer RUSTFLAGS="-C force-frame-pointers=yes" \
+        cargo build --release --target-dir target/flame
+    perf record --freq 997 --call-graph fp --output target/flame/perf.data \
+        target/flame/release/pumphouse bench --only "{{ only }}" --scale {{ scale }}
+    perf script --no-inline --input target/flame/perf.data \
+        | inferno-collapse-perf | inferno-flamegraph >target/flame/flame.svg
+    @echo "target/flame/flame.svg: open it in a browser"
+
+# Our pushes beside NATS, JetStream, Redis and Prosody, as far as they are in PATH.
+peers *args:
+    cargo bench --bench peers -- {{ args }}
+
+# What twice the size costs, of every shape that hurts parsers.
+shapes:
+    cargo bench --bench shapes
 
 # Talks to a real model, at a server that streams as OpenAI's does.
 model url="http://127.0.0.1:8901/v1":
     PUMPHOUSE_MODEL={{ url }} cargo test --test it model::real -- --nocapture
 
-# How fast a model's reply is understood.
-reply:
-    cargo bench --bench reply
-
-# What threads cost: all, or one of children, live, long, neighbour, chain, sleeping.
-threads *args:
-    cargo bench --bench threads -- {{ args }}
+# What threads cost, ten times as many as `bench` has: a million that sleep.
+threads scale="10":
+    cargo run --release -- bench --only "threads: " --scale {{ scale }}
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"

@@ -451,7 +451,8 @@ pub struct Limits {
     #[least = 1]
     pub batches_in_flight_max: usize,
     /// How long a batch should take to the log: where it takes longer, less is on its way at once,
-    /// so that nobody waits behind what others piled up.
+    /// so that nobody waits long behind what others piled up. Much less than some milliseconds
+    /// costs: each commit is shared by fewer then.
     pub log_time_target: Duration,
     /// Quiet trees that one worker keeps awake.
     #[least = 1]
@@ -531,7 +532,7 @@ impl Default for Limits {
             steps_in_turn_max: 64,
             steps_in_batch_max: 1_024,
             batches_in_flight_max: 4,
-            log_time_target: Duration::from_millis(2),
+            log_time_target: Duration::from_millis(8),
             trees_awake_max: 4_096,
             entries_at_hand_max: 1_024,
             live_lag_max: 256,

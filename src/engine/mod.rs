@@ -2,6 +2,7 @@
 //! Knows no sockets, no YAML, no models, and not what the core's payloads mean.
 
 mod answer;
+mod batch;
 mod budget;
 mod builder;
 mod deliver;
@@ -11,7 +12,9 @@ mod follow;
 mod fork;
 mod gate;
 mod guard;
+mod held;
 mod inlet;
+mod lanes;
 mod later;
 pub(crate) mod ledger;
 mod life;
@@ -26,6 +29,7 @@ mod route;
 mod run;
 mod shared;
 mod state;
+mod taken;
 mod thread;
 mod tree;
 mod turns;

@@ -13,12 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::engine::follow::Showing;
+use crate::engine::held::Slot;
 use crate::engine::metrics::Outcome;
 use crate::engine::port::Port;
 use crate::engine::route::Routes;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
-use crate::engine::worker::{Slot, Task, Worker};
+use crate::engine::worker::{Task, Worker};
 use crate::id::ThreadId;
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};

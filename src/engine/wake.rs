@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::engine::fork::Lineage;
+use crate::engine::held::Slot;
 use crate::engine::inlet::News;
 use crate::engine::ledger::{self, Ledger};
 use crate::engine::life::ORGANISM;
@@ -14,7 +15,7 @@ use crate::engine::shared::{Mail, Shared};
 use crate::engine::state::Cached;
 use crate::engine::thread::{Folds, Later, Thread};
 use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
-use crate::engine::worker::{Slot, Worker};
+use crate::engine::worker::Worker;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{Awake, Entry};

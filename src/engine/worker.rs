@@ -3,33 +3,33 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
-use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use crate::engine::held::{Held, Keyed, Slot};
 use crate::engine::inlet::{Inlet, News};
+use crate::engine::lanes::Lanes;
 use crate::engine::later::Waits;
 use crate::engine::pace::Pace;
 use crate::engine::port::Port;
 use crate::engine::run::Road;
 use crate::engine::shared::{Mail, Shared, Sleep};
-use crate::engine::tree::{Effect, Event, Key, Room, Start, Step, Timing, Tree, World};
+use crate::engine::taken::Usual;
+use crate::engine::tree::{Effect, Event, Key, Room, Start, Tree, World};
 use crate::engine::turns::Turns;
 use crate::engine::wake::Woken;
 use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::log;
-use crate::wire::{Code, Fault};
+use crate::wire::Fault;
 
 /// How often a worker goes round before it lets other tasks run.
 const ROUNDS: usize = 2;
-
 /// A worker and all it owns.
 pub(crate) struct Worker<P: Port> {
     pub(crate) port: P,
@@ -39,69 +39,31 @@ pub(crate) struct Worker<P: Port> {
     /// By ids that strangers may name, so the hash is keyed.
     pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
     /// Trees that have events to take.
-    turns: Turns,
+    pub(crate) turns: Turns,
     /// Trees that looked quiet, the longest first.
-    quiet: VecDeque<ThreadId>,
-    /// Batches on their way to the log, in order, with what happens then.
-    in_flight: VecDeque<Flight>,
+    pub(crate) quiet: VecDeque<ThreadId>,
+    /// What of it others had of late.
+    pub(crate) usual: Usual,
+    /// Batches on their way to the log, with what happens then.
+    pub(crate) lanes: Lanes,
     /// How much may be on its way.
-    pace: Pace,
-    /// How many batches were sent to the log, and how many it has.
-    sent: u64,
-    kept: u64,
+    pub(crate) pace: Pace,
     /// What the last batch came to.
-    room: Room,
+    pub(crate) room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
     /// Threads that wait for a listener to have room.
-    starving: FxHashMap<usize, VecDeque<ThreadId>>,
+    pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
     /// Deliveries that wait for a time, in trees that are awake and in those that sleep.
     pub(crate) waits: Waits,
     timer: Option<(u64, Sleep)>,
     mail: Vec<Mail>,
     /// Why the log takes nothing more.
-    dead: Option<Fault>,
-    begun: bool,
+    pub(crate) dead: Option<Fault>,
+    pub(crate) begun: bool,
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
-    now_us: u64,
-}
-
-/// A hash that nobody can aim at, from a key that the port draws.
-pub(crate) struct Keyed(u64);
-
-impl BuildHasher for Keyed {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.0);
-        hasher
-    }
-}
-
-/// A tree, or the mail that waits until it is awake.
-pub(crate) enum Slot {
-    Waking(Vec<Mail>),
-    Awake(Box<Held>),
-}
-
-/// A tree that is awake.
-pub(crate) struct Held {
-    pub(crate) tree: Tree,
-    queue: VecDeque<Event>,
-    is_ready: bool,
-    is_quiet: bool,
-    /// The last batch it is part of.
-    last: u64,
-}
-
-struct Flight {
-    append: Option<log::Boxed<'static, log::Receipt>>,
-    effects: Vec<Effect>,
-    number: u64,
-    steps: usize,
-    sent_us: u64,
+    pub(crate) now_us: u64,
 }
 
 /// A handler that runs as a task.
@@ -119,16 +81,15 @@ impl<P: Port> Worker<P> {
         Worker {
             road: Arc::new(Road(shared.clone())),
             now_us: port.now_us(),
-            trees: HashMap::with_hasher(Keyed(port.random())),
+            trees: HashMap::with_hasher(Keyed::new(port.random())),
             pace: pace(&shared.limits),
             port,
             number,
             shared,
             turns: Turns::default(),
             quiet: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            sent: 0,
-            kept: 0,
+            usual: Usual::default(),
+            lanes: Lanes::default(),
             room: Room::default(),
             waking: FuturesUnordered::new(),
             tasks: FxHashMap::default(),
@@ -230,7 +191,8 @@ impl<P: Port> Worker<P> {
             Some(Slot::Awake(held)) => {
                 held.queue.push_back(event);
                 if !std::mem::replace(&mut held.is_ready, true) {
-                    self.turns.came(thread.tree());
+                    let is_light = self.usual.is_light(&mut held.taken, self.now_us);
+                    self.turns.came(thread.tree(), is_light);
                 }
             }
             // Only what is due comes to a tree that sleeps: its handlers are all at their end.
@@ -241,7 +203,7 @@ impl<P: Port> Worker<P> {
 
     /// Puts a tree among those that are awake, and takes the mail that waited for it.
     pub(crate) fn keep(&mut self, id: &ThreadId, tree: Tree) {
-        let held = Held { tree, queue: VecDeque::new(), is_ready: false, is_quiet: false, last: 0 };
+        let held = Held::new(tree);
         let slot = self.trees.insert(id.clone(), Slot::Awake(Box::new(held)));
         if let Some(Slot::Waking(waiting)) = slot {
             waiting.into_iter().for_each(|it| self.read(it));
@@ -254,105 +216,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Steps trees, each a few events, and sends what they come to to the log as one batch.
-    fn turn(&mut self) -> bool {
-        let limits = &self.shared.limits;
-        let room = self.pace.room().min(limits.steps_in_batch_max);
-        let full = room == 0 || self.in_flight.len() >= limits.batches_in_flight_max;
-        let dying = self.dead.is_some() && !self.in_flight.is_empty();
-        if !self.begun || full || dying || self.turns.is_empty() {
-            return false;
-        }
-        let shared = self.shared.clone();
-        let world = world(&shared, self.number, self.now_us);
-        let mut step = Step::with_room(self.room);
-        // Of every tree that has something to do, a batch has something, as far as it has room: the
-        // more of them there are, the fewer steps each takes before its neighbours.
-        let each = room / self.turns.len();
-        let each = each.clamp(1, limits.steps_in_turn_max);
-        let (mut steps, next) = (0, self.sent + 1);
-        while steps < room {
-            let Some(id) = self.turns.next() else { break };
-            let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
-            for _ in 0..each {
-                let Some(event) = held.queue.pop_front() else { break };
-                held.tree.step(event, &world, &mut step);
-                steps += 1;
-            }
-            held.last = next;
-            held.is_ready = !held.queue.is_empty();
-            if held.is_ready {
-                self.turns.stayed(id);
-            } else if held.tree.is_quiet() && !std::mem::replace(&mut held.is_quiet, true) {
-                self.quiet.push_back(id);
-            }
-        }
-        self.room = step.room();
-        self.send(step, steps);
-        self.forget();
-        let awake = self.trees.len() as u64;
-        shared.awake[self.number].store(awake, Ordering::Relaxed);
-        true
-    }
-
-    fn send(&mut self, step: Step, steps: usize) {
-        for (listener, thread) in step.starving {
-            self.starving.entry(listener).or_default().push_back(thread);
-        }
-        for it in step.later {
-            match it {
-                Timing::Until(until_us, key) => self.waits.add(until_us, key),
-                Timing::Over(key) => self.waits.remove(&key),
-                Timing::Asked(..) | Timing::Done(_) => {}
-            }
-        }
-        let append = match (&self.dead, step.batch.is_empty()) {
-            (None, false) => Some(self.shared.log.append(step.batch)),
-            (None, true) if step.effects.is_empty() => return,
-            (None, true) => None,
-            (Some(fault), _) => return drop_effects(step.effects, fault),
-        };
-        self.sent += 1;
-        self.pace.sent(steps);
-        let (number, sent_us) = (self.sent, self.now_us);
-        let flight = Flight { append, effects: step.effects, number, steps, sent_us };
-        self.in_flight.push_back(flight);
-    }
-
-    /// Lets the effects of every batch happen that the log has by now.
-    fn land(&mut self, context: &mut Context<'_>) -> bool {
-        let mut busy = false;
-        while let Some(flight) = self.in_flight.front_mut() {
-            let kept = match flight.append.as_mut().map(|it| it.as_mut().poll(context)) {
-                Some(Poll::Pending) => return busy,
-                Some(Poll::Ready(kept)) => kept.map(Some),
-                None => Ok(None),
-            };
-            busy = true;
-            let Some(flight) = self.in_flight.pop_front() else { return busy };
-            self.kept = flight.number;
-            let took_us = self.now_us.saturating_sub(flight.sent_us);
-            self.pace.landed(flight.number, flight.steps, took_us, self.sent);
-            match kept {
-                Ok(receipt) => self.happen(receipt, flight.effects),
-                Err(error) => {
-                    let text = "the log can't be written any more";
-                    let fault = Fault::new(Code::LogFailed, text);
-                    tracing::error!(%error, "the log failed; nothing more is accepted");
-                    drop_effects(flight.effects, &fault);
-                    self.dead = Some(fault);
-                }
-            }
-            // What was on its way with it is told first what became of it.
-            if let (Some(fault), true) = (self.dead.clone(), self.in_flight.is_empty()) {
-                self.abandon(&fault);
-            }
-        }
-        busy
-    }
-
     /// Nothing of what waits will ever happen: tells everybody who waits for it.
-    fn abandon(&mut self, fault: &Fault) {
+    pub(crate) fn abandon(&mut self, fault: &Fault) {
         let mut effects = Vec::new();
         let awake = |slot: &mut Slot| match slot {
             Slot::Awake(held) => held.tree.abandon(fault, &mut effects),
@@ -362,7 +227,7 @@ impl<P: Port> Worker<P> {
         drop_effects(effects, fault);
     }
 
-    fn happen(&mut self, receipt: Option<log::Receipt>, effects: Vec<Effect>) {
+    pub(crate) fn happen(&mut self, receipt: Option<log::Receipt>, effects: Vec<Effect>) {
         if let Some(receipt) = &receipt {
             self.shared.counts.landed(receipt);
             let (entries, commit) = (receipt.entries.len(), receipt.head.number);
@@ -488,13 +353,13 @@ impl<P: Port> Worker<P> {
     }
 
     /// Lets go of quiet trees beyond the number that is kept awake.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         while self.trees.len() > self.shared.limits.trees_awake_max {
             let Some(id) = self.quiet.pop_front() else { return };
             let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
             if held.is_ready || !held.tree.is_quiet() {
                 held.is_quiet = false;
-            } else if held.last > self.kept {
+            } else if self.lanes.has(held.last) {
                 self.quiet.push_front(id);
                 return;
             } else {
@@ -506,7 +371,7 @@ impl<P: Port> Worker<P> {
     /// Says that nothing is left to do, if somebody wants to know.
     fn drained(&mut self) {
         let idle = self.begun
-            && self.in_flight.is_empty()
+            && self.lanes.is_empty()
             && self.waking.is_empty()
             && self.tasks.values().all(|it| it.late)
             && self.turns.is_empty();
@@ -547,7 +412,7 @@ fn pace(limits: &Limits) -> Pace {
 }
 
 /// What steps may ask of the organism.
-fn world(shared: &Shared, worker: usize, now_us: u64) -> World<'_> {
+pub(crate) fn world(shared: &Shared, worker: usize, now_us: u64) -> World<'_> {
     World {
         routes: &shared.routes,
         gates: &shared.gates,
@@ -566,7 +431,7 @@ fn tell(inlet: &dyn Inlet, push: u64, news: News) {
 }
 
 /// Nothing of these happens: the log doesn't have their batch.
-fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
+pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {
             Effect::Tell(inlet, push, News::Accepted { .. }) => {

@@ -49,6 +49,14 @@ pub trait Log: Send + Sync + 'static {
     /// kept. Whoever drops the future early doesn't learn whether it was.
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
+    /// The same, ahead of what [`append`](Log::append) was given and hasn't begun to keep: for
+    /// those who wouldn't wait behind what others piled up. What goes ahead keeps its order, too.
+    ///
+    /// A log that needn't queue has nothing to go ahead of, and this is `append` there.
+    fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        self.append(batch)
+    }
+
     /// Whether appends are likely to succeed.
     fn health(&self) -> Health;
 

@@ -17,7 +17,7 @@ const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
 pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
-    let rules: [fn(&dyn Log); 19] = [
+    let rules: [fn(&dyn Log); 20] = [
         an_empty_log_is_whole,
         a_receipt_gives_back_the_entries,
         what_was_appended_is_read,
@@ -36,6 +36,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
         threads_are_listed_in_the_order_of_their_opening,
         the_head_moves_and_old_heads_stay_on_the_chain,
         appends_keep_the_order_of_their_calls,
+        what_goes_ahead_keeps_its_order_too,
         a_closed_log_takes_no_more,
     ];
     for rule in rules {
@@ -480,6 +481,21 @@ fn appends_keep_the_order_of_their_calls(log: &dyn Log) {
         assert_eq!(wait(append).unwrap().first_position, at as u64 + 1);
     }
     assert_eq!(wait(log.read(&thread("a"), 0, 9_999, 9_999)).unwrap().len(), 3_000);
+    assert!(wait(log.verify(None)).unwrap().is_sound());
+}
+
+fn what_goes_ahead_keeps_its_order_too(log: &dyn Log) {
+    keep(log, batch(&["a", "b"], &[]));
+    let appends = (1..=1_000).flat_map(|seq| {
+        let behind = log.append(batch(&[], &[&format!("a/{seq}")]));
+        let ahead = log.append_ahead(batch(&[], &[&format!("b/{seq}")]));
+        [behind, ahead]
+    });
+    let appends: Vec<_> = appends.collect();
+    appends.into_iter().for_each(|it| assert!(wait(it).is_ok()));
+    for id in ["a", "b"] {
+        assert_eq!(wait(log.read(&thread(id), 0, 9_999, 9_999)).unwrap().len(), 1_000);
+    }
     assert!(wait(log.verify(None)).unwrap().is_sound());
 }
 

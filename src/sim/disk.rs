@@ -47,6 +47,7 @@ struct State {
 struct Queued {
     number: u64,
     due_us: u64,
+    goes_ahead: bool,
     batch: Batch,
 }
 
@@ -144,9 +145,12 @@ impl Platter {
         if let Some(why) = &state.broken {
             return Ok(Err(Error::Poisoned(why.clone())));
         }
-        let waiting = state.queue.iter().find(|it| it.number == number);
-        let full_us = state.full_until_us;
-        waiting.map_or(Ok(Err(Error::Full)), |it| Err(it.due_us.max(full_us)))
+        let Some(at) = state.queue.iter().position(|it| it.number == number) else {
+            return Ok(Err(Error::Full));
+        };
+        // What came later may have gone ahead of it.
+        let due_us = state.queue.iter().take(at + 1).map(|it| it.due_us).max();
+        Err(due_us.unwrap_or(0).max(state.full_until_us))
     }
 
     /// Half the time that a reading takes.
@@ -164,6 +168,39 @@ pub struct DiskLog {
 }
 
 impl DiskLog {
+    fn put(&self, batch: Batch, goes_ahead: bool) -> Boxed<'static, Receipt> {
+        let (platter, opening) = (self.platter.clone(), self.opening);
+        let (now_us, took_us) = (platter.sim.now_us(), platter.sim.below(Disk::COMMIT_US_MAX));
+        let joins = platter.sim.below(2) == 0;
+        let mut state = platter.state();
+        if state.closed || state.opening != opening {
+            return Box::pin(std::future::ready(Err(Error::Closed)));
+        }
+        if let Some(why) = &state.broken {
+            return Box::pin(std::future::ready(Err(Error::Poisoned(why.clone()))));
+        }
+        if state.due_us <= now_us || !joins {
+            state.due_us = state.due_us.max(now_us) + took_us;
+        }
+        state.appended += 1;
+        let (number, due_us) = (state.appended, state.due_us);
+        let ahead = state.queue.iter().take_while(|it| it.goes_ahead).count();
+        let (at, due_us) = match goes_ahead {
+            true => (ahead, now_us + took_us),
+            false => (state.queue.len(), due_us),
+        };
+        state.queue.insert(at, Queued { number, due_us, goes_ahead, batch });
+        drop(state);
+        Box::pin(async move {
+            loop {
+                match platter.became(number, opening) {
+                    Ok(it) => return it,
+                    Err(at_us) => platter.sim.sleep_until(at_us).await,
+                }
+            }
+        })
+    }
+
     /// Reads some time after it was asked, and answers some time later.
     fn read_slowly<'a, T: Send + 'a>(
         &'a self,
@@ -188,31 +225,11 @@ impl Log for DiskLog {
     }
 
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
-        let (platter, opening) = (self.platter.clone(), self.opening);
-        let (now_us, took_us) = (platter.sim.now_us(), platter.sim.below(Disk::COMMIT_US_MAX));
-        let joins = platter.sim.below(2) == 0;
-        let mut state = platter.state();
-        if state.closed || state.opening != opening {
-            return Box::pin(std::future::ready(Err(Error::Closed)));
-        }
-        if let Some(why) = &state.broken {
-            return Box::pin(std::future::ready(Err(Error::Poisoned(why.clone()))));
-        }
-        if state.due_us <= now_us || !joins {
-            state.due_us = state.due_us.max(now_us) + took_us;
-        }
-        state.appended += 1;
-        let (number, due_us) = (state.appended, state.due_us);
-        state.queue.push_back(Queued { number, due_us, batch });
-        drop(state);
-        Box::pin(async move {
-            loop {
-                match platter.became(number, opening) {
-                    Ok(it) => return it,
-                    Err(at_us) => platter.sim.sleep_until(at_us).await,
-                }
-            }
-        })
+        self.put(batch, false)
+    }
+
+    fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        self.put(batch, true)
     }
 
     fn health(&self) -> Health {
@@ -285,7 +302,8 @@ impl Log for DiskLog {
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async move {
             self.platter.state().closed = true;
-            let until_us = self.platter.state().due_us;
+            let due_us = self.platter.state().queue.iter().map(|it| it.due_us).max();
+            let until_us = due_us.unwrap_or(0);
             self.platter.sim.sleep_until(until_us).await;
             self.platter.settle();
             let mut state = self.platter.state();

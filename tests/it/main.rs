@@ -9,6 +9,7 @@
 mod action;
 mod agent;
 mod backup;
+mod bench;
 mod cli;
 mod crash;
 mod damage;

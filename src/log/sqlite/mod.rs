@@ -6,6 +6,7 @@ mod connect;
 mod copy;
 mod left;
 mod marks;
+mod queue;
 mod read;
 mod row;
 mod schema;
@@ -32,6 +33,7 @@ use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 pub use backup::{Copied, Existing};
 use connect::Lock;
 use copy::Copier;
+use queue::{Place, Waiting};
 use read::{Digests, Reader, Readers};
 use schema::Found;
 use write::{Command, Known, Shared, Writer};
@@ -170,7 +172,18 @@ impl SqliteLog {
         backup::start(&self.path, to.as_ref(), existing, watch)
     }
 
-    fn send(&self, writer: &Handle, batch: Batch) -> Boxed<'static, Receipt> {
+    fn put(&self, batch: Batch, place: Place) -> Boxed<'static, Receipt> {
+        let Some(writer) = &self.writer else { return ready(Err(Error::ReadOnly)) };
+        if self.shared.closing.load(Ordering::Relaxed) {
+            return ready(Err(Error::Closed));
+        }
+        if let Health::Poisoned(why) = self.shared.health() {
+            return ready(Err(Error::Poisoned(why)));
+        }
+        self.send(writer, batch, place)
+    }
+
+    fn send(&self, writer: &Handle, batch: Batch, place: Place) -> Boxed<'static, Receipt> {
         let job = Job::seal(batch, &self.origins);
         let (answer, answered) = flume::bounded(1);
         let shared = self.shared.clone();
@@ -178,15 +191,16 @@ impl SqliteLog {
             Health::Poisoned(why) => Error::Poisoned(why),
             Health::Well | Health::Full => Error::Closed,
         };
-        let command = match writer.commands.try_send(Command::Append(job, answer)) {
-            Ok(()) => {
-                return Box::pin(async move {
-                    answered.recv_async().await.unwrap_or_else(|_| Err(outcome()))
-                });
-            }
-            Err(TrySendError::Disconnected(_)) => return ready(Err(Error::Closed)),
-            Err(TrySendError::Full(command)) => command,
-        };
+        let command =
+            match writer.commands.try_send(Command::Append(place, Waiting { job, answer })) {
+                Ok(()) => {
+                    return Box::pin(async move {
+                        answered.recv_async().await.unwrap_or_else(|_| Err(outcome()))
+                    });
+                }
+                Err(TrySendError::Disconnected(_)) => return ready(Err(Error::Closed)),
+                Err(TrySendError::Full(command)) => command,
+            };
         // Asking once takes the place in the line; who waits for it comes later.
         let mut sending = Box::pin(writer.commands.clone().into_send_async(command));
         let _ = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -214,14 +228,11 @@ impl Log for SqliteLog {
     }
 
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
-        let Some(writer) = &self.writer else { return ready(Err(Error::ReadOnly)) };
-        if self.shared.closing.load(Ordering::Relaxed) {
-            return ready(Err(Error::Closed));
-        }
-        if let Health::Poisoned(why) = self.shared.health() {
-            return ready(Err(Error::Poisoned(why)));
-        }
-        self.send(writer, batch)
+        self.put(batch, Place::Behind)
+    }
+
+    fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        self.put(batch, Place::Ahead)
     }
 
     fn health(&self) -> Health {

@@ -17,14 +17,11 @@ use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
 use crate::log::sqlite::connect::Lock;
 use crate::log::sqlite::copy::{self, Copier};
+use crate::log::sqlite::queue::{Next, Place, Queue, Waiting};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
 use crate::log::{Error, Health};
 use crate::name::Name;
 
-/// Entries of one commit: beyond them, waiting is felt more than the sync that is saved.
-const GROUP_ENTRIES_MAX: usize = 16_384;
-/// Bytes of one commit, for the same reason, and for the memory that SQLite needs for it.
-const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Threads whose standing is remembered between commits; a forgotten one costs a look-up.
 const THREADS_MAX: usize = 65_536;
 /// Names whose number is remembered.
@@ -41,7 +38,7 @@ const RETRY_TIME: Duration = Duration::from_millis(250);
 
 /// What the writer is told.
 pub(super) enum Command {
-    Append(Job, Sender<Result<Receipt, Error>>),
+    Append(Place, Waiting),
     Close(Sender<Result<(), Error>>),
 }
 
@@ -103,12 +100,6 @@ pub(super) struct Known {
     names: HashMap<Name, i64>,
 }
 
-/// One batch of a group, and who waits for it.
-struct Waiting {
-    job: Job,
-    answer: Sender<Result<Receipt, Error>>,
-}
-
 /// How a commit ended for its batches: where each begins, or why it was refused.
 type Outcomes = Vec<Result<u64, Error>>;
 
@@ -116,19 +107,16 @@ impl Writer {
     /// Writes until it is told to close.
     pub(super) fn run(mut self, inbox: &Receiver<Command>) {
         let _watch = Watch(self.shared.clone());
+        let mut queue = Queue::default();
         let closed = loop {
-            let Ok(command) = inbox.recv() else { break None };
-            let (group, close) = gather(command, inbox);
-            if !group.is_empty() {
-                self.commit(group);
-            }
-            if close.is_some() {
-                break close;
+            match queue.next(inbox) {
+                Next::Group(group) => self.commit(group),
+                Next::Close(closed) => break closed,
             }
         };
         for command in inbox.drain() {
-            if let Command::Append(_, answer) = command {
-                let _ = answer.send(Err(Error::Closed));
+            if let Command::Append(_, waiting) = command {
+                let _ = waiting.answer.send(Err(Error::Closed));
             }
         }
         let outcome = self.leave();
@@ -296,29 +284,6 @@ impl Drop for Watch {
             self.0.poison("the writer ended unexpectedly; please report it");
         }
     }
-}
-
-/// All that waits, up to a bound, until something else than an append comes.
-fn gather(
-    first: Command,
-    inbox: &Receiver<Command>,
-) -> (Vec<Waiting>, Option<Sender<Result<(), Error>>>) {
-    let mut group = Vec::new();
-    let (mut entries, mut bytes) = (0, 0);
-    let mut command = Some(first);
-    while let Some(next) = command {
-        match next {
-            Command::Close(closed) => return (group, Some(closed)),
-            Command::Append(job, answer) => {
-                entries += job.entries.len() + job.marks.len() / 4;
-                bytes += job.entries.iter().map(|it| it.body.len()).sum::<usize>();
-                group.push(Waiting { job, answer });
-            }
-        }
-        let room = entries < GROUP_ENTRIES_MAX && bytes < GROUP_BYTES_MAX;
-        command = room.then(|| inbox.try_recv().ok()).flatten();
-    }
-    (group, None)
 }
 
 fn refuse(group: Vec<Waiting>, why: &Error) {

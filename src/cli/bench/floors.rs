@@ -1,0 +1,98 @@
+//! The floors: what neither a reader of XML nor a log can go below on this machine.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{self, Seek as _, Write as _};
+use std::path::Path;
+
+use super::envelope::envelope;
+use super::measure::{Waits, quickest_us, rate};
+use super::row::{Figure, Row};
+use super::sitting::Sitting;
+use crate::cli::screen::Failure;
+use crate::clock;
+use crate::xml;
+
+pub(super) const PASS: &str = "one NsReader pass";
+pub(super) const SYNC: &str = "fdatasync of 4 KiB";
+const APPEND: &str = "append of envelopes, a sync each 256 KiB";
+
+/// What is written before a sync.
+const BLOCK: [u8; 4_096] = [b'x'; 4_096];
+/// How many blocks the file has that they are written into.
+const BLOCKS: u64 = 1_024;
+/// How much is appended before a sync.
+const APPENDED: usize = 256 * 1_024;
+
+pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+    if sitting.wants(PASS, None) {
+        let per_second = 1e6 / sitting.pass_us();
+        sitting.show(&Row::new(PASS, None).figure(Figure::PerSecond(per_second)))?;
+    }
+    if sitting.wants(SYNC, None) {
+        let row = Row::new(SYNC, None).waits(sitting.sync()?);
+        sitting.show(&row)?;
+    }
+    if sitting.wants(APPEND, None) {
+        let per_second =
+            append(sitting.folder(), sitting.times(500_000.0)).map_err(|it| unwritten(&it))?;
+        sitting.show(&Row::new(APPEND, None).figure(Figure::PerSecond(per_second)))?;
+    }
+    Ok(())
+}
+
+/// One pass of the tokenizer with namespaces, checking nothing, in microseconds.
+pub(super) fn pass_us(times: u64) -> f64 {
+    let text = envelope("sess-k3v9x2ma", 12_345);
+    quickest_us(times, || xml::tokens(black_box(&text)))
+}
+
+/// What so many syncs take, each after a block was written into a file that has its size already:
+/// so it is in a write-ahead log that is used again.
+pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
+    let path = folder.join("sync");
+    let timed = || {
+        let mut file = File::create(&path)?;
+        for _ in 0..BLOCKS {
+            file.write_all(&BLOCK)?;
+        }
+        file.sync_all()?;
+        let mut waits = Vec::new();
+        for time in 0..times {
+            if time % BLOCKS == 0 {
+                file.rewind()?;
+            }
+            file.write_all(&BLOCK)?;
+            let since = clock::now_us();
+            file.sync_data()?;
+            waits.push(clock::now_us().saturating_sub(since));
+        }
+        std::fs::remove_file(&path)?;
+        Ok(Waits::of(waits))
+    };
+    timed().map_err(|it| unwritten(&it))
+}
+
+/// Envelopes at the end of a file, so many at once that a sync costs little: a log that does
+/// nothing else.
+fn append(folder: &Path, count: u64) -> io::Result<f64> {
+    let path = folder.join("append");
+    let mut file = File::create(&path)?;
+    let mut block = Vec::with_capacity(APPENDED);
+    let since = clock::now_us();
+    for number in 0..count {
+        block.extend_from_slice(envelope("sess-k3v9x2ma", number).as_bytes());
+        if block.len() >= APPENDED || number + 1 == count {
+            file.write_all(&block)?;
+            file.sync_data()?;
+            block.clear();
+        }
+    }
+    let per_second = rate(count, since);
+    std::fs::remove_file(&path)?;
+    Ok(per_second)
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::Untried(format!("no file can be written and synced: {error}"))
+}

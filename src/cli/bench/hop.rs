@@ -1,0 +1,63 @@
+//! Messages from a listener to itself: emit, encode, route, append, decode, handle.
+
+use super::floors::PASS;
+use super::measure::rate;
+use super::pump::started;
+use super::row::{Figure, Row};
+use super::sitting::Sitting;
+use crate::cli::screen::Failure;
+use crate::clock;
+use crate::engine::Builder;
+use crate::listener::{Again, Listener};
+use crate::log::Durability;
+use crate::wire::Payload;
+use crate::wire::core::Done;
+
+const HOP: &str = "hop, 1,000 threads";
+
+const THREADS: u64 = 1_000;
+
+/// Counts down, one message a step.
+#[derive(Clone, Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+struct Add {
+    /// What is left.
+    a: u64,
+    /// What is there beside it.
+    b: u64,
+}
+
+pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+    let durability = Some(Durability::Memory);
+    if !sitting.wants(HOP, durability) {
+        return Ok(());
+    }
+    let pass_per_second = 1e6 / sitting.pass_us();
+    let per_second = hops(sitting.times(2_000.0)).await?;
+    let ratio = pass_per_second / per_second;
+    let row = Row::new(HOP, durability)
+        .figure(Figure::PerSecond(per_second))
+        .beside(PASS, Figure::PerSecond(pass_per_second), ratio)
+        .goal("≤ 2.5× a pass or ≥ 500,000/s", ratio <= 2.5 || per_second >= 500_000.0)
+        .goal("≥ 700,000/s", per_second >= 700_000.0);
+    sitting.show(&row)
+}
+
+/// How many hops a second there are in threads of so many each.
+async fn hops(length: u64) -> Result<f64, Failure> {
+    let down = async |Add { a, b }: Add| (a > 1).then(|| Again(Add { a: a - 1, b }));
+    let listener = Listener::new("chain").on(down).inline().pure();
+    let pump = started(Builder::default().with(listener))?;
+    pump.ready().await?;
+    let since = clock::now_us();
+    let chains = (0..THREADS).map(|b| {
+        let pump = pump.clone();
+        async move { pump.ask::<Done>(Add { a: length, b }).await }
+    });
+    for ended in futures_util::future::join_all(chains).await {
+        ended.map_err(|error| Failure::Wrong(error.to_string()))?;
+    }
+    let per_second = rate(length * THREADS, since);
+    pump.shutdown().await?;
+    Ok(per_second)
+}

@@ -1,0 +1,163 @@
+//! From a push to its answer while one connection pushes half of what it could, at a constant
+//! pace. A wait begins when its push is due, not when it is written, so that no wait hides another.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::envelope::envelope;
+use super::floors::SYNC;
+use super::measure::{Waits, number, rate};
+use super::pump::{Served, Sink};
+use super::row::{Figure, Row};
+use super::sitting::{DURABILITIES, Sitting};
+use crate::cli::screen::Failure;
+use crate::clock;
+use crate::id::ThreadId;
+use crate::listener::Listener;
+use crate::log::Durability;
+
+const LOAD: &str = "push to answer, at half load";
+
+/// Unanswered pushes while it is found out how many can be answered: what the pump has to say of
+/// them fits into what it keeps for a client that doesn't read, which is so while one writes.
+const WINDOW: u64 = 256;
+/// How many are pushed to find that out, and for how many seconds half as many afterwards.
+const FIRST: f64 = 50_000.0;
+const SECONDS: f64 = 4.0;
+
+pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+    for durability in DURABILITIES {
+        if !sitting.wants(LOAD, Some(durability)) {
+            continue;
+        }
+        let sync_us = sitting.sync()?.at(99);
+        let echo = Listener::new("sink").on(async |it: Sink| it).inline().pure();
+        let served = Served::start(sitting.folder(), "load", durability, echo).await?;
+        let threads = served.threads().await?;
+        let mut line = Line::connect(&served, &threads).map_err(|it| broken(&it))?;
+        // This blocks nobody: the pump's tasks run on other threads than a verb.
+        let most = line.most(sitting.times(FIRST).max(4 * WINDOW)).map_err(|it| broken(&it))?;
+        let pace = most / 2.0;
+        let count = sitting.times(pace * SECONDS);
+        let waits = line.paced(pace, count).map_err(|it| broken(&it))?;
+        drop(line);
+        served.stop().await?;
+        let ratio = waits.at(99) / sync_us.max(1.0);
+        let row = Row::new(LOAD, Some(durability)).waits(&waits).figure(Figure::PerSecond(pace));
+        let row = row.beside(SYNC, Figure::P99(sync_us), ratio);
+        sitting.show(&match durability {
+            Durability::Full => row.goal("p99 ≤ 5× the sync's", ratio <= 5.0),
+            // They wait for no sync.
+            Durability::Normal | Durability::Memory => row,
+        })?;
+    }
+    Ok(())
+}
+
+fn broken(error: &io::Error) -> Failure {
+    Failure::Wrong(format!("the connection broke: {error}"))
+}
+
+/// A connection, and the threads it pushes into.
+struct Line<'a> {
+    writer: TcpStream,
+    reader: BufReader<TcpStream>,
+    text: Vec<u8>,
+    threads: &'a [ThreadId],
+}
+
+impl<'a> Line<'a> {
+    fn connect(served: &Served, threads: &'a [ThreadId]) -> io::Result<Line<'a>> {
+        let writer = TcpStream::connect(served.address)?;
+        writer.set_nodelay(true)?;
+        let reader = BufReader::with_capacity(64 * 1_024, writer.try_clone()?);
+        Ok(Line { writer, reader, text: Vec::new(), threads })
+    }
+
+    /// How many a second are answered where a push follows each answer; the first half of them
+    /// doesn't count.
+    fn most(&mut self, count: u64) -> io::Result<f64> {
+        let mut block = String::new();
+        (0..WINDOW.min(count)).for_each(|it| push(&mut block, self.threads, it));
+        let (mut pushed, mut since) = (WINDOW.min(count), clock::now_us());
+        for answered in 0..count {
+            if answered == count / 2 {
+                since = clock::now_us();
+            }
+            // What was read at once is answered at once.
+            if self.reader.buffer().is_empty() {
+                self.writer.write_all(block.as_bytes())?;
+                block.clear();
+            }
+            answer(&mut self.reader, &mut self.text)?;
+            if pushed < count {
+                push(&mut block, self.threads, pushed);
+                pushed += 1;
+            }
+        }
+        Ok(rate(count - count / 2, since))
+    }
+
+    /// What the answers to so many took, pushed at a constant pace.
+    fn paced(&mut self, per_second: f64, count: u64) -> io::Result<Waits> {
+        let Line { writer, reader, text, threads } = self;
+        let since = clock::now_us();
+        #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a time")]
+        let due = |it: u64| since + (number(it) * 1e6 / per_second) as u64;
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(move || {
+                let (mut block, mut pushed) = (String::new(), 0);
+                while pushed < count {
+                    wait_until(due(pushed));
+                    let now = clock::now_us();
+                    while pushed < count && due(pushed) <= now {
+                        push(&mut block, threads, pushed);
+                        pushed += 1;
+                    }
+                    writer.write_all(block.as_bytes())?;
+                    block.clear();
+                }
+                Ok(())
+            });
+            let mut waits = Vec::new();
+            for _ in 0..count {
+                let number = answer(reader, text)?;
+                waits.push(clock::now_us().saturating_sub(due(number)));
+            }
+            let written = writing.join();
+            written.unwrap_or_else(|_| Err(io::Error::other("nothing could be pushed")))?;
+            Ok(Waits::of(waits))
+        })
+    }
+}
+
+/// Adds a push to those that are written next.
+fn push(block: &mut String, threads: &[ThreadId], number: u64) {
+    let at = usize::try_from(number).unwrap_or_default() % threads.len();
+    block.push_str(&envelope(threads[at].as_str(), number));
+}
+
+/// The number in the next answer; acknowledgements are passed over.
+fn answer(reader: &mut BufReader<TcpStream>, text: &mut Vec<u8>) -> io::Result<u64> {
+    loop {
+        text.clear();
+        if reader.read_until(b'\n', text)? == 0 {
+            return Err(io::Error::other("the pump closed it"));
+        }
+        if memchr::memmem::find(text, b"<accepted ").is_some() {
+            continue;
+        }
+        let said = String::from_utf8_lossy(text);
+        let number = said.split("<a>").nth(1).and_then(|it| it.split('<').next()?.parse().ok());
+        return number.ok_or_else(|| io::Error::other(format!("no answer: {}", said.trim_end())));
+    }
+}
+
+fn wait_until(at_us: u64) {
+    let wait = at_us.saturating_sub(clock::now_us());
+    if wait > 0 {
+        #[expect(clippy::disallowed_methods, reason = "this thread is here to keep a pace")]
+        std::thread::sleep(Duration::from_micros(wait));
+    }
+}

@@ -1,0 +1,127 @@
+//! This program as a process of its own that serves: as it would be, with nothing in its memory
+//! that was measured before.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::cli::screen::Failure;
+use crate::log::Durability;
+
+/// Why a row about memory has no figure.
+pub(super) const NO_PROC: &str = "this system has no /proc";
+
+/// What is served, whatever program this is.
+const MANIFEST: &str = "name: bench\nlisteners:\n  - use: echo\n";
+
+/// This program.
+pub(super) struct Program(PathBuf);
+
+/// One that serves; killed when it is dropped.
+pub(super) struct Running {
+    child: Child,
+    address: String,
+}
+
+impl Program {
+    pub(super) fn find() -> Result<Program, Failure> {
+        let path = std::env::current_exe();
+        let path = path.map_err(|it| Failure::Untried(format!("where is this program? {it}")))?;
+        Ok(Program(path))
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Has it serve on a data folder, with more in its manifest; returns once it listens.
+    pub(super) fn run(
+        &self,
+        folder: &Path,
+        durability: Durability,
+        more: &str,
+    ) -> io::Result<Running> {
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join("organism.yaml"), format!("{MANIFEST}{more}"))?;
+        let mut command = Command::new(&self.0);
+        command.args(["run", "--json", "--listen", "127.0.0.1:0", "--data", "."]);
+        command.args(["--durability", durability.as_str()]).current_dir(folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut running = Running { child: command.spawn()?, address: String::new() };
+        let mut line = String::new();
+        if let Some(out) = running.child.stdout.take() {
+            BufReader::new(out).read_line(&mut line)?;
+        }
+        let greeting: serde_json::Value = serde_json::from_str(&line)?;
+        let address = greeting["listen"][0].as_str();
+        running.address = address.ok_or_else(|| io::Error::other("it doesn't say where"))?.into();
+        Ok(running)
+    }
+
+    /// What it takes of memory once it has answered one push, in bytes.
+    pub(super) fn idle(&self, folder: &Path, durability: Durability) -> io::Result<Option<u64>> {
+        let running = self.run(folder, durability, "")?;
+        running.ask()?;
+        Ok(running.memory())
+    }
+}
+
+impl Running {
+    /// A connection to it, for each way.
+    pub(super) fn connect(&self) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
+        let writer = TcpStream::connect(&self.address)?;
+        writer.set_nodelay(true)?;
+        let reader = BufReader::with_capacity(64 * 1_024, writer.try_clone()?);
+        Ok((writer, reader))
+    }
+
+    /// Pushes, and waits for the first that comes of it.
+    pub(super) fn ask(&self) -> io::Result<()> {
+        let (mut writer, mut reader) = self.connect()?;
+        writer.write_all(echo(None).as_bytes())?;
+        heard(&mut reader).map(drop)
+    }
+
+    /// What it takes of memory, in bytes, where the system says so.
+    pub(super) fn memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
+        let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        Some(kib * 1_024)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself, and was told then.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A message for `echo`, in a thread or in one that it opens.
+pub(super) fn echo(thread: Option<&str>) -> String {
+    let thread = thread.map_or(String::new(), |it| format!("<thread>{it}</thread>"));
+    format!(
+        "<message xmlns=\"{}\"><meta>{thread}</meta>\
+         <echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hello</text></echo></message>\n",
+        crate::name::ENVELOPE
+    )
+}
+
+/// The next line that a pump says.
+pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let mut line = String::new();
+    match reader.read_line(&mut line)? {
+        0 => Err(io::Error::other("it closed the connection")),
+        _ => Ok(line),
+    }
+}
+
+/// What to say of a process that doesn't do what it is there for.
+pub(super) fn unserved(error: &io::Error) -> Failure {
+    Failure::Wrong(format!("`run` doesn't serve: {error}"))
+}

@@ -1,0 +1,89 @@
+//! Pumps that rows are measured on: one listener, one door, a log of a durability.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cli::screen::Failure;
+use crate::door::{Options, Tcp};
+use crate::engine::{Builder, Pump};
+use crate::id::ThreadId;
+use crate::listener::Listener;
+use crate::log::{Durability, Log, MemoryLog, SqliteLog};
+use crate::wire::{Fault, Payload};
+
+/// How many threads the pushes are spread over.
+const THREADS: u64 = 100;
+
+/// What is pushed.
+#[derive(Clone, Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
+pub(super) struct Sink {
+    /// A number.
+    pub(super) a: u64,
+    /// Some text.
+    pub(super) text: String,
+}
+
+/// A pump that serves, and where.
+pub(super) struct Served {
+    pub(super) pump: Pump,
+    pub(super) address: SocketAddr,
+}
+
+impl Served {
+    /// Starts one with a listener for `Sink`, on a free port.
+    pub(super) async fn start(
+        folder: &Path,
+        name: &str,
+        durability: Durability,
+        listener: Listener,
+    ) -> Result<Served, Failure> {
+        let door = Tcp::bind("127.0.0.1:0", Options::default()).await;
+        let door = door.map_err(|error| Failure::Untried(error.to_string()))?;
+        let address = door.local_addr();
+        let log = log(folder, name, durability)?;
+        let builder = Builder::default().with(listener).with(door);
+        let pump = started(builder.with(|it: &mut Builder| it.log(log)))?;
+        pump.ready().await?;
+        Ok(Served { pump, address })
+    }
+
+    /// Opens the threads to push into.
+    pub(super) async fn threads(&self) -> Result<Vec<ThreadId>, Failure> {
+        let mut threads = Vec::new();
+        for a in 0..THREADS {
+            let opened = self.pump.tell(Sink { a, text: String::new() }).await;
+            threads.push(opened.map_err(|fault: Fault| Failure::Wrong(fault.to_string()))?.thread);
+        }
+        Ok(threads)
+    }
+
+    /// Stops it; a refused push would have measured something else.
+    pub(super) async fn stop(self) -> Result<(), Failure> {
+        let refused: u64 = self.pump.refusals().values().sum();
+        self.pump.shutdown().await?;
+        match refused {
+            0 => Ok(()),
+            _ => Err(Failure::Wrong(format!("{refused} pushes were refused"))),
+        }
+    }
+}
+
+/// Starts what was built.
+pub(super) fn started(builder: Builder) -> Result<Pump, Failure> {
+    Ok(builder.build().map_err(|error| Failure::Wrong(error.to_string()))?.start())
+}
+
+/// A log of its own, in the folder of the sitting or in memory.
+pub(super) fn log(
+    folder: &Path,
+    name: &str,
+    durability: Durability,
+) -> Result<Arc<dyn Log>, Failure> {
+    if durability == Durability::Memory {
+        return Ok(Arc::new(MemoryLog::new()));
+    }
+    let file = folder.join(format!("{name}-{durability}.db"));
+    Ok(Arc::new(SqliteLog::open(file, durability)?))
+}

@@ -1,0 +1,66 @@
+//! This program as a server: how soon it answers, what it takes of memory, how large it is.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use super::measure::{Waits, number};
+use super::program::{NO_PROC, Program, unserved};
+use super::row::{Figure, Row};
+use super::sitting::Sitting;
+use crate::cli::screen::Failure;
+use crate::clock;
+use crate::log::Durability;
+
+const START: &str = "start to the first push answered";
+const MEMORY: &str = "memory of an idle server";
+const BINARY: &str = "stripped binary";
+
+/// What is aimed at.
+const START_US_MAX: f64 = 50_000.0;
+const BYTES_MAX: f64 = 20.0 * 1_048_576.0;
+
+pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+    let (program, folder) = (Program::find()?, sitting.folder().to_owned());
+    let (full, durability) = (Durability::Full, Some(Durability::Full));
+    if sitting.wants(START, durability) {
+        let starts = (0..sitting.times(20.0)).map(|number| {
+            let since = clock::now_us();
+            program.run(&folder.join(format!("start-{number}")), full, "")?.ask()?;
+            Ok(clock::now_us().saturating_sub(since))
+        });
+        let waits = Waits::of(starts.collect::<io::Result<_>>().map_err(|it| unserved(&it))?);
+        let (median, most) = (Figure::P50(waits.at(50)), Figure::Most(waits.at(100)));
+        let row = Row::new(START, durability).figure(median).figure(most);
+        sitting.show(&row.goal("< 50 ms", waits.at(100) < START_US_MAX))?;
+    }
+    if sitting.wants(MEMORY, durability) {
+        let memory = program.idle(&folder.join("memory"), full).map_err(|it| unserved(&it))?;
+        sitting.show(&match memory {
+            Some(it) => sized(Row::new(MEMORY, durability), it),
+            None => Row::missing(MEMORY, NO_PROC.to_owned()),
+        })?;
+    }
+    if sitting.wants(BINARY, None) {
+        sitting.show(&match stripped(program.path(), &folder.join("stripped")) {
+            Ok(bytes) => sized(Row::new(BINARY, None), bytes),
+            Err(error) => Row::missing(BINARY, format!("strip doesn't: {error}")),
+        })?;
+    }
+    Ok(())
+}
+
+fn sized(row: Row, bytes: u64) -> Row {
+    let bytes = number(bytes);
+    row.figure(Figure::Size(bytes)).goal("< 20 MiB", bytes < BYTES_MAX)
+}
+
+/// How large a program is without what only a debugger reads.
+fn stripped(program: &Path, to: &Path) -> io::Result<u64> {
+    let status = Command::new("strip").arg("-o").arg(to).arg(program).status()?;
+    match status.success() {
+        true => Ok(fs::metadata(to)?.len()),
+        false => Err(io::Error::other(status.to_string())),
+    }
+}

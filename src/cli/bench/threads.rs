@@ -1,0 +1,238 @@
+//! What threads cost: children, neighbours that wait, messages to oneself, and one that is long.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::measure::{Waits, number, rate};
+use super::pump::{log, started};
+use super::row::{Figure, Row};
+use super::sitting::{DURABILITIES, Sitting};
+use crate::cli::screen::Failure;
+use crate::clock;
+use crate::engine::{AskError, Builder, Port as _, Pump, Tokio};
+use crate::id::ThreadId;
+use crate::limits::{Limits, UNLIMITED};
+use crate::listener::{Again, Listener, Spawn, Threads};
+use crate::log::{Durability, Log};
+use crate::wire::core::{Done, ThreadResult};
+use crate::wire::{Fault, Payload};
+
+const CHILDREN: &str = "threads: children of one, spawn to result";
+const NEIGHBOUR: &str = "threads: one beside messages that wait";
+const ONESELF: &str = "threads: messages to oneself in one";
+const LONG: &str = "threads: a long one, one entry more";
+const LONG_READ: &str = "threads: a long one, read";
+const LONG_FILE: &str = "threads: a long one, its file";
+
+/// How many children one message opens.
+const BRANCH: u64 = 200;
+/// How long a message takes of those that wait.
+const CROWD_US: u64 = 1_000;
+/// How many entries are read at once.
+const PAGE: usize = 4_096;
+
+/// Opens so many threads below this one.
+#[derive(Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
+struct Open {
+    n: u64,
+}
+
+/// Something to do.
+#[derive(Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
+struct Work {
+    n: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
+struct Worked {
+    n: u64,
+}
+
+/// Counts down, one message to oneself a step.
+#[derive(Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
+struct Down {
+    n: u64,
+    text: String,
+}
+
+/// Takes a while.
+#[derive(Debug, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
+struct Crowd {}
+
+pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
+    let memory = Some(Durability::Memory);
+    if sitting.wants(CHILDREN, memory) {
+        let count = sitting.times(40_000.0);
+        let fewer = children(sitting.folder(), (count / 4).max(1)).await?;
+        let per_second = children(sitting.folder(), count).await?;
+        let row = Row::new(CHILDREN, memory).figure(Figure::PerSecond(per_second));
+        let (row, ratio) = (row.figure(Figure::Of(count)), per_second / fewer);
+        let row = row.beside("a fourth of them", Figure::PerSecond(fewer), ratio);
+        sitting.show(&row.goal("≥ 50,000/s", per_second >= 50_000.0))?;
+    }
+    if sitting.wants(NEIGHBOUR, memory) {
+        let waiting = sitting.times(10_000.0);
+        let (alone, beside) = neighbour(sitting, waiting).await?;
+        let ratio = beside.at(99) / alone.at(99).max(1.0);
+        let row = Row::new(NEIGHBOUR, memory).waits(&beside).figure(Figure::Of(waiting));
+        let row = row.beside("alone", Figure::P99(alone.at(99)), ratio);
+        sitting.show(&row.goal("p99 < 2×", ratio < 2.0))?;
+    }
+    for durability in DURABILITIES {
+        if sitting.wants(ONESELF, Some(durability)) {
+            let log = log(sitting.folder(), "oneself", durability)?;
+            let (pump, n) = (start(log)?, sitting.times(2_000.0));
+            let per_second = down(&pump, n, "<thought>1000</thought>").await?;
+            pump.shutdown().await?;
+            let row = Row::new(ONESELF, Some(durability)).figure(Figure::PerSecond(per_second));
+            sitting.show(&row)?;
+        }
+    }
+    let normal = Some(Durability::Normal);
+    if [LONG, LONG_READ, LONG_FILE].map(|it| sitting.wants(it, normal)).contains(&true) {
+        for row in long(sitting).await? {
+            if sitting.wants(row.what(), normal) {
+                sitting.show(&row)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Children of one parent, from their opening to their result.
+async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
+    let pump = start(log(folder, "children", Durability::Memory)?)?;
+    let since = clock::now_us();
+    let _: Done = pump.ask(Open { n }).await.map_err(|it| unanswered(&it))?;
+    let per_second = rate(n, since);
+    pump.shutdown().await?;
+    Ok(per_second)
+}
+
+/// What a thread waits, alone and beside another one that many messages wait in.
+async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Waits), Failure> {
+    let pump = start(log(sitting.folder(), "neighbour", Durability::Memory)?)?;
+    let quiet = pump.in_thread(&opened(&pump, Work { n: 0 }).await?);
+    let crowded = pump.in_thread(&opened(&pump, Crowd {}).await?);
+    let times = sitting.times(2_000.0);
+    let alone = asked(&quiet, times).await?;
+    for _ in 0..waiting {
+        opened(&crowded, Crowd {}).await?;
+    }
+    let beside = asked(&quiet, times).await?;
+    pump.shutdown().await?;
+    Ok((alone, beside))
+}
+
+async fn asked(pump: &Pump, times: u64) -> Result<Waits, Failure> {
+    let mut waits = Vec::new();
+    for _ in 0..times {
+        let since = clock::now_us();
+        let _: Worked = pump.ask(Work { n: 1 }).await.map_err(|it| unanswered(&it))?;
+        waits.push(clock::now_us().saturating_sub(since));
+    }
+    Ok(Waits::of(waits))
+}
+
+/// A thread that grows: what one entry more costs at its end and at its start, how fast it is
+/// read, and its file beside 1.3 times its payloads and 150 bytes an entry.
+async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
+    let durability = Durability::Normal;
+    let log = log(sitting.folder(), "long", durability)?;
+    let pump = start(log.clone())?;
+    let (n, text) = (sitting.times(3_000.0), "x".repeat(200));
+    let thread = opened(&pump, Down { n: 1, text: text.clone() }).await?;
+    let here = pump.in_thread(&thread);
+    let first = down(&here, n, &text).await?;
+    for _ in 0..8 {
+        down(&here, n, &text).await?;
+    }
+    let last = down(&here, n, &text).await?;
+    let since = clock::now_us();
+    let (entries, bytes) = read(&*log, &thread).await?;
+    let reading = rate(entries, since);
+    pump.shutdown().await?;
+    drop((pump, here, log));
+    let size = std::fs::metadata(sitting.folder().join("long-normal.db"))?.len();
+    let (size, bound) = (number(size), number(bytes) * 1.3 + number(entries) * 150.0);
+    let row = |what| Row::new(what, Some(durability));
+    let one = row(LONG).figure(Figure::PerSecond(last)).figure(Figure::Of(entries));
+    let one = one.beside("at its start", Figure::PerSecond(first), last / first);
+    let file = row(LONG_FILE).figure(Figure::Size(size));
+    let file = file.beside("1.3× payloads + 150 each", Figure::Size(bound), size / bound);
+    Ok([
+        one.goal("≥ 0.8×", last >= 0.8 * first),
+        row(LONG_READ).figure(Figure::PerSecond(reading)).goal("≥ 500,000/s", reading >= 500_000.0),
+        file.goal("≤ 1×", size <= bound),
+    ])
+}
+
+/// How many entries a thread has, and how many bytes of payloads.
+async fn read(log: &dyn Log, thread: &ThreadId) -> Result<(u64, u64), Failure> {
+    let (mut after, mut bytes) = (0, 0);
+    loop {
+        let page = log.read(thread, after, u64::MAX, PAGE).await?;
+        let Some(last) = page.last() else { return Ok((after, bytes)) };
+        after = last.id.seq;
+        bytes += page.iter().map(|it| it.body.len() as u64).sum::<u64>();
+    }
+}
+
+/// Messages to oneself, so many a second.
+async fn down(pump: &Pump, n: u64, text: &str) -> Result<f64, Failure> {
+    let since = clock::now_us();
+    let asked = pump.ask(Down { n, text: text.to_owned() }).await;
+    let _: Done = asked.map_err(|it| unanswered(&it))?;
+    Ok(rate(n, since))
+}
+
+async fn opened(pump: &Pump, payload: impl Payload) -> Result<ThreadId, Failure> {
+    let told = pump.tell(payload).await;
+    Ok(told.map_err(|fault: Fault| Failure::Wrong(fault.to_string()))?.thread)
+}
+
+fn unanswered(error: &AskError) -> Failure {
+    Failure::Wrong(error.to_string())
+}
+
+fn start(log: Arc<dyn Log>) -> Result<Pump, Failure> {
+    let open = async |Open { n }: Open| {
+        let now = n.min(BRANCH);
+        let rest = (n > now).then(|| Again(Open { n: n - now }));
+        ((0..now).map(|n| Spawn::new(Work { n }).label("w")).collect::<Vec<_>>(), rest)
+    };
+    let down = async |Down { n, text }: Down| (n > 1).then(|| Again(Down { n: n - 1, text }));
+    let crowd = async |_: Crowd| {
+        let port = Tokio::current();
+        port.sleep_until(port.now_us() + CROWD_US).await;
+        Worked { n: 0 }
+    };
+    let boss = Listener::new("boss").on(open).on_reply(async |_: ThreadResult| ()).inline();
+    let worker = Listener::new("worker").on(async |Work { n }: Work| Worked { n }).inline();
+    let builder = Builder::default()
+        .with(move |it: &mut Builder| it.log(log))
+        .with((boss.grant::<Threads>(), worker))
+        .with(Listener::new("chain").on(down).inline())
+        .with(Listener::new("crowd").on(crowd))
+        .limits(limits());
+    started(builder)
+}
+
+/// Whatever the house has no bound for here.
+fn limits() -> Limits {
+    Limits {
+        tree_messages_max: UNLIMITED,
+        tree_children_max: UNLIMITED,
+        tree_seconds_max: UNLIMITED,
+        chain_max: usize::MAX,
+        repeats_max: usize::MAX,
+        unconsumed_max: usize::MAX,
+        ..Limits::default()
+    }
+}

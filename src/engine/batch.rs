@@ -1,0 +1,178 @@
+//! A worker's batches: whose steps are in one, and what follows once the log has it.
+
+use std::sync::atomic::Ordering;
+use std::task::Context;
+
+use crate::engine::held::Slot;
+use crate::engine::lanes::{Flight, Landed, Lane};
+use crate::engine::port::Port;
+use crate::engine::shared::Shared;
+use crate::engine::tree::{Step, Timing};
+use crate::engine::worker::{Worker, drop_effects, world};
+use crate::id::ThreadId;
+use crate::wire::{Code, Fault};
+
+/// Steps of a batch that goes ahead, and how many such batches there are at once: enough for many
+/// who take little, and little beside what the others have on its way.
+const STEPS_AHEAD: usize = 32;
+const BATCHES_AHEAD: usize = 2;
+/// Steps of a batch that others go ahead of: they wait until it is written.
+const STEPS_IN_HURRY: usize = 64;
+/// How many batches are kept that small after the last one that went ahead.
+const BATCHES_IN_HURRY: u32 = 64;
+
+impl<P: Port> Worker<P> {
+    /// Steps trees, each a few events, and sends what they come to to the log as a batch: those
+    /// who took little of late where nothing else is in their way, then whoever's turn it is.
+    pub(crate) fn turn(&mut self) -> bool {
+        if !self.begun {
+            return false;
+        }
+        let shared = self.shared.clone();
+        let went = self.turn_ahead(&shared) | self.turn_behind(&shared);
+        if went {
+            self.forget();
+            let awake = self.trees.len() as u64;
+            shared.awake[self.number].store(awake, Ordering::Relaxed);
+        }
+        went
+    }
+
+    /// Lets those who took little of late go ahead, where there is somebody to go ahead of.
+    fn turn_ahead(&mut self, shared: &Shared) -> bool {
+        let alone = self.lanes.len(Lane::Behind) == 0;
+        if alone || self.dead.is_some() || self.lanes.len(Lane::Ahead) >= BATCHES_AHEAD {
+            return false;
+        }
+        let mut step = Step::with_room(self.room);
+        let mut steps = 0;
+        while steps < STEPS_AHEAD {
+            let Some(id) = self.turns.next_light() else { break };
+            match self.trees.get(&id) {
+                Some(Slot::Awake(held)) if self.lanes.is_behind(held.last) => {
+                    self.turns.came(id, false);
+                }
+                _ => steps += self.step(id, STEPS_AHEAD - steps, Lane::Ahead, shared, &mut step),
+            }
+        }
+        self.room = step.room();
+        if steps > 0 {
+            shared.hurry.store(BATCHES_IN_HURRY, Ordering::Relaxed);
+            self.send(Lane::Ahead, step, steps);
+        }
+        steps > 0
+    }
+
+    /// Lets everybody have a turn, as far as a batch has room.
+    fn turn_behind(&mut self, shared: &Shared) -> bool {
+        let limits = &shared.limits;
+        let hurry = shared.hurry.load(Ordering::Relaxed);
+        let most = if hurry > 0 { STEPS_IN_HURRY } else { usize::MAX };
+        let room = self.pace.room().min(limits.steps_in_batch_max).min(most);
+        let full = room == 0 || self.lanes.len(Lane::Behind) >= limits.batches_in_flight_max;
+        let dying = self.dead.is_some() && !self.lanes.is_empty();
+        if full || dying || self.turns.is_empty() {
+            return false;
+        }
+        let mut step = Step::with_room(self.room);
+        // Of every tree that has something to do, a batch has something, as far as it has room: the
+        // more of them there are, the fewer steps each takes before its neighbours.
+        let each = room / self.turns.len();
+        let each = each.clamp(1, limits.steps_in_turn_max);
+        let mut steps = 0;
+        while steps < room {
+            let Some(id) = self.turns.next() else { break };
+            steps += self.step(id, each, Lane::Behind, shared, &mut step);
+        }
+        self.room = step.room();
+        if hurry > 0 {
+            shared.hurry.store(hurry - 1, Ordering::Relaxed);
+        }
+        self.send(Lane::Behind, step, steps);
+        true
+    }
+
+    /// A tree's turn: how many events it took.
+    fn step(
+        &mut self,
+        id: ThreadId,
+        most: usize,
+        lane: Lane,
+        shared: &Shared,
+        step: &mut Step,
+    ) -> usize {
+        let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { return 0 };
+        let world = world(shared, self.number, self.now_us);
+        let mut steps = 0;
+        while steps < most
+            && let Some(event) = held.queue.pop_front()
+        {
+            held.tree.step(event, &world, step);
+            steps += 1;
+        }
+        held.taken.add(steps, self.now_us);
+        self.usual.add(&held.taken);
+        self.lanes.join(lane, &mut held.last);
+        held.is_ready = !held.queue.is_empty();
+        if held.is_ready {
+            self.turns.stayed(id);
+        } else if held.tree.is_quiet() && !std::mem::replace(&mut held.is_quiet, true) {
+            self.quiet.push_back(id);
+        }
+        steps
+    }
+
+    fn send(&mut self, lane: Lane, step: Step, steps: usize) {
+        for (listener, thread) in step.starving {
+            self.starving.entry(listener).or_default().push_back(thread);
+        }
+        for it in step.later {
+            match it {
+                Timing::Until(until_us, key) => self.waits.add(until_us, key),
+                Timing::Over(key) => self.waits.remove(&key),
+                Timing::Asked(..) | Timing::Done(_) => {}
+            }
+        }
+        let append = match (&self.dead, step.batch.is_empty()) {
+            (None, false) => Some(match lane {
+                Lane::Ahead => self.shared.log.append_ahead(step.batch),
+                Lane::Behind => self.shared.log.append(step.batch),
+            }),
+            (None, true) if step.effects.is_empty() => return,
+            (None, true) => None,
+            (Some(fault), _) => return drop_effects(step.effects, fault),
+        };
+        if lane == Lane::Behind {
+            self.pace.sent(steps);
+        }
+        let flight = Flight { append, effects: step.effects, steps, sent_us: self.now_us };
+        self.lanes.send(lane, flight);
+    }
+
+    /// Lets the effects of every batch happen that the log has by now.
+    pub(crate) fn land(&mut self, context: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while let Some(Landed { lane, number, last, flight, kept }) = self.lanes.land(context) {
+            busy = true;
+            if lane == Lane::Behind {
+                let took_us = self.now_us.saturating_sub(flight.sent_us);
+                self.pace.landed(number, flight.steps, took_us, last);
+            }
+            match kept {
+                Ok(receipt) => self.happen(receipt, flight.effects),
+                Err(error) => {
+                    let text = "the log can't be written any more";
+                    let fault = Fault::new(Code::LogFailed, text);
+                    tracing::error!(%error, "the log failed; nothing more is accepted");
+                    drop_effects(flight.effects, &fault);
+                    self.dead = Some(fault);
+                }
+            }
+            // What was on its way with it is told first what became of it.
+            if let (Some(fault), true) = (self.dead.clone(), self.lanes.is_empty()) {
+                self.abandon(&fault);
+            }
+        }
+        busy
+    }
+}

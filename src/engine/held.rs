@@ -1,0 +1,52 @@
+//! What a worker keeps of a tree beside it.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
+
+use crate::engine::lanes::Last;
+use crate::engine::shared::Mail;
+use crate::engine::taken::Taken;
+use crate::engine::tree::{Event, Tree};
+
+/// A hash that nobody can aim at, from a key that the port draws.
+pub(crate) struct Keyed(u64);
+
+impl Keyed {
+    pub(crate) fn new(key: u64) -> Keyed {
+        Keyed(key)
+    }
+}
+
+impl BuildHasher for Keyed {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
+}
+
+/// A tree, or the mail that waits until it is awake.
+pub(crate) enum Slot {
+    Waking(Vec<Mail>),
+    Awake(Box<Held>),
+}
+
+/// A tree that is awake.
+pub(crate) struct Held {
+    pub(crate) tree: Tree,
+    pub(crate) queue: VecDeque<Event>,
+    pub(crate) is_ready: bool,
+    pub(crate) is_quiet: bool,
+    /// The last batches it is part of.
+    pub(crate) last: Last,
+    pub(crate) taken: Taken,
+}
+
+impl Held {
+    pub(crate) fn new(tree: Tree) -> Held {
+        let (queue, last, taken) = (VecDeque::new(), Last::default(), Taken::default());
+        Held { tree, queue, is_ready: false, is_quiet: false, last, taken }
+    }
+}

@@ -1,0 +1,176 @@
+//! What waits to be written, and what of it the next commit has.
+
+use std::collections::VecDeque;
+
+use flume::{Receiver, Sender};
+
+use crate::log::Error;
+use crate::log::admit::Job;
+use crate::log::entry::Receipt;
+use crate::log::sqlite::write::Command;
+
+/// Entries of one commit: beyond them, waiting is felt more than the sync that is saved.
+const GROUP_ENTRIES_MAX: usize = 16_384;
+/// Bytes of one commit, for the same reason, and for the memory that SQLite needs for it.
+const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Entries of a commit that others go ahead of: they wait until it is over, some milliseconds.
+const GROUP_ENTRIES_IN_HURRY: usize = 64;
+/// How many commits are kept that small after the last one that went ahead.
+const GROUPS_IN_HURRY: u32 = 64;
+
+/// Where a batch stands among those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Ahead of what isn't being written yet.
+    Ahead,
+    Behind,
+}
+
+/// One batch, and who waits for it.
+pub(super) struct Waiting {
+    pub(super) job: Job,
+    pub(super) answer: Sender<Result<Receipt, Error>>,
+}
+
+/// What the writer does next.
+pub(super) enum Next {
+    /// Commits these together.
+    Group(Vec<Waiting>),
+    /// Closes, and tells whoever asked for it; nobody where all who could append are gone.
+    Close(Option<Sender<Result<(), Error>>>),
+}
+
+/// What was taken out of the inbox and waits.
+#[derive(Default)]
+pub(super) struct Queue {
+    ahead: Vec<Waiting>,
+    behind: VecDeque<Waiting>,
+    /// Nothing is taken any more, but what waits is written.
+    close: Option<Option<Sender<Result<(), Error>>>>,
+    /// Whether the last commit was only of what went ahead.
+    was_ahead: bool,
+    /// How many commits are to be small yet.
+    hurry: u32,
+}
+
+impl Queue {
+    /// What to do next; waits until there is something.
+    pub(super) fn next(&mut self, inbox: &Receiver<Command>) -> Next {
+        if self.is_empty() && self.close.is_none() {
+            match inbox.recv() {
+                Ok(command) => self.take(command),
+                Err(_) => self.close = Some(None),
+            }
+        }
+        while self.close.is_none()
+            && let Ok(command) = inbox.try_recv()
+        {
+            self.take(command);
+        }
+        match self.close.take_if(|_| self.ahead.is_empty() && self.behind.is_empty()) {
+            Some(closed) => Next::Close(closed),
+            None => Next::Group(self.group()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ahead.is_empty() && self.behind.is_empty()
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Append(Place::Ahead, it) => self.ahead.push(it),
+            Command::Append(Place::Behind, it) => self.behind.push_back(it),
+            Command::Close(closed) => self.close = Some(Some(closed)),
+        }
+    }
+
+    /// What goes ahead, alone every second time; else what else waits with it, up to a bound.
+    fn group(&mut self) -> Vec<Waiting> {
+        let mut group = std::mem::take(&mut self.ahead);
+        if !group.is_empty() {
+            self.hurry = GROUPS_IN_HURRY;
+            self.was_ahead = !self.was_ahead;
+            if self.was_ahead {
+                return group;
+            }
+        }
+        self.was_ahead = false;
+        let entries_max = if self.hurry > 0 { GROUP_ENTRIES_IN_HURRY } else { GROUP_ENTRIES_MAX };
+        self.hurry = self.hurry.saturating_sub(1);
+        let (mut entries, mut bytes) = (0, 0);
+        while entries < entries_max
+            && bytes < GROUP_BYTES_MAX
+            && let Some(next) = self.behind.pop_front()
+        {
+            let job = &next.job;
+            entries += job.entries.len() + job.marks.len() / 4;
+            bytes += job.entries.iter().map(|it| it.body.len()).sum::<usize>();
+            group.push(next);
+        }
+        group
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Batch;
+    use crate::log::admit::Origins;
+    use crate::log::suite::batch;
+
+    /// What groups are made of batches of one entry each, all there at once: `a` goes ahead, `b`
+    /// doesn't.
+    fn groups(batches: &str) -> Vec<String> {
+        let (commands, inbox) = flume::bounded(512);
+        let (closed, _) = flume::bounded(1);
+        for (seq, it) in (1..).zip(batches.chars()) {
+            let place = if it == 'a' { Place::Ahead } else { Place::Behind };
+            let batch: Batch = batch(&[], &[&format!("{it}/{seq}")]);
+            let (answer, _) = flume::bounded(1);
+            let waiting = Waiting { job: Job::seal(batch, &Origins::default()), answer };
+            commands.send(Command::Append(place, waiting)).unwrap();
+        }
+        commands.send(Command::Close(closed)).unwrap();
+        let mut queue = Queue::default();
+        let mut groups = Vec::new();
+        while let Next::Group(group) = queue.next(&inbox) {
+            let entries = group.iter().flat_map(|it| &it.job.entries);
+            groups.push(entries.map(|it| it.id.to_string()).collect::<Vec<_>>().join(" "));
+        }
+        groups
+    }
+
+    #[test]
+    fn what_goes_ahead_is_a_commit_of_its_own_and_both_keep_their_order() {
+        assert_eq!(groups("bbb"), ["b/1 b/2 b/3"]);
+        assert_eq!(groups("babab"), ["a/2 a/4", "b/1 b/3 b/5"]);
+        assert_eq!(groups(""), [""; 0]);
+    }
+
+    #[test]
+    fn commits_are_small_while_others_go_ahead_of_them() {
+        let many = "b".repeat(300);
+        assert_eq!(groups(&many).len(), 1);
+        assert_eq!(groups(&format!("{many}a")).len(), 6);
+    }
+
+    #[test]
+    fn what_always_goes_ahead_keeps_nobody_waiting_for_good() {
+        let (commands, inbox) = flume::bounded(512);
+        let put = |place: Place, id: &str| {
+            let job = Job::seal(batch(&[], &[id]), &Origins::default());
+            let (answer, _) = flume::bounded(1);
+            commands.send(Command::Append(place, Waiting { job, answer })).unwrap();
+        };
+        let mut queue = Queue::default();
+        put(Place::Behind, "b/1");
+        let mut sizes = Vec::new();
+        for seq in 1..=4 {
+            put(Place::Ahead, &format!("a/{seq}"));
+            let Next::Group(group) = queue.next(&inbox) else { panic!("nobody closed it") };
+            sizes.push(group.len());
+        }
+        assert_eq!(sizes, [1, 2, 1, 1]);
+    }
+}

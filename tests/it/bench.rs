@@ -1,0 +1,52 @@
+//! `pumphouse bench`: which rows there are, and what each says.
+
+use serde_json::Value;
+
+use crate::program::Scene;
+
+#[test]
+fn every_row_has_its_figures_and_those_that_need_one_a_goal() {
+    let rows = Scene::new().run(&["bench", "--json", "--scale", "0.001"]).code(0).objects();
+    let names = |with: &dyn Fn(&Value) -> bool| -> Vec<String> {
+        let rows = rows.iter().filter(|it| with(it));
+        rows.map(|it| it["what"].as_str().unwrap().to_owned()).collect()
+    };
+    let has = |it: &Value, key: &str| it[key].is_number();
+    let keys = ["per_second", "mb_per_second", "us_p50", "us", "bytes"];
+    let without = names(&|it| !keys.iter().any(|key| has(it, key)));
+    // Where there is no `strip`.
+    assert!(without.iter().all(|it| it == "stripped binary"), "{without:?}");
+    let durable = names(&|it| it["durability"] == "full");
+    let of_all = ["push, one connection, pipelined", "push to answer, one at a time"];
+    let of_all = [&of_all[..], &["push to answer, at half load"]].concat();
+    let of_one = [
+        "start to the first push answered",
+        "memory of an idle server",
+        "threads: messages to oneself in one",
+        "threads: live sessions, memory more",
+    ];
+    assert_eq!(durable, [&of_all[..], &of_one].concat());
+    assert_eq!(names(&|it| it["durability"] == "memory").len(), 7);
+    assert_eq!(names(&|it| it["what"].as_str().unwrap().starts_with("threads: ")).len(), 12);
+    let beside = |what: &str| names(&|it| it["beside"]["what"] == what && has(it, "ratio"));
+    assert_eq!(beside("one NsReader pass").len(), 7);
+    assert_eq!(beside("fdatasync of 4 KiB"), ["push to answer, at half load"; 3]);
+    let aimed = names(&|it| it["goals"][0]["met"].is_boolean());
+    for what in ["hop, 1,000 threads", "reply: the example, 4 characters at a time"] {
+        assert!(aimed.iter().any(|it| it == what), "{what}: {aimed:?}");
+    }
+}
+
+#[test]
+fn only_what_is_wanted_is_measured() {
+    let scene = Scene::new();
+    let ran = scene.run(&["bench", "--scale", "0.001", "--only", "fdatasync"]).code(0);
+    let lines: Vec<&str> = ran.out.lines().filter(|it| it.starts_with("| ")).collect();
+    assert_eq!(lines.len(), 3, "a head, its rule, a row: {}", ran.out);
+    assert!(lines[2].contains("fdatasync of 4 KiB") && lines[2].contains("p99 "), "{}", ran.out);
+    let none = scene.run(&["bench", "--only", "psuh"]).code(2);
+    assert!(none.err.contains("no row's name holds \"psuh\"; they are:"), "{}", none.err);
+    assert!(none.err.contains("\n  push, one connection, pipelined\n"), "{}", none.err);
+    let wrong = scene.run(&["bench", "--scale", "0"]).code(2);
+    assert!(wrong.err.contains("a factor is a number above 0"), "{}", wrong.err);
+}
