@@ -218,27 +218,34 @@ impl Default for ReplyLimits {
     }
 }
 
-/// What the actions of agents may come to, where they don't say otherwise.
+bounds! {
+/// What the actions of an agent may come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActionLimits {
     /// Actions of one turn; one more fails. More than any reply should need.
+    #[least = 1]
     pub in_turn_max: usize,
-    /// Actions of one agent that run at once in a thread; the others wait.
+    /// Actions of the agent that run at once in a thread; the others wait.
+    #[least = 1]
     pub at_once: usize,
     /// Actions that begin together where they are batched.
+    #[least = 1]
     pub batch: usize,
     /// How long an action waits for others to begin with it, where they are batched.
     pub batch_delay: Duration,
-    /// How long an attempt may take.
+    /// How long an attempt may take that doesn't say.
+    #[least = 1]
     pub timeout: Duration,
-    /// How long it may take at the most, whatever an action says: who waits for days wants a
-    /// timer.
+    /// How long it may take at the most, whatever an action says: who waits for days wants a timer.
+    #[least = 1]
     pub timeout_max: Duration,
     /// How often an action may be tried again.
-    pub retry_max: u32,
+    pub retry_max: usize,
     /// The pause before it is tried again; each further one is twice as long.
+    #[least = 1]
     pub retry_delay: Duration,
+}
 }
 
 impl Default for ActionLimits {

@@ -114,12 +114,7 @@ pub(super) fn payload(definition: &Definition, schema: &Schema, values: &Values)
     let made = match &definition.parameters {
         Parameters::Json(json) => {
             let json = resolve_json(json, &|name| values.get(name), &mut unresolved);
-            match (&schema.shape.content, &json) {
-                (Content::Any, Value::Object(it)) if !it.contains_key(schema::XML) => {
-                    open(&schema.name, it)
-                }
-                _ => schema::from_json(schema, &json).map_err(|error| error.to_string()),
-            }
+            from_json(schema, &json)
         }
         Parameters::Elements(it) => {
             let mut writer = Writer::new(XmlLimits::INSIDE);
@@ -134,6 +129,19 @@ pub(super) fn payload(definition: &Definition, schema: &Schema, values: &Values)
     };
     let wrong = |message| ActionError { code: "parameters".to_owned(), message };
     Sent { payload: made.map_err(wrong), unresolved }
+}
+
+/// A payload by its parameters, also one that may hold anything.
+///
+/// # Errors
+/// Where they don't fit, and how.
+pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
+    match (&schema.shape.content, json) {
+        (Content::Any, Value::Object(it)) if !it.contains_key(schema::XML) => {
+            open(&schema.name, it)
+        }
+        _ => schema::from_json(schema, json).map_err(|error| error.to_string()),
+    }
 }
 
 /// Writes parameters as a payload: what has no namespace gets the payload's.

@@ -77,13 +77,8 @@ impl Actions {
         if entry.is::<CognitionIn>()
             && let Ok(it) = entry.decode::<CognitionIn>()
         {
-            let usual = Policy::default();
-            let policy = Policy {
-                dispatch: it.dispatch,
-                batch: it.batch.map_or(usual.batch, |it| (it as usize).max(1)),
-                batch_us: it.batch_ms.map_or(usual.batch_us, |it| u64::from(it) * 1_000),
-                at_once: it.at_once.map_or(usual.at_once, |it| (it as usize).max(1)),
-            };
+            let limits = it.action_limits.unwrap_or_default().limits();
+            let policy = Policy { dispatch: it.dispatch, limits };
             self.graph.begins(&entry.from().into(), it.turn, policy);
         } else if entry.is::<ContextFeed>() {
             self.observe_feed(entry);

@@ -93,6 +93,19 @@ pub fn action(
     turn: Option<u64>,
     dialect: Option<Dialect>,
 ) -> Result<Action, Mistakes> {
+    action_within(element, turn, dialect, &ActionLimits::default())
+}
+
+/// The same where other limits hold.
+///
+/// # Errors
+/// As [`action`].
+pub fn action_within(
+    element: &reply::Element<'_>,
+    turn: Option<u64>,
+    dialect: Option<Dialect>,
+    limits: &ActionLimits,
+) -> Result<Action, Mistakes> {
     let is_tool_use = element.kind == Kind::ToolUse;
     let dialect = dialect.or_else(|| is_tool_use.then_some(Dialect::ToolUse));
     let mut it = Reading {
@@ -112,6 +125,7 @@ pub fn action(
             parameters: None,
             elements: None,
         },
+        limits: *limits,
         mistakes: Vec::new(),
     };
     for attribute in element.attributes {
@@ -128,6 +142,7 @@ pub fn action(
 
 struct Reading {
     action: Action,
+    limits: ActionLimits,
     mistakes: Vec<String>,
 }
 
@@ -252,7 +267,7 @@ impl Reading {
     }
 
     fn timeout(&mut self, said: &Said<'_>) {
-        let most = ActionLimits::default().timeout_max.as_secs_f64();
+        let most = self.limits.timeout_max.as_secs_f64();
         let seconds = said.number().filter(|it| *it > 0.0 && *it <= most);
         match seconds {
             Some(it) => {
@@ -268,7 +283,7 @@ impl Reading {
     }
 
     fn retry(&mut self, said: &Said<'_>) {
-        let most = ActionLimits::default().retry_max;
+        let most = u32::try_from(self.limits.retry_max).unwrap_or(u32::MAX);
         let times = (0..=most).find(|it| said.number() == Some(f64::from(*it)));
         if times.is_none() {
             self.wrong(format!("retry takes a whole number from 0 to {most}, not {said}"));

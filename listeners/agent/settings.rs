@@ -1,6 +1,6 @@
 //! How an agent is set up.
 
-use pumphouse::limits::ReplyLimits;
+use pumphouse::limits::{ActionLimits, ReplyLimits};
 
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
@@ -45,8 +45,8 @@ pub struct Settings {
     pub max_tokens: Option<u32>,
     /// How freely the model chooses.
     pub temperature: Option<f64>,
-    /// How many actions run at once.
-    pub actions_at_once: Option<u32>,
+    /// What its actions may come to.
+    pub action_limits: ActionLimits,
 }
 
 impl Default for Settings {
@@ -69,7 +69,7 @@ impl Default for Settings {
             reply_limits: ReplyLimits::default(),
             max_tokens: None,
             temperature: None,
-            actions_at_once: None,
+            action_limits: ActionLimits::default(),
         }
     }
 }

@@ -22,8 +22,8 @@ use super::render::{RENDERING, render};
 use super::settings::{FinalWithActions, OnFull};
 use super::speak::{Speaking, Spoken};
 use super::words::{
-    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Response,
-    Stopped,
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Limited,
+    Response, Stopped,
 };
 
 /// What a turn spends of the tree's budget.
@@ -346,9 +346,7 @@ impl Turning {
             digest: prompt.digest().to_string(),
             bytes: bytes(prompt),
             dispatch: agent.settings.dispatch,
-            batch: None,
-            batch_ms: None,
-            at_once: agent.settings.actions_at_once,
+            action_limits: Limited::of(&agent.settings.action_limits),
             max_tokens: agent.settings.max_tokens,
             temperature: agent.settings.temperature,
         };

@@ -1,8 +1,11 @@
 //! What agents say: in their own thread, for themselves, for whoever reads afterwards.
 
+use std::time::Duration;
+
+use pumphouse::limits::ActionLimits;
 use pumphouse::model::Tool;
 use pumphouse::prelude::*;
-use pumphouse::wire::Json;
+use pumphouse::wire::{Json, SignedDuration};
 
 /// A turn begins: what the model is shown, by its manifest.
 ///
@@ -33,21 +36,87 @@ pub struct CognitionIn {
     /// When the actions of this turn begin.
     #[payload(attribute)]
     pub dispatch: Dispatch,
-    /// How many actions are started together, where they are batched.
-    #[payload(attribute)]
-    pub batch: Option<u32>,
-    /// How long an action waits for others at the most, in milliseconds, where they are batched.
-    #[payload(attribute)]
-    pub batch_ms: Option<u32>,
-    /// How many actions may run at once.
-    #[payload(attribute)]
-    pub at_once: Option<u32>,
+    /// What its actions may come to, where that isn't the usual.
+    pub action_limits: Option<Limited>,
     /// How many tokens the reply may have, where that is said.
     #[payload(attribute)]
     pub max_tokens: Option<u32>,
     /// How freely the model chooses, where that is said.
     #[payload(attribute)]
     pub temperature: Option<f64>,
+}
+
+/// What the actions of a turn may come to: what isn't said is the usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+pub struct Limited {
+    /// How many there may be.
+    #[payload(attribute)]
+    pub in_turn_max: Option<u64>,
+    /// How many run at once.
+    #[payload(attribute)]
+    pub at_once: Option<u64>,
+    /// How many begin together, where they are batched.
+    #[payload(attribute)]
+    pub batch: Option<u64>,
+    /// How long one waits for others at the most, where they are batched.
+    #[payload(attribute, example = "PT0.1S")]
+    pub batch_delay: Option<SignedDuration>,
+    /// How long an attempt may take that doesn't say.
+    #[payload(attribute, example = "PT300S")]
+    pub timeout: Option<SignedDuration>,
+    /// How long it may take at the most.
+    #[payload(attribute, example = "PT86400S")]
+    pub timeout_max: Option<SignedDuration>,
+    /// How often one may be tried again.
+    #[payload(attribute)]
+    pub retry_max: Option<u64>,
+    /// The first pause before that.
+    #[payload(attribute, example = "PT1S")]
+    pub retry_delay: Option<SignedDuration>,
+}
+
+impl Limited {
+    /// What of these isn't the usual, where anything isn't.
+    #[must_use]
+    pub fn of(limits: &ActionLimits) -> Option<Limited> {
+        let usual = ActionLimits::default();
+        let count = |is: usize, usual: usize| (is != usual).then_some(is as u64);
+        let time = |is: Duration, usual: Duration| {
+            (is != usual).then(|| SignedDuration::try_from(is).unwrap_or(SignedDuration::MAX))
+        };
+        let it = Limited {
+            in_turn_max: count(limits.in_turn_max, usual.in_turn_max),
+            at_once: count(limits.at_once, usual.at_once),
+            batch: count(limits.batch, usual.batch),
+            batch_delay: time(limits.batch_delay, usual.batch_delay),
+            timeout: time(limits.timeout, usual.timeout),
+            timeout_max: time(limits.timeout_max, usual.timeout_max),
+            retry_max: count(limits.retry_max, usual.retry_max),
+            retry_delay: time(limits.retry_delay, usual.retry_delay),
+        };
+        (it != Limited::default()).then_some(it)
+    }
+
+    /// The limits that these are.
+    #[must_use]
+    pub fn limits(&self) -> ActionLimits {
+        let mut all = ActionLimits::default();
+        let count = |to: &mut usize, said: Option<u64>| {
+            *to = said.and_then(|it| usize::try_from(it).ok()).unwrap_or(*to);
+        };
+        let time = |to: &mut Duration, said: Option<SignedDuration>| {
+            *to = said.and_then(|it| Duration::try_from(it).ok()).unwrap_or(*to);
+        };
+        count(&mut all.in_turn_max, self.in_turn_max);
+        count(&mut all.at_once, self.at_once);
+        count(&mut all.batch, self.batch);
+        time(&mut all.batch_delay, self.batch_delay);
+        time(&mut all.timeout, self.timeout);
+        time(&mut all.timeout_max, self.timeout_max);
+        count(&mut all.retry_max, self.retry_max);
+        time(&mut all.retry_delay, self.retry_delay);
+        all
+    }
 }
 
 /// When the actions of a turn begin.

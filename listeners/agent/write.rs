@@ -1,11 +1,12 @@
 //! A reply while it is written: what the parser says of it, kept until it can be acted on.
 
+use pumphouse::Element;
+use pumphouse::limits::{ActionLimits, XmlLimits};
 use pumphouse::model::Call;
 use pumphouse::reply::{self, Body, Config, Event, Kind, Markup, Parser, What};
 use pumphouse::xml::{self, Profile};
-use pumphouse::{Element, limits::XmlLimits};
 
-use super::super::action::read::{Mistakes, action};
+use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as ActionDialect};
 use super::super::metadata::Said;
 use super::settings::{Dialect, Settings};
@@ -71,6 +72,8 @@ struct Hearing {
     turn: u64,
     /// How calls are written, where that isn't seen from their words.
     dialect: Option<ActionDialect>,
+    /// What the actions may come to.
+    limits: ActionLimits,
     /// The bytes that are behind.
     at: usize,
     /// Where the words of the response begin that is being written.
@@ -85,7 +88,9 @@ impl Writing {
         };
         let mut config = Config::default().marked_up(markup).speaking(dialect);
         config.limits = settings.reply_limits;
-        let hearing = Hearing { heard: Vec::new(), turn, dialect: None, at: 0, response: 0 };
+        let limits = settings.action_limits;
+        let hearing =
+            Hearing { heard: Vec::new(), turn, dialect: None, limits, at: 0, response: 0 };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
         Writing { config, parser, is_native, text: String::new(), hearing }
@@ -193,7 +198,8 @@ impl Hearing {
             }
             Kind::Root => Heard::Own,
             Kind::Action | Kind::ToolUse => {
-                Heard::Call(Box::new(action(it, Some(self.turn), self.dialect)))
+                let it = action_within(it, Some(self.turn), self.dialect, &self.limits);
+                Heard::Call(Box::new(it))
             }
             Kind::Metadata => Heard::Metadata(Said::read(it)),
             Kind::Core | Kind::Peer => {

@@ -32,7 +32,6 @@ use std::collections::BTreeMap;
 use pumphouse::limits::FeedLimits;
 use pumphouse::listener::{Context, FromContext, Need};
 use pumphouse::prelude::*;
-use pumphouse::schema;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
@@ -225,7 +224,7 @@ impl Handling {
         let params = source.params.as_ref().map(|it| it.0.clone());
         let params = params.unwrap_or_else(|| Value::Object(Map::new()));
         let params = resolve_json(&params, &|it| self.value(agent, it, fresh), &mut Vec::new());
-        let payload = schema::from_json(called.schema, &params).map_err(|it| it.to_string())?;
+        let payload = call::from_json(called.schema, &params)?;
         Ok((called.listener.name.clone(), payload))
     }
 

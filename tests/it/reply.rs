@@ -4,7 +4,7 @@
 mod bad;
 mod chunks;
 mod dirty;
-mod protocol;
+pub(crate) mod protocol;
 mod tell;
 mod tools;
 mod words;

@@ -27,6 +27,8 @@ pub struct Definition {
     pub timeout_us: u64,
     /// How often it is tried again.
     pub retry: u32,
+    /// The first pause before that, in microseconds.
+    pub retry_delay_us: u64,
     /// What is wrong with it whatever it is about.
     wrong: Option<ActionError>,
 }
@@ -41,7 +43,7 @@ pub enum Parameters {
 }
 
 impl Definition {
-    fn of(mut action: Action) -> Definition {
+    fn of(mut action: Action, limits: &ActionLimits) -> Definition {
         let mut wrong = Vec::new();
         let parameters = match (action.parameters.take(), action.elements.take()) {
             (None, None) => Parameters::Json(serde_json::Value::Object(serde_json::Map::new())),
@@ -55,15 +57,15 @@ impl Definition {
                 Parameters::Json(read.unwrap_or_default())
             }
         };
-        let limits = ActionLimits::default();
         let timeout = action.timeout.map(|it| u64::try_from(it.as_micros()).unwrap_or(0));
         let most = micros(limits.timeout_max);
         if timeout.is_some_and(|it| it == 0 || it > most) {
             let text = format!("timeout is more than 0 s and at the most {} s", most / 1_000_000);
             wrong.push(text);
         }
-        if action.retry.is_some_and(|it| it > limits.retry_max) {
-            wrong.push(format!("retry is {} at the most", limits.retry_max));
+        let retry_max = u32::try_from(limits.retry_max).unwrap_or(u32::MAX);
+        if action.retry.is_some_and(|it| it > retry_max) {
+            wrong.push(format!("retry is {retry_max} at the most"));
         }
         let mut found = Vec::new();
         match &parameters {
@@ -81,7 +83,8 @@ impl Definition {
         Definition {
             group: group(&action, &parameters),
             timeout_us: timeout.unwrap_or_else(|| micros(limits.timeout)),
-            retry: action.retry.unwrap_or(0).max(again).min(limits.retry_max),
+            retry: action.retry.unwrap_or(0).max(again).min(retry_max),
+            retry_delay_us: micros(limits.retry_delay),
             action,
             parameters,
             refers_to,
@@ -132,15 +135,16 @@ impl Graph {
         action: Action,
         out: &mut Vec<Output>,
     ) {
-        let definition = Arc::new(Definition::of(action));
-        let action = &definition.action;
         let scope = self.scopes.entry(agent.clone()).or_default();
         let turn = scope.turns.entry(action.turn.unwrap_or(0)).or_default();
+        let limits = turn.policy.limits;
+        let definition = Arc::new(Definition::of(action, &limits));
+        let action = &definition.action;
         if action.turn.is_none() {
             turn.end();
         }
         turn.count += usize::from(action.turn.is_some());
-        let most = ActionLimits::default().in_turn_max;
+        let most = limits.in_turn_max;
         let is_over_full = turn.count > most;
         let is_again = turn.ids.contains(&action.id);
         if action.turn.is_some() {

@@ -96,7 +96,7 @@ impl Graph {
     /// Says how the actions of a turn begin. Those before it are over.
     pub fn begins(&mut self, agent: &Arc<str>, turn: u64, policy: Policy) {
         let scope = self.scopes.entry(agent.clone()).or_default();
-        scope.at_once = Some(policy.at_once);
+        scope.at_once = Some(policy.limits.at_once.max(1));
         for (_, earlier) in scope.turns.range_mut(..turn) {
             earlier.end();
         }
@@ -184,7 +184,7 @@ impl Graph {
     fn attempted(&mut self, now: u64, id: Id, done: Done, again: bool, out: &mut Vec<Output>) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if again && node.attempts <= node.definition.retry {
-            let pause = micros(ActionLimits::default().retry_delay);
+            let pause = node.definition.retry_delay_us;
             let times = node.attempts.saturating_sub(1).min(32);
             node.state = State::Pausing(now.saturating_add(pause.saturating_mul(1 << times)));
         } else {
@@ -296,7 +296,8 @@ impl Graph {
         if matches!(state, State::Batched)
             && let Some(turn) = self.turn_mut(id)
         {
-            turn.batch_due.get_or_insert(now.saturating_add(turn.policy.batch_us));
+            let delay = micros(turn.policy.limits.batch_delay);
+            turn.batch_due.get_or_insert(now.saturating_add(delay));
         }
         if let Some(node) = self.nodes.get_mut(&id) {
             node.state = state;
@@ -348,7 +349,7 @@ impl Graph {
             let scope = self.scopes.get_mut(&agent);
             let Some(turn) = scope.and_then(|it| it.turns.get_mut(&turn)) else { continue };
             let is_due = turn.batch_due.is_none_or(|it| it <= now);
-            if !is_due && !turn.is_over && ids.len() < turn.policy.batch {
+            if !is_due && !turn.is_over && ids.len() < turn.policy.limits.batch {
                 continue;
             }
             turn.batch_due = None;
@@ -379,7 +380,7 @@ impl Graph {
         for id in &queued {
             let Some(node) = self.nodes.get(id) else { continue };
             let room = self.scopes.get(&node.agent).and_then(|it| it.at_once);
-            let room = room.unwrap_or_else(|| Policy::default().at_once);
+            let room = room.unwrap_or_else(|| ActionLimits::default().at_once);
             let count = running.entry(node.agent.clone()).or_default();
             let group = self.group(node);
             // One that is tried again goes before those of its group that came after it.

@@ -155,28 +155,18 @@ pub enum Value {
     Feed(Element),
 }
 
-/// How the actions of a turn begin.
+/// How the actions of a turn begin, and what they may come to.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// When.
     pub dispatch: Dispatch,
-    /// How many are started together.
-    pub batch: usize,
-    /// How long one waits for others, in microseconds.
-    pub batch_us: u64,
-    /// How many of the agent may run at once.
-    pub at_once: usize,
+    /// What they may come to.
+    pub limits: ActionLimits,
 }
 
 impl Default for Policy {
     fn default() -> Policy {
-        let limits = ActionLimits::default();
-        Policy {
-            dispatch: Dispatch::Immediate,
-            batch: limits.batch,
-            batch_us: micros(limits.batch_delay),
-            at_once: limits.at_once,
-        }
+        Policy { dispatch: Dispatch::Immediate, limits: ActionLimits::default() }
     }
 }
 

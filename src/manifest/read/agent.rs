@@ -71,6 +71,10 @@ impl Reader<'_> {
         if let Some(node) = item.key("reply_limits") {
             reply_limits.bounds().into_iter().for_each(|it| set(it, node));
         }
+        let mut action_limits = usual.action_limits;
+        if let Some(node) = item.key("action_limits") {
+            action_limits.bounds().into_iter().for_each(|it| set(it, node));
+        }
         let prompt = item.key("prompt").map(|it| self.words(it, &joined(path, "prompt")));
         Some(Settings {
             prompt: prompt.unwrap_or(Some(usual.prompt))?,
@@ -99,6 +103,7 @@ impl Reader<'_> {
             on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
             context_keep: count("context_keep").map_or(usual.context_keep, |it| it as u64),
             reply_limits,
+            action_limits,
             max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),
             temperature: text("temperature").and_then(amount::number),
             ..usual

@@ -1,6 +1,6 @@
 //! What a manifest may say of an agent.
 
-use crate::limits::ReplyLimits;
+use crate::limits::{ActionLimits, ReplyLimits};
 use crate::manifest::shape::feeds::{feed, metadata};
 use crate::manifest::shape::{Key, Kind, Map, common, key, limit};
 
@@ -73,12 +73,18 @@ fn mind() -> Vec<Key> {
 
 const FULL: &str = "What becomes of a prompt that doesn't fit the model's window; clear unless \
                     said.";
+const ACTIONS: &str = "What its actions may come to.";
 const REPLY: &str = "How large the parts of a reply may be.";
 const KEEP: &str = "How many messages stay in view when old ones are hidden; 10 unless said.";
 
 fn reply_limits() -> Map {
     let keys = ReplyLimits::default().bounds().into_iter().map(limit).collect();
     Map { what: "reply_limits", keys, one_of: &[] }
+}
+
+fn action_limits() -> Map {
+    let keys = ActionLimits::default().bounds().into_iter().map(limit).collect();
+    Map { what: "action_limits", keys, one_of: &[] }
 }
 
 fn prompt_file() -> Map {
@@ -100,6 +106,7 @@ fn turns() -> Vec<Key> {
     let names = || Kind::List(Box::new(Kind::Name));
     vec![
         key("dispatch", Kind::Word(DISPATCH), dispatch, "dispatch: immediate"),
+        key("action_limits", Kind::Map(action_limits()), ACTIONS, "action_limits: {at_once: 5}"),
         key("final_default", Kind::Flag, is_final, "final_default: true"),
         key(
             "final_with_actions",

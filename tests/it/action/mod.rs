@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use pumphouse::listeners::action::words::{Action, ActionResult};
 use pumphouse::listeners::action::{InternalActions, Settings, action, read};
-use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Dispatch};
+use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Dispatch, Limited};
 use pumphouse::log::{Flags, Log};
 use pumphouse::prelude::*;
 use pumphouse::reply::{Config, Parser, What};
 use pumphouse::sim::{Disk, Sim};
+use pumphouse::wire::SignedDuration;
 
 /// Work that takes its time.
 #[derive(Clone, Debug, PartialEq, Payload)]
@@ -212,9 +213,11 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         digest: String::new(),
         bytes: 0,
         dispatch,
-        batch: Some(3),
-        batch_ms: Some(200),
-        at_once: None,
+        action_limits: Some(Limited {
+            batch: Some(3),
+            batch_delay: Some(SignedDuration::from_millis(200)),
+            ..Limited::default()
+        }),
         max_tokens: None,
         temperature: None,
     }

@@ -2,6 +2,7 @@
 
 mod chat;
 mod demo;
+mod examples;
 mod iteration;
 mod recall;
 mod told;

@@ -7,7 +7,7 @@ use pumphouse::listeners::action::InternalActions;
 use pumphouse::listeners::action::words::ActionResult;
 use pumphouse::listeners::agent::settings::{Calls, FinalWithActions, OnFull, Settings};
 use pumphouse::listeners::agent::words::{
-    CognitionOut, CognitionReasoning, ContextFull, Dispatch, Notice, Response, Stopped,
+    CognitionIn, CognitionOut, CognitionReasoning, ContextFull, Dispatch, Notice, Response, Stopped,
 };
 use pumphouse::listeners::todo::words::StepsOpen;
 use pumphouse::model::{Kind, Script, Usage};
@@ -289,6 +289,29 @@ fn no_action_runs_in_the_last_turn() {
 
 const SLOW: &str = r#"<action id="a">
 {"name": "tool", "parameters": {"what": "a", "ms": 9000}, "timeout": 1}</action>"#;
+
+#[test]
+fn an_agent_says_what_its_actions_may_come_to() {
+    let one = |id: &str, more: &str| {
+        format!(
+            "<action id=\"{id}\" mode=\"async\">{{\"name\": \"tool\", \"parameters\": \
+             {{\"what\": \"{id}\", \"ms\": 9000}}{more}}}</action>"
+        )
+    };
+    let both = one("a", "") + &one("b", ", \"retry\": 1");
+    let (world, thread) = play(saying([&*both, "<response>.</response>"], |it| {
+        let limits = &mut it.action_limits;
+        (limits.at_once, limits.retry_max) = (1, 0);
+        limits.timeout = Duration::from_secs(2);
+    }));
+    let begun = &world.all::<CognitionIn>(&thread)[0];
+    let limits = begun.action_limits.unwrap().limits();
+    assert_eq!((limits.at_once, limits.timeout), (1, Duration::from_secs(2)));
+    let told = &world.all::<Notice>(&thread)[0].text;
+    assert!(told.contains("retry takes a whole number from 0 to 0"), "{told}");
+    let error = world.all::<ActionResult>(&thread)[0].error.clone().unwrap();
+    assert_eq!(error.message, "no answer came in 2 s");
+}
 
 #[test]
 fn what_comes_of_an_action_that_took_too_long_answers_whom_it_was_for() {

@@ -15,7 +15,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/reply/protocol")
 }
 
-fn examples() -> Vec<PathBuf> {
+pub(crate) fn examples() -> Vec<PathBuf> {
     let entries = fs::read_dir(folder()).unwrap().map(|it| it.unwrap().path());
     let mut paths: Vec<PathBuf> =
         entries.filter(|it| it.extension().is_some_and(|it| it == "txt")).collect();

@@ -162,8 +162,8 @@ impl Play {
                 };
                 for (key, value) in words.filter_map(|it| it.split_once('=')) {
                     match key {
-                        "batch" => policy.batch = value.parse().unwrap(),
-                        "at_once" => policy.at_once = value.parse().unwrap(),
+                        "batch" => policy.limits.batch = value.parse().unwrap(),
+                        "at_once" => policy.limits.at_once = value.parse().unwrap(),
                         _ => turn = value.parse().unwrap(),
                     }
                 }

@@ -42,11 +42,10 @@ fn policies() -> impl Strategy<Value = Policy> {
         Just(Dispatch::Batched),
         Just(Dispatch::AfterResponse)
     ];
-    (dispatch, 1..4_usize, 1..6_usize).prop_map(|(dispatch, batch, at_once)| Policy {
-        dispatch,
-        batch,
-        at_once,
-        ..Policy::default()
+    (dispatch, 1..4_usize, 1..6_usize).prop_map(|(dispatch, batch, at_once)| {
+        let mut limits = ActionLimits::default();
+        (limits.batch, limits.at_once) = (batch, at_once);
+        Policy { dispatch, limits }
     })
 }
 
@@ -172,7 +171,7 @@ impl Story {
                 assert!(*attempt <= definition.retry + 1, "no more often than it says");
                 assert!(!done.contains_key(action), "nothing runs that is done");
                 running.insert(*action, *attempt);
-                assert!(running.len() <= policy.at_once, "no more at once than may be");
+                assert!(running.len() <= policy.limits.at_once, "no more at once than may be");
                 self.judge_order(*action, done);
             }
             Output::Result { action, done: result, .. } => {

@@ -1,0 +1,129 @@
+//! The examples of *Streaming Execution Protocol*, as an agent writes them: what comes of each in
+//! its thread. Beside each, as the parser's tests have it, `.came` has the lines.
+//!
+//! The other documents' examples stand where their matter does: those of *Reasoning & Iteration* in
+//! `iteration.rs`, those of metadata in `listeners/metadata/tests.rs`, those of feeds and of
+//! `internal_actions` in `tests/it/feeds`, the tests that *Streaming Inline Tool Execution* lists,
+//! by name, in `tests/it/reply/tools.rs`, `tests/it/action/execution.rs` and `transcript.rs`.
+
+use std::fs;
+
+use pumphouse::listeners::action::words::{Action, ActionResult, Mode};
+use pumphouse::listeners::agent::words::{Notice, Thought};
+use pumphouse::listeners::feed::{Definition, Feeds, Source};
+use pumphouse::schema::Schema;
+use pumphouse::sim::{Disk, Sim};
+
+use super::*;
+use crate::golden::Goldens;
+use crate::reply::protocol::examples;
+
+/// Whom the examples call, and of what sort they are.
+const CALLED: [(&str, &str); 19] = [
+    ("arxiv_search", "tool"),
+    ("authenticate", "tool"),
+    ("cache_store", "relic"),
+    ("calculator", "tool"),
+    ("comprehensive_analyzer", "agent"),
+    ("data_analyzer", "agent"),
+    ("data_pipeline", "workflow"),
+    ("database_query", "tool"),
+    ("deep_analyzer", "agent"),
+    ("fetch_data", "tool"),
+    ("log_service", "relic"),
+    ("logger", "relic"),
+    ("news_api", "tool"),
+    ("redis_cache", "relic"),
+    ("results_cache", "relic"),
+    ("summarize", "llm"),
+    ("system_monitor", "tool"),
+    ("text_analyzer", "agent"),
+    ("web_scraper", "tool"),
+];
+
+/// What one of them says.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Says(String);
+
+/// Takes anything, and says who it is.
+fn called((name, kind): (&'static str, &'static str)) -> Listener {
+    let root = Name::new(format!("https://xml-pipeline.org/ns/{name}/v1"), name);
+    let says = move |_: Element| async move { Says(format!("what {name} says")) };
+    let schema = Schema::any(root, "Something for it to do.");
+    Listener::new(name).on_named(schema, says).kind(kind).idempotent()
+}
+
+/// The lines that come of a reply, and of the agent's last word after it.
+fn came(reply: String) -> String {
+    let sim = Sim::new(1);
+    let disk = Disk::new(&sim);
+    let (clock, monitor) = (Source::internal("system_clock"), Source::listener("system_monitor"));
+    let feeds = Feeds::new([
+        Definition::on_demand("current_datetime", clock),
+        Definition::periodic("system_metrics", Duration::from_secs(30), monitor),
+    ]);
+    let model = Scripted::new(move |_: &Prompt, turn| match turn {
+        1 => reply.clone(),
+        _ => "<response>That is all.</response>".to_owned(),
+    });
+    let agent = Agent::new("writer", Arc::new(model)).feeds(feeds.unwrap());
+    let agent = agent.peers(CALLED.map(|(name, _)| name));
+    let question = agent.ask("Write.").unwrap();
+    let all = ((core(), mind()), Vec::from(CALLED.map(called)), agent.listener(), disk.log());
+    let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start_on(&sim);
+    let asked = sim.run(pump.tell_element(question)).unwrap().unwrap();
+    sim.rest().unwrap();
+    let read = disk.kept().read(&asked.thread, 0, u64::MAX, 10_000);
+    let entries: Vec<Entry> =
+        sim.run(read).unwrap().unwrap().iter().map(|it| (&**it).into()).collect();
+    entries.iter().filter_map(line).map(|it| it + "\n").collect()
+}
+
+/// What an entry says, where that is something an agent's user would want to know.
+fn line(entry: &Entry) -> Option<String> {
+    let short = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Ok(it) = entry.decode::<Thought>() {
+        return Some(format!("thought: {}", short(&it.text)));
+    }
+    if let Ok(it) = entry.decode::<Notice>() {
+        return Some(format!("notice: {}", short(&it.text)));
+    }
+    if let Ok(it) = entry.decode::<Response>() {
+        let last = if it.is_final { "last" } else { "partial" };
+        return Some(format!("{last} response: {}", short(&it.text)));
+    }
+    if let Ok(it) = entry.decode::<Stopped>() {
+        return Some(format!("stopped: {}", it.reason));
+    }
+    if let Ok(it) = entry.decode::<Action>() {
+        let mode = match it.mode {
+            Mode::Sync => "sync",
+            Mode::Async => "async",
+            Mode::FireAndForget => "fire and forget",
+        };
+        return Some(format!("{} is defined: {mode}", it.id));
+    }
+    if let Ok(it) = entry.decode::<ActionResult>() {
+        let status = format!("{:?}", it.status).to_lowercase();
+        let error = it.error.map(|it| it.message);
+        let text = error.or(it.value).unwrap_or_default();
+        let warnings: String = it.warning.iter().map(|it| format!(" ({it})")).collect();
+        return Some(format!("{} is {status}: {}{warnings}", it.id, short(&text)));
+    }
+    let from_action = entry.from() == "action" && entry.key().is_some();
+    let element = entry.element().ok().filter(|_| from_action)?;
+    let text = String::from_utf8(element.canonical().to_vec()).unwrap();
+    let namespace = format!(" xmlns=\"{}\"", element.namespace());
+    Some(format!("  {}", short(&text.replace(&namespace, ""))))
+}
+
+#[test]
+fn every_example_comes_to_what_it_says() {
+    let mut goldens = Goldens::default();
+    for path in examples() {
+        let reply = fs::read_to_string(&path).unwrap();
+        goldens.check(&path.with_extension("came"), &came(reply));
+    }
+    goldens.finish();
+}
