@@ -1,6 +1,7 @@
 //! A temporary folder of a verb's own.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cli::data;
@@ -23,6 +24,25 @@ impl Folder {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Removes all that is in it, and waits until the disk has done so.
+    pub(crate) fn clear(&self) -> Result<(), Failure> {
+        let cleared = || {
+            for entry in fs::read_dir(&self.0)? {
+                let path = entry?.path();
+                match path.is_dir() {
+                    true => fs::remove_dir_all(path)?,
+                    false => fs::remove_file(path)?,
+                }
+            }
+            // A new file is on the disk once all that came before it is.
+            let path = self.0.join("cleared");
+            fs::File::create(&path)?.sync_all()?;
+            fs::remove_file(path)
+        };
+        let why = |error: io::Error| Failure::Wrong(format!("{}: {error}", self.0.display()));
+        cleared().map_err(why)
     }
 
     /// Removes it, and says where that failed.

@@ -81,8 +81,11 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(self.sync.insert(sync))
     }
 
+    /// Shows a row that was measured. What it wrote is gone before the next one is, whose syncs
+    /// would else wait for it, too.
     pub(super) fn show(&mut self, row: &Row) -> Result<(), Failure> {
         self.shown += 1;
+        self.folder.clear()?;
         match self.to.json {
             true => self.to.object(&row.object())?,
             false => self.to.line(&row.line())?,

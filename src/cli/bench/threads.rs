@@ -86,10 +86,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     }
     for durability in DURABILITIES {
         if sitting.wants(ONESELF, Some(durability)) {
-            let log = log(sitting.folder(), "oneself", durability)?;
-            let (pump, n) = (start(log)?, sitting.times(2_000.0));
-            let per_second = down(&pump, n, "<thought>1000</thought>").await?;
-            pump.shutdown().await?;
+            let per_second = oneself(sitting, durability).await?;
             let row = Row::new(ONESELF, Some(durability)).figure(Figure::PerSecond(per_second));
             sitting.show(&row)?;
         }
@@ -138,6 +135,14 @@ async fn asked(pump: &Pump, times: u64) -> Result<Waits, Failure> {
         waits.push(clock::now_us().saturating_sub(since));
     }
     Ok(Waits::of(waits))
+}
+
+/// Messages to oneself, as an agent thinks on.
+async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f64, Failure> {
+    let pump = start(log(sitting.folder(), "oneself", durability)?)?;
+    let per_second = down(&pump, sitting.times(2_000.0), "<thought>1000</thought>").await?;
+    pump.shutdown().await?;
+    Ok(per_second)
 }
 
 /// A thread that grows: what one entry more costs at its end and at its start, how fast it is
