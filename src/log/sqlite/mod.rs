@@ -36,7 +36,7 @@ use copy::Copier;
 use queue::{Place, Waiting};
 use read::{Digests, Reader, Readers};
 use schema::Found;
-use write::{Command, Known, Shared, Writer};
+use write::{Command, Commits, Known, Shared, Writer};
 
 /// Batches that wait for the writer; whoever comes later waits to be let in.
 const BATCHES_MAX: usize = 1_024;
@@ -101,7 +101,7 @@ impl SqliteLog {
             writer,
             tip,
             shared: shared.clone(),
-            shared_us: 0,
+            commits: Commits::default(),
             known,
             questions,
             readers: threads,

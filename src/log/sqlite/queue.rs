@@ -57,8 +57,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// What to do next; waits until there is something. The last commit took so long beside what
-    /// its entries took.
+    /// What to do next; waits until there is something. A commit takes so long beside what its
+    /// entries take.
     pub(super) fn next(&mut self, inbox: &Receiver<Command>, shared_us: u64) -> Next {
         if self.is_empty() && self.close.is_none() {
             match inbox.recv() {

@@ -86,8 +86,8 @@ pub(super) struct Writer {
     pub(super) writer: Uuid,
     pub(super) tip: Tip,
     pub(super) shared: Arc<Shared>,
-    /// What the last commit took beside its entries.
-    pub(super) shared_us: u64,
+    /// What commits take of late.
+    pub(super) commits: Commits,
     pub(super) known: Known,
     /// By these it ends the readers, so that it is the last to leave the file.
     pub(super) questions: Sender<Question>,
@@ -112,7 +112,7 @@ impl Writer {
         let _watch = Watch(self.shared.clone());
         let mut queue = Queue::default();
         let closed = loop {
-            match queue.next(inbox, self.shared_us) {
+            match queue.next(inbox, self.commits.least_us()) {
                 Next::Group(group) => self.commit(group),
                 Next::Close(closed) => break closed,
             }
@@ -156,7 +156,6 @@ impl Writer {
         if let Health::Poisoned(why) = self.shared.health() {
             return refuse(group, &Error::Poisoned(why));
         }
-        self.shared_us = 0;
         let (outcomes, head) = loop {
             let before = self.tip;
             let error = match self.attempt(&mut group) {
@@ -183,7 +182,7 @@ impl Writer {
             }
             std::thread::park_timeout(RETRY_TIME);
         };
-        let shared_us = self.shared_us;
+        let shared_us = self.commits.least_us();
         self.shared.full.store(false, Ordering::Relaxed);
         self.shared.unsynced.store(true, Ordering::Release);
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
@@ -247,7 +246,7 @@ impl Writer {
         )?;
         let since_us = clock::now_us();
         self.db.execute_batch("COMMIT")?;
-        self.shared_us = clock::now_us().saturating_sub(since_us);
+        self.commits.add(clock::now_us().saturating_sub(since_us));
         self.tip.head = Head { number: commit.number, chain };
         Ok(outcomes)
     }
@@ -279,6 +278,33 @@ impl Writer {
         {
             self.shared.poison(&format!("copying the write-ahead log failed: {error}"));
         }
+    }
+}
+
+/// What commits take of late. The least of them is what one takes that has little in it.
+#[derive(Default)]
+pub(super) struct Commits {
+    least_us: Option<u64>,
+    /// The same of those before.
+    before_us: Option<u64>,
+    count: u32,
+}
+
+impl Commits {
+    /// How many are looked at together.
+    const LATE: u32 = 64;
+
+    fn add(&mut self, took_us: u64) {
+        self.least_us = Some(self.least_us.map_or(took_us, |it| it.min(took_us)));
+        self.count += 1;
+        if self.count == Commits::LATE {
+            self.before_us = self.least_us.take();
+            self.count = 0;
+        }
+    }
+
+    fn least_us(&self) -> u64 {
+        self.least_us.into_iter().chain(self.before_us).min().unwrap_or(0)
     }
 }
 
