@@ -9,6 +9,7 @@ use crate::engine::answer::Part;
 use crate::engine::budget::{Raising, Spent};
 use crate::engine::deliver::{Sending, ended};
 use crate::engine::guard::{Chain, Hop};
+use crate::engine::life::ORGANISM;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Spawner, Thread};
 use crate::engine::tree::{Step, Tree, World};
@@ -200,6 +201,12 @@ impl Tree {
             }
             return;
         }
+        if it.thread.as_str() == ORGANISM && it.state != State::Open {
+            if let Some(thread) = self.threads.get_mut(&own) {
+                thread.complain(&it.part, &is_the_pumps(it.state), world, out);
+            }
+            return;
+        }
         if !branch.contains(&own)
             && let Some(thread) = self.threads.get_mut(&own)
         {
@@ -264,6 +271,14 @@ impl Tree {
         all.reverse();
         all
     }
+}
+
+/// Why the thread of the organism's own life doesn't become so: nobody could say any more when it
+/// began and when it was told to stop.
+fn is_the_pumps(state: State) -> Fault {
+    let text = format!("{ORGANISM} is the pump's own thread, and can't become {state}");
+    let advice = "Name a thread below it, or another; what runs the pump stops it.";
+    Fault { advice: Some(advice.to_owned()), ..Fault::new(Code::Reserved, text) }
 }
 
 /// Whether the tree has room for a child of this thread, beside so many live threads.
