@@ -289,7 +289,7 @@ fn room_for(
     out: &mut Step,
 ) -> Result<(), Fault> {
     if parent.state == State::OverBudget {
-        return Err(Fault::new(Code::OverBudget, format!("{} is {}", parent.id, parent.state)));
+        return Err(ended(&parent.id, parent.state));
     }
     let (ledger, depth) = (&out.ledger, parent.depth as u64);
     // The session itself is none of its children.
