@@ -311,7 +311,7 @@ impl Reader<'_> {
             .collect();
         let mut names: BTreeMap<&str, Option<usize>> = BTreeMap::new();
         names.extend(self.builder.listeners().map(|it| (it, None)));
-        for (item, path, listener) in &made {
+        for (number, (item, path, listener)) in made.iter().enumerate() {
             let (name, at) = (listener.name(), item.key("name").unwrap_or(item));
             let wrong = |text: String, advice: &str| {
                 self.wrong(Mistake::new(at.place, text).at(path).advice(advice));
@@ -319,7 +319,15 @@ impl Reader<'_> {
             if let Some(first) = names.insert(name, Some(at.place.line)) {
                 let first = first.map_or("the program".to_owned(), |it| format!("line {it}"));
                 let text = format!("{first} has a listener `{name}` already");
-                wrong(text, "give this one a `name:` of its own");
+                let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
+                // An agent's payload goes by its name.
+                let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
+                match other.filter(|_| !is_agent).and_then(|it| it.disputes(listener)) {
+                    Some(it) => {
+                        wrong(text, &format!("keep one: only one can take {it}, by any `name:`"));
+                    }
+                    None => wrong(text, "give this one a `name:` of its own"),
+                }
             }
             if name == "core" {
                 wrong("`core` is the pump's own name".to_owned(), "give it another `name:`");

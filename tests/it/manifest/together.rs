@@ -34,3 +34,19 @@ fn one_mistake_hides_no_other() {
     check(&door("{certificate: no.pem, ky: none.pem}"), &["/no.pem: ", "did you mean `key`?"]);
     check("tokens: {file: tokens.txt}", &["line 2: a line is NAME:TOKEN", "line 3: \"c d\""]);
 }
+
+/// Another name would only bring the next mistake.
+#[test]
+fn who_takes_the_same_is_not_told_to_take_another_name() {
+    let help = |text: &str| {
+        let mistakes = read_in("o.yaml", text).err().unwrap();
+        let [one] = mistakes.all() else { panic!("{mistakes}") };
+        assert!(one.message.contains("has a listener `echo` already"), "{mistakes}");
+        one.help().unwrap()
+    };
+    let echo = "{https://xml-pipeline.org/ns/echo/v1}echo";
+    let keep = format!("keep one: only one can take {echo}, by any `name:`");
+    assert_eq!(help("listeners: [{use: echo}, {use: echo}]"), keep);
+    let other = help("listeners: [{use: echo}, {use: calculate, name: echo}]");
+    assert_eq!(other, "give this one a `name:` of its own");
+}
