@@ -1,13 +1,13 @@
 //! `export`: a thread as one document.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::audit;
 use crate::cli::connect::Papers;
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::written::Written;
 use crate::cli::{data, follow, transcript};
 use crate::client::Address;
 use crate::id::ThreadId;
@@ -32,7 +32,8 @@ Examples:
   pumphouse export sess-k3v9x2ma --format transcript --follow | jq -r .type
   pumphouse export sess-k3v9x2ma --format messages-openai --agent researcher
 
-A file that is there already stays as it is; `--force` writes over it.
+A file that is there already stays as it is; with `--force` the export takes its place, once it is
+whole.
 Exits with 1 where there is no such thread, 2 where the file can't be written.")]
 pub(crate) struct Export {
     /// The thread.
@@ -44,7 +45,7 @@ pub(crate) struct Export {
     /// Where to; without it, the output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Writes over a file that is there.
+    /// Takes the place of a file that is there.
     #[arg(long, requires = "output")]
     force: bool,
     /// Whose conversation, where the thread has several agents.
@@ -94,22 +95,19 @@ impl Export {
             return Ok(Ending::Well);
         };
         let trouble = |it| Failure::Untried(format!("{} can't be written: {it}", path.display()));
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).create_new(!self.force);
-        let file = options.open(path).map_err(|error| match error.kind() {
+        let file = if self.force { Written::over(path) } else { Written::new(path) };
+        let mut file = file.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 let text = "is there already; name another, or write over it with --force";
                 Failure::Untried(format!("{} {text}", path.display()))
             }
             _ => trouble(error),
         })?;
-        let mut file = BufWriter::new(file);
         write(&log, &thread, head, (format, agent), &mut file).await.map_err(|it| match it {
             Failure::Pipe => trouble(std::io::ErrorKind::BrokenPipe.into()),
             other => other,
         })?;
-        let kept = file.into_inner().map_err(|it| it.into_error()).and_then(|it| it.sync_all());
-        kept.map_err(trouble)?;
+        file.keep().map_err(trouble)?;
         Ok(Ending::Well)
     }
 

@@ -40,6 +40,7 @@ mod transcript;
 mod tree;
 mod verify;
 mod why;
+mod written;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};

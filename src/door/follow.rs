@@ -54,7 +54,8 @@ impl Follows {
         let thread = ThreadId::new(&it.thread);
         self.end(Some(&thread));
         let max = self.pump.limits().follows_max;
-        if self.all.len() >= max {
+        // What was ended before it was allowed is only answered yet.
+        if self.all.iter().filter(|it| !it.ended).count() >= max {
             let text = format!("follows_max is {max}, and this connection follows that many");
             return Err(Fault::new(Code::Limit, text));
         }

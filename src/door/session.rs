@@ -250,7 +250,10 @@ impl Session {
         if let Some(wait) = self.peer.and_then(|it| guesses.wait(it, self.now_us)) {
             let seconds = wait.as_secs() + 1;
             let text = format!("too many wrong tokens came from there: wait {seconds} s");
-            return Some(self.close(fault(&text)));
+            let advice = "Connect again after that, with a token that is listed.";
+            let fault =
+                Fault { advice: Some(advice.to_owned()), retry: Some(true), ..fault(&text) };
+            return Some(self.close(fault));
         }
         // What is wrong with the element is not said: it holds a token.
         let token = element.attribute("token").unwrap_or_default();

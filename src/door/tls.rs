@@ -60,6 +60,22 @@ impl Tls {
         Ok(Tls { certificate: certificate.into(), key: key.into(), config, seen })
     }
 
+    /// Looks at a certificate alone: whether it is one, and valid now.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn check_certificate(path: &Path) -> Result<(), Unusable> {
+        check_time(&chain(path)?).map(drop).map_err(|why| Unusable::of(path, why))
+    }
+
+    /// Looks at a private key alone: whether it is one, and for its owner's eyes only.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn check_key(path: &Path) -> Result<(), Unusable> {
+        secret(path).map(drop)
+    }
+
     /// Reads the files again.
     ///
     /// # Errors
@@ -108,7 +124,10 @@ fn look(certificate: &Path, key: &Path) -> [Look; 2] {
 fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Unusable> {
     let chain = chain(certificate)?;
     let secret = secret(key)?;
-    check_time(&chain).map_err(|why| Unusable::of(certificate, why))?;
+    let lasts = check_time(&chain).map_err(|why| Unusable::of(certificate, why))?;
+    if lasts == Lasts::NotLong {
+        tracing::warn!("the certificate expires within two weeks");
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions();
@@ -162,9 +181,16 @@ fn bytes(path: &Path) -> Result<(Vec<u8>, fs::Metadata), String> {
     Ok((bytes, opened))
 }
 
+/// How long a certificate is still valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lasts {
+    Long,
+    NotLong,
+}
+
 /// Whether a certificate is valid now. What a client would check first, we ask before one does.
-fn check_time(chain: &[CertificateDer<'static>]) -> Result<(), String> {
-    let [first, between @ ..] = chain else { return Ok(()) };
+fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
+    let [first, between @ ..] = chain else { return Ok(Lasts::Long) };
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(chain.last().cloned());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -191,10 +217,10 @@ fn check_time(chain: &[CertificateDer<'static>]) -> Result<(), String> {
         // Who issued it, and for which name, is for clients to judge.
         _ => {}
     }
-    if matches!(at(now + WARN_BEFORE), Some(Expired | ExpiredContext { .. })) {
-        tracing::warn!("the certificate expires within two weeks");
+    match at(now + WARN_BEFORE) {
+        Some(Expired | ExpiredContext { .. }) => Ok(Lasts::NotLong),
+        _ => Ok(Lasts::Long),
     }
-    Ok(())
 }
 
 /// Why a certificate or a key can't be used.

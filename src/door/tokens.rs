@@ -40,7 +40,7 @@ impl Tokens {
     /// Reads a file that is a file, and that not everybody may read.
     ///
     /// # Errors
-    /// What is wrong with the file, or with one of its lines.
+    /// What is wrong with the file, or with every one of its lines.
     pub fn read(path: impl AsRef<Path>) -> Result<Tokens, Wrong> {
         let path = path.as_ref();
         let text = text_of(path).map_err(|why| Wrong::of(path, why))?;
@@ -50,27 +50,47 @@ impl Tokens {
     /// Reads lines `NAME:TOKEN` or `NAME:TOKEN:operator`; `#` begins a comment line.
     ///
     /// # Errors
-    /// What is wrong with a line. It never quotes a token.
+    /// What is wrong with every line. It never quotes a token.
     pub fn parse(text: &str) -> Result<Tokens, Wrong> {
         let mut tokens = Tokens::default();
         let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut wrong = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
             let text = text.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let wrong = |why: String| Wrong { path: None, line: Some(line), why };
-            let (name, token, operator) = parts(text).map_err(wrong)?;
-            if let Some(first) = names.insert(name, line) {
-                return Err(wrong(format!("{name} stands in line {first} already")));
+            if let Err(why) = tokens.take(text, line, &mut names) {
+                wrong.push((line, why));
             }
-            let digest = tokens.digest(token);
-            if let Some((_, other)) = tokens.known.iter().find(|(it, _)| *it == digest) {
-                return Err(wrong(format!("{name} has the token of {}", other.name)));
-            }
-            tokens.known.push((digest, Identity { name: name.into(), operator }));
         }
-        Ok(tokens)
+        let mut wrong = wrong.into_iter();
+        match wrong.next() {
+            None => Ok(tokens),
+            Some((line, why)) => {
+                Err(Wrong { path: None, line: Some(line), why, more: wrong.collect() })
+            }
+        }
+    }
+
+    /// Takes a line, after those that were taken under these names.
+    fn take<'a>(
+        &mut self,
+        text: &'a str,
+        line: usize,
+        names: &mut BTreeMap<&'a str, usize>,
+    ) -> Result<(), String> {
+        let (name, token, operator) = parts(text)?;
+        if let Some(first) = names.get(name) {
+            return Err(format!("{name} stands in line {first} already"));
+        }
+        names.insert(name, line);
+        let digest = self.digest(token);
+        if let Some((_, other)) = self.known.iter().find(|(it, _)| *it == digest) {
+            return Err(format!("{name} has the token of {}", other.name));
+        }
+        self.known.push((digest, Identity { name: name.into(), operator }));
+        Ok(())
     }
 
     /// Whether there are none.
@@ -208,24 +228,31 @@ pub struct Wrong {
     pub line: Option<usize>,
     /// What is wrong, without any token.
     pub why: String,
+    /// Further lines, and what is wrong with each.
+    pub more: Vec<(usize, String)>,
 }
 
 impl Wrong {
     fn of(path: &Path, why: String) -> Wrong {
-        Wrong { path: Some(path.to_owned()), line: None, why }
+        Wrong { path: Some(path.to_owned()), line: None, why, more: Vec::new() }
+    }
+
+    /// Everything that is wrong, with its place.
+    pub fn all(&self) -> impl Iterator<Item = String> {
+        let more = self.more.iter().map(|(line, why)| (Some(*line), why));
+        [(self.line, &self.why)].into_iter().chain(more).map(|(line, why)| {
+            let file = self.path.as_ref().map_or("tokens".into(), |it| it.to_string_lossy());
+            match line {
+                Some(line) => format!("{file}: line {line}: {why}"),
+                None => format!("{file}: {why}"),
+            }
+        })
     }
 }
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.path {
-            Some(path) => write!(f, "{}: ", path.display())?,
-            None => f.write_str("tokens: ")?,
-        }
-        if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
-        }
-        f.write_str(&self.why)
+        f.write_str(&self.all().collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -267,6 +294,19 @@ mod tests {
         let after = "after the token stands `operator` or nothing; a token holds no ':'";
         check("a:s3cret:root", &format!("line 1: {after}"));
         check("a:x:operator:", "line 1: nothing stands after `operator`");
+    }
+
+    #[test]
+    fn every_wrong_line_is_told_at_once() {
+        let text = "a\nb:s3cret\nb:x\nc d:x\ne:s3cret\nf:y\n";
+        let wrong = Tokens::parse(text).unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "tokens: line 1: a line is NAME:TOKEN or NAME:TOKEN:operator\n\
+             tokens: line 3: b stands in line 2 already\n\
+             tokens: line 4: \"c d\": a name is letters, digits, '-', '_' and '.'\n\
+             tokens: line 5: e has the token of b"
+        );
     }
 
     #[cfg(unix)]

@@ -112,10 +112,11 @@ impl Tree {
 }
 
 impl Thread {
-    /// Why a push doesn't fit, if that is so. What an operator has for listeners that steer does.
+    /// Why a push doesn't fit, if that is so. What is for listeners that steer always does, so that
+    /// whoever opened a tree can end it.
     pub(crate) fn has_no_room(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
         let steers = |it: usize| world.routes.listeners[it].steers;
-        if push.operator && push.receivers.iter().all(|it| steers(it.listener)) {
+        if push.receivers.iter().all(|it| steers(it.listener)) {
             return None;
         }
         out.ledger.fits_message(world.now_us).err()

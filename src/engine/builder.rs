@@ -380,7 +380,7 @@ fn owners(specs: &[Spec]) -> Vec<Complaint> {
             let names: Vec<&str> = owners.iter().map(|it| it.name.as_str()).collect();
             let last = names.last().map(|it| (*it).to_owned());
             let names = names.join(" and ");
-            let way = "make each so, or keep one";
+            let way = "keep one, or make each so in Rust";
             let text = format!("{name} is owned by {names}, and not all are .shared(): {way}");
             complaints.push((last, text));
         }

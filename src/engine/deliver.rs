@@ -431,7 +431,8 @@ impl Thread {
         let steers = |it: &Receiver| world.routes.listeners[it.listener].steers;
         match self.state {
             State::Open | State::Paused => None,
-            State::OverBudget if push.operator && push.receivers.iter().all(steers) => None,
+            // What ends it, or has it raised, needs no budget.
+            State::OverBudget if push.receivers.iter().all(steers) => None,
             state => Some(ended(&self.id, state)),
         }
     }
@@ -549,6 +550,11 @@ impl Thread {
 
 /// What is said about a thread that takes nothing more.
 pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
-    let code = if state == State::OverBudget { Code::OverBudget } else { Code::ThreadEnded };
-    Fault::new(code, format!("{thread} is {state}"))
+    let text = format!("{thread} is {state}");
+    if state != State::OverBudget {
+        return Fault::new(Code::ThreadEnded, text);
+    }
+    let shows = format!("`pumphouse budget {thread}` shows which budget is spent");
+    let advice = format!("{shows}: have an operator raise it, or cancel the thread.");
+    Fault { advice: Some(advice), ..Fault::new(Code::OverBudget, text) }
 }

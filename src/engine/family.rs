@@ -9,6 +9,7 @@ use crate::engine::answer::Part;
 use crate::engine::budget::{Raising, Spent};
 use crate::engine::deliver::{Sending, ended};
 use crate::engine::guard::{Chain, Hop};
+use crate::engine::life::ORGANISM;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Spawner, Thread};
 use crate::engine::tree::{Step, Tree, World};
@@ -200,6 +201,12 @@ impl Tree {
             }
             return;
         }
+        if it.thread.as_str() == ORGANISM && it.state != State::Open {
+            if let Some(thread) = self.threads.get_mut(&own) {
+                thread.complain(&it.part, &is_the_pumps(it.state), world, out);
+            }
+            return;
+        }
         if !branch.contains(&own)
             && let Some(thread) = self.threads.get_mut(&own)
         {
@@ -266,6 +273,14 @@ impl Tree {
     }
 }
 
+/// Why the thread of the organism's own life doesn't become so: nobody could say any more when it
+/// began and when it was told to stop.
+fn is_the_pumps(state: State) -> Fault {
+    let text = format!("{ORGANISM} is the pump's own thread, and can't become {state}");
+    let advice = "Name a thread below it, or another; what runs the pump stops it.";
+    Fault { advice: Some(advice.to_owned()), ..Fault::new(Code::Reserved, text) }
+}
+
 /// Whether the tree has room for a child of this thread, beside so many live threads.
 fn room_for(
     parent: &mut Thread,
@@ -274,7 +289,7 @@ fn room_for(
     out: &mut Step,
 ) -> Result<(), Fault> {
     if parent.state == State::OverBudget {
-        return Err(Fault::new(Code::OverBudget, format!("{} is {}", parent.id, parent.state)));
+        return Err(ended(&parent.id, parent.state));
     }
     let (ledger, depth) = (&out.ledger, parent.depth as u64);
     // The session itself is none of its children.

@@ -293,6 +293,19 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
+    /// A payload that both take though not both are [shared](Listener::shared): one organism can't
+    /// have the two, whatever they are called.
+    #[must_use]
+    pub fn disputes<T>(&self, other: &Listener<T>) -> Option<&Name> {
+        let is_taken = |it: &&Way| other.spec.handlers.iter().any(|(way, _)| way == *it);
+        let ways = self.spec.handlers.iter().map(|(way, _)| way);
+        let both_share = self.spec.traits.shared && other.spec.traits.shared;
+        ways.filter(|_| !both_share).filter(is_taken).find_map(|way| match way {
+            Way::Route(name) => Some(name),
+            Way::Reply(_) | Way::AnyReply => None,
+        })
+    }
+
     /// What may be granted to it, by name: what its signatures ask for, `emit:core`, and each
     /// reserved payload that they emit.
     #[must_use]

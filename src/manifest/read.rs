@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::door::{Tls, Tokens};
+use crate::door::{Tls, Tokens, Unusable, Wrong};
 use crate::engine::{Builder, Factory, Unmade};
 use crate::limits::{Amount, Bound, Limits};
 use crate::listener::Listener;
@@ -179,8 +179,7 @@ impl Reader<'_> {
         }
         if let Some((at, file)) = node.key("file").and_then(|it| Some((it, it.text()?))) {
             let read = Tokens::read(beside(self.file, file));
-            let wrong = |it: crate::door::Wrong| Mistake::new(at.place, it.to_string());
-            return read.map_err(|it| self.wrong(wrong(it).at("tokens.file"))).ok();
+            return read.map_err(|it| self.wrong_lines(at, "tokens.file", it.all())).ok();
         }
         let at = node.key("env")?;
         let name = at.text()?;
@@ -190,11 +189,20 @@ impl Reader<'_> {
             self.wrong(Mistake::new(at.place, text).at("tokens.env").advice(advice));
             return None;
         };
-        let wrong = |it: crate::door::Wrong| {
-            let text = format!("in the variable {}: {it}", cut(name));
-            Mistake::new(at.place, text).at("tokens.env")
+        let wrong = |it: Wrong| {
+            let texts = it.all().map(|it| format!("in the variable {}: {it}", cut(name)));
+            self.wrong_lines(at, "tokens.env", texts);
         };
-        Tokens::parse(&lines).map_err(|it| self.wrong(wrong(it))).ok()
+        Tokens::parse(&lines).map_err(wrong).ok()
+    }
+
+    /// What is wrong with lines that stand elsewhere: each is a mistake at the one place that
+    /// names them.
+    fn wrong_lines(&self, at: &Node, path: &str, texts: impl Iterator<Item = String>) {
+        let mut all = self.mistakes.borrow_mut();
+        if all.iter().all(|it| it.place != at.place) {
+            all.extend(texts.map(|it| Mistake::new(at.place, it).at(path)));
+        }
     }
 
     fn doors(&self, node: &Node, tokens: Option<&Tokens>) -> Vec<Door> {
@@ -259,9 +267,25 @@ impl Reader<'_> {
     }
 
     fn tls(&self, node: &Node, path: &str) -> Option<Tls> {
-        let file = |key: &str| Some(beside(self.file, node.key(key)?.text()?));
-        let read = Tls::read(file("certificate")?, file("key")?);
+        let certificate = self.tls_file(node, "certificate", path, Tls::check_certificate);
+        let key = self.tls_file(node, "key", path, Tls::check_key);
+        let read = Tls::read(certificate?, key?);
         read.map_err(|it| self.wrong(Mistake::new(node.place, it.to_string()).at(path))).ok()
+    }
+
+    /// A file of a door's that can be used, as far as it alone shows.
+    fn tls_file(
+        &self,
+        node: &Node,
+        key: &str,
+        path: &str,
+        check: fn(&Path) -> Result<(), Unusable>,
+    ) -> Option<PathBuf> {
+        let at = node.key(key).filter(|it| !it.is_null())?;
+        let file = beside(self.file, at.text()?);
+        let wrong = |it: Unusable| Mistake::new(at.place, it.to_string()).at(&joined(path, key));
+        check(&file).map_err(|it| self.wrong(wrong(it))).ok()?;
+        Some(file)
     }
 
     /// Two doors can't be at one place.
@@ -287,7 +311,7 @@ impl Reader<'_> {
             .collect();
         let mut names: BTreeMap<&str, Option<usize>> = BTreeMap::new();
         names.extend(self.builder.listeners().map(|it| (it, None)));
-        for (item, path, listener) in &made {
+        for (number, (item, path, listener)) in made.iter().enumerate() {
             let (name, at) = (listener.name(), item.key("name").unwrap_or(item));
             let wrong = |text: String, advice: &str| {
                 self.wrong(Mistake::new(at.place, text).at(path).advice(advice));
@@ -295,7 +319,15 @@ impl Reader<'_> {
             if let Some(first) = names.insert(name, Some(at.place.line)) {
                 let first = first.map_or("the program".to_owned(), |it| format!("line {it}"));
                 let text = format!("{first} has a listener `{name}` already");
-                wrong(text, "give this one a `name:` of its own");
+                let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
+                // An agent's payload goes by its name.
+                let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
+                match other.filter(|_| !is_agent).and_then(|it| it.disputes(listener)) {
+                    Some(it) => {
+                        wrong(text, &format!("keep one: only one can take {it}, by any `name:`"));
+                    }
+                    None => wrong(text, "give this one a `name:` of its own"),
+                }
             }
             if name == "core" {
                 wrong("`core` is the pump's own name".to_owned(), "give it another `name:`");
@@ -318,9 +350,10 @@ impl Reader<'_> {
         }));
         known.sort_unstable();
         known.dedup();
-        for (item, path, _) in &made {
-            self.peers(item, path, &names, &known);
-            self.sources(item, path, &names, &known);
+        for (number, item) in node.items().iter().enumerate() {
+            let path = format!("listeners[{number}]");
+            self.peers(item, &path, &names, &known);
+            self.sources(item, &path, &names, &known);
         }
         made.into_iter().map(|(.., it)| it).collect()
     }

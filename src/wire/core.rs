@@ -52,7 +52,7 @@ impl From<&Fault> for Huh {
             line: fault.line,
             column: fault.column,
             path: fault.path.as_deref().map(writable),
-            retry: fault.code.retry(),
+            retry: fault.retry.unwrap_or(fault.code.retry()),
             message: writable(&fault.message),
             advice: fault.advice.as_deref().map_or(fault.code.advice().to_owned(), writable),
         }

@@ -149,6 +149,8 @@ pub struct Fault {
     pub path: Option<String>,
     /// What to do about this very one, where more can be said than [`Code::advice`] says.
     pub advice: Option<String>,
+    /// Whether the same may succeed when it is sent again, where that differs from [`Code::retry`].
+    pub retry: Option<bool>,
     /// The thread that is unknown, where that is the fault.
     pub unknown_thread: Option<String>,
 }
@@ -163,6 +165,7 @@ impl Fault {
             column: None,
             path: None,
             advice: None,
+            retry: None,
             unknown_thread: None,
         }
     }

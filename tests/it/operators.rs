@@ -344,6 +344,18 @@ async fn an_export_has_other_forms_and_spares_what_is_there() {
     assert_eq!(std::fs::read_to_string(scene.path("b.xml")).unwrap(), "mine");
     write(&["--force"]).code(0);
     assert!(std::fs::read_to_string(scene.path("b.xml")).unwrap().starts_with("<?xml "));
+    // What fails on the way leaves what was there, and nothing else.
+    let fails = ["export", "sess-b", "--format", "messages-openai", "-o"];
+    scene.write("kept.txt", "mine");
+    scene.run(&[&fails[..], &["kept.txt", "--force"]].concat()).code(1);
+    assert_eq!(std::fs::read_to_string(scene.path("kept.txt")).unwrap(), "mine");
+    scene.run(&[&fails[..], &["none.txt"]].concat()).code(1);
+    scene.run(&[&fails[..], &["none.txt", "--force"]].concat()).code(1);
+    assert!(!scene.path("none.txt").exists());
+    let files = std::fs::read_dir(scene.path(".")).unwrap().map(|it| it.unwrap().file_name());
+    let parts = files.filter(|it| it.to_string_lossy().ends_with(".part")).count();
+    assert_eq!(parts, 0);
+    scene.run(&["export", "sess-b", "-o", "/dev/null", "--force"]).code(0);
     scene.run(&["export", "sess-b", "-o", "no/where"]).code(2).says(&["can't be written"]);
     scene.run(&["export", "sess-x"]).code(1).says(&["did you mean sess-"]);
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
@@ -18,6 +19,7 @@ use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
+use crate::model::Model;
 use crate::xml;
 
 /// What no agent may be called: its payload would stand in a namespace of the pump's own.
@@ -26,18 +28,22 @@ const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
 impl Reader<'_> {
     /// An agent, without what can be said of any listener.
     pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
-        let name = self.name(item.key("name")?, path)?;
-        let at = item.key("model")?;
-        let unknown = match self.models.get(at.text()?) {
-            Ok(model) => {
-                let settings = self.settings(item, path)?;
-                return Some(Agent::new(name, model).settings(settings).listener());
-            }
+        // Each is looked at, whatever is wrong with the others.
+        let name = item.key("name").and_then(|it| self.name(it, path));
+        let model = item.key("model").and_then(|it| self.mind(it, path));
+        let settings = self.settings(item, path);
+        Some(Agent::new(name?, model?).settings(settings?).listener())
+    }
+
+    /// The model of this name.
+    fn mind(&self, node: &Node, path: &str) -> Option<Arc<dyn Model>> {
+        let unknown = match self.models.get(node.text()?) {
+            Ok(model) => return Some(model),
             Err(it) => it,
         };
         // What is wrong with a model stands among the models.
         if !self.is_named(&unknown.name) {
-            let mistake = Mistake::new(at.place, unknown.to_string());
+            let mistake = Mistake::new(node.place, unknown.to_string());
             self.wrong(mistake.at(&joined(path, "model")));
         }
         None

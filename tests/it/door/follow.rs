@@ -198,3 +198,17 @@ async fn one_connection_follows_so_many_threads() {
     let mut follow = client.follow(&threads[2], 1).await.unwrap();
     assert_eq!(follow.next().await.unwrap().unwrap().from, "echo");
 }
+
+/// However fast they come: what isn't followed any more takes no place.
+#[tokio::test]
+async fn a_follow_that_was_replaced_or_ended_counts_no_more() {
+    let house = House::new(|it| it.follows_max = 2).await;
+    let thread = session(&mut house.client().await, 2).await;
+    let asked = follow(&format!("thread='{thread}'"));
+    let ended = format!("{asked}<unfollow xmlns='{META}' thread='{thread}'/>");
+    for pipelined in [asked, ended] {
+        let text = house.exchange(pipelined.repeat(20).as_bytes()).await;
+        assert_eq!(text.matches("<following ").count(), 20, "{text}");
+    }
+    assert!(house.pump.refusals().is_empty(), "{:?}", house.pump.refusals());
+}

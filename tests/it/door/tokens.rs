@@ -83,6 +83,11 @@ async fn whoever_guesses_waits() {
         let refused = guess(token).await.unwrap_err();
         assert!(refused.contains("P0021") && refused.contains("wait 1 s"), "{refused}");
     }
+    let core = "https://xml-pipeline.org/ns/core/v1";
+    let right = format!("<authenticate xmlns='{core}' token='s3cret-a'/>");
+    let refused = house.exchange(right.as_bytes()).await;
+    assert!(refused.contains("retry=\"true\""), "{refused}");
+    assert!(refused.contains("<advice>Connect again after that, "), "{refused}");
     // Whoever is in stays, and so does whoever needs no token.
     ann.ask(&echo("still here")).await.unwrap();
     house.client().await.ask(&echo("hello")).await.unwrap();

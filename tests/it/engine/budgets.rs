@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use pumphouse::engine::Identity;
 use pumphouse::listener::{Charge, Charges, Cost};
 use pumphouse::listeners;
-use pumphouse::listeners::thread::{InitialPayload, SpawnThread, thread};
+use pumphouse::listeners::thread::{CancelThread, InitialPayload, SpawnThread, thread};
 use pumphouse::listeners::timer::SetTimer;
 use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog, State as ThreadState};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
-use pumphouse::wire::core::ThreadSpawned;
+use pumphouse::wire::core::{ThreadCancelled, ThreadSpawned};
 
 use super::{Answer, Down, Question, story};
 
@@ -163,11 +163,11 @@ async fn a_spent_tree_takes_nothing_until_an_operator_raises_its_budget() {
     let here = pump.in_thread(&first);
     let late = here.tell(Question { n: 1 }).await.unwrap_err();
     assert_eq!(late.to_string(), format!("P0042: {first} is over-budget"));
+    let advice = format!("`pumphouse budget {first}` shows which budget is spent: ");
+    assert!(late.advice.as_ref().unwrap().starts_with(&advice), "{late:?}");
     let raise = RaiseBudget { key: BudgetKey::Messages, by: Some(7), to: None };
     let forbidden = here.ask::<BudgetRaised>(raise.clone()).await.unwrap_err();
-    assert!(
-        matches!(forbidden, AskError::Refused(it) if it.code == pumphouse::wire::Code::OverBudget)
-    );
+    assert!(matches!(forbidden, AskError::Failed(it) if it.code == "P0011"));
     let raised: BudgetRaised = operator(&here).ask(raise).await.unwrap();
     assert_eq!((raised.limit.as_str(), raised.by.as_str()), ("10", "ops"));
     assert_eq!(state(&pump, &first).await, ThreadState::Open);
@@ -175,6 +175,25 @@ async fn a_spent_tree_takes_nothing_until_an_operator_raises_its_budget() {
     let told = story(pump.log(), &first).await;
     assert!(told.contains(&"core > *: over-budget".to_owned()), "{told:?}");
     assert!(told.contains(&"thread > ops: budget-raised".to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn whoever_opened_a_spent_tree_can_end_it_and_do_nothing_else_in_it() {
+    let pump = start(limits(|it| it.tree_messages_max = 3), &memory());
+    let first = pump.tell(Down { n: 5 }).await.unwrap().thread;
+    becomes(&pump, &first, ThreadState::OverBudget).await;
+    let cancel = || CancelThread { thread: None, reason: None };
+    let stranger = pump.speaking_as(Identity { name: "eve".into(), operator: false });
+    let theirs = stranger.in_thread(&first).tell(cancel()).await.unwrap_err();
+    assert!(theirs.unknown_thread.is_some(), "{theirs}");
+    let here = pump.in_thread(&first);
+    let spawned = here.ask::<ThreadSpawned>(spawn(&Down { n: 0 })).await.unwrap_err();
+    assert!(matches!(&spawned, AskError::Failed(it) if it.code == "P0042"), "{spawned}");
+    let cancelled: ThreadCancelled = here.ask(cancel()).await.unwrap();
+    assert_eq!(cancelled.thread, first.as_str());
+    assert_eq!(state(&pump, &first).await, ThreadState::Cancelled);
+    let over = here.tell(cancel()).await.unwrap_err();
+    assert_eq!(over.to_string(), format!("P0040: {first} is cancelled"));
 }
 
 #[tokio::test]

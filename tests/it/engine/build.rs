@@ -42,8 +42,8 @@ fn every_complaint_comes_at_once() {
         "b: {urn:test}x has no description: give its schema a doc",
         "core: it has no handler: add .on(…)",
         "a: 2 handlers of {urn:test}question; keep one",
-        "{urn:test}question is owned by a and b, and not all are .shared(): make each so, or keep \
-         one",
+        "{urn:test}question is owned by a and b, and not all are .shared(): keep one, or make \
+         each so in Rust",
         "workers must be from 1 to 64",
     ];
     let said = complaints.all().iter().map(|it| it.replace("it::engine::build::", ""));

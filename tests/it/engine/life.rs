@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::log::Log;
+use pumphouse::engine::Identity;
+use pumphouse::listeners::thread::{CancelThread, PauseThread, ThreadPaused, thread};
+use pumphouse::log::{Log, State};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{Boot, Heartbeat};
+use pumphouse::wire::core::{Boot, Heartbeat, ThreadCancelled};
 
 use super::crash::{again_with, crash_with};
 use super::{Answer, Question, story};
@@ -85,4 +87,30 @@ async fn nobody_else_speaks_in_the_organisms_thread() {
     let names: Vec<&str> = entries.iter().map(|it| it.name.local()).collect();
     assert_eq!(names, ["boot", "listener-joined"]);
     pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_ends_or_holds_the_organisms_thread() {
+    let pump = pumphouse::builder().with(thread()).name("sums").build().unwrap().start();
+    lives(pump.log(), 2).await;
+    let organism = ThreadId::new("organism");
+    let operator = Identity { name: "ops".into(), operator: true };
+    let there = pump.speaking_as(operator).in_thread(&organism);
+    let named = Some(organism.to_string());
+    for name in [None, named] {
+        let cancel = CancelThread { thread: name.clone(), reason: None };
+        let cancelled = there.ask::<ThreadCancelled>(cancel).await.map(drop);
+        let pause = PauseThread { thread: name, reason: None };
+        let paused = there.ask::<ThreadPaused>(pause).await.map(drop);
+        for (refused, word) in [(cancelled, "cancelled"), (paused, "paused")] {
+            let Err(AskError::Failed(huh)) = refused else { panic!("{refused:?}") };
+            let text = format!("organism is the pump's own thread, and can't become {word}");
+            assert_eq!((&*huh.code, huh.message), ("P0010", text));
+        }
+    }
+    assert_eq!(pump.log().thread(&organism).await.unwrap().unwrap().state, State::Open);
+    let log = pump.log().clone();
+    pump.shutdown().await.unwrap();
+    let last = story(&log, &organism).await.pop();
+    assert_eq!(last.as_deref(), Some("core > *: shutdown-signal"));
 }

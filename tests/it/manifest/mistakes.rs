@@ -313,13 +313,6 @@ const VALUES: &[Case] = &[
 const META: &[Case] = &[
     (
         "  - tcp: 127.0.0.1:8765",
-        "  - tcp: 127.0.0.1:8765\n    tls: {key: k.pem}",
-        "{key",
-        "tls needs the key `certificate`",
-        "certificate: chain.pem",
-    ),
-    (
-        "  - tcp: 127.0.0.1:8765",
         "  - metrics: 0.0.0.0:9464",
         "0.0.0.0",
         "metrics ask nobody who they are",

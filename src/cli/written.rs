@@ -1,0 +1,83 @@
+//! A file that is there only once it is whole: what fails on the way leaves nothing behind, and
+//! what was there stays as it was.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that is being written.
+pub(crate) struct Written {
+    file: BufWriter<File>,
+    /// What is there until it is whole, to be taken away if that fails.
+    unfinished: Option<PathBuf>,
+    /// Whose place that takes then.
+    place: Option<PathBuf>,
+}
+
+impl Written {
+    /// A file where there is none.
+    pub(crate) fn new(path: &Path) -> io::Result<Written> {
+        let file = BufWriter::new(File::create_new(path)?);
+        Ok(Written { file, unfinished: Some(path.to_owned()), place: None })
+    }
+
+    /// A file, also where there is one: it is written beside it, and takes its place and its
+    /// permissions. What is no file, such as `/dev/stdout`, is written to.
+    pub(crate) fn over(path: &Path) -> io::Result<Written> {
+        let there = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Written::new(path),
+            there => there?,
+        };
+        if !there.is_file() {
+            let file = BufWriter::new(File::options().write(true).open(path)?);
+            return Ok(Written { file, unfinished: None, place: None });
+        }
+        // The file that a link leads to, so that the link stays.
+        let place = fs::canonicalize(path)?;
+        let beside = beside(&place);
+        let file = BufWriter::new(File::create_new(&beside)?);
+        let written = Written { file, unfinished: Some(beside), place: Some(place) };
+        written.file.get_ref().set_permissions(there.permissions())?;
+        Ok(written)
+    }
+
+    /// It is whole: it stays, on the disk and in its place.
+    pub(crate) fn keep(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        let Some(unfinished) = &self.unfinished else { return Ok(()) };
+        self.file.get_ref().sync_all()?;
+        if let Some(place) = &self.place {
+            fs::rename(unfinished, place)?;
+        }
+        self.unfinished = None;
+        Ok(())
+    }
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if let Some(unfinished) = &self.unfinished {
+            // Why it failed is told already.
+            let _ = fs::remove_file(unfinished);
+        }
+    }
+}
+
+/// A name that nobody else has, in the same folder.
+fn beside(place: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(place.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    place.with_file_name(name)
+}
