@@ -140,7 +140,11 @@ fn an_operator_raises_a_budget() {
     assert_eq!(messages("messages")["limit"], "5", "the log has it");
     scene.pipe(&into, echo).code(0);
     let lower = [&["budget", &thread, "--raise", "messages=1"][..], &OPERATOR].concat();
-    scene.run(&lower).code(1).says(&["messages is 5 already"]);
+    scene.run(&lower).code(1).says(&[
+        "messages can't be lowered to 1: the limit is 5",
+        "path=\"/raise-budget/@to\"",
+        "Say more than 5 in to, or how much more in by.",
+    ]);
     scene.run(&["budget", "sess-nobodys"]).code(1).says(&["there is no thread sess-nobodys"]);
     scene.run(&["budget", &thread, "--connect", "unix:pump.sock"]).code(2).says(&["--raise"]);
 }
