@@ -152,7 +152,10 @@ impl Apply for Timers {
         } else if entry.is::<TimerCleared>()
             && let Ok(it) = entry.decode::<TimerCleared>()
         {
-            self.cleared.insert(it.timer);
+            // What nobody had set may be another's number one day.
+            if it.was_set {
+                self.cleared.insert(it.timer);
+            }
             self.set.remove(&it.timer);
         } else if entry.is::<Tick>()
             && let Ok(it) = entry.decode::<Tick>()
