@@ -132,12 +132,13 @@ fn an_operator_raises_a_budget() {
         let shown = scene.run(&["budget", &thread, "--json"]).code(0).objects();
         shown.into_iter().find(|it| it["key"] == key).unwrap()
     };
-    assert_eq!(messages("messages"), json!({ "key": "messages", "used": 3, "limit": "3" }));
+    assert_eq!(messages("messages"), json!({ "key": "messages", "used": 3, "limit": 3 }));
     let raise = [&["budget", &thread, "--raise", "messages=+2"][..], &OPERATOR].concat();
     let ran = scene.run(&raise).code(0);
     assert_eq!(ran.out, "messages: the limit is 5\n");
     assert_eq!(states(&scene, &thread), ["open"]);
-    assert_eq!(messages("messages")["limit"], "5", "the log has it");
+    assert_eq!(messages("messages")["limit"], 5, "the log has it");
+    assert_eq!(messages("tokens")["limit"], Value::Null, "unlimited");
     scene.pipe(&into, echo).code(0);
     let lower = [&["budget", &thread, "--raise", "messages=1"][..], &OPERATOR].concat();
     scene.run(&lower).code(1).says(&[
