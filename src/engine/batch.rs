@@ -16,8 +16,6 @@ use crate::wire::{Code, Fault};
 /// who take little, and little beside what the others have on its way.
 const STEPS_AHEAD: usize = 32;
 const BATCHES_AHEAD: usize = 2;
-/// Steps of a batch that others go ahead of: they wait until it is written.
-const STEPS_IN_HURRY: usize = 64;
 /// How many batches are kept that small after the last one that went ahead.
 const BATCHES_IN_HURRY: u32 = 64;
 
@@ -67,7 +65,7 @@ impl<P: Port> Worker<P> {
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
         let hurry = shared.hurry.load(Ordering::Relaxed);
-        let most = if hurry > 0 { STEPS_IN_HURRY } else { usize::MAX };
+        let most = if hurry > 0 { self.pace.short() } else { usize::MAX };
         let room = self.pace.room().min(limits.steps_in_batch_max).min(most);
         let full = room == 0 || self.lanes.len(Lane::Behind) >= limits.batches_in_flight_max;
         let dying = self.dead.is_some() && !self.lanes.is_empty();
@@ -156,6 +154,9 @@ impl<P: Port> Worker<P> {
             busy = true;
             if lane == Lane::Behind {
                 let took_us = self.now_us.saturating_sub(flight.sent_us);
+                if let Ok(Some(receipt)) = &kept {
+                    self.pace.shared(receipt.shared_us);
+                }
                 self.pace.landed(number, flight.steps, took_us, last);
             }
             match kept {

@@ -4,6 +4,13 @@
 /// Steps that may be on their way however long they take: where each commit costs much, many
 /// share it.
 const STEPS_MIN: usize = 128;
+/// Steps of a batch that others go ahead of, at the least: they wait until it is written.
+const STEPS_IN_HURRY: usize = 64;
+/// About what one step takes the log.
+const STEP_US: u64 = 20;
+/// A batch may take so many commits: the one that is being made, its own, and as long again for
+/// what is in them.
+const COMMITS: u64 = 4;
 
 /// Steps on their way to the log.
 #[derive(Debug)]
@@ -15,6 +22,8 @@ pub(crate) struct Pace {
     /// How many there may be now.
     room: usize,
     under_way: usize,
+    /// What a commit takes beside the steps in it, of late.
+    shared_us: u64,
     /// The last batch that was on its way when the room was made smaller: those before it say
     /// nothing of the new room.
     judged: u64,
@@ -22,7 +31,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(target_us: u64, steps_max: usize) -> Pace {
-        Pace { target_us, steps_max, room: steps_max, under_way: 0, judged: 0 }
+        Pace { target_us, steps_max, room: steps_max, under_way: 0, shared_us: 0, judged: 0 }
     }
 
     /// How many steps the next batch may have; none where it would hardly be worth it.
@@ -36,11 +45,24 @@ impl Pace {
         self.under_way += steps;
     }
 
+    /// A commit took so long beside the steps in it: where that is much, as on a slow disk, many
+    /// are to share it, and a batch may take some of them.
+    pub(crate) fn shared(&mut self, shared_us: u64) {
+        self.shared_us = (self.shared_us * 7 + shared_us) / 8;
+    }
+
+    /// How many steps a batch may have that others go ahead of: what they take is about what the
+    /// commit takes beside them, and so long they wait anyway.
+    pub(crate) fn short(&self) -> usize {
+        usize::try_from(self.shared_us / STEP_US).unwrap_or(usize::MAX).max(STEPS_IN_HURRY)
+    }
+
     /// The log has a batch, after so long; `last` is the number of the last one that was sent.
     pub(crate) fn landed(&mut self, number: u64, steps: usize, took_us: u64, last: u64) {
+        let target_us = self.target_us.max(self.shared_us * COMMITS);
         let was_full = self.room() == 0;
         self.under_way -= steps;
-        if took_us <= self.target_us {
+        if took_us <= target_us {
             let more = if was_full { self.room / 8 + 1 } else { 0 };
             self.room = (self.room + more).min(self.steps_max);
         } else if number > self.judged {
@@ -79,6 +101,22 @@ mod tests {
         check(500, 5, 200..=340);
         // It never keeps up.
         check(10_000, 5, STEPS_MIN..=STEPS_MIN);
+    }
+
+    #[test]
+    fn what_a_slow_disk_takes_is_shared_by_more() {
+        let mut pace = Pace::new(2_000, 4_096);
+        assert_eq!(pace.short(), STEPS_IN_HURRY);
+        for number in 1..=1_000 {
+            let steps = pace.room();
+            pace.sent(steps);
+            pace.shared(10_000);
+            let took_us = 20_000 + 10 * u64::try_from(steps).unwrap();
+            pace.landed(number, steps, took_us, number);
+        }
+        // (4 * 10,000 - 20,000) / 10.
+        assert!((1_400..=2_300).contains(&pace.room()), "{}", pace.room());
+        assert!((450..=500).contains(&pace.short()), "{}", pace.short());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How much trees took of late, and whether one took little beside the others. Pure; time is given.
 
-/// After so long, what a tree took counts an eighth less, so half after some fifth of a second: time
-/// enough to tell a crowd from one with a message now and then.
+/// After so long, what a tree took counts an eighth less, so half after some fifth of a second:
+/// time enough to tell a crowd from one with a message now and then.
 const EIGHTH_US: u64 = 1 << 15;
 /// So many eighths later, nothing is left that counts.
 const EIGHTHS: u64 = 128;

@@ -389,6 +389,9 @@ pub struct Receipt {
     pub entries: Vec<Arc<Entry>>,
     /// The head of the log with the commit that holds it.
     pub head: Head,
+    /// Microseconds that its commit took beside what each entry of it takes: the sync, above all,
+    /// which is the cheaper the more share it.
+    pub shared_us: u64,
 }
 
 /// A thread as the log knows it. Its state is a fold, not ours.

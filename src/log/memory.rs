@@ -247,7 +247,8 @@ impl State {
         self.admitted = admitted;
         outcome?;
         let first_position = first as u64 + 1;
-        Ok(Receipt { first_position, entries: job.entries, head: self.head() })
+        let entries = job.entries;
+        Ok(Receipt { first_position, entries, head: self.head(), shared_us: 0 })
     }
 
     /// Keeps what was let in, as one commit.

@@ -101,6 +101,7 @@ impl SqliteLog {
             writer,
             tip,
             shared: shared.clone(),
+            shared_us: 0,
             known,
             questions,
             readers: threads,

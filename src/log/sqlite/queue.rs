@@ -13,8 +13,11 @@ use crate::log::sqlite::write::Command;
 const GROUP_ENTRIES_MAX: usize = 16_384;
 /// Bytes of one commit, for the same reason, and for the memory that SQLite needs for it.
 const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Entries of a commit that others go ahead of: they wait until it is over, some milliseconds.
+/// Entries of a commit that others go ahead of, at the least: they wait until it is over.
 const GROUP_ENTRIES_IN_HURRY: usize = 64;
+/// About what one entry takes. A commit that others go ahead of has no more entries than take as
+/// long as its sync does: where that is slow, fewer would be no use to anybody.
+const ENTRY_US: usize = 10;
 /// How many commits are kept that small after the last one that went ahead.
 const GROUPS_IN_HURRY: u32 = 64;
 
@@ -54,8 +57,9 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// What to do next; waits until there is something.
-    pub(super) fn next(&mut self, inbox: &Receiver<Command>) -> Next {
+    /// What to do next; waits until there is something. The last commit took so long beside what
+    /// its entries took.
+    pub(super) fn next(&mut self, inbox: &Receiver<Command>, shared_us: u64) -> Next {
         if self.is_empty() && self.close.is_none() {
             match inbox.recv() {
                 Ok(command) => self.take(command),
@@ -69,7 +73,7 @@ impl Queue {
         }
         match self.close.take_if(|_| self.ahead.is_empty() && self.behind.is_empty()) {
             Some(closed) => Next::Close(closed),
-            None => Next::Group(self.group()),
+            None => Next::Group(self.group(shared_us)),
         }
     }
 
@@ -86,7 +90,7 @@ impl Queue {
     }
 
     /// What goes ahead, alone every second time; else what else waits with it, up to a bound.
-    fn group(&mut self) -> Vec<Waiting> {
+    fn group(&mut self, shared_us: u64) -> Vec<Waiting> {
         let mut group = std::mem::take(&mut self.ahead);
         if !group.is_empty() {
             self.hurry = GROUPS_IN_HURRY;
@@ -96,7 +100,9 @@ impl Queue {
             }
         }
         self.was_ahead = false;
-        let entries_max = if self.hurry > 0 { GROUP_ENTRIES_IN_HURRY } else { GROUP_ENTRIES_MAX };
+        let short = usize::try_from(shared_us).unwrap_or(usize::MAX) / ENTRY_US;
+        let short = short.clamp(GROUP_ENTRIES_IN_HURRY, GROUP_ENTRIES_MAX);
+        let entries_max = if self.hurry > 0 { short } else { GROUP_ENTRIES_MAX };
         self.hurry = self.hurry.saturating_sub(1);
         let (mut entries, mut bytes) = (0, 0);
         while entries < entries_max
@@ -121,7 +127,7 @@ mod tests {
 
     /// What groups are made of batches of one entry each, all there at once: `a` goes ahead, `b`
     /// doesn't.
-    fn groups(batches: &str) -> Vec<String> {
+    fn groups(batches: &str, shared_us: u64) -> Vec<String> {
         let (commands, inbox) = flume::bounded(512);
         let (closed, _) = flume::bounded(1);
         for (seq, it) in (1..).zip(batches.chars()) {
@@ -134,7 +140,7 @@ mod tests {
         commands.send(Command::Close(closed)).unwrap();
         let mut queue = Queue::default();
         let mut groups = Vec::new();
-        while let Next::Group(group) = queue.next(&inbox) {
+        while let Next::Group(group) = queue.next(&inbox, shared_us) {
             let entries = group.iter().flat_map(|it| &it.job.entries);
             groups.push(entries.map(|it| it.id.to_string()).collect::<Vec<_>>().join(" "));
         }
@@ -143,16 +149,19 @@ mod tests {
 
     #[test]
     fn what_goes_ahead_is_a_commit_of_its_own_and_both_keep_their_order() {
-        assert_eq!(groups("bbb"), ["b/1 b/2 b/3"]);
-        assert_eq!(groups("babab"), ["a/2 a/4", "b/1 b/3 b/5"]);
-        assert_eq!(groups(""), [""; 0]);
+        assert_eq!(groups("bbb", 0), ["b/1 b/2 b/3"]);
+        assert_eq!(groups("babab", 0), ["a/2 a/4", "b/1 b/3 b/5"]);
+        assert_eq!(groups("", 0), [""; 0]);
     }
 
     #[test]
     fn commits_are_small_while_others_go_ahead_of_them() {
         let many = "b".repeat(300);
-        assert_eq!(groups(&many).len(), 1);
-        assert_eq!(groups(&format!("{many}a")).len(), 6);
+        assert_eq!(groups(&many, 0).len(), 1);
+        assert_eq!(groups(&format!("{many}a"), 0).len(), 6);
+        // A slow disk has each of them share its sync with more.
+        assert_eq!(groups(&format!("{many}a"), 1_500).len(), 3);
+        assert_eq!(groups(&format!("{many}a"), 100_000).len(), 2);
     }
 
     #[test]
@@ -168,7 +177,7 @@ mod tests {
         let mut sizes = Vec::new();
         for seq in 1..=4 {
             put(Place::Ahead, &format!("a/{seq}"));
-            let Next::Group(group) = queue.next(&inbox) else { panic!("nobody closed it") };
+            let Next::Group(group) = queue.next(&inbox, 0) else { panic!("nobody closed it") };
             sizes.push(group.len());
         }
         assert_eq!(sizes, [1, 2, 1, 1]);

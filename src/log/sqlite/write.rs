@@ -11,6 +11,7 @@ use flume::{Receiver, Sender};
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension};
 use uuid::Uuid;
 
+use crate::clock;
 use crate::id::{EntryId, ThreadId};
 use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
@@ -85,6 +86,8 @@ pub(super) struct Writer {
     pub(super) writer: Uuid,
     pub(super) tip: Tip,
     pub(super) shared: Arc<Shared>,
+    /// What the last commit took beside its entries.
+    pub(super) shared_us: u64,
     pub(super) known: Known,
     /// By these it ends the readers, so that it is the last to leave the file.
     pub(super) questions: Sender<Question>,
@@ -109,7 +112,7 @@ impl Writer {
         let _watch = Watch(self.shared.clone());
         let mut queue = Queue::default();
         let closed = loop {
-            match queue.next(inbox) {
+            match queue.next(inbox, self.shared_us) {
                 Next::Group(group) => self.commit(group),
                 Next::Close(closed) => break closed,
             }
@@ -153,6 +156,7 @@ impl Writer {
         if let Health::Poisoned(why) = self.shared.health() {
             return refuse(group, &Error::Poisoned(why));
         }
+        self.shared_us = 0;
         let (outcomes, head) = loop {
             let before = self.tip;
             let error = match self.attempt(&mut group) {
@@ -179,12 +183,13 @@ impl Writer {
             }
             std::thread::park_timeout(RETRY_TIME);
         };
+        let shared_us = self.shared_us;
         self.shared.full.store(false, Ordering::Relaxed);
         self.shared.unsynced.store(true, Ordering::Release);
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let receipt = outcome.map(|first_position| {
                 let entries = waiting.job.entries;
-                Receipt { first_position, entries, head }
+                Receipt { first_position, entries, head, shared_us }
             });
             // Nobody may be waiting any more.
             let _ = waiting.answer.send(receipt);
@@ -240,7 +245,9 @@ impl Writer {
                 &marks,
             ),
         )?;
+        let since_us = clock::now_us();
         self.db.execute_batch("COMMIT")?;
+        self.shared_us = clock::now_us().saturating_sub(since_us);
         self.tip.head = Head { number: commit.number, chain };
         Ok(outcomes)
     }
