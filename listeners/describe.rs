@@ -6,6 +6,9 @@
 //!
 //! A listener with peers sees these, itself, and the pump's own payloads; of anything else it
 //! learns no more than of what doesn't exist. [`Allow`] says who may ask for what.
+//!
+//! A `<capabilities>` holds what its sender may send: reserved payloads are for listeners with the
+//! grant, and `raise-budget` is for operators.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +17,7 @@ use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Context, Described, FromContext, Unfound};
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
+use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::xml::{self, Profile};
 
 /// Asks what the organism can do.
@@ -229,6 +233,8 @@ pub fn describe(allow: Allow) -> Listener {
 /// The sender, and what it may know.
 struct Seen {
     role: Role,
+    /// The sender, where it is a listener.
+    listener: Option<Described>,
     all: Capabilities,
 }
 
@@ -236,8 +242,11 @@ impl<S> FromContext<S> for Seen {
     fn from_context(context: &Context<S>) -> Result<Seen, Fault> {
         let (message, role) = (context.message(), Role::from_context(context)?);
         let all = Capabilities::from_context(context)?;
-        let all = if message.is_from_identity() { all } else { all.seen_by(message.from()) };
-        Ok(Seen { role, all })
+        if message.is_from_identity() {
+            return Ok(Seen { role, listener: None, all });
+        }
+        let listener = all.listener(message.from()).cloned();
+        Ok(Seen { role, listener, all: all.seen_by(message.from()) })
     }
 }
 
@@ -310,8 +319,17 @@ impl Seen {
         self.all.find(word).map_err(Untold::from)
     }
 
+    /// Whether whoever asks may send it to who takes it.
+    fn may_send(&self, name: &Name) -> bool {
+        if *name == RaiseBudget::NAME {
+            return self.role >= Role::Operator;
+        }
+        let is_reserved = self.all.schema(name).is_some_and(|it| it.reserved);
+        !is_reserved || self.listener.as_ref().is_some_and(|it| it.may_emit(name))
+    }
+
     fn capability(&self, it: &Described) -> Capability {
-        let takes = it.takes.iter().map(|name| {
+        let takes = it.takes.iter().filter(|name| self.may_send(name)).map(|name| {
             let (local, namespace) = parts(name);
             let doc = self.all.schema(name).map_or("", Schema::doc);
             let causes = it.emits.get(name).into_iter().flatten().map(Name::to_string).collect();

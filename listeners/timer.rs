@@ -15,6 +15,16 @@ const MISSED_MAX: usize = 10_000;
 /// What is said of a time that no timer waits for.
 const LATE: &str = "that is before now, or behind the year 9999";
 
+/// The fields of a pattern, and what each takes.
+const FIELDS: [(&str, &str); 6] = [
+    ("second", "0 to 59"),
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day", "1 to 31"),
+    ("month", "1 to 12 or JAN to DEC"),
+    ("weekday", "0 to 7 or SUN to SAT"),
+];
+
 /// Sets a timer: one of `in`, `at`, `every` and `cron`. The answer is `timer-set`; a `tick`
 /// follows each time it is due.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -152,7 +162,10 @@ impl Apply for Timers {
         } else if entry.is::<TimerCleared>()
             && let Ok(it) = entry.decode::<TimerCleared>()
         {
-            self.cleared.insert(it.timer);
+            // What nobody had set may be another's number one day.
+            if it.was_set {
+                self.cleared.insert(it.timer);
+            }
             self.set.remove(&it.timer);
         } else if entry.is::<Tick>()
             && let Ok(it) = entry.decode::<Tick>()
@@ -227,7 +240,7 @@ async fn set(
         (_, _, Some(every), _) => now_us.saturating_add(every),
         (.., Some(pattern)) => match Cron::from_str(pattern) {
             Ok(_) => fits(pattern, now_us).ok_or_else(|| refused("the pattern never fits"))?,
-            Err(error) => return Err(refused(&format!("cron: {error}"))),
+            Err(_) => return Err(refused(&misfit(pattern))),
         },
         _ => return Err(refused("set one of in, at, every and cron")),
     };
@@ -285,6 +298,32 @@ fn wakes(waiting: &Entry, came: &Entry) -> bool {
             (Ok(waiting), Ok(came)) => waiting.timer == came.timer,
             _ => false,
         }
+}
+
+/// What is wrong with a pattern that isn't one: which of its fields.
+fn misfit(pattern: &str) -> String {
+    let words: Vec<&str> = pattern.split_whitespace().collect();
+    let fields = match words.len() {
+        5 => &FIELDS[1..],
+        6 => &FIELDS[..],
+        many => {
+            let five = "minute, hour, day, month and weekday, as in */5 * * * *";
+            return format!("cron takes five fields, {five}, or a second first; it has {many}");
+        }
+    };
+    let fits_alone = |at: usize| {
+        let alone = (0..words.len()).map(|it| if it == at { words[it] } else { "*" });
+        Cron::from_str(&alone.collect::<Vec<_>>().join(" ")).is_ok()
+    };
+    let wrong = (0..words.len()).find(|at| !fits_alone(*at));
+    wrong.map_or_else(
+        || format!("cron: {pattern} is no pattern; say one such as */5 * * * *"),
+        |at| {
+            let (name, range) = fields[at];
+            let what = "with lists, ranges and steps such as 1,2 or 1-5 or */2";
+            format!("cron: {} is no {name}; it takes {range}, or *, {what}", words[at])
+        },
+    )
 }
 
 /// The first time after now that a pattern fits, in UTC.

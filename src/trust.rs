@@ -66,6 +66,11 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 Some("its certificate has expired")
             }
+            // Its own words are all that tells it from others of that kind.
+            CertificateError::Other(why) if why.to_string() == "CaUsedAsEndEntity" => Some(
+                "its certificate is an authority's (CA:TRUE), which no server may show; make one \
+                 with basicConstraints=critical,CA:FALSE, or have the authority issue it one",
+            ),
             _ => None,
         },
         rustls::Error::InvalidMessage(_) => Some("what listens there doesn't speak TLS"),

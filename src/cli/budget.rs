@@ -13,7 +13,7 @@ use crate::clock;
 use crate::engine::ledger;
 use crate::engine::{Builder, CORE_NAME, Spending};
 use crate::id::ThreadId;
-use crate::limits::Allowance;
+use crate::limits::{Allowance, UNLIMITED};
 use crate::log::{Log, ThreadRecord};
 use crate::schema::nearest;
 use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
@@ -159,9 +159,9 @@ pub(crate) fn told(it: &Spending) -> String {
     format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default())
 }
 
-/// The same as an object.
+/// The same as an object; what is unlimited has no limit.
 pub(crate) fn object(it: &Spending) -> Value {
-    let limit = Allowance(it.limit).to_string();
+    let limit = (it.limit != UNLIMITED).then_some(it.limit);
     let mut object = json!({ "key": it.key.as_str(), "used": it.used, "limit": limit });
     if let Some((thread, listener)) = &it.of {
         object["thread"] = json!(thread.as_str());

@@ -30,7 +30,7 @@ impl Papers {
         let client = Client::connect_to(&address).await;
         let mut client = client.map_err(|error| unconnected(&address, &error))?;
         if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
-            client.authenticate(token).await.map_err(|it| broken(&it))?;
+            client.authenticate(token).await.map_err(|it| unknown(&it))?;
         }
         Ok(client)
     }
@@ -42,6 +42,11 @@ fn unconnected(address: &Address, error: &client::Error) -> Failure {
     let way =
         if matches!(address, Address::Tls { .. }) { "--ca FILE names whom to trust" } else { way };
     Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
+}
+
+/// Who may not come in has tried nothing yet.
+fn unknown(error: &client::Error) -> Failure {
+    Failure::Untried(format!("{error}; nothing was sent"))
 }
 
 pub(crate) fn broken(error: &client::Error) -> Failure {

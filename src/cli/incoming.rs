@@ -4,7 +4,13 @@ use serde_json::{Value, json};
 
 use crate::audit::{self, Paint, Style};
 use crate::client::{Incoming, Message, Shown};
-use crate::wire::core::{Huh, SystemThreadError};
+use crate::listeners::action::words::ActionRefused;
+use crate::listeners::describe::Untold;
+use crate::listeners::feed::words::ContextFeedRefused;
+use crate::listeners::thread::fork::ForkRefused;
+use crate::listeners::timer::TimerRefused;
+use crate::listeners::todo::words::TodoRefused;
+use crate::wire::core::{Huh, SystemThreadError, ThreadResult, ThreadStatus};
 
 /// What came, its payload whole. Ends in a line end.
 pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
@@ -126,9 +132,22 @@ fn message(it: &Message) -> Value {
 pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
     match incoming {
         Incoming::Refused { .. } | Incoming::UnknownThread { .. } => true,
-        Incoming::Message(it) => it.is::<Huh>() || it.is::<SystemThreadError>(),
+        Incoming::Message(it) => is_refusal(it) || has_failed(it),
         _ => false,
     }
+}
+
+/// Whether it says that the pump, or one of the house staff, won't do what was asked.
+fn is_refusal(it: &Message) -> bool {
+    let said = it.is::<Huh>() || it.is::<SystemThreadError>() || it.decode::<Untold>().is_ok();
+    let by_keeper = it.is::<ForkRefused>() || it.is::<TimerRefused>() || it.is::<TodoRefused>();
+    said || by_keeper || it.is::<ActionRefused>() || it.is::<ContextFeedRefused>()
+}
+
+/// Whether a thread came to a bad end.
+fn has_failed(it: &Message) -> bool {
+    it.is::<ThreadResult>()
+        && it.decode::<ThreadResult>().is_ok_and(|it| it.status == ThreadStatus::Failed)
 }
 
 /// The push that it answers for, counted from 0.

@@ -22,13 +22,17 @@ Examples:
   pumphouse tail -n 0 --follow --json        every new message, whole")]
 pub(crate) struct Tail {
     /// How many of the last messages, of those that are wanted.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = number)]
     lines: u64,
     /// Goes on with those to come, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]
     filters: Filters,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a whole number of messages, such as 100".to_owned())
 }
 
 impl Tail {

@@ -20,7 +20,7 @@ Examples:
   pumphouse verify --expect $(cat /elsewhere/head)
   pumphouse verify --data backup/pumphouse.db
 
-Exits with 1 where anything is wrong.")]
+Exits with 1 where anything is wrong, also where the file is no log any more.")]
 pub(crate) struct Verify {
     /// A head that was printed earlier, and must be on the chain: NUMBER:DIGEST.
     #[arg(long, value_name = "HEAD")]

@@ -90,7 +90,7 @@ impl Thread {
         }
         let is_charge = matches!(ready.target, Target::Charge);
         let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
-        if reserved && !may_emit(&registered.grants, checked.name()) {
+        if reserved && !may_emit(&*registered.grants, checked.name()) {
             let text = format!("{} may be emitted by the pump only", checked.name());
             let fault = Fault::new(Code::Reserved, text);
             self.refuse(part, checked, None, &fault, world, out);

@@ -94,6 +94,11 @@ impl Builder {
         self
     }
 
+    /// Whether it has a name by now.
+    pub(crate) fn has_name(&self) -> bool {
+        self.name.is_some()
+    }
+
     /// Has an organism with a name say so often that it lives.
     #[must_use]
     pub fn heartbeat(mut self, every: Duration) -> Builder {

@@ -11,7 +11,10 @@ use crate::limits::{Allowance, Limits, UNLIMITED};
 use crate::listener::Entry;
 use crate::log::{self, Log, ThreadRecord};
 use crate::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning, Charge, RaiseBudget};
-use crate::wire::{Code, Fault};
+use crate::wire::{Code, Fault, Payload as _};
+
+/// What a raise says.
+const ONE_OF: &str = "Say either by=\"50000\", how much more, or to=\"200000\", the new limit.";
 
 /// The percentages of a limit at which something is said.
 const WARNED_AT: [u8; 3] = [95, 90, 75];
@@ -251,18 +254,26 @@ impl Ledger {
 
     /// Allows more: what it comes to, or that nothing was said of how much.
     pub(crate) fn raise(&mut self, it: &RaiseBudget) -> Result<Allowance, Fault> {
-        let invalid = |text: &str| Fault::new(Code::Invalid, format!("raise-budget: {text}"));
-        let limit = self.limit(it.key);
+        let (key, limit) = (it.key, self.limit(it.key));
         let raised = match (it.by, &it.to) {
             (Some(by), None) => limit.saturating_add(by),
-            (None, Some(to)) => to.parse::<Allowance>().map_err(|it| invalid(&it.to_string()))?.0,
-            _ => return Err(invalid("say either by or to")),
+            (None, Some(to)) => match to.parse::<Allowance>() {
+                Ok(it) => it.0,
+                Err(error) => return Err(unraised("/@to", format!("to={to:?}: {error}"), ONE_OF)),
+            },
+            (Some(_), Some(_)) => return Err(unraised("", "it has both by and to", ONE_OF)),
+            (None, None) => return Err(unraised("", "it has neither by nor to", ONE_OF)),
         };
         if raised < limit {
-            let text = format!("{} is {} already", it.key, Allowance(limit));
-            return Err(invalid(&text));
+            let (to, limit) = (Allowance(raised), Allowance(limit));
+            let text = format!("{key} can't be lowered to {to}: the limit is {limit}");
+            let advice = match limit {
+                Allowance(UNLIMITED) => "Leave it as it is: there is no more.".to_owned(),
+                _ => format!("Say more than {limit} in to, or how much more in by."),
+            };
+            return Err(unraised("/@to", text, &advice));
         }
-        self.set(it.key, raised);
+        self.set(key, raised);
         Ok(Allowance(raised))
     }
 
@@ -322,6 +333,12 @@ fn level(used: u64, limit: u64) -> Option<u8> {
     }
     let reached = |it: &u8| u128::from(used) * 100 >= u128::from(limit) * u128::from(*it);
     WARNED_AT.into_iter().find(reached)
+}
+
+/// What a raise can't do, in which of its attributes, and what would do.
+fn unraised(place: &str, text: impl Into<String>, advice: &str) -> Fault {
+    let path = Some(format!("/{}{place}", RaiseBudget::NAME.local()));
+    Fault { path, advice: Some(advice.to_owned()), ..Fault::new(Code::Invalid, text) }
 }
 
 #[cfg(test)]

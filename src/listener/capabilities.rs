@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::limits::XmlLimits;
-use crate::listener::{Context, FromContext, Spec, Way};
+use crate::listener::{Context, FromContext, Spec, Way, may_emit};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
 use crate::wire::{Catalog, Fault};
@@ -242,6 +242,12 @@ impl<S> FromContext<S> for Capabilities {
 }
 
 impl Described {
+    /// Whether it was granted to emit a reserved payload, among all of them or this one.
+    #[must_use]
+    pub fn may_emit(&self, reserved: &Name) -> bool {
+        may_emit(&self.grants, reserved)
+    }
+
     /// The listener that was written down so.
     pub(crate) fn of(spec: &Spec) -> Described {
         let routes = spec.handlers.iter().filter_map(|(way, _)| match way {

@@ -1,7 +1,5 @@
 //! What must be granted: some arguments, and rights.
 
-use std::collections::BTreeSet;
-
 use crate::name::Name;
 
 /// Something a listener may be granted by whoever registers it.
@@ -29,8 +27,9 @@ pub(crate) fn emit_of(name: &Name) -> String {
 }
 
 /// Whether these are enough to emit a reserved payload.
-pub(crate) fn may_emit(grants: &BTreeSet<String>, name: &Name) -> bool {
-    grants.contains(EmitCore::GRANT) || grants.contains(&emit_of(name))
+pub(crate) fn may_emit<'a>(grants: impl IntoIterator<Item = &'a String>, name: &Name) -> bool {
+    let own = emit_of(name);
+    grants.into_iter().any(|it| *it == own || it == EmitCore::GRANT)
 }
 
 /// The right to open threads below the message's own, and to end, pause and resume them:

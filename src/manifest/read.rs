@@ -147,6 +147,13 @@ impl Reader<'_> {
     /// What is sound of it; what isn't is among the mistakes.
     fn manifest(&self, root: &Node) -> Manifest {
         let text = |key: &str| root.key(key).and_then(Node::text);
+        if let (Some(at), None, false) =
+            (root.key("heartbeat"), text("name"), self.builder.has_name())
+        {
+            let text = "only a pump with a name says that it lives";
+            let advice = "add a `name:`, or leave the heartbeat out";
+            self.wrong(Mistake::new(at.place, text).at("heartbeat").advice(advice));
+        }
         let tokens = root.key("tokens").and_then(|it| self.tokens(it));
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
         let listeners = root.key("listeners").map(|it| self.listeners(it, tokens.as_ref()));

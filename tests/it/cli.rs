@@ -252,11 +252,37 @@ fn a_token_says_who_is_sending() {
     };
     let thread = send("hunter2").code(0).objects()[0]["thread"].as_str().unwrap().to_owned();
     scene.run(&["show", &thread]).code(0).says(&["/1  feeder → echo", "/2  echo → feeder"]);
-    let wrong = send("hunter3").code(1).says(&["P0021"]);
+    let wrong = send("hunter3").code(2).says(&["P0021", "nothing was sent"]);
     assert!(!wrong.err.contains("hunter3") && !wrong.out.contains("hunter3"), "{wrong:?}");
     let help =
         scene.command(&["send", "--help"]).env("PUMPHOUSE_TOKEN", "hunter2").output().unwrap();
     assert!(!String::from_utf8_lossy(&help.stdout).contains("hunter2"));
+}
+
+#[test]
+fn what_a_listener_of_the_house_refuses_ends_with_1() {
+    let scene = Scene::new();
+    let server = scene.serve(&[]);
+    let core = "https://xml-pipeline.org/ns/core/v1";
+    for (payload, answer) in [
+        (format!("<set-timer xmlns='{core}'/>"), "timer-refused"),
+        (format!("<todo-complete xmlns='{core}'><id>7</id></todo-complete>"), "todo-refused"),
+        (format!("<fork-thread xmlns='{core}'/>"), "fork-refused"),
+        (
+            "<request-schema xmlns='https://xml-pipeline.org/ns/meta/v1' payload='ehco'/>".into(),
+            "unknown",
+        ),
+    ] {
+        let send = ["send", "--connect", &server.address];
+        scene.pipe(&send, &payload).code(1).says(&[&format!("<{answer}")]);
+    }
+    let spawn = format!(
+        "<spawn-thread xmlns='{core}'><initial-payload><spawn-thread><initial-payload>\
+         <nothing xmlns='urn:x'/></initial-payload></spawn-thread></initial-payload></spawn-thread>"
+    );
+    let send = ["send", "--connect", &server.address];
+    scene.pipe(&send, &spawn).code(1).says(&["status=\"failed\""]);
+    scene.run(&["tail", "-n", "abc"]).code(2).says(&["a whole number of messages, such as 100"]);
 }
 
 #[test]

@@ -266,6 +266,28 @@ async fn a_listener_is_told_of_its_peers_only() {
     pump.shutdown().await.unwrap();
 }
 
+/// What is refused to everybody outside, or to this one, isn't offered.
+#[tokio::test]
+async fn what_the_sender_may_not_send_is_not_listed() {
+    let pump = pumphouse::builder().with(listeners::standard()).build().unwrap().start();
+    let offered = async |name: &str, operator| {
+        let pump = pump.speaking_as(Identity { name: name.into(), operator });
+        let list = pump.ask::<CapabilityList>(ListCapabilities { listener: None }).await.unwrap();
+        let takes = list.capability.into_iter().flat_map(|it| it.takes);
+        takes.map(|it| it.name).collect::<Vec<_>>()
+    };
+    for (name, operator) in [(CONSOLE, false), ("ada", false), ("root", true)] {
+        let names = offered(name, operator).await;
+        let has = |name: &str| names.iter().any(|it| it == name);
+        assert!(has("set-timer") && has("calculate"), "{names:?}");
+        for reserved in ["awaiting-threads", "timer-due", "todo-open", "actions-due", "feeds-due"] {
+            assert!(!has(reserved), "{reserved} for {name}");
+        }
+        assert_eq!(has("raise-budget"), operator, "for {name}");
+    }
+    pump.shutdown().await.unwrap();
+}
+
 /// Who may ask: whoever comes in, who is known, operators, nobody.
 #[tokio::test]
 async fn each_request_is_for_those_it_is_allowed_for() {

@@ -132,15 +132,20 @@ fn an_operator_raises_a_budget() {
         let shown = scene.run(&["budget", &thread, "--json"]).code(0).objects();
         shown.into_iter().find(|it| it["key"] == key).unwrap()
     };
-    assert_eq!(messages("messages"), json!({ "key": "messages", "used": 3, "limit": "3" }));
+    assert_eq!(messages("messages"), json!({ "key": "messages", "used": 3, "limit": 3 }));
     let raise = [&["budget", &thread, "--raise", "messages=+2"][..], &OPERATOR].concat();
     let ran = scene.run(&raise).code(0);
     assert_eq!(ran.out, "messages: the limit is 5\n");
     assert_eq!(states(&scene, &thread), ["open"]);
-    assert_eq!(messages("messages")["limit"], "5", "the log has it");
+    assert_eq!(messages("messages")["limit"], 5, "the log has it");
+    assert_eq!(messages("tokens")["limit"], Value::Null, "unlimited");
     scene.pipe(&into, echo).code(0);
     let lower = [&["budget", &thread, "--raise", "messages=1"][..], &OPERATOR].concat();
-    scene.run(&lower).code(1).says(&["messages is 5 already"]);
+    scene.run(&lower).code(1).says(&[
+        "messages can't be lowered to 1: the limit is 5",
+        "path=\"/raise-budget/@to\"",
+        "Say more than 5 in to, or how much more in by.",
+    ]);
     scene.run(&["budget", "sess-nobodys"]).code(1).says(&["there is no thread sess-nobodys"]);
     scene.run(&["budget", &thread, "--connect", "unix:pump.sock"]).code(2).says(&["--raise"]);
 }

@@ -120,6 +120,31 @@ async fn who_doesnt_trust_it_is_told_why() {
     client.ask(&echo("hello")).await.unwrap();
 }
 
+/// What `openssl req -x509` makes, as it stands and with CA:FALSE.
+#[tokio::test]
+async fn a_certificate_of_ones_own_is_trusted_unless_it_is_an_authoritys() {
+    let authority = Authority::new();
+    for (is_ca, expected) in [
+        (IsCa::Ca(BasicConstraints::Unconstrained), Err("basicConstraints=critical,CA:FALSE")),
+        (IsCa::ExplicitNoCa, Ok(())),
+    ] {
+        let (key, name) = (KeyPair::generate().unwrap(), ["127.0.0.1".to_owned()]);
+        let mut params = CertificateParams::new(name).unwrap();
+        params.is_ca = is_ca;
+        let own = params.self_signed(&key).unwrap().pem();
+        fs::write(authority.path("ca.pem"), &own).unwrap();
+        fs::write(authority.path("cert.pem"), &own).unwrap();
+        authority.secret("key.pem", &key.serialize_pem());
+        let (house, address, _) = authority.house(|_| {}).await;
+        let told = Client::connect_to(&address).await.map(drop).map_err(|it| it.to_string());
+        match expected {
+            Ok(()) => assert_eq!(told, Ok(())),
+            Err(text) => assert!(told.as_ref().is_err_and(|it| it.contains(text)), "{told:?}"),
+        }
+        house.pump.shutdown().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn who_says_nothing_is_let_go_and_nobody_waits_for_it() {
     let authority = Authority::new();

@@ -250,7 +250,10 @@ async fn only_an_operator_raises_and_only_upwards() {
     let refused = async |pump: &Pump, it: RaiseBudget| -> String {
         match pump.ask::<BudgetRaised>(it).await {
             Ok(raised) => raised.limit,
-            Err(AskError::Failed(huh)) => format!("{}: {}", huh.code, huh.message),
+            Err(AskError::Failed(huh)) => {
+                let path = huh.path.unwrap_or_default();
+                format!("{}: {} at {path}", huh.code, huh.message)
+            }
             Err(other) => other.to_string(),
         }
     };
@@ -258,12 +261,18 @@ async fn only_an_operator_raises_and_only_upwards() {
     assert!(forbidden.starts_with("P0011"), "{forbidden}");
     let ops = operator(&here);
     let both = refused(&ops, raise(Some(1), Some("7"))).await;
-    assert_eq!(both, "P0007: raise-budget: say either by or to");
+    assert_eq!(both, "P0007: it has both by and to at /raise-budget");
+    let neither = refused(&ops, raise(None, None)).await;
+    assert_eq!(neither, "P0007: it has neither by nor to at /raise-budget");
     let less = refused(&ops, raise(None, Some("99"))).await;
-    assert_eq!(less, "P0007: raise-budget: tokens is 100 already");
+    let lower = "P0007: tokens can't be lowered to";
+    assert_eq!(less, format!("{lower} 99: the limit is 100 at /raise-budget/@to"));
     assert_eq!(refused(&ops, raise(None, Some("250"))).await, "250");
     assert_eq!(refused(&ops, raise(Some(50), None)).await, "300");
     assert_eq!(refused(&ops, raise(None, Some("unlimited"))).await, "unlimited");
+    let less = refused(&ops, raise(None, Some("50"))).await;
+    assert_eq!(less, format!("{lower} 50: the limit is unlimited at /raise-budget/@to"));
+    assert_eq!(refused(&ops, raise(Some(50), None)).await, "unlimited", "there is no more");
     assert_eq!(spend(&here, Spend { tokens: 1 << 40, ..NOTHING }).await, "spent");
 }
 

@@ -70,6 +70,46 @@ async fn timers_are_bounded_also_when_many_are_set_at_once() {
     pump.shutdown().await.unwrap();
 }
 
+#[tokio::test]
+async fn taking_back_what_isnt_set_yet_takes_nothing_back() {
+    let (pump, here) = thread_of(3).await;
+    // The request is 2, its answer 3, and what is set next 4.
+    let cleared: TimerCleared = here.ask(ClearTimer { timer: 4 }).await.unwrap();
+    assert!(!cleared.was_set);
+    let set = here.tell(after(0)).await.unwrap();
+    assert_eq!(set.seq, 4);
+    let mut follow = pump.follow(&set.thread, set.seq);
+    let ticked = async {
+        loop {
+            if let pumphouse::engine::Followed::Entry(it) = follow.next().await.unwrap()
+                && it.is::<Tick>()
+            {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ticked).await.expect("it ticks");
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_none_is_told_by_its_field() {
+    let pump = start(timer());
+    for (pattern, expected) in [
+        ("61 * * * *", "cron: 61 is no minute; it takes 0 to 59, or *, "),
+        ("* * * 13 *", "cron: 13 is no month; it takes 1 to 12 or JAN to DEC, or *, "),
+        ("99 0 * * * *", "cron: 99 is no second; it takes 0 to 59, or *, "),
+        ("* *", "cron takes five fields, minute, hour, day, month and weekday, as in "),
+        ("@dayly", "cron takes five fields, "),
+    ] {
+        let set = SetTimer { cron: Some(pattern.into()), ..NONE };
+        let refused = pump.ask::<TimerSet>(set).await.unwrap_err().other::<TimerRefused>();
+        let message = refused.unwrap().message;
+        assert!(message.starts_with(expected), "{pattern}: {message}");
+    }
+    pump.shutdown().await.unwrap();
+}
+
 /// What everybody is told that one looks like.
 fn example<P: Payload>() -> P {
     let text = schema::example(P::schema());

@@ -52,6 +52,13 @@ const KEYS: &[Case] = &[
         "the manifest has no key `nmae`; did you mean `name`?",
         "name: adder",
     ),
+    (
+        "name: trial",
+        "heartbeat: 30s",
+        "30s",
+        "only a pump with a name says that it lives",
+        "add a `name:`, or leave the heartbeat out",
+    ),
     ("durability:", "durabilty:", "durabilty", "did you mean `durability`?", "durability: full"),
     ("doors:", "Doors:", "Doors", "no key `Doors`; did you mean `doors`?", "tcp: 127"),
     ("listeners:", "listners:", "listners", "did you mean `listeners`?", "use: calculate"),
