@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::audit::entry::{count, lines, link, margin};
+use crate::audit::entry::{self, count, lines, link, margin};
 use crate::audit::find;
 use crate::audit::text::{Paint, Style, line};
 use crate::id::EntryId;
@@ -91,9 +91,13 @@ pub fn told(steps: &[Step], style: Style) -> String {
 
 /// What a step was, in words.
 fn sentence(step: &Step, before: Option<&Step>) -> String {
-    let Entry { id, from, to, reply_to, cause, flags, .. } = &*step.entry;
-    let from = line(from);
-    let whom = to.as_deref().map_or_else(|| "all who take it".into(), line);
+    let Entry { id, from, to, reply_to, cause, flags, receivers, .. } = &*step.entry;
+    let (from, whom) = (line(from), entry::to(&step.entry));
+    let sent = match (to, receivers) {
+        (None, 0) if flags.contains(Flags::REFUSED) => "tried to send this".to_owned(),
+        (None, 0) => "recorded this, for nobody".to_owned(),
+        _ => format!("sent this to {whom}"),
+    };
     let thread = line(id.thread.as_str());
     let Some(before) = before else {
         return match cause {
@@ -112,7 +116,7 @@ fn sentence(step: &Step, before: Option<&Step>) -> String {
             None if flags.contains(Flags::FROM_IDENTITY) => {
                 format!("From outside, {from} sent this into {thread}, for {whom}.")
             }
-            None => format!("{from} sent this to {whom}, caused by no other message."),
+            None => format!("{from} {sent}, caused by no other message."),
         };
     };
     let handled = &before.entry.id;
@@ -127,7 +131,7 @@ fn sentence(step: &Step, before: Option<&Step>) -> String {
         None if *from == **to.as_ref().unwrap_or(&"".into()) => {
             format!("Handling it, {from} went on by a message to itself.")
         }
-        None => format!("Handling it, {from} sent this to {whom}."),
+        None => format!("Handling it, {from} {sent}."),
     }
 }
 
@@ -161,6 +165,10 @@ mod tests {
             answers(draft(5, "plan", "console", Some(4)), 1),
             Draft { flags: Flags::REFUSED, ..draft(6, "plan", "secret", Some(4)) },
             answers(draft(7, "core", "plan", Some(4)), 6),
+            Draft { to: None, ..draft(8, "core", "", Some(4)) },
+            Draft { to: None, ..draft(9, "core", "", None) },
+            Draft { to: None, flags: Flags::REFUSED, ..draft(10, "plan", "", Some(4)) },
+            Draft { to: None, receivers: 2, ..draft(11, "plan", "", Some(4)) },
         ];
         let threads = vec![NewThread { id, parent: None, fork: None }];
         log.append(Batch { threads, entries, marks: Vec::new() }).await.unwrap();
@@ -187,6 +195,17 @@ mod tests {
             ]
         );
         assert_eq!(sentences("sess-a/1").await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_for_nobody_is_told_so() {
+        let last = async |id: &str| sentences(id).await.pop().unwrap();
+        assert_eq!(last("sess-a/8").await, "5. Handling it, core recorded this, for nobody.");
+        let alone = "1. core recorded this, for nobody, caused by no other message.";
+        assert_eq!(last("sess-a/9").await, alone);
+        assert_eq!(last("sess-a/10").await, "5. Handling it, plan tried to send this.");
+        let to_all = "5. Handling it, plan sent this to all who take it.";
+        assert_eq!(last("sess-a/11").await, to_all);
     }
 
     #[tokio::test]
