@@ -7,6 +7,7 @@ use flume::{Receiver, Sender};
 use crate::log::Error;
 use crate::log::admit::Job;
 use crate::log::entry::Receipt;
+use crate::log::sqlite::BATCHES_MAX;
 use crate::log::sqlite::write::Command;
 
 /// Entries of one commit: beyond them, waiting is felt more than the sync that is saved.
@@ -66,12 +67,15 @@ impl Queue {
                 Err(_) => self.close = Some(None),
             }
         }
+        // What doesn't fit stays in the inbox, which has a bound of its own.
         while self.close.is_none()
+            && self.behind.len() < BATCHES_MAX
             && let Ok(command) = inbox.try_recv()
         {
             self.take(command);
         }
-        match self.close.take_if(|_| self.ahead.is_empty() && self.behind.is_empty()) {
+        let is_empty = self.is_empty();
+        match self.close.take_if(|_| is_empty) {
             Some(closed) => Next::Close(closed),
             None => Next::Group(self.group(shared_us)),
         }
