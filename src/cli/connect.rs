@@ -3,9 +3,29 @@
 use std::path::PathBuf;
 
 use crate::cli::screen::Failure;
+use crate::cli::organism;
 use crate::client::{self, Address, Client};
 
 /// Who is sending, and whom to trust.
+/// Where a running pump is, and who speaks to it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Caller {
+    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH. [default: the first TCP or
+    /// Unix door of organism.yaml here, else 127.0.0.1:8765]
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<Address>,
+    #[command(flatten)]
+    papers: Papers,
+}
+
+impl Caller {
+    /// Connects, and says who is there.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        let address = self.connect.clone().map_or_else(organism::address, Ok)?;
+        self.papers.connect(&address).await
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Papers {
     /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
@@ -22,7 +42,7 @@ impl Papers {
         let address = match (to, &self.ca) {
             (tls @ Address::Tls { .. }, Some(ca)) => tls.clone().trusting(ca),
             (_, Some(_)) => {
-                let text = "--ca is for --connect tls:HOST:PORT; nothing was sent".to_owned();
+                let text = format!("--ca is for tls:HOST:PORT, not for {to}; nothing was sent");
                 return Err(Failure::Untried(text));
             }
             (address, None) => address.clone(),
