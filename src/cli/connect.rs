@@ -1,12 +1,12 @@
 //! Where a verb connects to, and as whom: options that several verbs share.
 
+use std::io;
 use std::path::PathBuf;
 
-use crate::cli::screen::Failure;
 use crate::cli::organism;
+use crate::cli::screen::Failure;
 use crate::client::{self, Address, Client};
 
-/// Who is sending, and whom to trust.
 /// Where a running pump is, and who speaks to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Caller {
@@ -26,6 +26,7 @@ impl Caller {
     }
 }
 
+/// Who is sending, and whom to trust.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Papers {
     /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
@@ -57,11 +58,20 @@ impl Papers {
 }
 
 fn unconnected(address: &Address, error: &client::Error) -> Failure {
-    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT, \
-               tls:HOST:PORT or unix:PATH";
-    let way =
-        if matches!(address, Address::Tls { .. }) { "--ca FILE names whom to trust" } else { way };
-    Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
+    use io::ErrorKind::{InvalidData, NotFound, Unsupported};
+    let way = match (address, error) {
+        (Address::Tls { .. }, client::Error::Io(it)) if it.kind() == Unsupported => "",
+        (Address::Tls { .. }, client::Error::Io(it))
+            if matches!(it.kind(), InvalidData | NotFound) =>
+        {
+            "; --ca FILE names whom to trust"
+        }
+        _ => {
+            "; start `pumphouse run` there, or name another with --connect HOST:PORT, \
+             tls:HOST:PORT or unix:PATH"
+        }
+    };
+    Failure::Untried(format!("{address} can't be reached: {error}{way}"))
 }
 
 /// Who may not come in has tried nothing yet.
