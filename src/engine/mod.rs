@@ -34,6 +34,7 @@ mod thread;
 mod tree;
 mod turns;
 mod wake;
+mod unread;
 mod worker;
 
 pub use crate::listener::CONSOLE;

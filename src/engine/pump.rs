@@ -14,6 +14,7 @@ use crate::engine::life;
 use crate::engine::metrics::{Connected, Metrics};
 use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
+use crate::engine::unread::unread;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
@@ -314,7 +315,7 @@ impl Pump {
         }
         let claim = Claim { shared: self.shared.clone(), key, waiting, done };
         let taken = self.shared.log.client_id(&push.identity, id).await;
-        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
+        let failed = |it: log::Error| unread(&it);
         let Some(entry) = taken.map_err(failed)? else { return Ok(Some(claim)) };
         if !is_same(push, &entry) || !self.is_there(place, &entry).await.map_err(failed)? {
             let text = format!("the id {id} was used for another message, {}", entry.id);
@@ -352,8 +353,8 @@ impl Pump {
     /// last entry.
     ///
     /// # Errors
-    /// `P0012` where there is no such thread, or it is another's; `P0019` where the log can't be
-    /// read.
+    /// `P0012` where there is no such thread, or it is another's; `P0019` or
+    /// `P0027` where the log can't be read.
     pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
         Ok(self.permitted(who, thread).await?.last_seq)
     }
