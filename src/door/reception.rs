@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dashmap::DashMap;
+use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::Instrument;
@@ -209,7 +210,9 @@ impl<S: Source> Guest<S> {
         };
         let session = session.from(peer);
         let follows = Follows::new(pump.clone());
-        Connection { stream, session, inbox, pump, port, follows, waiting: None }.serve().await;
+        Connection { stream, session, inbox, pump, port, follows, waiting: FuturesOrdered::new() }
+            .serve()
+            .await;
     }
 }
 
