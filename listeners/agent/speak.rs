@@ -36,6 +36,18 @@ pub(super) struct Spoken {
     pub(super) closed: Vec<u64>,
 }
 
+impl Spoken {
+    /// Whether more was to come.
+    pub(super) fn is_cut(&self) -> bool {
+        self.error.is_some() || self.truncated
+    }
+
+    /// What the end of the words comes to.
+    fn finished(&self, writing: Writing) -> (String, Vec<Heard>) {
+        if self.is_cut() { writing.cut() } else { writing.finish() }
+    }
+}
+
 /// The words of a final response, and where they stand.
 pub(super) struct Answer {
     pub(super) text: String,
@@ -67,9 +79,9 @@ pub(super) fn recalled(it: &Turning, over: CognitionOut, told: &Told) -> Spoken 
     let CognitionOut { turn, stop, error, truncated, text, .. } = over;
     let settings = &it.agent().settings;
     let mut writing = Writing::new(turn, told.markup.clone(), settings);
-    let mut heard = writing.again(&text);
-    heard.extend(writing.finish().1);
     let mut spoken = Spoken { text, stop, error, truncated, ..Spoken::default() };
+    let mut heard = writing.again(&spoken.text);
+    heard.extend(spoken.finished(writing).1);
     for heard in heard {
         if spoken.answer.is_some() || spoken.finale.is_some() {
             break;
@@ -129,7 +141,7 @@ impl<'a> Speaking<'a> {
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
             self.it.out.reasoning.send(Note(it)).await?;
         }
-        let (text, heard) = writing.finish();
+        let (text, heard) = self.spoken.finished(writing);
         for heard in heard {
             self.act(heard).await?;
         }

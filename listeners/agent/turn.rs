@@ -403,7 +403,7 @@ impl Turning {
         let over = CognitionOut {
             turn,
             stop: it.stop.clone(),
-            is_partial: it.error.is_some() || it.truncated,
+            is_partial: it.is_cut(),
             truncated: it.truncated,
             error: it.error.clone(),
             completion_percentage: percent,

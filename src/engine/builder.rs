@@ -162,6 +162,11 @@ impl Builder {
         self.specs.iter().map(|it| it.name.as_str())
     }
 
+    /// The payloads that those take or may emit, but for those that only the pump may say.
+    pub fn payloads(&self) -> impl Iterator<Item = &Name> {
+        self.specs.iter().flat_map(Spec::payloads)
+    }
+
     /// Judges. It runs nothing.
     ///
     /// # Errors
