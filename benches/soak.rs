@@ -83,7 +83,7 @@ fn main() -> ExitCode {
 impl Soak {
     fn run(&self) -> Seen {
         let folder = match &self.folder {
-            Some(it) => tempfile::tempdir_in(it),
+            Some(it) => std::fs::create_dir_all(it).and_then(|()| tempfile::tempdir_in(it)),
             None => tempfile::tempdir(),
         };
         let folder = folder.expect("a folder can be made");

@@ -79,7 +79,8 @@ fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
     let row = row.figure(Figure::Size(more)).figure(Figure::Of(count));
     let ratio = number(after) / number(before);
     let row = row.beside(IDLE, Figure::Size(number(before)), ratio);
-    Ok(row.goal("≤ 512 MiB more", more <= 512.0 * 1_048_576.0))
+    let most = 512.0 * 1_048_576.0 * number(count) / 10_000.0;
+    Ok(row.goal("≤ 512 MiB of 10,000", more <= most))
 }
 
 /// Opens so many sessions in a log, and leaves; some of them, from the first to the last.
