@@ -288,7 +288,7 @@ fn example_of(
         Ok(schema) => schema,
         Err(untold) => return Ok(Err(untold)),
     };
-    let example = xml::read(schema::example(schema), Profile::Wire, &XmlLimits::INSIDE)?;
+    let example = xml::read(seen.all.example(schema), Profile::Wire, &XmlLimits::INSIDE)?;
     let (name, namespace) = parts(&schema.name);
     Ok(Ok(PayloadExample { name, namespace, example }))
 }
@@ -297,7 +297,7 @@ fn prompt_of(allow: Allow, seen: &Seen, it: &RequestPrompt) -> Result<PayloadPro
     seen.may(allow.prompt)?;
     let schema = seen.find(&it.payload)?;
     let (name, namespace) = parts(&schema.name);
-    Ok(PayloadPrompt { name, namespace, prompt: schema::prompt(schema) })
+    Ok(PayloadPrompt { name, namespace, prompt: seen.all.prompt(schema) })
 }
 
 fn parts(name: &Name) -> (String, String) {

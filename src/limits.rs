@@ -132,6 +132,10 @@ pub const MANIFEST_DEPTH_MAX: usize = 32;
 /// Values of a manifest, where an alias counts as all that it stands for.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 
+/// Client ids of one connection that are looked up in the log at once: few enough that whoever
+/// sends many leaves its neighbours some of the log's readers, and enough to keep these busy.
+pub const LOOK_UPS_MAX: usize = 64;
+
 /// Bytes of a file that holds a prompt: more than any model reads before all else.
 pub const PROMPT_BYTES_MAX: usize = MIB;
 

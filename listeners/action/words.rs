@@ -12,7 +12,7 @@ pub struct Action {
     #[payload(attribute, example = "fetch")]
     pub id: String,
     /// The turn it belongs to; without one, it stands alone.
-    #[payload(attribute)]
+    #[payload(attribute, no_example)]
     pub turn: Option<u64>,
     /// What sort of listener it calls.
     #[payload(attribute, rename = "type")]
@@ -42,11 +42,13 @@ pub struct Action {
     #[payload(example = "calculate")]
     pub name: String,
     /// The actions that must be done before.
+    #[payload(no_example)]
     pub depends_on: Vec<String>,
     /// The payload that it sends, as a JSON object.
     #[payload(example = "{\"expression\":\"6*7\"}")]
     pub parameters: Option<String>,
     /// The same as elements.
+    #[payload(no_example)]
     pub elements: Option<Elements>,
 }
 

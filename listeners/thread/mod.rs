@@ -34,7 +34,7 @@ pub struct InitialPayload {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct CancelThread {
     /// The thread; this one unless said.
-    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    #[payload(attribute, no_example, example = "sess-k3v9x2ma.research")]
     pub thread: Option<String>,
     /// Why.
     #[payload(attribute)]
@@ -46,7 +46,7 @@ pub struct CancelThread {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct PauseThread {
     /// The thread; this one unless said.
-    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    #[payload(attribute, no_example, example = "sess-k3v9x2ma.research")]
     pub thread: Option<String>,
     /// Why.
     #[payload(attribute)]
@@ -58,7 +58,7 @@ pub struct PauseThread {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ResumeThread {
     /// The thread; this one unless said.
-    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    #[payload(attribute, no_example, example = "sess-k3v9x2ma.research")]
     pub thread: Option<String>,
     /// Why.
     #[payload(attribute)]

@@ -20,6 +20,7 @@ pub struct AwaitThreads {
     #[payload(attribute, example = "PT30S")]
     pub timeout: Option<SignedDuration>,
     /// The threads; every one that was opened from here unless said.
+    #[payload(no_example)]
     pub thread: Vec<String>,
 }
 

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
+use crate::cli::connect::Caller;
 use crate::cli::data;
-use crate::cli::operate::Operator;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::client::Push;
 use crate::clock;
@@ -41,7 +41,7 @@ pub(crate) struct Budget {
     #[arg(long, value_name = "KEY=N")]
     raise: Option<Raise>,
     #[command(flatten)]
-    operator: Operator,
+    caller: Caller,
 }
 
 /// `KEY=N`.
@@ -93,7 +93,7 @@ impl Budget {
     ) -> Result<Ending, Failure> {
         let push = Push::of(raise).map_err(|it| Failure::Untried(it.to_string()))?;
         let said = |it: BudgetRaised| format!("{}: the limit is {}", it.key, it.limit);
-        self.operator.ask(&push.in_thread(thread), said, to).await
+        self.caller.ask(&push.in_thread(thread), said, to).await
     }
 }
 

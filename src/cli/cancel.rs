@@ -26,9 +26,9 @@ pub(crate) struct Cancel {
 
 impl Cancel {
     pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
-        let Steering { thread, reason, operator } = self.steering;
+        let Steering { thread, reason, caller } = self.steering;
         let it = CancelThread { thread: None, reason };
         let said = |it: ThreadCancelled| told(&it.thread, "cancelled", &it.by, it.reason);
-        operator.steer(&thread, &it, said, to).await
+        caller.steer(&thread, &it, said, to).await
     }
 }

@@ -1,9 +1,30 @@
 //! Where a verb connects to, and as whom: options that several verbs share.
 
+use std::io;
 use std::path::PathBuf;
 
+use crate::cli::organism;
 use crate::cli::screen::Failure;
 use crate::client::{self, Address, Client};
+
+/// Where a running pump is, and who speaks to it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Caller {
+    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH. [default: the first TCP or
+    /// Unix door of organism.yaml here, else 127.0.0.1:8765]
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<Address>,
+    #[command(flatten)]
+    papers: Papers,
+}
+
+impl Caller {
+    /// Connects, and says who is there.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        let address = self.connect.clone().map_or_else(organism::address, Ok)?;
+        self.papers.connect(&address).await
+    }
+}
 
 /// Who is sending, and whom to trust.
 #[derive(Debug, clap::Args)]
@@ -22,7 +43,7 @@ impl Papers {
         let address = match (to, &self.ca) {
             (tls @ Address::Tls { .. }, Some(ca)) => tls.clone().trusting(ca),
             (_, Some(_)) => {
-                let text = "--ca is for --connect tls:HOST:PORT; nothing was sent".to_owned();
+                let text = format!("--ca is for tls:HOST:PORT, not for {to}; nothing was sent");
                 return Err(Failure::Untried(text));
             }
             (address, None) => address.clone(),
@@ -37,11 +58,20 @@ impl Papers {
 }
 
 fn unconnected(address: &Address, error: &client::Error) -> Failure {
-    let way = "start `pumphouse run` there, or name another with --connect HOST:PORT, \
-               tls:HOST:PORT or unix:PATH";
-    let way =
-        if matches!(address, Address::Tls { .. }) { "--ca FILE names whom to trust" } else { way };
-    Failure::Untried(format!("{address} can't be reached: {error}; {way}"))
+    use io::ErrorKind::{InvalidData, NotFound, Unsupported};
+    let way = match (address, error) {
+        (Address::Tls { .. }, client::Error::Io(it)) if it.kind() == Unsupported => "",
+        (Address::Tls { .. }, client::Error::Io(it))
+            if matches!(it.kind(), InvalidData | NotFound) =>
+        {
+            "; --ca FILE names whom to trust"
+        }
+        _ => {
+            "; start `pumphouse run` there, or name another with --connect HOST:PORT, \
+             tls:HOST:PORT or unix:PATH"
+        }
+    };
+    Failure::Untried(format!("{address} can't be reached: {error}{way}"))
 }
 
 /// Who may not come in has tried nothing yet.

@@ -57,7 +57,7 @@ impl Describe {
         match (self.form.name(), to.json) {
             (None, false) => page(all, schema, to)?,
             (None, true) => to.object(&Value::Object(object(all, schema)))?,
-            (Some(form), false) => to.text(&alone(schema, form))?,
+            (Some(form), false) => to.text(&alone(all, schema, form))?,
             (Some(form), true) => {
                 let mut object = object(all, schema);
                 object.retain(|key, _| key == "name" || key == form);
@@ -91,15 +91,15 @@ fn unfound(it: &Unfound) -> Failure {
 }
 
 /// One form of a payload, as it goes into a file.
-fn alone(schema: &Schema, form: &str) -> String {
+fn alone(all: &Capabilities, schema: &Schema, form: &str) -> String {
     match form {
         "xsd" => audit::text(&schema::xsd(schema)).into_owned(),
         "json_schema" => {
             let json = format!("{:#}", schema::json_schema(schema));
             json.lines().map(|it| audit::ascii(it) + "\n").collect()
         }
-        "example" => audit::text(&schema::example(schema)).into_owned(),
-        _ => audit::text(&schema::prompt(schema)).into_owned(),
+        "example" => audit::text(&all.example(schema)).into_owned(),
+        _ => audit::text(&all.prompt(schema)).into_owned(),
     }
 }
 
@@ -166,7 +166,7 @@ fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), 
     let outline = schema::outline(schema);
     to.line(if outline.is_empty() { "nothing" } else { outline.trim_end() })?;
     to.line(&format!("\n{}", style.paint(Paint::Faint, "example")))?;
-    to.line(&told(&schema::example(schema)))?;
+    to.line(&told(&all.example(schema)))?;
     let word = all.word(&schema.name);
     let forms = "[--xsd|--json-schema|--example|--prompt]";
     to.line(&format!("\nalone: pumphouse describe {} {forms}", audit::line(&word)))?;
@@ -243,8 +243,8 @@ fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let mut object = summary(all, schema);
     object.insert("xsd".to_owned(), schema::xsd(schema).into());
     object.insert("json_schema".to_owned(), schema::json_schema(schema));
-    object.insert("example".to_owned(), schema::example(schema).into());
-    object.insert("prompt".to_owned(), schema::prompt(schema).into());
+    object.insert("example".to_owned(), all.example(schema).into());
+    object.insert("prompt".to_owned(), all.prompt(schema).into());
     object
 }
 

@@ -1,7 +1,7 @@
 //! `fork`: a thread that goes on from an entry of another.
 
 use crate::audit;
-use crate::cli::operate::Operator;
+use crate::cli::connect::Caller;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::client::Push;
 use crate::id::EntryId;
@@ -30,7 +30,7 @@ pub(crate) struct Fork {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]
-    operator: Operator,
+    caller: Caller,
 }
 
 impl Fork {
@@ -38,6 +38,6 @@ impl Fork {
         let push = Push::of(&ForkThread { reason: self.reason });
         let push = push.map_err(|it| Failure::Untried(it.to_string()))?;
         let said = |it: ThreadForked| audit::line(&it.thread).into_owned();
-        self.operator.ask(&push.fork_at(&self.entry), said, to).await
+        self.caller.ask(&push.fork_at(&self.entry), said, to).await
     }
 }

@@ -1,13 +1,12 @@
-//! What verbs have in common that ask a running pump for something: where it is, who asks, and
-//! what came of it.
+//! What verbs have in common that ask a running pump for something: who asks, and what came of it.
 
 use std::time::Duration;
 
 use crate::audit;
-use crate::cli::connect::{Papers, broken};
+use crate::cli::connect::{Caller, broken};
 use crate::cli::incoming;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::client::{Address, Incoming, Push};
+use crate::client::{Incoming, Push};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
 use crate::id::ThreadId;
@@ -15,16 +14,6 @@ use crate::wire::Payload;
 
 /// How long an answer is waited for.
 const WAIT: Duration = Duration::from_secs(30);
-
-/// Where a running pump is, and who asks it for something.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Operator {
-    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
-    connect: Address,
-    #[command(flatten)]
-    papers: Papers,
-}
 
 /// A thread that is to be ended, held or let go on, and why.
 #[derive(Debug, clap::Args)]
@@ -36,7 +25,7 @@ pub(crate) struct Steering {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     #[command(flatten)]
-    pub(crate) operator: Operator,
+    pub(crate) caller: Caller,
 }
 
 /// What became of a thread, in a line.
@@ -45,7 +34,7 @@ pub(crate) fn told(thread: &str, what: &str, by: &str, reason: Option<String>) -
     audit::line(&format!("{thread} is {what} by {by}{reason}")).into_owned()
 }
 
-impl Operator {
+impl Caller {
     /// Pushes something into a thread that has to do with the thread itself, and shows what
     /// became of that.
     pub(crate) async fn steer<A: Payload>(
@@ -90,7 +79,7 @@ impl Operator {
         answers: &mut Answers<L>,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
-        let mut client = self.papers.connect(&self.connect).await?;
+        let mut client = self.connect().await?;
         client.push(push);
         client.finish().await.map_err(|it| broken(&it))?;
         while let Some(incoming) = client.recv().await.map_err(|it| broken(&it))? {

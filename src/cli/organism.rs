@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::cli::screen::Failure;
+use crate::client::Address;
 use crate::door::Tokens;
 use crate::engine::{Builder, Complaints};
 use crate::limits::MANIFEST_BYTES_MAX;
@@ -73,7 +74,11 @@ impl Organism {
         let builder = builder.with((listeners::factories, staff));
         let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
         let read = |file: &PathBuf| {
-            let bytes = bytes_of(file).map_err(Unread::Failure)?;
+            let bytes = bytes_of(file).map_err(|error| {
+                let way = "name another, or make one with `pumphouse init DIR`";
+                let text = format!("{} can't be read: {error}; {way}", file.display());
+                Unread::Failure(Failure::Untried(text))
+            })?;
             let read = Manifest::read(file, &bytes, &variable, &builder);
             read.map_err(|all| match is_bare && file.with_file_name("Cargo.toml").exists() {
                 true => Unread::Mistakes(all.advise(of_a_program)),
@@ -117,6 +122,20 @@ pub(crate) fn data() -> PathBuf {
     says.unwrap_or_else(|| DATA.into())
 }
 
+/// Where the pump listens that is spoken to if nobody says otherwise: at a door of the manifest
+/// that stands here.
+pub(crate) fn address() -> Result<Address, Failure> {
+    let usual = || Address::Tcp(LISTEN.to_owned());
+    let Some(file) = here() else { return Ok(usual()) };
+    let untold = |why: String| {
+        let text = "where the pump listens can't be told; say it with --connect ADDR";
+        Failure::Untried(format!("{text}\n{why}"))
+    };
+    let bytes = bytes_of(file).map_err(|error| untold(format!("{}: {error}", file.display())))?;
+    let says = Manifest::address_of(file, &bytes, &variable);
+    Ok(says.map_err(|all| untold(all.to_string()))?.unwrap_or_else(usual))
+}
+
 /// The manifest that stands here.
 pub(crate) fn here() -> Option<&'static Path> {
     let path = Path::new(manifest::FILE);
@@ -124,15 +143,10 @@ pub(crate) fn here() -> Option<&'static Path> {
 }
 
 /// What a file holds, but no more of it than a manifest may have.
-fn bytes_of(path: &Path) -> Result<Vec<u8>, Failure> {
-    let trouble = |error: io::Error| {
-        let way = "name another, or make one with `pumphouse init DIR`";
-        Failure::Untried(format!("{} can't be read: {error}; {way}", path.display()))
-    };
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
-    let read = File::open(path).and_then(|it| it.take(most + 1).read_to_end(&mut bytes));
-    read.map_err(trouble)?;
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

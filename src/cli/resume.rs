@@ -23,9 +23,9 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) async fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
-        let Steering { thread, reason, operator } = self.steering;
+        let Steering { thread, reason, caller } = self.steering;
         let it = ResumeThread { thread: None, reason };
         let said = |it: ThreadResumed| told(&it.thread, "resumed", &it.by, it.reason);
-        operator.steer(&thread, &it, said, to).await
+        caller.steer(&thread, &it, said, to).await
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::cli::connect::{Papers, broken};
+use crate::cli::connect::{Caller, broken};
 use crate::cli::incoming;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::client::{self, Address, Push};
+use crate::client::{self, Push};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
 use crate::id::ThreadId;
@@ -36,11 +36,8 @@ Examples:
 
 Exits with 1 where anything was refused or failed, or the time was up.")]
 pub(crate) struct Send {
-    /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8765")]
-    connect: Address,
     #[command(flatten)]
-    papers: Papers,
+    caller: Caller,
     /// The listener it is for; without it, whoever owns the payload's name.
     #[arg(long, value_name = "LISTENER")]
     to: Option<String>,
@@ -139,7 +136,7 @@ impl Send {
         out: &mut Out,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
-        let mut client = self.papers.connect(&self.connect).await?;
+        let mut client = self.caller.connect().await?;
         let mut bytes = 0;
         for push in pushes {
             bytes += push.len();

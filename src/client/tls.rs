@@ -26,10 +26,14 @@ pub(super) async fn connect(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(explained)
 }
 
-/// Says what to do, where it is the certificate.
+/// Says what to do, where it is the certificate, or no TLS at all.
 fn explained(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
     match inner.and_then(trust::explained) {
+        Some(text) if matches!(inner, Some(rustls::Error::InvalidMessage(_))) => {
+            let text = format!("{text}; connect to it without tls:, as HOST:PORT");
+            io::Error::new(io::ErrorKind::Unsupported, text)
+        }
         Some(text) => io::Error::new(error.kind(), text),
         None => error,
     }

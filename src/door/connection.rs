@@ -1,19 +1,22 @@
 //! One connection: one task that carries bytes between a socket, its session and the pump.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{self, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::door::follow::Follows;
 use crate::door::inbox::Inbox;
 use crate::door::session::{Session, Step};
-use crate::engine::{Inlet, News, Port, Pump, Tokio};
+use crate::engine::{Begun, Inlet, News, Port, Pump, Pushing, Tokio};
 use crate::id::ThreadId;
+use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
 
 /// What is read at once. It is a thread's, not a connection's, so that an idle one costs nothing.
@@ -31,12 +34,10 @@ pub(super) struct Connection<S> {
     pub(super) pump: Pump,
     pub(super) port: Tokio,
     pub(super) follows: Follows,
-    /// A push that waits for another under the same id: those behind it wait, and nothing else.
-    pub(super) waiting: Waiting,
+    /// Pushes that wait, and those behind them: what each waits for may come in any order, and
+    /// they go on in theirs.
+    pub(super) waiting: FuturesOrdered<Pushing>,
 }
-
-/// A push on its way, where it has to wait.
-pub(super) type Waiting = Option<Pin<Box<dyn Future<Output = ()> + Send>>>;
 
 type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
 
@@ -86,19 +87,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn push(&mut self, inlet: &Arc<dyn Inlet>) -> bool {
         let (mut pushed, turn) = (0, self.session.turn());
         while pushed < turn
-            && self.waiting.is_none()
+            && !self.session.is_held()
             && let Some(step) = self.session.next()
         {
             pushed += 1;
             match (step, self.session.who()) {
-                (Step::Push(number, envelope), Some(who)) if envelope.id.is_none() => {
-                    self.pump.push(who, envelope, inlet, number).await;
-                }
                 (Step::Push(number, envelope), Some(who)) => {
-                    let (pump, who, inlet) = (self.pump.clone(), who.clone(), inlet.clone());
-                    let push = async move { pump.push(&who, envelope, &inlet, number).await };
-                    self.waiting = Some(Box::pin(push));
-                    self.session.hold();
+                    match self.pump.begin(who, envelope, inlet, number) {
+                        Begun::Ready(None) => {}
+                        Begun::Ready(Some(it)) if self.waiting.is_empty() => self.pump.go(it),
+                        Begun::Ready(it) => self.wait_for(Box::pin(future::ready(it))),
+                        Begun::LooksUp(pushing) => self.wait_for(pushing),
+                        Begun::Waits(pushing) => {
+                            self.wait_for(pushing);
+                            self.session.hold();
+                        }
+                    }
                 }
                 (Step::Follow(number, it), Some(who)) => {
                     if let Err(fault) = self.follows.begin(number, &it, who) {
@@ -121,6 +125,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         pushed == turn
     }
 
+    fn wait_for(&mut self, pushing: Pushing) {
+        self.waiting.push_back(pushing);
+        if self.waiting.len() >= LOOK_UPS_MAX {
+            self.session.hold();
+        }
+    }
+
     fn refuse(&mut self, number: u64, fault: Fault) {
         tracing::debug!(fault = %fault.code, number, "refused");
         self.pump.refused(&fault);
@@ -136,12 +147,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> Poll<io::Result<()>> {
         let mut busy = self.inbox.poll(context.waker()) || more;
         busy |= self.follows.poll(context, &mut self.session);
-        if let Some(push) = &mut self.waiting
-            && push.as_mut().poll(context).is_ready()
-        {
-            self.waiting = None;
-            self.session.go_on();
+        while let Poll::Ready(Some(routed)) = self.waiting.poll_next_unpin(context) {
+            if let Some(it) = routed {
+                self.pump.go(it);
+            }
             busy = true;
+        }
+        if self.waiting.is_empty() {
+            self.session.go_on();
         }
         while !self.session.pending().is_empty() {
             let stream = Pin::new(&mut self.stream);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dashmap::DashMap;
+use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::Instrument;
@@ -42,8 +43,8 @@ pub(super) trait Source: Send + Sync + 'static {
 /// A connection that messages can go over.
 pub(super) struct Opened<S: Source + ?Sized> {
     pub(super) stream: S::Stream,
-    /// Who it is where it says no token; nobody, where it must.
-    pub(super) who: Option<Identity>,
+    /// Who it is where it says no token, nobody where it must; or why it can't be served.
+    pub(super) who: Result<Option<Identity>, Fault>,
     /// The machine it comes from, where that is known.
     pub(super) peer: Option<IpAddr>,
 }
@@ -197,19 +198,21 @@ impl<S: Source> Guest<S> {
             Ok(opened) => opened,
             Err(error) => return tracing::debug!(%error, "it doesn't come to speak"),
         };
-        let (now_us, who) = (port.now_us(), who.map(|it| checked(it, &pump)));
+        let who = who.and_then(|it| it.map(|it| checked(it, &pump)).transpose());
+        let now_us = port.now_us();
         let session = match (refused, who) {
             (Some(fault), _) => Session::refused(setting, &fault, now_us),
-            (None, Some(Err(fault))) => {
+            (None, Err(fault)) => {
                 pump.refused(&fault);
                 Session::refused(setting, &fault, now_us)
             }
-            (None, Some(Ok(who))) => Session::new(setting, Some(who), now_us),
-            (None, None) => Session::new(setting, None, now_us),
+            (None, Ok(who)) => Session::new(setting, who, now_us),
         };
         let session = session.from(peer);
         let follows = Follows::new(pump.clone());
-        Connection { stream, session, inbox, pump, port, follows, waiting: None }.serve().await;
+        Connection { stream, session, inbox, pump, port, follows, waiting: FuturesOrdered::new() }
+            .serve()
+            .await;
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) struct Session {
     /// Pushes that were accepted and whose consequences aren't over.
     unsettled: u64,
     opened_us: u64,
-    /// Whether a push waits, so that none behind it may be taken.
+    /// Whether pushes wait, so that none behind them may be taken.
     held: bool,
     /// When the clock was last looked at.
     now_us: u64,
@@ -296,13 +296,17 @@ impl Session {
         self.refuse(fault)
     }
 
-    /// Takes no more from the client until the push that was taken last may go on.
+    /// Takes no more from the client until the pushes that wait may go on.
     pub(super) fn hold(&mut self) {
         self.held = true;
     }
 
     pub(super) fn go_on(&mut self) {
         self.held = false;
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held
     }
 
     /// Takes what became of a push.

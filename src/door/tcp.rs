@@ -14,11 +14,15 @@ use crate::door::reception::{self, Opened, Source};
 use crate::door::{Error, Tls, Tokens};
 use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
+use crate::wire::{Code, Fault};
 
 /// How long a connection may be silent before the system asks whether anybody is there, and how
 /// often it asks then before it gives up.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+/// What every connection by TLS begins with.
+const TLS_HANDSHAKE: u8 = 0x16;
 
 /// A TCP door.
 ///
@@ -153,13 +157,31 @@ impl Source for Knocks {
     }
 
     async fn open(&self, (stream, peer): (TcpStream, IpAddr)) -> io::Result<Opened<Knocks>> {
+        let peer = Some(peer);
         let stream = match &self.tls {
             None => Either::Left(stream),
+            Some(_) if is_plain(&stream).await? => {
+                return Ok(Opened { stream: Either::Left(stream), who: Err(no_tls()), peer });
+            }
             Some(tls) => Either::Right(Box::new(tls.acceptor().accept(stream).await?)),
         };
         // Whoever comes from this very machine needs no token, and shares a name.
         let console = || Identity { name: CONSOLE.into(), operator: false };
-        let who = is_local(self.address.ip()).then(console);
-        Ok(Opened { stream, who, peer: Some(peer) })
+        let who = Ok(is_local(self.address.ip()).then(console));
+        Ok(Opened { stream, who, peer })
     }
+}
+
+/// Whether what comes is no TLS: its first byte says so.
+async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [TLS_HANDSHAKE];
+    stream.peek(&mut first).await?;
+    Ok(first != [TLS_HANDSHAKE])
+}
+
+fn no_tls() -> Fault {
+    let text = "this door speaks TLS, and what came is none; `pumphouse` connects by TLS where \
+                tls: stands before HOST:PORT";
+    let advice = Some("Connect by TLS.".to_owned());
+    Fault { advice, ..Fault::new(Code::Framing, text) }
 }

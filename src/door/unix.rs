@@ -216,7 +216,8 @@ impl Source for Knocks {
         let (done, found) = tokio::sync::oneshot::channel();
         Tokio::current().spawn_blocking(async move { drop(done.send(name_of(uid))) });
         let name = found.await.map_err(io::Error::other)?;
-        Ok(Opened { stream, who: Some(Identity { name, operator: true }), peer: None })
+        let who = Identity { name, operator: true };
+        Ok(Opened { stream, who: Ok(Some(who)), peer: None })
     }
 }
 

@@ -353,6 +353,9 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
             Need::Queue if !spec.traits.serial => {
                 "it takes a Queue, but isn't serial: add .serial()".to_owned()
             }
+            Need::Arrivals if spec.traits.inline => {
+                "it takes Arrivals, but is inline: nothing comes while it is at work".to_owned()
+            }
             _ => continue,
         };
         if !wrong.contains(&text) {

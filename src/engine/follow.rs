@@ -9,9 +9,10 @@ use dashmap::DashMap;
 use tokio::sync::{broadcast, watch};
 
 use crate::engine::shared::Shared;
+use crate::engine::unread::unread;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
-use crate::wire::{Code, Fault};
+use crate::wire::Fault;
 use crate::xml::Element;
 
 /// How many entries a follower reads at a time.
@@ -155,7 +156,7 @@ impl Follow {
         if self.read.is_empty() {
             self.grown.mark_unchanged();
             let page = self.shared.log.read(&self.thread, self.after, u64::MAX, PAGE).await;
-            let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+            let page = page.map_err(|it| unread(&it))?;
             self.read.extend(page.iter().map(|it| Entry::kept(it)));
         }
         let next = self.read.pop_front();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::engine::Identity;
 use crate::engine::pump::Pump;
 use crate::engine::tree::Push;
+use crate::engine::unread::unread;
 use crate::id::{EntryId, ThreadId};
 use crate::log::{self, Log, ThreadRecord};
 use crate::wire::{Code, Fault};
@@ -102,7 +103,7 @@ impl Pump {
         thread: &ThreadId,
     ) -> Result<ThreadRecord, Fault> {
         let log = self.log();
-        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
+        let failed = |it: log::Error| unread(&it);
         let unknown = || Fault::unknown_thread(thread.as_str());
         let record = log.thread(thread).await.map_err(failed)?.ok_or_else(unknown)?;
         let mut root = record.clone();
@@ -125,7 +126,7 @@ impl Pump {
             let fault = Fault::new(Code::Envelope, text);
             return Err(Fault { advice: Some(advice), ..fault });
         }
-        let unreadable = |error: log::Error| Fault::new(Code::Unreadable, error.to_string());
+        let unreadable = |it: log::Error| unread(&it);
         let last = self.log().read(&at.thread, at.seq - 1, at.seq, 1).await.map_err(unreadable)?;
         if last.is_empty() {
             let text = format!("the entry {at} is missing");

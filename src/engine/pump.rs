@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
-use tracing::Instrument as _;
 
 use crate::engine::follow::Follow;
 use crate::engine::fork::Place;
@@ -19,7 +18,7 @@ use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
 use crate::log::{self, Flags, Log};
 use crate::wire::core::{Done, Huh};
-use crate::wire::{Checked, Code, Envelope, Fault, Payload};
+use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
 /// Who is sending, as a door found out.
@@ -34,7 +33,7 @@ pub struct Identity {
 
 impl Identity {
     /// What the log says of a message that is sent so.
-    fn marked(&self, flags: Flags) -> Flags {
+    pub(crate) fn marked(&self, flags: Flags) -> Flags {
         if self.operator { flags.with(Flags::FROM_OPERATOR) } else { flags }
     }
 }
@@ -170,7 +169,10 @@ impl Pump {
         }
         match routed {
             Err(fault) => inlet.hear(0, News::Refused(fault)),
-            Ok(push) => self.post(&self.place, Push { inlet, identity: self.name(), ..push }),
+            Ok(push) => {
+                let push = Push { inlet, identity: self.name(), ..push };
+                self.post(&self.place, Box::new(push));
+            }
         }
     }
 
@@ -188,73 +190,17 @@ impl Pump {
         self.identity.name.clone()
     }
 
-    /// Takes what a connection received. What becomes of it `inlet` hears, under `number`.
-    ///
-    /// It waits only for another push with the same client id, and for the log where it forks.
-    pub async fn push(
-        &self,
-        who: &Identity,
-        envelope: Envelope,
-        inlet: &Arc<dyn Inlet>,
-        number: u64,
-    ) {
-        let span = tracing::debug_span!("push", number);
-        let pushed = self.try_push(who, envelope, inlet, number).instrument(span.clone()).await;
-        if let Err(fault) = pushed {
-            span.in_scope(|| tracing::debug!(fault = %fault.code, "refused"));
-            self.refused(&fault);
-            inlet.hear(number, News::Refused(fault));
-        }
-    }
-
-    async fn try_push(
-        &self,
-        who: &Identity,
-        envelope: Envelope,
-        inlet: &Arc<dyn Inlet>,
-        number: u64,
-    ) -> Result<(), Fault> {
-        if let Some(from) = envelope.from.as_deref().filter(|it| **it != *who.name) {
-            let text = format!("<from> says {from}, but this connection sends as {}", who.name);
-            return Err(Fault::new(Code::ForgedSender, text));
-        }
-        let checked = self.check(envelope.payload)?;
-        let place = Place::named(envelope.thread.as_deref());
-        let mut flags = Flags::NONE;
-        for (given, flag) in [
-            (envelope.to.is_some(), Flags::TO_GIVEN),
-            (place != Place::Session, Flags::THREAD_GIVEN),
-        ] {
-            flags = if given { flags.with(flag) } else { flags };
-        }
-        let push = self.route(checked, envelope.to.map(Into::into), who.marked(flags))?;
-        let mut push = Push {
-            identity: who.name.clone(),
-            operator: who.operator,
-            meta: envelope.meta,
-            inlet: inlet.clone(),
-            number,
-            ..push
-        };
-        if let Place::Fork(at) = &place {
-            push.source = Some(self.source(who, at).await?);
-        }
-        if let Some(id) = envelope.id {
-            let id: Arc<str> = id.into();
-            let Some(first) = self.claim(&push, &place, &id).await? else { return Ok(()) };
-            push.claim = Some(Arc::new(first));
-            push.client_id = Some(id);
-        }
-        self.post(&place, push);
-        Ok(())
-    }
-
     /// Holds a payload against its schema; one without a namespace gets the one it means.
-    fn check(&self, element: Element) -> Result<Checked, Fault> {
+    pub(crate) fn check(&self, element: Element) -> Result<Checked, Fault> {
         self.shared.routes.check(element, self.shared.limits.door)
     }
 
-    fn route(&self, checked: Checked, to: Option<Arc<str>>, flags: Flags) -> Result<Push, Fault> {
+    pub(crate) fn route(
+        &self,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        flags: Flags,
+    ) -> Result<Push, Fault> {
         if let Some(fault) = self.shared.closed() {
             return Err(fault);
         }
@@ -280,50 +226,14 @@ impl Pump {
         })
     }
 
-    fn post(&self, place: &Place, push: Push) {
+    pub(crate) fn post(&self, place: &Place, push: Box<Push>) {
         let (thread, drawn) = match place {
             Place::Thread(thread) => (thread.clone(), false),
             Place::Session | Place::Fork(_) => (self.shared.draw(), true),
         };
         tracing::debug!(%thread, payload = %push.checked.name(), "routed");
-        let mail = Mail::Push { thread: thread.clone(), drawn, push: Box::new(push) };
+        let mail = Mail::Push { thread: thread.clone(), drawn, push };
         self.shared.post(&thread, mail);
-    }
-
-    /// Takes a client's id for a push: nothing, where the same push was taken before and its
-    /// sender was told so again.
-    async fn claim(
-        &self,
-        push: &Push,
-        place: &Place,
-        id: &Arc<str>,
-    ) -> Result<Option<Claim>, Fault> {
-        let key = (push.identity.clone(), id.clone());
-        let (done, waiting) = watch::channel(());
-        loop {
-            let other = match self.shared.client_ids.entry(key.clone()) {
-                dashmap::Entry::Occupied(it) => Some(it.get().clone()),
-                dashmap::Entry::Vacant(it) => {
-                    it.insert(waiting.clone());
-                    None
-                }
-            };
-            let Some(mut other) = other else { break };
-            // An error says that the other push is over, which is what is waited for.
-            let _ = other.changed().await;
-        }
-        let claim = Claim { shared: self.shared.clone(), key, waiting, done };
-        let taken = self.shared.log.client_id(&push.identity, id).await;
-        let failed = |error: log::Error| Fault::new(Code::LogFailed, error.to_string());
-        let Some(entry) = taken.map_err(failed)? else { return Ok(Some(claim)) };
-        if !is_same(push, &entry) || !self.is_there(place, &entry).await.map_err(failed)? {
-            let text = format!("the id {id} was used for another message, {}", entry.id);
-            return Err(Fault::new(Code::ClientId, text));
-        }
-        let news = News::Accepted { id: entry.id.clone(), client_id: Some(id.clone()) };
-        push.inlet.hear(push.number, news);
-        push.inlet.hear(push.number, News::Settled);
-        Ok(None)
     }
 
     /// Notes a refusal that a door made by itself.
@@ -352,8 +262,8 @@ impl Pump {
     /// last entry.
     ///
     /// # Errors
-    /// `P0012` where there is no such thread, or it is another's; `P0019` where the log can't be
-    /// read.
+    /// `P0012` where there is no such thread, or it is another's; `P0019` or
+    /// `P0027` where the log can't be read.
     pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
         Ok(self.permitted(who, thread).await?.last_seq)
     }
@@ -478,45 +388,6 @@ fn failed(answer: Entry) -> Result<Entry, AskError> {
 
 fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
-}
-
-/// Whether a push repeats what an entry has.
-fn is_same(push: &Push, entry: &log::Entry) -> bool {
-    let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
-    entry.to == push.to
-        && entry.name == *push.checked.name()
-        && entry.body == push.checked.element().canonical()
-        && entry.flags.bits() & given == push.flags.bits() & given
-}
-
-/// A client's id on its way into the log. It is let go when the push is accepted or refused.
-struct Claim {
-    shared: Arc<Shared>,
-    key: (Arc<str>, Arc<str>),
-    /// What others wait with, and what tells this claim from a later one on the same id.
-    waiting: watch::Receiver<()>,
-    done: watch::Sender<()>,
-}
-
-impl Claim {
-    fn let_go(&self) {
-        let own = |_: &_, it: &watch::Receiver<()>| it.same_channel(&self.waiting);
-        if self.shared.client_ids.remove_if(&self.key, own).is_some() {
-            self.done.send_replace(());
-        }
-    }
-}
-
-impl Inlet for Claim {
-    fn hear(&self, _: u64, _: News) {
-        self.let_go();
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.let_go();
-    }
 }
 
 /// Hears nothing.

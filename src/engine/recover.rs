@@ -57,8 +57,7 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     if !again {
         return Ok(Vec::new());
     }
-    let sent = sent_for(shared, &Entry::kept(&open.entry)).await;
-    sent.map_err(|fault| log::Error::Io(fault.to_string().into()))
+    sent_for(shared, &Entry::kept(&open.entry)).await
 }
 
 /// The push that an entry came of, for a listener that may answer that: it stands at the end of
@@ -95,8 +94,7 @@ async fn said_before(
     let is_before = |it: &log::Entry| {
         it.from == listener.name && it.cause.as_ref().is_none_or(|cause| !all.contains(cause))
     };
-    let said = came_after(shared, &Entry::kept(&open.entry), is_before).await;
-    let said = said.map_err(|fault| log::Error::Io(fault.to_string().into()))?;
+    let said = came_after(shared, &Entry::kept(&open.entry), is_before).await?;
     Ok(said.last().map_or(0, Entry::seq))
 }
 
@@ -108,6 +106,5 @@ async fn came_since(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Err
     if !waits || !open.waits.is_empty() {
         return Ok(Vec::new());
     }
-    let came = came_after(shared, &Entry::kept(entry), |_| true).await;
-    came.map_err(|fault| log::Error::Io(fault.to_string().into()))
+    came_after(shared, &Entry::kept(entry), |_| true).await
 }

@@ -432,6 +432,7 @@ impl<P: Port> Replay<'_, P> {
             grants: listener.grants.clone(),
             peers: listener.peers.clone(),
             cancel: None,
+            arrivals: None,
             folds: folds.to_vec(),
             key: self.log.identity().key,
             sent: AtomicU32::new(0),

@@ -19,6 +19,7 @@ use crate::engine::port::Port;
 use crate::engine::route::Routes;
 use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
+use crate::engine::unread::unread;
 use crate::engine::worker::{Task, Worker};
 use crate::id::ThreadId;
 use crate::limits::{Limits, XmlLimits};
@@ -49,6 +50,7 @@ impl<P: Port> Worker<P> {
             grants: registered.grants.clone(),
             peers: registered.peers.clone(),
             cancel: start.cancel.clone(),
+            arrivals: start.arrivals,
             folds,
             key: self.shared.key,
             sent: AtomicU32::new(0),
@@ -233,7 +235,7 @@ impl listener::Road for Road {
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
         let of = |it: &Entry| it.from() == call.listener();
         Box::pin(async move {
-            let sent = sent_for(&self.0, &call.message).await?;
+            let sent = sent_for(&self.0, &call.message).await.map_err(|it| unread(&it))?;
             Ok(sent.into_iter().filter(of).collect())
         })
     }
@@ -255,7 +257,7 @@ pub(crate) async fn history(
     limit: usize,
 ) -> Result<Vec<Entry>, Fault> {
     let page = log.read(call.message().thread(), after, call.as_of, limit.min(PAGE)).await;
-    let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+    let page = page.map_err(|it| unread(&it))?;
     Ok(page.iter().map(|it| Entry::kept(it)).collect())
 }
 
@@ -268,12 +270,12 @@ pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
     };
     let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
     let found = log.read(&id.thread, id.seq - 1, id.seq, 1).await;
-    let found = found.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+    let found = found.map_err(|it| unread(&it))?;
     Ok(found.first().map(|it| Entry::kept(it)))
 }
 
 /// What was sent while a message was being handled, in order.
-pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, Fault> {
+pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, log::Error> {
     came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
 }
 
@@ -282,11 +284,10 @@ pub(crate) async fn came_after(
     shared: &Shared,
     message: &Entry,
     is_wanted: impl Fn(&log::Entry) -> bool,
-) -> Result<Vec<Entry>, Fault> {
+) -> Result<Vec<Entry>, log::Error> {
     let (mut after, mut came) = (message.seq(), Vec::new());
     loop {
-        let page = shared.log.read(message.thread(), after, u64::MAX, PAGE).await;
-        let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+        let page = shared.log.read(message.thread(), after, u64::MAX, PAGE).await?;
         let Some(last) = page.last() else { return Ok(came) };
         after = last.id.seq;
         came.extend(page.iter().filter(|it| is_wanted(it)).map(|it| Entry::kept(it)));

@@ -13,13 +13,14 @@ use crate::engine::pump::Pump;
 use crate::engine::route::{Registered, Routes};
 use crate::engine::shared::Mail;
 use crate::engine::tree::CORE_NAME;
+use crate::engine::unread::unread;
 use crate::engine::wake::read_folds;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry};
 use crate::log::{self, Log, Mark, Noted, State, ThreadRecord};
 use crate::name::Name;
+use crate::wire::Fault;
 use crate::wire::budget::BudgetKey;
-use crate::wire::{Code, Fault};
 
 /// How many entries are read at a time.
 const PAGE: usize = 1_024;
@@ -357,7 +358,7 @@ impl Pump {
         shared.post(thread, Mail::Folds(thread.clone(), asked));
         // A pump that stopped has nothing in memory.
         let cached = cached.await.unwrap_or_default();
-        let unreadable = |it: log::Error| Fault::new(Code::Unreadable, it.to_string());
+        let unreadable = |it: log::Error| unread(&it);
         let record = shared.log.thread(thread).await.map_err(unreadable)?;
         let record = record.ok_or_else(|| Fault::unknown_thread(thread.as_str()))?;
         let upto = EntryId::new(thread, record.last_seq);

@@ -15,6 +15,7 @@ use crate::engine::shared::{Mail, Shared};
 use crate::engine::state::Cached;
 use crate::engine::thread::{Folds, Later, Thread};
 use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
+use crate::engine::unread::unread;
 use crate::engine::worker::Worker;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -81,9 +82,8 @@ impl<P: Port> Worker<P> {
                 self.keep(id, tree);
             }
             Err(error) => {
-                tracing::error!(thread = %id, %error, "a thread can't be read");
-                let fault = Fault::new(Code::LogFailed, "the log can't be read");
-                self.refuse_all(id, &fault);
+                tracing::error!(thread = %id, "a thread can't be read");
+                self.refuse_all(id, &unread(&error));
             }
         }
     }
@@ -295,7 +295,7 @@ pub(crate) async fn read_folds(
 ) -> Result<(u64, Vec<Awake>), Fault> {
     while seq < upto.seq {
         let page = shared.log.read(&upto.thread, seq, upto.seq, PAGE).await;
-        let page = page.map_err(|error| Fault::new(Code::Unreadable, error.to_string()))?;
+        let page = page.map_err(|it| unread(&it))?;
         if page.is_empty() {
             let text = format!("{} has no entry after {seq}", upto.thread);
             return Err(Fault::new(Code::Unreadable, text));

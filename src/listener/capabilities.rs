@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::limits::XmlLimits;
 use crate::listener::{Context, FromContext, Spec, Way, may_emit};
-use crate::name::Name;
-use crate::schema::{Schema, nearest};
+use crate::name::{AGENT, CORE, META, Name};
+use crate::schema::{self, Schema, nearest};
 use crate::wire::{Catalog, Fault};
 use crate::xml::{Element, Writer};
 
@@ -161,6 +161,26 @@ impl Capabilities {
         }
     }
 
+    /// A filled example of a payload, to be sent as it stands: where an element of any name may
+    /// be, it has what a listener here takes, if one takes something of its own.
+    #[must_use]
+    pub fn example(&self, schema: &Schema) -> String {
+        schema::example_with(schema, self.any())
+    }
+
+    /// What a model is told of a payload, with the same example.
+    #[must_use]
+    pub fn prompt(&self, schema: &Schema) -> String {
+        schema::prompt_with(schema, self.any())
+    }
+
+    /// What stands for a payload of any name: the first that isn't about the pump or its agents.
+    fn any(&self) -> Option<&Schema> {
+        let taken = self.listeners().iter().flat_map(|it| &it.takes);
+        let own = taken.filter(|it| ![CORE, META, AGENT].contains(&it.namespace()));
+        own.filter_map(|it| self.schema(it)).filter(|it| !it.reserved).min_by_key(|it| &it.name)
+    }
+
     /// What a listener may know of: itself, its peers and what they take and emit, and the pump's
     /// own payloads.
     #[must_use]
@@ -178,7 +198,7 @@ impl Capabilities {
         };
         let mut catalog = Catalog::default();
         for schema in self.schemas() {
-            if schema.name.namespace() == crate::name::CORE || is_theirs(&schema.name) {
+            if schema.name.namespace() == CORE || is_theirs(&schema.name) {
                 catalog.add(std::borrow::Cow::Owned(schema.clone()));
             }
         }

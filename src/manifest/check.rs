@@ -246,7 +246,7 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(fits)
 }
 
-fn is_address(text: &str) -> bool {
+pub(super) fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let is_host = match host.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
         Some(inside) => inside.parse::<std::net::Ipv6Addr>().is_ok(),

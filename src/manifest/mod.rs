@@ -21,6 +21,7 @@ mod amount;
 mod check;
 mod expand;
 mod mistake;
+mod peek;
 mod read;
 mod schema;
 mod settings;

@@ -72,30 +72,16 @@ impl Manifest {
             all => Err(wrong(all)),
         }
     }
-
-    /// The folder of the log that a manifest names, if it names one that can be told.
-    #[must_use]
-    pub fn data_of(
-        file: &Path,
-        bytes: &[u8],
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<PathBuf> {
-        let mut root = yaml::read(bytes).ok()?;
-        let mut wrong = Vec::new();
-        expand(&mut root, environment, &mut wrong);
-        let data = root.key("data").filter(|it| wrong.iter().all(|no| no.place != it.place))?;
-        data.text().map(|it| beside(file, it))
-    }
 }
 
 /// A path that is written from the manifest's own folder.
-fn beside(file: &Path, path: &str) -> PathBuf {
+pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(path)
 }
 
 impl Node {
     /// The text of a scalar.
-    fn text(&self) -> Option<&str> {
+    pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(it) => Some(&it.text),
             _ => None,
@@ -117,7 +103,7 @@ impl Node {
         }
     }
 
-    fn items(&self) -> &[Node] {
+    pub(super) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
             _ => &[],

@@ -103,7 +103,9 @@ impl Scripted {
         let file = file.as_ref();
         let text = std::fs::read_to_string(file).map_err(|it| NoScript::unread(file, &it))?;
         let parsed = Scripted::parse(&text).map_err(|it| it.of(file))?;
-        Ok(parsed.named(file.display().to_string()))
+        // Whoever may read a thread learns its model's name, and not where files are.
+        let name = file.file_name().unwrap_or(file.as_os_str());
+        Ok(parsed.named(name.display().to_string()))
     }
 
     /// Lets time pass another way than by tokio's clock: a simulator's.

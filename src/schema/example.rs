@@ -32,14 +32,20 @@ const LENGTH_MAX: usize = 4_096;
 /// ```
 #[must_use]
 pub fn example(schema: &Schema) -> String {
-    let node = Node::new(schema.name.local()).with("xmlns", schema.name.namespace());
-    filled(node, &schema.shape, &mut Vec::new()).render()
+    example_with(schema, None)
+}
+
+/// The same, with another payload's example where an element of any name may stand: one that
+/// whoever sends it can send there.
+#[must_use]
+pub fn example_with(schema: &Schema, any: Option<&Schema>) -> String {
+    root(schema, &mut Walk { path: Vec::new(), any }).render()
 }
 
 /// A field's own example, as it stands in its element.
 pub(super) fn of_field(field: &Field) -> Option<String> {
     let mut nodes = Vec::new();
-    add(field, &mut Vec::new(), &mut nodes);
+    add(field, &mut Walk { path: Vec::new(), any: None }, &mut nodes);
     nodes.first().map(|it| it.render().trim_end().to_owned())
 }
 
@@ -99,11 +105,22 @@ fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
     }
 }
 
-fn filled<'a>(mut node: Node, shape: &'a Shape, path: &mut Vec<&'a Shape>) -> Node {
-    if path.len() > DEPTH_MAX {
+/// The shapes on the way to where an example is being written, and what stands for any element.
+struct Walk<'a> {
+    path: Vec<&'a Shape>,
+    any: Option<&'a Schema>,
+}
+
+fn root<'a>(schema: &'a Schema, walk: &mut Walk<'a>) -> Node {
+    let node = Node::new(schema.name.local()).with("xmlns", schema.name.namespace());
+    filled(node, &schema.shape, walk)
+}
+
+fn filled<'a>(mut node: Node, shape: &'a Shape, walk: &mut Walk<'a>) -> Node {
+    if walk.path.len() > DEPTH_MAX {
         return node;
     }
-    path.push(shape);
+    walk.path.push(shape);
     for field in shape.attributes.iter().filter(|it| is_shown(it)) {
         if let Kind::Scalar(scalar) = &field.kind {
             node = node.with(field.name.clone(), example_text(scalar));
@@ -113,17 +130,17 @@ fn filled<'a>(mut node: Node, shape: &'a Shape, path: &mut Vec<&'a Shape>) -> No
     match &shape.content {
         Content::Empty | Content::Any => {}
         Content::Text(field) => {
-            path.pop();
+            walk.path.pop();
             return texted(node, &field.kind);
         }
         Content::Sequence(fields) => {
-            fields.iter().filter(|it| is_shown(it)).for_each(|it| add(it, path, &mut nodes));
+            fields.iter().filter(|it| is_shown(it)).for_each(|it| add(it, walk, &mut nodes));
         }
         Content::Choice(variants) => {
-            nodes.extend(chosen(variants, path).map(|it| element(it, path)));
+            nodes.extend(chosen(variants, &walk.path).map(|it| element(it, walk)));
         }
     }
-    path.pop();
+    walk.path.pop();
     node.holding(nodes)
 }
 
@@ -139,33 +156,39 @@ fn texted(node: Node, kind: &Kind) -> Node {
     }
 }
 
-fn add<'a>(field: &'a Field, path: &mut Vec<&'a Shape>, nodes: &mut Vec<Node>) {
-    if field.occurs != Occurs::One && !is_finite(&field.kind, path) {
+fn add<'a>(field: &'a Field, walk: &mut Walk<'a>, nodes: &mut Vec<Node>) {
+    if field.occurs != Occurs::One && !is_finite(&field.kind, &walk.path) {
         return;
     }
     match &field.kind {
         Kind::Choice(link) => {
             let shape = link.shape();
-            if let (Content::Choice(variants), true) = (&shape.content, path.len() <= DEPTH_MAX) {
-                path.push(shape);
-                nodes.extend(chosen(variants, path).map(|it| element(it, path)));
-                path.pop();
+            if let (Content::Choice(variants), true) =
+                (&shape.content, walk.path.len() <= DEPTH_MAX)
+            {
+                walk.path.push(shape);
+                nodes.extend(chosen(variants, &walk.path).map(|it| element(it, walk)));
+                walk.path.pop();
             }
         }
-        Kind::Element => nodes.push(Node::new("anything").with("xmlns", "urn:example:any")),
-        _ => nodes.push(element(field, path)),
+        // What stands there has nothing of that kind within itself.
+        Kind::Element => nodes.push(match walk.any {
+            Some(any) => root(any, &mut Walk { path: Vec::new(), any: None }),
+            None => Node::new("anything").with("xmlns", "urn:example:any"),
+        }),
+        _ => nodes.push(element(field, walk)),
     }
 }
 
 /// An element by the field's name.
-fn element<'a>(field: &'a Field, path: &mut Vec<&'a Shape>) -> Node {
+fn element<'a>(field: &'a Field, walk: &mut Walk<'a>) -> Node {
     let node = Node::new(field.name.clone());
     match &field.kind {
-        Kind::Shape(link) | Kind::Choice(link) => filled(node, link.shape(), path),
-        Kind::Map(entry) if is_finite(&entry.kind, path) => {
+        Kind::Shape(link) | Kind::Choice(link) => filled(node, link.shape(), walk),
+        Kind::Map(entry) if is_finite(&entry.kind, &walk.path) => {
             let inside = Node::new(ENTRY).with(KEY, "name");
             node.holding([match &entry.kind {
-                Kind::Shape(link) => filled(inside, link.shape(), path),
+                Kind::Shape(link) => filled(inside, link.shape(), walk),
                 kind => texted(inside, kind),
             }])
         }

@@ -22,14 +22,14 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 pub use self::error::{Error, Rule, nearest};
-pub use self::example::{example, example_text};
+pub use self::example::{example, example_text, example_with};
 pub use self::facet::{Bound, Facets, List, Narrow};
 pub use self::forms::{
     base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
 };
 pub use self::json::{from_json, to_json};
 pub use self::json_schema::{TEXT, XML, json_schema};
-pub use self::prompt::{outline, prompt};
+pub use self::prompt::{outline, prompt, prompt_with};
 pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};
 pub use self::xsd::xsd;
 use crate::name::Name;

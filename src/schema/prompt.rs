@@ -5,8 +5,14 @@ use super::{Content, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 /// What a model is told of the payload.
 #[must_use]
 pub fn prompt(schema: &Schema) -> String {
+    prompt_with(schema, None)
+}
+
+/// The same, with another payload's example where an element of any name may stand.
+#[must_use]
+pub fn prompt_with(schema: &Schema, any: Option<&Schema>) -> String {
     let heading = format!("<{}>: {}\n", schema.name.local(), line(&schema.shape.doc));
-    heading + &outline(schema) + "Example:\n" + &super::example(schema)
+    heading + &outline(schema) + "Example:\n" + &super::example_with(schema, any)
 }
 
 /// What the payload holds, a line each: the middle of its prompt text.

@@ -3,14 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-use pumphouse::engine::{CONSOLE, Followed, Identity};
+use pumphouse::engine::{AskError, CONSOLE, Followed, Identity};
+use pumphouse::limits::XmlLimits;
 use pumphouse::listeners;
 use pumphouse::listeners::describe::{
     self, Allow, CapabilityList, ListCapabilities, PayloadExample, PayloadPrompt, PayloadSchema,
     RequestExample, RequestPrompt, RequestSchema, Untold, Who,
 };
+use pumphouse::listeners::feed::words::ContextFeedRefused;
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
+use pumphouse::xml::{self, Profile};
 use serde_json::{Value, json};
 
 use crate::golden;
@@ -325,4 +328,64 @@ async fn each_request_is_for_those_it_is_allowed_for() {
     }
     let wrong = "everybody".parse::<Who>().unwrap_err().to_string();
     assert_eq!(wrong, "\"everybody\" is nobody: say anyone, authenticated, admin or none");
+}
+
+/// What `pumphouse describe PAYLOAD --example | pumphouse send` does with each payload that the
+/// house takes from outside. What is about something else comes behind that.
+#[tokio::test]
+async fn the_example_of_every_house_payload_can_be_sent() {
+    let plan = pumphouse::builder().with(listeners::standard()).build().unwrap();
+    let pump = plan.start().speaking_as(Identity { name: "ada".into(), operator: true });
+    let all = pump.capabilities().clone();
+    let example = |word: &str| {
+        let text = all.example(all.find(word).unwrap());
+        xml::read(text, Profile::Wire, &XmlLimits::DOOR).unwrap()
+    };
+    let taken = all.listeners().iter().flat_map(|it| &it.takes);
+    let taken: Vec<_> = taken.filter(|it| !all.schema(it).unwrap().reserved).collect();
+    assert!(taken.len() > 20, "{taken:?}");
+    for name in taken {
+        let before = match name.local() {
+            "fork-thread" => Some("echo.echo"),
+            "todo-complete" => Some("todo-until"),
+            _ => None,
+        };
+        let pump = match before {
+            None => pump.clone(),
+            Some(before) => {
+                let entry = pump.tell_element(example(before)).await.unwrap();
+                let there = pump.in_thread(&entry.thread);
+                if name.local() == "fork-thread" { pump.fork_at(&entry) } else { there }
+            }
+        };
+        match pump.ask_element(example(&name.to_string())).await {
+            // Feeds are for agents to change.
+            Ok(it) if it.is::<ContextFeedRefused>() => {
+                let told: ContextFeedRefused = it.decode().unwrap();
+                assert_eq!(told.message, "ada is no agent, and has no feeds");
+            }
+            Ok(it) if it.name().local().ends_with("refused") => panic!("{name}: {it:?}"),
+            Ok(_) | Err(AskError::Unanswered) => {}
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+    pump.shutdown().await.unwrap();
+    let entries = pump.log().tail(0, 1_000).await.unwrap();
+    let wrong = ["huh", "system-thread-error", "untold"];
+    let wrong = entries.iter().find(|it| wrong.contains(&it.name.local()));
+    assert!(wrong.is_none(), "{wrong:?}");
+}
+
+/// An organism that takes nothing of its own has no better word for what may be anything.
+#[test]
+fn an_example_holds_what_its_own_organism_takes() {
+    let spawn = |listeners: Vec<Listener>| {
+        let plan = pumphouse::builder().with(listeners).build().unwrap();
+        let all = plan.capabilities();
+        all.example(all.find("spawn-thread").unwrap())
+    };
+    let (echo, staff) = (listeners::echo::echo(), listeners::staff);
+    assert!(spawn(listeners::standard()).contains("<calculate xmlns="));
+    assert!(spawn(staff().into_iter().chain([echo]).collect()).contains("<echo xmlns="));
+    assert!(spawn(staff()).contains("<anything xmlns="));
 }

@@ -302,7 +302,10 @@ fn damage_stays_where_it_is() {
         scene.run(&["fork", &at, "--connect", &server.address])
     };
     // Nothing is shared that isn't what was written.
-    fork(&thread).code(1).says(&["refused P0019", &format!("{thread}/1 doesn't fit its digest")]);
+    let changed = format!("the log is damaged: {thread}/1 doesn't fit its digest");
+    let refused = fork(&thread).code(1).says(&["refused P0027", &changed]);
+    let told = format!("{}{}", refused.out, refused.err);
+    assert!(!told.contains("pumphouse.db"), "a client learns no paths: {told}");
     let forked = fork(&sound).code(0).out.trim().to_owned();
     assert!(scene.run(&["show", &forked]).code(0).out.contains("three"));
     let report = scene.run(&["verify", "--json"]).code(1).objects();

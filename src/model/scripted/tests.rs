@@ -272,7 +272,7 @@ async fn a_file_names_its_model() {
     let file = folder.path().join("a.script");
     std::fs::write(&file, "%% reply\nHello\n").unwrap();
     let model = Scripted::read(&file).unwrap();
-    assert_eq!(model.describe(), format!("scripted by {}", file.display()));
+    assert_eq!(model.describe(), "scripted by a.script");
     assert_eq!(heard(&model, at_turn(1)).await.0[0], text("Hello"));
     std::fs::write(&file, "%% replay").unwrap();
     let error = Scripted::read(&file).unwrap_err().to_string();

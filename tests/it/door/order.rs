@@ -1,10 +1,13 @@
 //! Answers in push order, replies after their answers, and what is pushed twice.
 
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use pumphouse::client::{Client, Incoming, Push};
-use pumphouse::door::Options;
+use pumphouse::door::{Options, Tcp};
 use pumphouse::listeners::echo::Echo;
+use pumphouse::log::{self, Durability, SqliteLog};
 use pumphouse::prelude::*;
 use pumphouse::xml::Framing;
 use tokio::sync::Semaphore;
@@ -133,6 +136,67 @@ async fn whoever_waits_for_the_same_id_elsewhere_still_hears() {
     assert_eq!(short(&rest(&mut first).await).matches('+').count(), 1);
     let entries = house.pump.log().tail(0, 100).await.unwrap();
     assert_eq!(entries.iter().filter(|it| it.client_id.is_some()).count(), 1);
+}
+
+/// A pump on a file, where looking an id up takes a while.
+async fn on_disk(folder: &Path) -> (Pump, SocketAddr) {
+    let log = SqliteLog::open(folder.join("pumphouse.db"), Durability::Normal).unwrap();
+    let door = Tcp::bind("127.0.0.1:0", Options::default()).await.unwrap();
+    let (adder, address) = (Listener::new("adder").on(super::add), door.local_addr());
+    (pumphouse::builder().with((adder, log, door)).build().unwrap().start(), address)
+}
+
+/// Ids are looked up side by side.
+#[tokio::test]
+async fn pushes_keep_their_order_with_ids_and_without_and_said_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pump, address) = on_disk(folder.path()).await;
+    let mut client = Client::connect(address).await.unwrap();
+    let add = |a: i64| Push::of(&super::Add { a, b: 0 }).unwrap();
+    let thread = ThreadId::new(&client.tell(&add(1)).await.unwrap().thread);
+    for n in 2..=1_000 {
+        let push = add(n).in_thread(&thread);
+        let named = push.clone().with_id(&n.to_string());
+        match n % 7 {
+            0 => client.push(&push),
+            1 => {
+                client.push(&named);
+                client.push(&named)
+            }
+            _ => client.push(&named),
+        };
+    }
+    client.finish().await.unwrap();
+    let heard = rest(&mut client).await;
+    assert!(heard.iter().all(|it| matches!(it, Incoming::Accepted { .. })), "{heard:?}");
+    let entries = pump.log().read(&thread, 0, u64::MAX, 2_000).await.unwrap();
+    let number = |it: &Arc<log::Entry>| {
+        let entry: Entry = (&**it).into();
+        entry.decode::<super::Add>().unwrap().a
+    };
+    assert!(entries.iter().map(number).eq(1..=1_000));
+    pump.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_waits_for_ever_for_ids_that_others_send_in_another_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pump, address) = on_disk(folder.path()).await;
+    let say = async |step: usize| {
+        let mut client = Client::connect(address).await.unwrap();
+        for n in (1..=400).map(|it| it * step % 401) {
+            let push = Push::of(&super::Add { a: 0, b: 0 }).unwrap();
+            client.push(&push.with_id(&n.to_string()));
+        }
+        client.finish().await.unwrap();
+        rest(&mut client).await.len()
+    };
+    // Each step leads through all of them, since 401 is a prime.
+    let heard = futures_util::join!(say(1), say(400), say(17), say(384));
+    assert_eq!(heard, (400, 400, 400, 400));
+    let entries = pump.log().tail(0, 1_000).await.unwrap();
+    assert_eq!(entries.iter().filter(|it| it.client_id.is_some()).count(), 400);
+    pump.shutdown().await.unwrap();
 }
 
 #[tokio::test]

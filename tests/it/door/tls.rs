@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use pumphouse::client::{Address, Client, Resuming};
 use pumphouse::door::{Options, Tcp, Tls, Tokens};
 use pumphouse::prelude::*;
+use pumphouse::wire::Code;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 
 use super::{ECHO, House, echo, rest, short, text_to_end};
 
@@ -106,18 +107,31 @@ async fn who_doesnt_trust_it_is_told_why() {
     let port = house.address.port();
     let localhost: Address = format!("tls:localhost:{port}").parse().unwrap();
     fails(localhost.trusting(ours.path("ca.pem")), "for another name").await;
-    // One that doesn't speak TLS gets no answer, and one that does no plain one.
-    let mut plain = house.stream().await;
-    plain.write_all(ECHO.as_bytes()).await.unwrap();
-    let mut bytes = Vec::new();
-    // The end may come as a reset.
-    let _ = plain.read_to_end(&mut bytes).await;
-    assert!(!String::from_utf8_lossy(&bytes).contains("message"));
-    let other = House::new(|_| {}).await;
-    let plain: Address = format!("tls:{}", other.address).parse().unwrap();
-    fails(plain.trusting(ours.path("ca.pem")), "doesn't speak TLS").await;
     let mut client = Client::connect_to(&address).await.unwrap();
     client.ask(&echo("hello")).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_comes_without_tls_where_it_is_spoken_is_told_so_and_the_other_way_round() {
+    let authority = Authority::new();
+    authority.issue("127.0.0.1", 2099);
+    let (house, address, _) = authority.house(|_| {}).await;
+    for opening in [ECHO, "\0\0\0\u{1}<", "GET / HTTP/1.1\r\n\r\n"] {
+        let mut plain = house.stream().await;
+        plain.write_all(opening.as_bytes()).await.unwrap();
+        let told = text_to_end(&mut plain).await;
+        assert!(told.contains("P0022") && told.contains("this door speaks TLS"), "{told}");
+    }
+    assert_eq!(house.pump.refusals().get(&Code::Framing), Some(&3));
+    let mut client = Client::connect(house.address).await.unwrap();
+    let error = client.authenticate("s3cret").await.unwrap_err().to_string();
+    assert!(error.contains("tls: stands before HOST:PORT"), "{error}");
+    let other = House::new(|_| {}).await;
+    let plain: Address = format!("tls:{}", other.address).parse().unwrap();
+    let error = Client::connect_to(&plain.trusting(authority.path("ca.pem"))).await.unwrap_err();
+    let told = "doesn't speak TLS; connect to it without tls:, as HOST:PORT";
+    assert!(error.to_string().contains(told), "{error}");
+    Client::connect_to(&address).await.unwrap().ask(&echo("hello")).await.unwrap();
 }
 
 /// What `openssl req -x509` makes, as it stands and with CA:FALSE.

@@ -277,3 +277,28 @@ fn another_address_leaves_sockets_and_metrics_alone() {
     let shown = ["run", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0"];
     Scene::new().run(&shown).code(2).says(&["anyone may see them"]);
 }
+
+/// Verbs that speak to a running pump.
+#[cfg(unix)]
+#[test]
+fn a_running_pump_is_found_by_the_manifest_that_stands_here() {
+    let scene = Scene::new();
+    let doors = "doors: [{metrics: 127.0.0.1:0}, {unix: p.sock}, {tcp: 127.0.0.1:0}]\n";
+    scene.write("organism.yaml", doors);
+    scene.pipe(&["send"], ECHO).code(2).says(&["unix:p.sock can't be reached"]);
+    let server = scene.serve(&[]);
+    let sent = scene.pipe(&["send", "--json"], ECHO).code(0).objects();
+    let thread = sent[0]["thread"].as_str().unwrap();
+    let first = format!("{thread}/1");
+    scene.run(&["budget", thread, "--raise", "messages=unlimited"]).code(0);
+    scene.run(&["fork", &first]).code(0);
+    for verb in ["pause", "resume", "cancel"] {
+        scene.run(&[verb, thread]).code(0).says(&[thread]);
+    }
+    let elsewhere = ["send", "--connect", "unix:no.sock"];
+    scene.pipe(&elsewhere, ECHO).code(2).says(&["unix:no.sock can't be reached"]);
+    scene.write("organism.yaml", "doors: [{tcp: \"${NOWHERE}:1\"}]\n");
+    let untold = ["organism.yaml:1:15: the variable NOWHERE isn't set", "--connect ADDR"];
+    scene.pipe(&["send"], ECHO).code(2).says(&untold);
+    scene.pipe(&["send", "--connect", &server.address], ECHO).code(0);
+}
