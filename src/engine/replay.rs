@@ -128,11 +128,13 @@ impl Plan {
 #[derive(Default)]
 struct Record {
     outputs: HashMap<EntryId, Vec<Output>>,
-    /// By entry and listener: the attempt that consumed it, and the commit.
-    consumed: HashMap<(EntryId, Arc<str>), (u32, u64)>,
-    /// By thread, listener and commit: what was consumed. A serial listener is done with one
-    /// message in a commit, and with what it took along.
-    hands: HashMap<(ThreadId, Arc<str>, u64), BTreeSet<u64>>,
+    /// By entry and listener: the attempt that consumed it, and when.
+    consumed: HashMap<(EntryId, Arc<str>), (u32, When)>,
+    /// By thread and listener: how often it started on a message so far.
+    starts: HashMap<(ThreadId, Arc<str>), u64>,
+    /// By thread, listener and time: what was consumed. A serial listener is done with one message
+    /// at a time, and with what it took along.
+    hands: HashMap<(ThreadId, Arc<str>, When), BTreeSet<u64>>,
     /// What each listener said, in order.
     said: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
     /// Of entries without an addressee: for whom they were.
@@ -141,6 +143,14 @@ struct Record {
     ends: HashMap<ThreadId, Entry>,
     /// What had to do with budgets, in order.
     charges: Vec<Arc<log::Entry>>,
+}
+
+/// When a listener was done with a message: behind which position, and how often it had started on
+/// one in the thread. What comes to nothing leaves no entry between itself and the next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct When {
+    after: u64,
+    starts: u64,
 }
 
 /// Something that came of a message.
@@ -155,14 +165,19 @@ impl Record {
         for it in marks {
             match it.mark {
                 Mark::Consumed { entry, listener, attempt } => {
-                    let hand = (entry.thread.clone(), listener.clone(), it.after);
-                    self.hands.entry(hand).or_default().insert(entry.seq);
-                    self.consumed.insert((entry, listener), (attempt, it.after));
+                    let of = (entry.thread.clone(), listener.clone());
+                    let starts = self.starts.get(&of).copied().unwrap_or(0);
+                    let when = When { after: it.after, starts };
+                    self.hands.entry((of.0, of.1, when)).or_default().insert(entry.seq);
+                    self.consumed.insert((entry, listener), (attempt, when));
                 }
                 Mark::Started { entry, listener, attempt: 0 } => {
                     self.chosen.entry(entry).or_default().push(listener);
                 }
-                Mark::Started { .. } | Mark::Waits { .. } => {}
+                Mark::Started { entry, listener, .. } => {
+                    *self.starts.entry((entry.thread, listener)).or_default() += 1;
+                }
+                Mark::Waits { .. } => {}
             }
         }
     }
@@ -201,8 +216,8 @@ impl Record {
 impl Record {
     /// What a serial listener took along with a message, and as of which entry it handled them:
     /// the last of them, or what it had said last. None where it took that message along.
-    fn hand(&self, message: &Entry, listener: &Arc<str>, commit: u64) -> Option<(Vec<u64>, u64)> {
-        let hand = (message.thread().clone(), listener.clone(), commit);
+    fn hand(&self, message: &Entry, listener: &Arc<str>, when: When) -> Option<(Vec<u64>, u64)> {
+        let hand = (message.thread().clone(), listener.clone(), when);
         let mut hand = self.hands.get(&hand)?.iter().copied();
         hand.next().filter(|it| *it == message.seq())?;
         let rest: Vec<u64> = hand.collect();
@@ -210,7 +225,7 @@ impl Record {
         let from = (message.thread().clone(), listener.clone());
         let mut said = self.said.get(&from).into_iter().flatten().rev();
         let is_before =
-            |it: &log::Entry| it.position <= commit && it.cause.as_ref() != Some(message.id());
+            |it: &log::Entry| it.position <= when.after && it.cause.as_ref() != Some(message.id());
         let said = said.find(|it| is_before(it)).map(|it| it.id.seq);
         let last = rest.last().copied().unwrap_or(message.seq());
         Some((rest, last.max(said.unwrap_or(0))))
@@ -300,7 +315,7 @@ impl<P: Port> Replay<'_, P> {
                 None => routes.route(it, entry.name()),
             });
             let run = receiver.filter(|it| is_run(&routes.listeners[it.listener]));
-            let (Some(receiver), Some((attempt, commit))) = (run, consumed) else {
+            let (Some(receiver), Some((attempt, when))) = (run, consumed) else {
                 match (run, consumed) {
                     (Some(_), None) => self.skip(entry, name, "it is under way"),
                     (None, Some(_)) => *self.done.taken.entry(name).or_default() += 1,
@@ -321,7 +336,7 @@ impl<P: Port> Replay<'_, P> {
                     self.skip(entry, name, "a stop cut it off");
                     continue;
                 }
-                let Some((rest, as_of)) = self.record.hand(entry, &name, commit) else { continue };
+                let Some((rest, as_of)) = self.record.hand(entry, &name, when) else { continue };
                 for seq in rest {
                     let read = self.log.read(entry.thread(), seq - 1, seq, 1).await?;
                     handling.queue.extend(read.iter().map(|it| Entry::kept(it)));

@@ -304,6 +304,21 @@ fn a_turn_that_a_budget_stopped_is_replayed() {
 }
 
 #[test]
+fn a_turn_that_came_to_nothing_is_replayed_by_itself() {
+    let says = r#"<action id="a">{"name": "tool", "parameters": {"what": "a"}}</action>
+<response>It is $a.</response>"#;
+    for seed in 1..=40 {
+        let world = World::new(seed);
+        let agent = || saying([says, "<response>.</response>"], usual)(&world);
+        let pump = world.start([agent()]);
+        let thread = world.tell(&pump, agent().ask("Do it.").unwrap(), Duration::ZERO);
+        world.sim.rest().unwrap();
+        let at = format!("{seed}: {:#?}", world.story(&thread));
+        assert_eq!(world.replay(agent(), &thread).difference, None, "{at}");
+    }
+}
+
+#[test]
 fn no_action_runs_in_the_last_turn() {
     let (world, thread) = play(saying([LONG], |it| it.max_turns = 1));
     assert!(world.all::<Notice>(&thread)[0].text.starts_with("This was your last turn"));
