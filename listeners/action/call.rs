@@ -12,6 +12,7 @@ use pumphouse::schema::{self, Content, Field, Kind, Occurs, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
+use super::super::agent::words::is_offered;
 use super::graph::{self, Definition, Parameters};
 use super::open::open;
 use super::variables::{Unresolved, resolve, resolve_json};
@@ -67,7 +68,7 @@ pub fn find<'a>(
 ) -> Result<Called<'a>, ActionError> {
     let takes = |it: &'a Described| {
         let schemas = it.takes.iter().filter_map(|it| all.schema(it));
-        schemas.filter(|it| !it.reserved).map(move |schema| Called { listener: it, schema })
+        schemas.filter(|it| is_offered(it)).map(move |schema| Called { listener: it, schema })
     };
     let is_listener = |it: &Called<'_>| it.listener.name == name;
     let is_dotted = |it: &Called<'_>| {

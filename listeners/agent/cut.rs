@@ -38,7 +38,8 @@ impl Turning {
             let told = self.mindful.told(&seen);
             return self.goes_on(turn, until, recalled(self, over, told)).await;
         }
-        match self.agent().model.is_repeatable() {
+        let is_wanted = self.interrupted_at().is_none();
+        match is_wanted && self.agent().model.is_repeatable() {
             true => self.speaks(turn, until, &sent).await,
             false => self.ends(turn, until, cut(&sent)).await,
         }
@@ -55,7 +56,8 @@ fn cut(sent: &[Entry]) -> Spoken {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);
         } else if let Ok(it) = entry.decode::<Response>() {
             spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
-        } else if entry.is::<Action>() {
+        } else if let Ok(action) = entry.decode::<Action>() {
+            spoken.begins(&action);
             spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
         }
     }

@@ -21,7 +21,7 @@ use super::settings::Dialect;
 use super::tools::{Tools, offered};
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta, Notice,
-    Repair, Response, Thought,
+    Repair, Response, Thought, is_offered,
 };
 
 /// How a model writes that writes its calls as elements.
@@ -89,7 +89,7 @@ impl Mindful {
                     text += &format!("\n## {}\n{about}\n", it.name);
                 }
                 let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
-                for schema in schemas.filter(|it| !it.reserved) {
+                for schema in schemas.filter(|it| is_offered(it)) {
                     if are_told {
                         text += &format!("\n{}\n", describe(schema));
                     }
@@ -112,6 +112,8 @@ pub(super) struct Turning {
     pub(super) known: Known,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
+    /// What comes for it while its model writes.
+    pub(super) arrivals: Arrivals,
     /// What came of it then, where a replay has it again.
     pub(super) record: Record,
     pub(super) out: Out,
@@ -153,6 +155,7 @@ impl FromContext<State_> for Turning {
     fn needs() -> Vec<Need> {
         [
             <Queue as FromContext<State_>>::needs(),
+            <Arrivals as FromContext<State_>>::needs(),
             <View as FromContext<State_>>::needs(),
             <Fold<Minds> as FromContext<State_>>::needs(),
             <Fold<Actions> as FromContext<State_>>::needs(),
@@ -175,6 +178,7 @@ impl FromContext<State_> for Turning {
             known: Known::from_context(it)?,
             capabilities: Capabilities::from_context(it)?,
             attempt: Attempt::from_context(it)?,
+            arrivals: Arrivals::from_context(it)?,
             record: Record::from_context(it)?,
             out: Out::from_context(it)?,
             sent: Outbox::from_context(it)?,

@@ -7,8 +7,10 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
 use super::super::action::words::{Action, ActionResult, Mode, Status};
 use super::super::feed::words::RefreshFeeds;
+use super::root;
 use super::words::{
-    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Response, Stopped,
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Interrupt, Response,
+    Stopped,
 };
 
 /// The agents of a thread. A fold.
@@ -43,6 +45,10 @@ pub struct Mind {
     pub said: u64,
     /// The final response that waits for the actions of its turn.
     pub held: Option<String>,
+    /// The newest entry that gives it something to do, once it had a turn, and
+    pub asked_last: u64,
+    /// how far it was shown the thread, or stopped for good.
+    pub seen: u64,
     actions: BTreeMap<u64, Acting>,
 }
 
@@ -82,6 +88,12 @@ impl Apply for Minds {
             (mind.asked, mind.has_feeds) = (Some(entry.id().clone()), false);
             mind.is_at_work = true;
         }
+        let local = entry.name().local();
+        if let Some(mind) = self.0.get_mut(local).filter(|_| entry.from() != local)
+            && *entry.name() == root(local)
+        {
+            mind.asked_last = entry.seq();
+        }
         if let Some(mind) = self.0.get_mut(entry.from()) {
             mind.said = entry.seq();
         }
@@ -103,7 +115,7 @@ impl Apply for Minds {
         } else if entry.is::<ContextFull>() && own {
             self.mind(entry.from()).is_at_work = true;
         } else if entry.is::<Stopped>() {
-            self.mind(entry.from()).answered();
+            self.stopped(entry);
         } else if entry.is::<Response>() && !entry.is_from_identity() {
             let is_final = entry.decode::<Response>().is_ok_and(|it| it.is_final);
             if is_final {
@@ -128,6 +140,7 @@ impl Minds {
         let Ok(it) = entry.decode::<CognitionIn>() else { return };
         let mind = self.mind(entry.from());
         mind.turns = mind.turns.max(it.turn);
+        mind.seen = it.until;
         (mind.is_over, mind.is_at_work) = (false, true);
         mind.held = None;
         (mind.asked, mind.has_feeds) = (None, false);
@@ -144,6 +157,16 @@ impl Minds {
             held.and_then(|(from, to)| it.text.get(place(from)?..place(to)?).map(str::to_owned));
         mind.idle = if it.is_idle { mind.idle + 1 } else { 0 };
         mind.failures = if it.error.is_some() { mind.failures + 1 } else { 0 };
+    }
+
+    fn stopped(&mut self, entry: &Entry) {
+        let mind = self.mind(entry.from());
+        mind.answered();
+        mind.seen = entry.seq();
+        // What it took back it doesn't wait for.
+        if entry.decode::<Stopped>().is_ok_and(|it| it.reason == Interrupt::WORD) {
+            mind.actions.clear();
+        }
     }
 
     fn acts(&mut self, entry: &Entry) {
@@ -171,6 +194,18 @@ impl Mind {
     pub fn unfinished(&self) -> impl Iterator<Item = &str> {
         let open = self.actions.values().filter(|it| it.ended.is_none());
         open.filter(|it| it.mode != Mode::FireAndForget).map(|it| &*it.id)
+    }
+
+    /// Whether there is something to do that no turn has seen.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        self.asked_last > self.seen
+    }
+
+    /// Whether anything that it began isn't done.
+    #[must_use]
+    pub fn is_acting(&self) -> bool {
+        self.actions.values().any(|it| it.ended.is_none())
     }
 
     /// Whether something is under way that will wake it.

@@ -140,6 +140,7 @@ impl Agent {
         let mind = hand::Mindful::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
+            .on(turn::interrupted)
             .on_any_reply(turn::turn)
             .fold::<mind::Minds>()
             .fold::<Actions>()
@@ -150,6 +151,7 @@ impl Agent {
             .may_emit::<ContextFeed>()
             .may_emit::<StepsOpen>()
             .serial()
+            .shared()
             .idempotent()
             .recorded()
             .timeout(TURN_TIME_MAX)

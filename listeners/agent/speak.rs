@@ -8,7 +8,9 @@ use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::Said;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::hand::{Told, Turning};
-use super::words::{CognitionOut, CognitionReasoning, Delta, Notice, Repair, Response, Thought};
+use super::words::{
+    CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, Thought,
+};
 use super::write::{Heard, Writing};
 
 /// What a generation came to.
@@ -22,7 +24,9 @@ pub(super) struct Spoken {
     pub(super) answer: Option<Answer>,
     /// A payload that ends the agent's work as a response does.
     pub(super) finale: Option<Element>,
-    /// How many actions began that somebody waits for.
+    /// How many actions began, and
+    pub(super) began: usize,
+    /// how many of them somebody waits for.
     pub(super) actions: usize,
     /// Whether it did anything.
     pub(super) did: bool,
@@ -30,6 +34,18 @@ pub(super) struct Spoken {
     pub(super) todos: Vec<TodoUntil>,
     /// those that it closed.
     pub(super) closed: Vec<u64>,
+}
+
+impl Spoken {
+    /// Whether more was to come.
+    pub(super) fn is_cut(&self) -> bool {
+        self.error.is_some() || self.truncated
+    }
+
+    /// What the end of the words comes to.
+    fn finished(&self, writing: Writing) -> (String, Vec<Heard>) {
+        if self.is_cut() { writing.cut() } else { writing.finish() }
+    }
 }
 
 /// The words of a final response, and where they stand.
@@ -51,14 +67,21 @@ pub(super) struct Speaking<'a> {
     is_late: bool,
 }
 
+impl Spoken {
+    pub(super) fn begins(&mut self, action: &Action) {
+        self.began += 1;
+        self.actions += usize::from(action.mode != Mode::FireAndForget);
+    }
+}
+
 /// What a reply came to that was written to its end before a stop: nothing is sent again.
 pub(super) fn recalled(it: &Turning, over: CognitionOut, told: &Told) -> Spoken {
     let CognitionOut { turn, stop, error, truncated, text, .. } = over;
     let settings = &it.agent().settings;
     let mut writing = Writing::new(turn, told.markup.clone(), settings);
-    let mut heard = writing.again(&text);
-    heard.extend(writing.finish().1);
     let mut spoken = Spoken { text, stop, error, truncated, ..Spoken::default() };
+    let mut heard = writing.again(&spoken.text);
+    heard.extend(spoken.finished(writing).1);
     for heard in heard {
         if spoken.answer.is_some() || spoken.finale.is_some() {
             break;
@@ -66,8 +89,11 @@ pub(super) fn recalled(it: &Turning, over: CognitionOut, told: &Told) -> Spoken 
         match heard {
             Heard::Call(call) => {
                 spoken.did = true;
-                let is_awaited = call.is_ok_and(|it| it.mode != Mode::FireAndForget);
-                spoken.actions += usize::from(is_awaited && turn < settings.max_turns);
+                if let Ok(it) = *call
+                    && turn < settings.max_turns
+                {
+                    spoken.begins(&it);
+                }
             }
             Heard::Response { is_final, text, from, to }
                 if is_final.unwrap_or(settings.final_default) =>
@@ -107,10 +133,7 @@ impl<'a> Speaking<'a> {
         let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings);
         match &self.it.record.0 {
             Some(record) => self.reads(record, &mut writing).await?,
-            None => match agent.model.turn(prompt).await {
-                Ok(reply) => self.listen(reply, &mut writing, told).await?,
-                Err(error) => self.spoken.error = Some(error.to_string()),
-            },
+            None => self.generates(prompt, &mut writing, told).await?,
         }
         if !self.reasoning.is_empty() {
             let is_cut = self.spoken.error.is_some();
@@ -118,15 +141,36 @@ impl<'a> Speaking<'a> {
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
             self.it.out.reasoning.send(Note(it)).await?;
         }
-        let (text, heard) = writing.finish();
+        let (text, heard) = self.spoken.finished(writing);
         for heard in heard {
             self.act(heard).await?;
         }
         self.spoken.text = text;
-        if self.spoken.error.is_some() {
+        Ok(self.spoken)
+    }
+
+    /// Has the model write, unless somebody interrupts that.
+    async fn generates(
+        &mut self,
+        prompt: Prompt,
+        writing: &mut Writing,
+        told: &Told,
+    ) -> Result<(), Fault> {
+        let (model, arrivals) = (&self.it.agent().model, &self.it.arrivals);
+        match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
+            Some(Ok(reply)) => self.listen(reply, writing, told).await?,
+            Some(Err(error)) => self.spoken.error = Some(error.to_string()),
+            None => self.is_interrupted(),
+        }
+        if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
             self.spoken.stop = "error".to_owned();
         }
-        Ok(self.spoken)
+        Ok(())
+    }
+
+    fn is_interrupted(&mut self) {
+        self.spoken.error = Some(Interrupt::ERROR.to_owned());
+        self.spoken.stop = Interrupt::WORD.to_owned();
     }
 
     /// Takes what the model said then: nobody asks it again.
@@ -153,7 +197,12 @@ impl<'a> Speaking<'a> {
         told: &Told,
     ) -> Result<(), Fault> {
         loop {
-            match reply.next().await {
+            let piece = self.it.arrivals.unless::<Interrupt, _>(reply.next()).await;
+            let Some(piece) = piece else {
+                self.is_interrupted();
+                return Ok(());
+            };
+            match piece {
                 Ok(Some(Piece::Text(text))) => {
                     for heard in writing.feed(&text) {
                         self.act(heard).await?;
@@ -260,8 +309,7 @@ impl<'a> Speaking<'a> {
                 self.notice(format!("{} did not run: {why}", it.id), None).await
             }
             Ok(action) => {
-                let is_awaited = action.mode != Mode::FireAndForget;
-                self.spoken.actions += usize::from(is_awaited);
+                self.spoken.begins(&action);
                 self.it.out.act.send(To("action", action)).await
             }
             Err(mistakes) => {

@@ -8,6 +8,8 @@ use pumphouse::prelude::*;
 use pumphouse::schema::{self, Content, Schema};
 use serde_json::{Value, json};
 
+use super::words::is_offered;
+
 /// What providers take as the name of a tool, at the most.
 const NAME_MAX: usize = 64;
 
@@ -41,7 +43,7 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
             .takes
             .iter()
             .filter_map(|name| seen.schema(name))
-            .filter(|it| !it.reserved)
+            .filter(|it| is_offered(it))
             .collect();
         for schema in &schemas {
             let (meant, text) = match schemas.len() {

@@ -10,6 +10,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 use pumphouse::xml::Writer;
 
+use super::super::action::words::CancelAction;
 use super::super::action::{call, variables};
 use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
 use super::super::feed::{self, Feed, Shown};
@@ -22,8 +23,8 @@ use super::render::{RENDERING, render};
 use super::settings::{FinalWithActions, OnFull};
 use super::speak::{Speaking, Spoken};
 use super::words::{
-    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Limited,
-    Response, Stopped,
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
+    Limited, Response, Stopped,
 };
 
 /// What a turn spends of the tree's budget.
@@ -67,16 +68,18 @@ pub(super) struct Came {
     again: Option<Again<Element>>,
     full: Option<Note<ContextFull>>,
     clear: Option<To<ClearContext>>,
+    cancel: Option<To<CancelAction>>,
     declare: Option<Note<To<DeclareFeeds>>>,
     refresh: Option<To<RefreshFeeds>>,
 }
 
 impl IntoEmit for Came {
     fn into_emit(self) -> Emit {
-        let Came { answer, finale, stopped, correction, again, full, clear, declare, refresh } =
-            self;
+        let Came { answer, finale, stopped, correction, again, .. } = self;
+        let Came { full, clear, cancel, declare, refresh, .. } = self;
         let ends = (answer, finale, stopped, correction, again).into_emit();
-        ends.into_iter().chain((full, clear, declare, refresh).into_emit()).collect()
+        let asks = (full, clear, declare, refresh).into_emit();
+        cancel.into_emit().into_iter().chain(ends).chain(asks).collect()
     }
 
     fn emits() -> Vec<Need> {
@@ -86,6 +89,7 @@ impl IntoEmit for Came {
             Option::<Note<Correction>>::emits(),
             Option::<Note<ContextFull>>::emits(),
             Option::<To<ClearContext>>::emits(),
+            Option::<To<CancelAction>>::emits(),
             Option::<Note<To<DeclareFeeds>>>::emits(),
             Option::<To<RefreshFeeds>>::emits(),
         ]
@@ -104,23 +108,61 @@ enum Next {
 }
 
 pub(super) async fn turn(it: Turning, _: Element) -> Result<Came, Fault> {
-    if let Some(begun) = it.begun().await? {
-        return it.takes_up(begun).await;
-    }
-    match it.next() {
-        Next::Wait => Ok(Came::default()),
-        Next::Deliver(text) => {
-            let response = it.response(&text, true, true);
-            it.leaves(&[], &[]).await?;
-            Ok(Came { answer: Some(Final(response)), ..Came::default() })
-        }
-        Next::Turn => it.turn().await,
-    }
+    it.comes_to().await
+}
+
+pub(super) async fn interrupted(it: Turning, _: Interrupt) -> Result<Came, Fault> {
+    it.comes_to().await
 }
 
 impl Turning {
     pub(super) fn agent(&self) -> &Agent {
         &self.mindful.agent
+    }
+
+    async fn comes_to(&self) -> Result<Came, Fault> {
+        if let Some(begun) = self.begun().await? {
+            return self.takes_up(begun).await;
+        }
+        if let Some(at) = self.interrupted_at() {
+            let was_asked = self.hand().any(|it| it.seq() < at && self.is_asked(it));
+            if self.mind.is_at_work || was_asked {
+                return self.gives_up(self.mind.turns, self.mind.is_acting());
+            }
+            return Ok(Came { again: self.asked_since(at)?, ..Came::default() });
+        }
+        match self.next() {
+            Next::Wait => Ok(Came::default()),
+            Next::Deliver(text) => {
+                let response = self.response(&text, true, true);
+                self.leaves(&[], &[]).await?;
+                Ok(Came { answer: Some(Final(response)), ..Came::default() })
+            }
+            Next::Turn => self.turn().await,
+        }
+    }
+
+    /// The last of the messages in hand that has it stop what it does, if one does.
+    pub(super) fn interrupted_at(&self) -> Option<u64> {
+        self.hand().filter(|it| it.is::<Interrupt>()).map(Entry::seq).last()
+    }
+
+    /// The message to itself for what it was asked after an interruption.
+    fn asked_since(&self, at: u64) -> Result<Option<Again<Element>>, Fault> {
+        let is_new = self.hand().any(|it| it.seq() > at && self.is_asked(it));
+        let unseen = [(UNSEEN, "true".to_owned())];
+        let again = is_new.then(|| root(&self.agent().root(), &unseen, ""));
+        Ok(again.transpose()?.map(Again))
+    }
+
+    /// Stops what it does, for somebody said so: what it began is taken back.
+    fn gives_up(&self, turns: u64, is_acting: bool) -> Result<Came, Fault> {
+        let agent = Some(self.agent().name.clone());
+        let reason = Some("its agent was interrupted".to_owned());
+        let cancel = CancelAction { id: None, turn: None, agent, reason };
+        let again = self.interrupted_at().map(|at| self.asked_since(at)).transpose()?.flatten();
+        let came = self.stop(turns, Interrupt::WORD, "It was interrupted.");
+        Ok(Came { cancel: is_acting.then_some(To("action", cancel)), again, ..came })
     }
 
     /// The messages in hand, in order.
@@ -129,7 +171,7 @@ impl Turning {
     }
 
     fn next(&self) -> Next {
-        let is_new = self.hand().any(|it| self.is_asked(it));
+        let is_new = self.mind.is_asked() || self.hand().any(|it| self.is_asked(it));
         if self.mind.is_blocked() {
             return Next::Wait;
         }
@@ -361,7 +403,7 @@ impl Turning {
         let over = CognitionOut {
             turn,
             stop: it.stop.clone(),
-            is_partial: it.error.is_some() || it.truncated,
+            is_partial: it.is_cut(),
             truncated: it.truncated,
             error: it.error.clone(),
             completion_percentage: percent,
@@ -398,6 +440,11 @@ impl Turning {
             self.leaves(&it.todos, &it.closed).await?;
             return Ok(Came { finale: Some(Final(finale)), again: more, ..Came::default() });
         }
+        let is_whole = it.actions == 0 || policy == FinalWithActions::Trust;
+        let is_interrupted = it.stop == Interrupt::WORD || self.interrupted_at().is_some();
+        if is_interrupted && !(it.answer.is_some() && is_whole) {
+            return self.gives_up(turn, it.began > 0 || self.mind.is_acting());
+        }
         match it.answer {
             // What came of the actions meanwhile stands before the end of the turn: looked at from
             // there, nothing is held.
@@ -405,7 +452,7 @@ impl Turning {
                 let again = again(is_unseen.then_some("true"))?;
                 return Ok(Came { again: Some(Again(again)), ..Came::default() });
             }
-            Some(answer) if it.actions == 0 || policy == FinalWithActions::Trust => {
+            Some(answer) if is_whole => {
                 let response = Response { turn, ..self.response(&answer.text, true, false) };
                 self.leaves(&it.todos, &it.closed).await?;
                 return Ok(Came { answer: Some(Final(response)), again: more, ..Came::default() });

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pumphouse::limits::ActionLimits;
 use pumphouse::model::Tool;
 use pumphouse::prelude::*;
+use pumphouse::schema::Schema;
 use pumphouse::wire::{Json, SignedDuration};
 
 /// A turn begins: what the model is shown, by its manifest.
@@ -187,7 +188,8 @@ pub struct CognitionOut {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Why the model stopped: `end`, `length`, `stop`, `filtered`, `cancelled`, `error`.
+    /// Why the model stopped: `end`, `stop-text`, `max-tokens`, `calls`, `filtered`, or a word of
+    /// its provider's; `interrupted`; `stopped` where the pump did; `error`.
     #[payload(attribute, example = "end")]
     pub stop: String,
     /// Whether more was to come.
@@ -334,6 +336,32 @@ pub struct ContextFull {
     pub keep: Option<u64>,
 }
 
+/// Has an agent stop what it does in the thread: its model writes no more, its actions are taken
+/// back, and whoever asked gets `agent-stopped`. What it said and did until then stays, and the
+/// thread goes on with what it is told next. Every agent of the thread, unless it is sent to one.
+///
+/// No model is told of it: it is for whoever watches one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct Interrupt {
+    /// Why.
+    #[payload(attribute, example = "enough")]
+    pub reason: Option<String>,
+}
+
+impl Interrupt {
+    /// Why a model stopped, or its agent, where it was interrupted.
+    pub const WORD: &str = "interrupted";
+    /// What is said of a reply that was.
+    pub const ERROR: &str = "it was interrupted";
+}
+
+/// Whether a payload is offered to models.
+#[must_use]
+pub fn is_offered(schema: &Schema) -> bool {
+    !schema.reserved && schema.name != Interrupt::NAME
+}
+
 /// An agent stops without a final response.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "agent-stopped")]
@@ -341,7 +369,7 @@ pub struct Stopped {
     /// How many turns it had.
     #[payload(attribute)]
     pub turns: u64,
-    /// Why, in a word: `idle`, `turns`, `budget`, `context-full`, `model`.
+    /// Why, in a word: `idle`, `turns`, `budget`, `context-full`, `model`, `interrupted`.
     #[payload(attribute, example = "idle")]
     pub reason: String,
     /// Why, in a sentence.

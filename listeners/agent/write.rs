@@ -146,6 +146,19 @@ impl Writing {
         (self.text, heard)
     }
 
+    /// Takes the end of a reply that was cut: the response that it ended within, if it said
+    /// anything, isn't the agent's last word.
+    pub(super) fn cut(self) -> (String, Vec<Heard>) {
+        let (text, mut heard) = self.finish();
+        heard.retain(|it| !matches!(it, Heard::Response { text, .. } if text.is_empty()));
+        for it in &mut heard {
+            if let Heard::Response { is_final, .. } = it {
+                *is_final = Some(false);
+            }
+        }
+        (text, heard)
+    }
+
     /// Ends what is open; what follows stands by itself.
     fn end(&mut self) -> Vec<Heard> {
         let hearing = &mut self.hearing;

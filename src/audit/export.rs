@@ -1,15 +1,13 @@
-//! A thread as one document: XML that can be checked again, or Markdown to be read.
-//!
-//! The XML's namespace is [`EXPORT`]; `docs/audit.md` says what stands in it.
+//! A thread as one document that can be checked again: XML, in the namespace [`EXPORT`].
+//! `docs/audit.md` says what stands in it.
 
 use std::fmt::Write as _;
 
-use crate::audit::entry::{count, ends_plain, hex, time_of};
-use crate::audit::payload::pretty;
-use crate::audit::text::{Style, is_hidden, line};
+use crate::audit::entry::hex;
+use crate::audit::text::is_hidden;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::XmlLimits;
-use crate::log::{Entry, Flags, Head, Identity, State, ThreadRecord};
+use crate::log::{Entry, Head, Identity, ThreadRecord};
 use crate::wire::iso_time;
 use crate::xml::{self, Profile, escape_attribute};
 
@@ -140,89 +138,17 @@ fn reference(out: &mut String, it: char) {
     write!(out, "&#x{:X};", u32::from(it)).unwrap_or_default();
 }
 
-/// What a page about a thread begins with.
-#[must_use]
-pub fn markdown_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
-    let mut out = format!("# Thread {}\n\n", code(thread.id.as_str()));
-    let mut fact = |text: String| {
-        out.push_str("- ");
-        out.push_str(&text);
-        out.push('\n');
-    };
-    let size = count(thread.last_seq, "entry", "entries");
-    match thread.state {
-        State::Open => fact(size),
-        state => fact(format!("{size}; {state}")),
-    }
-    if let Some(parent) = &thread.parent {
-        fact(format!("child of {}", code(parent.as_str())));
-    }
-    if let Some(fork) = &thread.fork {
-        fact(format!("forked after {}", code(&fork.to_string())));
-    }
-    fact(format!("of the log {}, whose head was {}", code(&log.uuid.to_string()), head_of(head)));
-    out
-}
-
-fn head_of(head: Head) -> String {
-    code(&head.to_string())
-}
-
-/// An entry of such a page.
-#[must_use]
-pub fn markdown_entry(entry: &Entry) -> String {
-    let (from, to) = ends_plain(entry);
-    let id = code(&entry.id.to_string());
-    let mut out = format!("\n## {}. {} → {}\n\n", entry.id.seq, code(&from), code(&to));
-    let mut facts = vec![id, time_of(entry)];
-    facts.extend(entry.reply_to.iter().map(|it| format!("answers {}", code(&it.to_string()))));
-    let cause = entry.cause.iter().filter(|it| entry.reply_to.as_ref() != Some(it));
-    facts.extend(cause.map(|it| format!("caused by {}", code(&it.to_string()))));
-    facts.extend(entry.client_id.iter().map(|it| format!("id {}", code(it))));
-    if entry.flags != Flags::NONE {
-        facts.push(entry.flags.to_string());
-    }
-    facts.push(format!("digest {}", code(&hex(&entry.digest))));
-    out.push_str(&facts.join(" · "));
-    out.push('\n');
-    if entry.key.is_some() {
-        // Writing to a string can't fail.
-        writeln!(out, "\n({} bytes, encrypted)", entry.body.len()).unwrap_or_default();
-        return out;
-    }
-    for bytes in entry.meta.iter().chain([&entry.body]) {
-        let shown = pretty(bytes, Style::PLAIN);
-        let fence = "`".repeat(longest_run(&shown).max(2) + 1);
-        // Writing to a string can't fail.
-        write!(out, "\n{fence}xml\n{shown}{fence}\n").unwrap_or_default();
-    }
-    out
-}
-
-/// A text between backticks, one more than it has in a row.
-fn code(text: &str) -> String {
-    let text = line(text);
-    let fence = "`".repeat(longest_run(&text) + 1);
-    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
-    format!("{fence}{space}{text}{space}{fence}")
-}
-
-/// How many backticks stand in a row.
-fn longest_run(text: &str) -> usize {
-    text.split(|it| it != '`').map(str::len).max().unwrap_or(0)
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
 
     use super::*;
-    use crate::log::{Batch, Draft, Log as _, MemoryLog, NewThread};
+    use crate::log::{Batch, Draft, Flags, Log as _, MemoryLog, NewThread};
     use crate::name::Name;
 
-    async fn kept(change: impl FnOnce(&mut Draft)) -> Arc<Entry> {
+    pub(in crate::audit) async fn kept(change: impl FnOnce(&mut Draft)) -> Arc<Entry> {
         let log = MemoryLog::new();
         let id = ThreadId::new("sess-a");
         let body = Bytes::from_static(b"<a xmlns=\"urn:x\">1</a>");
@@ -281,17 +207,5 @@ mod tests {
         }
         let name = "<a\u{e0101}></a\u{e0101}>";
         assert_eq!(payload(name.as_bytes()).await, format!(" in=\"hex\">{}", hex(name.as_bytes())));
-    }
-
-    #[tokio::test]
-    async fn a_page_cannot_be_broken_out_of() {
-        let body = Bytes::from_static(b"<a>\n```\n# You</a>");
-        let entry = kept(|it| (it.from, it.body) = ("`x`\n# y".into(), body)).await;
-        let page = markdown_entry(&entry);
-        assert!(
-            page.starts_with("\n## 1. `` `x`&#xA;# y `` → `nobody`\n\n`sess-a/1` · "),
-            "{page}"
-        );
-        assert!(page.ends_with("\n````xml\n  <a>\n│ ```\n│ # You</a>\n````\n"), "{page}");
     }
 }

@@ -5,6 +5,7 @@ mod entry;
 mod export;
 mod filter;
 mod find;
+mod markdown;
 mod payload;
 mod report;
 mod state;
@@ -15,11 +16,10 @@ mod why;
 
 pub use entry::{brief, count, header, hex, hidden_lines, json, lines, link, margin, summaries};
 pub use entry::{summary, summary_json, thread};
-pub use export::{
-    EXPORT, markdown_entry, markdown_head, xml_entry, xml_foot, xml_head, xml_thread,
-};
+pub use export::{EXPORT, xml_entry, xml_foot, xml_head, xml_thread};
 pub use filter::{Called, Filter, NotCalled, Words};
 pub use find::{entry, last_position, nearest, threads};
+pub use markdown::{markdown_entry, markdown_head};
 pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};
 pub use state::{NoState, Said, States};

@@ -9,7 +9,7 @@ use crate::audit::text::{Paint, Style, text};
 /// Cells in front of every line of a payload: no text can pass for the line above it.
 pub(super) const MARGIN: &str = "  ";
 /// The same where a text goes on.
-const BAR: &str = "│ ";
+pub(super) const BAR: &str = "│ ";
 /// What one level is indented by.
 const INDENT: &str = "  ";
 /// Levels that are indented; deeper ones stand below each other.

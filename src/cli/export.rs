@@ -173,7 +173,9 @@ async fn write(
                 Format::Jsonl => {
                     writeln!(out, "{}", audit::ascii(&audit::json(entry).to_string()))?;
                 }
-                Format::Markdown => out.write_all(audit::markdown_entry(entry).as_bytes())?,
+                Format::Markdown => {
+                    out.write_all(audit::markdown_entry(entry, &thread.id).as_bytes())?;
+                }
                 _ => {
                     // A digest is also over where the entry's own thread comes from.
                     if origins.insert(entry.id.thread.clone())

@@ -162,6 +162,11 @@ impl Builder {
         self.specs.iter().map(|it| it.name.as_str())
     }
 
+    /// The payloads that those take or may emit, but for those that only the pump may say.
+    pub fn payloads(&self) -> impl Iterator<Item = &Name> {
+        self.specs.iter().flat_map(Spec::payloads)
+    }
+
     /// Judges. It runs nothing.
     ///
     /// # Errors
@@ -347,6 +352,9 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
             }
             Need::Queue if !spec.traits.serial => {
                 "it takes a Queue, but isn't serial: add .serial()".to_owned()
+            }
+            Need::Arrivals if spec.traits.inline => {
+                "it takes Arrivals, but is inline: nothing comes while it is at work".to_owned()
             }
             _ => continue,
         };

@@ -13,7 +13,7 @@ use crate::engine::route::Receiver;
 use crate::engine::thread::{Folds, Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Key, Push, Ready, Start, Step, Timing, World};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::Entry;
+use crate::listener::{Entry, Hears};
 use crate::log::{Draft, Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
@@ -126,13 +126,11 @@ impl Thread {
         }
         if entry.to().is_none() {
             // Who shares the name may change; whom this was for may not.
-            for receiver in receivers {
-                out.batch.marks.push(Mark::Started {
-                    entry: entry.id().clone(),
-                    listener: world.routes.listeners[receiver.listener].name.clone(),
-                    attempt: 0,
-                });
-            }
+            out.batch.marks.extend(receivers.iter().map(|receiver| Mark::Started {
+                entry: entry.id().clone(),
+                listener: world.routes.listeners[receiver.listener].name.clone(),
+                attempt: 0,
+            }));
         }
         for receiver in receivers {
             match it.until_us {
@@ -142,6 +140,7 @@ impl Thread {
                     let hop = Hop { from: it.from, to, chain: it.chain, cause };
                     let is_outside = it.flags.contains(Flags::FROM_IDENTITY);
                     let chain = if is_outside { it.chain } else { self.guard.longer(&hop) };
+                    self.tell_arrived(*receiver, &entry, world, out);
                     let first = Waiting::new(*receiver, entry.clone(), it.root);
                     self.wait(*receiver, Waiting { chain, ..first });
                 }
@@ -161,6 +160,16 @@ impl Thread {
             }
         }
         entry
+    }
+
+    /// Tells whoever is at work for a listener that something came for it.
+    fn tell_arrived(&self, receiver: Receiver, entry: &Entry, world: &World<'_>, out: &mut Step) {
+        if !world.routes.listeners[receiver.listener].takes_arrivals {
+            return;
+        }
+        let at_work = self.running.iter().filter(|((_, it), _)| *it == receiver.listener);
+        let hears = at_work.filter_map(|(_, it)| it.arrivals.clone());
+        out.effects.extend(hears.map(|it| Effect::Came(it, entry.name().clone())));
     }
 
     /// Notes what a listener that may wait for entries has to do.
@@ -243,6 +252,7 @@ impl Thread {
                 }
             }
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
+            let arrivals = registered.takes_arrivals.then(Hears::default);
             let running = Running {
                 entry: first.entry.clone(),
                 root: first.root,
@@ -252,6 +262,7 @@ impl Thread {
                 emitted: 0,
                 sent: first.sent,
                 cancel: cancel.clone(),
+                arrivals: arrivals.clone(),
             };
             self.running.insert((first.entry.seq(), listener), running);
             let last = rest.back().map_or(first.entry.seq(), |it| it.entry.seq());
@@ -263,6 +274,7 @@ impl Thread {
                 queue: rest.into_iter().map(|it| it.entry).collect(),
                 as_of: last.max(said),
                 cancel,
+                arrivals,
             })));
         }
         if lane.running == 0 {

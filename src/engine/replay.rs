@@ -1,10 +1,12 @@
 //! Replay: pure listeners run again on the messages that the log has, and what they come to is
 //! held against what they came to then. It writes nothing.
 
+mod road;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -12,18 +14,20 @@ use futures_util::future::{Either, select};
 
 use crate::engine::builder::Plan;
 use crate::engine::fork::Lineage;
+use crate::engine::ledger::{Ledger, Short};
 use crate::engine::port::Port;
+use crate::engine::replay::road::Road;
 use crate::engine::route::{Receiver, Registered, Routes};
-use crate::engine::run::{came_to, cause, check, history};
+use crate::engine::run::{came_to, check};
 use crate::engine::tree::{CORE_NAME, Ready};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Target};
+use crate::listener::{Awake, Call, Entry, Target};
 use crate::log::{self, Flags, Log, Mark};
 use crate::name::Name;
+use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, ThreadSpawned, said};
 use crate::wire::{Code, Fault, Payload};
-use crate::xml::Element;
 
 /// How many entries are read at a time.
 const PAGE: usize = 1_024;
@@ -102,6 +106,7 @@ impl Plan {
         let lineage = Lineage::read(&**log, root.fork.as_ref()).await?;
         for shared in lineage.threads().chain([thread]) {
             record.note(log.marks(shared).await?);
+            record.charges.extend(log.charges(&shared.tree()).await?);
         }
         let mut replay = Replay { plan: self, log, port, record, done: Replayed::default() };
         for it in &tree {
@@ -134,6 +139,8 @@ struct Record {
     chosen: HashMap<EntryId, Vec<Arc<str>>>,
     /// The entries that threads came to their ends with.
     ends: HashMap<ThreadId, Entry>,
+    /// What had to do with budgets, in order.
+    charges: Vec<Arc<log::Entry>>,
 }
 
 /// Something that came of a message.
@@ -207,6 +214,20 @@ impl Record {
         let said = said.find(|it| is_before(it)).map(|it| it.id.seq);
         let last = rest.last().copied().unwrap_or(message.seq());
         Some((rest, last.max(said.unwrap_or(0))))
+    }
+}
+
+impl Record {
+    /// Why a charge was refused then; none where it would fit now.
+    fn refused(&self, charge: &log::Entry, limits: &Limits) -> Option<Fault> {
+        let tree = charge.id.thread.tree();
+        let is_earlier =
+            |it: &&Arc<log::Entry>| it.position < charge.position && it.id.thread.tree() == tree;
+        let earlier = self.charges.iter().filter(is_earlier).map(|it| Entry::kept(it));
+        let mut ledger = Ledger::kept(limits, 0, 0, earlier);
+        let charge = Entry::kept(charge);
+        let short = ledger.charge(charge.thread(), charge.sender(), &charge.decode().ok()?);
+        short.err().map(Short::fault)
     }
 }
 
@@ -339,7 +360,10 @@ impl<P: Port> Replay<'_, P> {
                 _ => {}
             }
         }
-        let now = self.run(it, folds, &before).await;
+        let Some(refusals) = self.refusals(&before) else {
+            return Some("its budget was another then");
+        };
+        let now = self.run(it, folds, &before, refusals).await;
         if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
             return Some("it steers threads");
         }
@@ -354,17 +378,33 @@ impl<P: Port> Replay<'_, P> {
         None
     }
 
+    /// Why charges were refused then, by their places among what was emitted; none where one of
+    /// them would fit now.
+    fn refusals(&self, before: &Before<'_>) -> Option<HashMap<usize, Fault>> {
+        let refused = before.recorded().enumerate().filter(|(_, it)| {
+            it.entry.name == Charge::NAME && it.entry.flags.contains(Flags::REFUSED)
+        });
+        let limits = &self.plan.limits;
+        refused.map(|(at, it)| Some((at, self.record.refused(&it.entry, limits)?))).collect()
+    }
+
     /// What a handler comes to now, in the order in which the engine would keep it.
-    async fn run(&self, it: &Handling, folds: &[Awake], before: &Before<'_>) -> Vec<Ready> {
+    async fn run(
+        &self,
+        it: &Handling,
+        folds: &[Awake],
+        before: &Before<'_>,
+        refusals: HashMap<usize, Fault>,
+    ) -> Vec<Ready> {
         let Handling { message, receiver, queue, as_of } = it;
         let (routes, limits) = (&self.plan.routes, &self.plan.limits);
         let listener = &routes.listeners[receiver.listener];
-        let recorded = before.entries.iter().filter(|it| !it.begins);
         let road = Arc::new(Road {
             log: self.log.clone(),
             capabilities: routes.capabilities.clone(),
             limits: limits.clone(),
-            recorded: recorded.map(|it| Entry::kept(&it.entry)).collect(),
+            recorded: before.recorded().map(|it| Entry::kept(&it.entry)).collect(),
+            refusals,
             sent: Mutex::default(),
         });
         let call = Arc::new(Call {
@@ -377,6 +417,7 @@ impl<P: Port> Replay<'_, P> {
             grants: listener.grants.clone(),
             peers: listener.peers.clone(),
             cancel: None,
+            arrivals: None,
             folds: folds.to_vec(),
             key: self.log.identity().key,
             sent: AtomicU32::new(0),
@@ -443,6 +484,11 @@ impl<'a> Before<'a> {
         };
         let entries = outputs.iter().filter(own).collect();
         Before { entries, faults: outputs.iter().filter_map(fault).collect() }
+    }
+
+    /// What it emitted in its own thread.
+    fn recorded(&self) -> impl Iterator<Item = &'a Output> {
+        self.entries.iter().copied().filter(|it| !it.begins)
     }
 
     /// Where what it comes to now is something else.
@@ -512,54 +558,5 @@ impl Said {
         self.name == entry.name
             && self.body == entry.body
             && (self.to.is_none() || self.to == entry.to)
-    }
-}
-
-/// What arguments ask of the engine, answered from the log.
-struct Road {
-    log: Arc<dyn Log>,
-    capabilities: Capabilities,
-    limits: Limits,
-    recorded: Vec<Entry>,
-    sent: Mutex<Vec<Emit>>,
-}
-
-impl Road {
-    fn sent(&self) -> MutexGuard<'_, Vec<Emit>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl listener::Road for Road {
-    fn commit(&self, _: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
-        self.sent().push(emit);
-        Box::pin(async { Ok(()) })
-    }
-
-    fn live(&self, _: &Call, _: Element) {}
-
-    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
-        Box::pin(history(&*self.log, call, after, limit))
-    }
-
-    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
-        Box::pin(cause(&*self.log, call))
-    }
-
-    fn sent<'a>(&'a self, _: &'a Call) -> Boxed<'a, Vec<Entry>> {
-        let count = self.sent().iter().map(Vec::len).sum();
-        Box::pin(async move { Ok(self.recorded.iter().take(count).cloned().collect()) })
-    }
-
-    fn record(&self) -> Option<Vec<Entry>> {
-        Some(self.recorded.clone())
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn limits(&self) -> &Limits {
-        &self.limits
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Registered {
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
     pub(crate) takes_queue: bool,
+    /// Whether it hears of what comes while it is at work.
+    pub(crate) takes_arrivals: bool,
     /// Whether it says itself when a thread ends.
     pub(crate) ends_itself: bool,
     /// Whether it may end, pause and resume threads; then it is heard in those that pause.
@@ -59,6 +61,7 @@ impl Registered {
             ends_itself: spec.needs.iter().any(|it| matches!(it, Need::Final)),
             grants: Arc::new(spec.grants),
             folds: spec.folds.into_iter().collect(),
+            takes_arrivals: spec.needs.iter().any(|it| matches!(it, Need::Arrivals)),
             takes_queue: spec.needs.iter().any(|it| matches!(it, Need::Queue)),
             handlers,
             routes,

@@ -50,6 +50,7 @@ impl<P: Port> Worker<P> {
             grants: registered.grants.clone(),
             peers: registered.peers.clone(),
             cancel: start.cancel.clone(),
+            arrivals: start.arrivals,
             folds,
             key: self.shared.key,
             sent: AtomicU32::new(0),

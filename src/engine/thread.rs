@@ -12,7 +12,7 @@ use crate::engine::inlet::Inlet;
 use crate::engine::route::Receiver;
 use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Awake, Entry};
+use crate::listener::{Awake, Entry, Hears};
 use crate::log::{self, State};
 
 /// A thread that is awake.
@@ -133,6 +133,8 @@ pub(crate) struct Running {
     pub(crate) sent: VecDeque<Entry>,
     /// What tells it to stop; inline ones are over before anybody could.
     pub(crate) cancel: Option<CancellationToken>,
+    /// Where it hears of what comes meanwhile.
+    pub(crate) arrivals: Option<Hears>,
 }
 
 /// A push and its consequences.

@@ -23,8 +23,9 @@ use crate::engine::route::{Receiver, Routes};
 use crate::engine::thread::{Spawner, Thread};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::{Entry, Target};
+use crate::listener::{Entry, Hears, Target};
 use crate::log::{Batch, Flags, NewThread, Open, State, ThreadRecord};
+use crate::name::Name;
 use crate::wire::core::said;
 use crate::wire::{Checked, Code, Fault};
 
@@ -230,6 +231,8 @@ pub(crate) enum Effect {
     Start(Box<Start>),
     /// Tells a handler that what it sent is kept, or why not.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
+    /// Tells a handler at work that something came for its listener.
+    Came(Hears, Name),
     /// Gives back the place of a handler that never began.
     Leave(usize),
 }
@@ -243,6 +246,8 @@ pub(crate) struct Start {
     /// Up to which entry history and folds are.
     pub(crate) as_of: u64,
     pub(crate) cancel: Option<CancellationToken>,
+    /// Where it hears of what comes meanwhile.
+    pub(crate) arrivals: Option<Hears>,
 }
 
 /// Something that a listener which waits for entries has to do.

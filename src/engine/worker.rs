@@ -243,6 +243,7 @@ impl<P: Port> Worker<P> {
                 Effect::Tell(inlet, push, news) => tell(&*inlet, push, news),
                 Effect::Kept(done, fits) => drop(done.send(fits)),
                 Effect::Start(start) => self.start(start),
+                Effect::Came(hears, name) => hears.hear(&name),
                 Effect::Leave(listener) => self.leave(listener),
             }
         }
@@ -443,7 +444,7 @@ pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
             }
             Effect::Tell(inlet, push, it @ News::Refused(_)) => tell(&*inlet, push, it),
             Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
-            Effect::Tell(..) | Effect::Start(_) | Effect::Leave(_) => {}
+            Effect::Tell(..) | Effect::Start(_) | Effect::Came(..) | Effect::Leave(_) => {}
         }
     }
 }

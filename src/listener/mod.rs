@@ -1,6 +1,7 @@
 //! Listeners: how async functions become handlers. Knows no tasks, sockets or queues: what an
 //! argument needs of the engine it asks for through a [`Road`].
 
+mod arrivals;
 mod capabilities;
 mod context;
 mod emit;
@@ -14,6 +15,8 @@ mod road;
 mod spec;
 mod view;
 
+pub use arrivals::Arrivals;
+pub(crate) use arrivals::Hears;
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
     Attempt, CONSOLE, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers,

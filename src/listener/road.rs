@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::Limits;
-use crate::listener::{Awake, Capabilities, Emit, Entry};
+use crate::listener::{Awake, Capabilities, Emit, Entry, Hears};
 use crate::wire::Fault;
 use crate::xml::Element;
 
@@ -28,6 +28,8 @@ pub struct Call {
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) cancel: Option<CancellationToken>,
+    /// What comes meanwhile, where it wants to know.
+    pub(crate) arrivals: Option<Hears>,
     pub(crate) folds: Vec<Awake>,
     /// The log's key, from which chance is drawn.
     pub(crate) key: [u8; 32],

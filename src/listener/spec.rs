@@ -100,6 +100,16 @@ pub(crate) enum Way {
 /// A handler: its arguments are taken when it is called, the rest is its future.
 pub(crate) type Run = Arc<dyn Fn(Arc<Call>) -> Boxed<'static, Emit> + Send + Sync>;
 
+impl Spec {
+    /// What it takes or may emit, but for what only the pump may say.
+    pub(crate) fn payloads(&self) -> impl Iterator<Item = &Name> {
+        self.needs.iter().filter_map(|it| match it {
+            Need::Accept(it) | Need::Emit(it) if !it.reserved => Some(&it.name),
+            _ => None,
+        })
+    }
+}
+
 impl Listener {
     /// A listener without state.
     pub fn new(name: impl Into<String>) -> Listener {
@@ -291,6 +301,20 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     pub fn grant_named(mut self, grant: impl Into<String>) -> Listener<S> {
         self.spec.grants.insert(grant.into());
         self
+    }
+
+    /// The payloads that it takes or may emit, but for those that only the pump may say. One may
+    /// stand more than once.
+    ///
+    /// ```
+    /// use pumphouse::listeners::tool::calculate::calculate;
+    ///
+    /// let calculate = calculate();
+    /// let names: Vec<&str> = calculate.payloads().map(|it| it.local()).collect();
+    /// assert!(names.contains(&"calculate") && names.contains(&"calculated"));
+    /// ```
+    pub fn payloads(&self) -> impl Iterator<Item = &Name> {
+        self.spec.payloads()
     }
 
     /// A payload that both take though not both are [shared](Listener::shared): one organism can't

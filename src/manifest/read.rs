@@ -4,7 +4,7 @@ mod agent;
 mod models;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,7 @@ use crate::manifest::shape::{AGENT, ORGANISM};
 use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
 use crate::manifest::{Door, Manifest, Places, amount};
 use crate::model::Models;
+use crate::name::Name;
 use crate::schema::nearest;
 
 impl Manifest {
@@ -343,10 +344,17 @@ impl Reader<'_> {
         }));
         known.sort_unstable();
         known.dedup();
+        let payloads = made.iter().flat_map(|(.., it)| it.payloads());
+        let payloads: BTreeSet<&Name> = payloads.chain(self.builder.payloads()).collect();
+        // Who couldn't be made may have any.
+        let are_known = made.len() == node.items().len();
         for (number, item) in node.items().iter().enumerate() {
             let path = format!("listeners[{number}]");
             self.peers(item, &path, &names, &known);
             self.sources(item, &path, &names, &known);
+            if are_known {
+                self.finals(item, &path, &payloads);
+            }
         }
         made.into_iter().map(|(.., it)| it).collect()
     }

@@ -24,8 +24,8 @@ pub(crate) use talk::Talk;
 /// comes.
 ///
 /// Without --connect the organism that stands here is started for the conversation, on its log.
-/// Ctrl-C takes back what was asked: the agent and all that it set to work are stopped, and the
-/// conversation goes on from before in a fork of the thread. A second one, or Ctrl-D, leaves.
+/// Ctrl-C interrupts the agent: it writes no more, what it set to work is taken back, and the
+/// conversation goes on. A second one, or Ctrl-D, leaves.
 /// Without a terminal lines come in, whole lines go out, and the end of the input is the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -3,6 +3,7 @@
 use crate::audit::{self, Paint, Style};
 use crate::cli::chat::paper::Paper;
 use crate::listeners::agent::transcript::{Event, What};
+use crate::listeners::agent::words::Interrupt;
 use serde_json::Value;
 
 /// What turns while something runs.
@@ -107,10 +108,14 @@ impl Page {
             }
             What::ToolCallResult { call_id, tool, status, error, .. } => {
                 let at = self.running.iter().position(|it| it.call == *call_id);
+                if at.is_none() && status == "cancelled" {
+                    // It was shown when its agent was interrupted.
+                    return;
+                }
                 let run = at.map(|at| self.running.remove(at));
                 self.came(run.as_ref(), tool, status, error.as_deref(), event.time.as_deref());
             }
-            What::CognitionOut { error: Some(error), .. } => {
+            What::CognitionOut { error: Some(error), .. } if error != Interrupt::ERROR => {
                 self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
             }
             What::Message { to, name, .. } if !QUIET.contains(&&**to) => {
@@ -119,6 +124,14 @@ impl Page {
             }
             What::CognitionIn { role, from, text } if role == "user" && *from == self.agent => {
                 self.note(Paint::Faint, text);
+            }
+            What::Stopped { reason, .. } if reason == Interrupt::WORD => {
+                self.paper.end();
+                for it in std::mem::take(&mut self.running) {
+                    self.came(Some(&it), "", Interrupt::WORD, None, None);
+                }
+                self.note(Paint::Wrong, reason);
+                self.is_over = true;
             }
             What::Stopped { reason, text } => {
                 self.paper.end();

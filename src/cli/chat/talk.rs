@@ -16,8 +16,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::Apply as _;
 use crate::listeners::agent;
 use crate::listeners::agent::transcript::{Event, Transcript, What};
-use crate::listeners::agent::words::{Response, Stopped};
-use crate::listeners::thread::CancelThread;
+use crate::listeners::agent::words::{Interrupt, Response, Stopped};
 use crate::listeners::todo::list::Todos;
 use crate::listeners::todo::words::StepsOpen;
 use crate::log::State;
@@ -33,13 +32,7 @@ pub(crate) struct Talk<'a, 'b> {
     thread: Option<ThreadId>,
     transcript: Transcript,
     todos: Todos,
-    /// The last entry that came.
-    last: u64,
-    /// The last entry before what was asked last.
-    before: u64,
     ending: Ending,
-    /// Whether it goes on in a fork from there.
-    fork: Option<EntryId>,
     /// The last final response.
     answer: Option<EntryId>,
 }
@@ -56,10 +49,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             thread: None,
             transcript: Transcript::default(),
             todos: Todos::default(),
-            last: 0,
-            before: 0,
             ending: Ending::Well,
-            fork: None,
             answer: None,
         }
     }
@@ -82,7 +72,7 @@ impl<'a, 'b> Talk<'a, 'b> {
 
     /// Follows a thread. What it had up to an entry is known already, and not shown.
     async fn follow(&mut self, thread: &ThreadId, shown_from: u64) -> Result<(), Failure> {
-        (self.transcript, self.todos, self.last) = Default::default();
+        (self.transcript, self.todos) = Default::default();
         let follow = self.client.follow_live(thread, 0).await.map_err(|it| broken(&it))?;
         let (mut follow, mut read) = (follow, Vec::new());
         while !follow.has_caught_up() {
@@ -145,12 +135,10 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         };
         let push = Push::element(element);
-        let (push, is_new) = match (&self.fork, &self.thread) {
-            (Some(at), _) => (push.fork_at(at), true),
-            (None, Some(thread)) => (push.in_thread(thread), false),
-            (None, None) => (push, true),
+        let (push, is_new) = match &self.thread {
+            Some(thread) => (push.in_thread(thread), false),
+            None => (push, true),
         };
-        self.before = self.last;
         self.page.asks();
         let accepted = match self.client.tell(&push).await {
             Ok(accepted) => accepted,
@@ -162,14 +150,15 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         };
         if is_new {
-            self.fork = None;
             self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
         }
         self.hears(signals).await
     }
 
-    /// Shows what comes until the agent is done, or Ctrl-C.
+    /// Shows what comes until the agent is done; it is told to stop by Ctrl-C, and a second one
+    /// doesn't wait for that.
     async fn hears(&mut self, signals: &mut Signals) -> Result<bool, Failure> {
+        let mut is_stopping = false;
         while !self.page.is_over() {
             self.draw()?;
             let frame = Tokio::current().sleep_until(clock::now_us().saturating_add(FRAME_US));
@@ -179,8 +168,11 @@ impl<'a, 'b> Talk<'a, 'b> {
                     self.take(&incoming.ok_or_else(ended)?)?;
                 }
                 _ = signals.next() => {
-                    self.cancel().await?;
-                    return Ok(false);
+                    if std::mem::replace(&mut is_stopping, true) {
+                        self.ended("it goes on without you");
+                        return Ok(false);
+                    }
+                    self.interrupt().await?;
                 }
                 () = frame => {}
             }
@@ -198,10 +190,6 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
             _ => return Ok(()),
         };
-        if message.thread != self.thread {
-            // Of what was taken back.
-            return Ok(());
-        }
         if message.is::<StepsOpen>() {
             // The checklists are shown anyway.
             return Ok(());
@@ -231,7 +219,6 @@ impl<'a, 'b> Talk<'a, 'b> {
     /// What a message of the thread comes to.
     fn learn(&mut self, message: &Message) -> Vec<Event> {
         if let Some(entry) = transcript::entry(message) {
-            self.last = entry.seq();
             self.todos.apply(&entry);
             let todos = aside::checklists(&self.todos, State::Open, self.to.style);
             self.page.todos(todos);
@@ -261,20 +248,14 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.to.flush()?)
     }
 
-    /// Ends the thread with all that is under way in it, and goes on from before in a fork.
-    async fn cancel(&mut self) -> Result<(), Failure> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        let reason = Some("taken back".to_owned());
-        let it = Push::of(&CancelThread { thread: None, reason });
-        let it = it.map_err(|it| Failure::Wrong(it.to_string()))?.in_thread(&thread);
-        let cancelled = self.client.tell(&it).await;
-        self.page.ends();
-        match cancelled {
-            Ok(_) => self.page.note(Paint::Wrong, "taken back"),
-            Err(error) => self.page.note(Paint::Wrong, &error.to_string()),
-        }
-        if self.before > 0 {
-            self.fork = Some(EntryId { thread, seq: self.before });
+    /// Has the agent stop what it does in the thread.
+    async fn interrupt(&mut self) -> Result<(), Failure> {
+        let Some(thread) = &self.thread else { return Ok(()) };
+        let push = Push::of(&Interrupt { reason: Some("Ctrl-C".to_owned()) });
+        let push = push.map_err(|it| Failure::Wrong(it.to_string()))?;
+        let told = self.client.tell(&push.in_thread(thread).to(&self.agent)).await;
+        if let Err(error) = told {
+            self.ended(&error.to_string());
         }
         Ok(())
     }

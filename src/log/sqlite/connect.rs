@@ -12,8 +12,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
-/// What the write-ahead log has at the most once all of it was copied.
-const WAL_BYTES_KEPT: u32 = 64 << 20;
+/// What the write-ahead log has at the most once all of it was copied: more than writing alone
+/// makes it. Cutting it off and growing it again holds up commits for a tenth of a second.
+const WAL_BYTES_KEPT: u32 = 320 << 20;
 /// How long a statement waits for a person who looks at the file with other tools.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Statements kept ready by one connection.

@@ -1,6 +1,6 @@
 //! Agents, as a manifest has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
 use crate::model::Model;
+use crate::name::Name;
 use crate::xml;
 
 /// What no agent may be called: its payload would stand in a namespace of the pump's own.
@@ -159,6 +160,24 @@ impl Reader<'_> {
         }
     }
 
+    /// What ends an agent's work is a payload that somebody has.
+    pub(super) fn finals(&self, item: &Node, path: &str, known: &BTreeSet<&Name>) {
+        let finals = item.key("final_payloads").map(Node::items).unwrap_or_default();
+        // Nobody ends their work with what the house says.
+        let usual = known.iter().filter(|it| !is_own(it)).map(|it| it.local());
+        let usual: BTreeSet<&str> = usual.collect();
+        for (number, node) in finals.iter().enumerate() {
+            let is_known = |name: &str| known.iter().any(|it| it.local() == name);
+            let Some(name) = node.text().filter(|it| !is_known(it)) else { continue };
+            let text = format!("no listener has a payload `{}`", cut(name));
+            let path = format!("{path}.final_payloads[{number}]");
+            let mistake = Mistake::new(node.place, text).at(&path);
+            let mistake = mistake.or_nearest(name, usual.iter().copied());
+            let usual: Vec<&str> = usual.iter().copied().collect();
+            self.wrong(mistake.advice(format!("there is {}", usual.join(", "))));
+        }
+    }
+
     /// A text, or what stands in the file that it names.
     fn words(&self, node: &Node, path: &str) -> Option<String> {
         let Some(at) = node.key("file") else { return node.text().map(str::to_owned) };
@@ -175,6 +194,13 @@ impl Reader<'_> {
         self.wrong(mistake.at(&joined(path, "file")));
         None
     }
+}
+
+/// Whether a payload stands in a namespace of the pump's own.
+fn is_own(name: &Name) -> bool {
+    let within = name.namespace().strip_prefix("https://xml-pipeline.org/ns/");
+    let word = within.and_then(|it| it.strip_suffix("/v1"));
+    word.is_some_and(|it| TAKEN.contains(&it))
 }
 
 /// What one of these words stands for; the usual for any other.

@@ -9,7 +9,7 @@ const FETCH: &str = r#"<thought>I need data.
 </action>"#;
 
 #[test]
-fn tool_executes_during_stream() {
+fn test_tool_executes_during_stream() {
     let turn = Turn(1, Dispatch::Immediate);
     let came = play(vec![turn, Says(FETCH), Pause(1_000), Says(" …</thought>"), Over(1)]);
     assert_eq!(came.results, [r#"fetch ok "fetched""#]);
@@ -17,7 +17,7 @@ fn tool_executes_during_stream() {
 }
 
 #[test]
-fn tool_result_before_stream_ends() {
+fn test_tool_result_before_stream_ends() {
     let turn = Turn(1, Dispatch::Immediate);
     let came = play(vec![turn, Says(FETCH), Pause(1_000), Over(1)]);
     let place = |of: &str| came.story.iter().position(|it| it == of).unwrap();
@@ -29,7 +29,7 @@ const THREE: &str = r#"
 <tool_use id="b" name="tool.work">{"what": "b", "item_id": "x"}</tool_use>"#;
 
 #[test]
-fn multiple_tools_batched() {
+fn test_multiple_tools_batched() {
     let turn = Turn(1, Dispatch::Batched);
     let came = play(vec![turn, Says(THREE), Pause(1_000), Over(1)]);
     assert_eq!(came.results, [r#"b ok "b""#, r#"a ok "a""#]);
@@ -37,7 +37,7 @@ fn multiple_tools_batched() {
 }
 
 #[test]
-fn batch_size_threshold() {
+fn test_batch_size_threshold() {
     let third = r#"<tool_use id="c" name="work"><what>c</what></tool_use>"#;
     let turn = Turn(1, Dispatch::Batched);
     let came = play(vec![turn, Says(THREE), Pause(100), Says(third), Pause(1_000), Over(1)]);
@@ -48,7 +48,7 @@ fn batch_size_threshold() {
 }
 
 #[test]
-fn batch_delay_timer() {
+fn test_batch_delay_timer() {
     let turn = Turn(1, Dispatch::Batched);
     let came = play(vec![turn.clone(), Says(THREE), Pause(1_000), Over(1)]);
     assert!((200..260).contains(&came.at("a")), "{:?}", came.effects);
@@ -58,7 +58,7 @@ fn batch_delay_timer() {
 }
 
 #[test]
-fn groups_by_item_id() {
+fn test_groups_by_item_id() {
     let turn = Turn(1, Dispatch::Batched);
     let says = r#"
 <tool_use id="a" name="tool">{"what": "a", "ms": 500, "item_id": "x"}</tool_use>

@@ -74,7 +74,7 @@ fn a_conversation_goes_on_over_a_door() {
 }
 
 #[test]
-fn ctrl_c_takes_back_what_was_asked_and_the_conversation_goes_on() {
+fn ctrl_c_interrupts_the_turn_and_the_conversation_goes_on() {
     let scene = scene();
     let mut command = scene.command(&["chat"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -86,14 +86,18 @@ fn ctrl_c_takes_back_what_was_asked_and_the_conversation_goes_on() {
     lines.find(|it| it == "This will take a while.").unwrap();
     let interrupt = ["-INT".to_owned(), child.id().to_string()];
     assert!(std::process::Command::new("kill").args(interrupt).status().unwrap().success());
-    lines.find(|it| it == "taken back").unwrap();
+    lines.find(|it| it == "interrupted").unwrap();
     says.write_all(b"and again\n").unwrap();
     lines.find(|it| it == "Here I am.").unwrap();
     drop(says);
     lines.find(|it| it.contains("has it all")).unwrap();
     assert!(child.wait().unwrap().success());
-    // The fork has what came before, and not what was taken back.
+    // It is one thread, which has what was said before.
     let threads = scene.run(&["threads", "--json"]).code(0).objects();
-    let states: Vec<&str> = threads.iter().map(|it| it["state"].as_str().unwrap()).collect();
-    assert!(states.contains(&"cancelled") && states.contains(&"open"), "{states:?}");
+    let [thread] = &threads[..] else { panic!("{threads:?}") };
+    assert_eq!(thread["state"], "open");
+    let id = thread["thread"].as_str().unwrap();
+    let shown = scene.run(&["show", id]).code(0).out;
+    assert_eq!(shown.matches("reason=\"interrupted\"").count(), 1, "{shown}");
+    assert_eq!(shown.matches("was interrupted at ?%").count(), 0, "the prompt is not in the log");
 }

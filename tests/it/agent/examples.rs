@@ -1,16 +1,23 @@
-//! The examples of *Streaming Execution Protocol*, as an agent writes them: what comes of each in
-//! its thread. Beside each, as the parser's tests have it, `.came` has the lines.
+//! The examples of *Streaming Execution Protocol* (`execution-…`), of the metadata document
+//! (`metadata-…`) and of *Reasoning & Iteration* (`iteration-…`), as an agent writes them: what
+//! comes of each in its thread. Beside each, as the parser's tests have it, `.came` has the lines,
+//! and `.yaml` the fields that the document declares for it.
 //!
-//! The other documents' examples stand where their matter does: those of *Reasoning & Iteration* in
-//! `iteration.rs`, those of metadata in `listeners/metadata/tests.rs`, those of feeds and of
+//! What takes more than one turn stands where its matter does: what the pump tells in
+//! `iteration.rs`, errors in metadata in `tests/it/feeds/metadata.rs`, feeds and
 //! `internal_actions` in `tests/it/feeds`, the tests that *Streaming Inline Tool Execution* lists,
 //! by name, in `tests/it/reply/tools.rs`, `tests/it/action/execution.rs` and `transcript.rs`.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use pumphouse::listeners::action::words::{Action, ActionResult, Mode};
 use pumphouse::listeners::agent::words::{Notice, Thought};
+use pumphouse::listeners::feed::words::ContextFeed;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
+use pumphouse::listeners::metadata::Fields;
+use pumphouse::listeners::metadata::words::Metadata;
 use pumphouse::schema::Schema;
 use pumphouse::sim::{Disk, Sim};
 
@@ -19,7 +26,8 @@ use crate::golden::Goldens;
 use crate::reply::protocol::examples;
 
 /// Whom the examples call, and of what sort they are.
-const CALLED: [(&str, &str); 19] = [
+const CALLED: [(&str, &str); 21] = [
+    ("analyze-image", "tool"),
     ("arxiv_search", "tool"),
     ("authenticate", "tool"),
     ("cache_store", "relic"),
@@ -30,6 +38,7 @@ const CALLED: [(&str, &str); 19] = [
     ("database_query", "tool"),
     ("deep_analyzer", "agent"),
     ("fetch_data", "tool"),
+    ("file_editor", "tool"),
     ("log_service", "relic"),
     ("logger", "relic"),
     ("news_api", "tool"),
@@ -54,8 +63,19 @@ fn called((name, kind): (&'static str, &'static str)) -> Listener {
     Listener::new(name).on_named(schema, says).kind(kind).idempotent()
 }
 
+/// The fields that a document declares for an example; none unless it does.
+fn declared(example: &Path) -> Fields {
+    let name = example.file_stem().unwrap().to_str().unwrap().replace("-annotated", "");
+    let Ok(text) = fs::read_to_string(example.with_file_name(name + ".yaml")) else {
+        return Fields::default();
+    };
+    let mut manifest: BTreeMap<String, Fields> = serde_yaml::from_str(&text).unwrap();
+    manifest.remove("metadata").unwrap()
+}
+
 /// The lines that come of a reply, and of the agent's last word after it.
-fn came(reply: String) -> String {
+fn came(example: &Path) -> String {
+    let reply = fs::read_to_string(example).unwrap();
     let sim = Sim::new(1);
     let disk = Disk::new(&sim);
     let (clock, monitor) = (Source::internal("system_clock"), Source::listener("system_monitor"));
@@ -67,8 +87,8 @@ fn came(reply: String) -> String {
         1 => reply.clone(),
         _ => "<response>That is all.</response>".to_owned(),
     });
-    let agent = Agent::new("writer", Arc::new(model)).feeds(feeds.unwrap());
-    let agent = agent.peers(CALLED.map(|(name, _)| name));
+    let agent = Agent::new(AGENT, Arc::new(model)).feeds(feeds.unwrap());
+    let agent = agent.metadata(declared(example)).peers(CALLED.map(|(name, _)| name));
     let question = agent.ask("Write.").unwrap();
     let all = ((core(), mind()), Vec::from(CALLED.map(called)), agent.listener(), disk.log());
     let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start_on(&sim);
@@ -77,8 +97,12 @@ fn came(reply: String) -> String {
     let read = disk.kept().read(&asked.thread, 0, u64::MAX, 10_000);
     let entries: Vec<Entry> =
         sim.run(read).unwrap().unwrap().iter().map(|it| (&**it).into()).collect();
-    entries.iter().filter_map(line).map(|it| it + "\n").collect()
+    let lines: String = entries.iter().filter_map(line).map(|it| it + "\n").collect();
+    lines.replace(asked.thread.as_str(), "sess-abcd1234")
 }
+
+/// Who the examples are written by.
+const AGENT: &str = "researcher";
 
 /// What an entry says, where that is something an agent's user would want to know.
 fn line(entry: &Entry) -> Option<String> {
@@ -111,19 +135,28 @@ fn line(entry: &Entry) -> Option<String> {
         let warnings: String = it.warning.iter().map(|it| format!(" ({it})")).collect();
         return Some(format!("{} is {status}: {}{warnings}", it.id, short(&text)));
     }
-    let from_action = entry.from() == "action" && entry.key().is_some();
-    let element = entry.element().ok().filter(|_| from_action)?;
+    if let Ok(it) = entry.decode::<Metadata>() {
+        let errors: String = it.error.iter().map(|it| format!(" ({})", it.message)).collect();
+        return Some(format!("metadata: {}{errors}", it.fields.unwrap_or_default()));
+    }
+    if let Ok(it) = entry.decode::<ContextFeed>() {
+        return (it.id == "metadata").then(|| format!("[{}]", it.text));
+    }
+    let is_call = entry.from() == "action" && entry.key().is_some();
+    let staff = ["core", "thread", "todo", "view"];
+    let is_told = entry.to() == Some(AGENT) && staff.contains(&entry.from());
+    let element = entry.element().ok().filter(|_| is_call || is_told)?;
     let text = String::from_utf8(element.canonical().to_vec()).unwrap();
     let namespace = format!(" xmlns=\"{}\"", element.namespace());
-    Some(format!("  {}", short(&text.replace(&namespace, ""))))
+    let from = if is_told { format!("{} says", entry.from()) } else { " ".to_owned() };
+    Some(format!("{from} {}", short(&text.replace(&namespace, ""))))
 }
 
 #[test]
 fn every_example_comes_to_what_it_says() {
     let mut goldens = Goldens::default();
     for path in examples() {
-        let reply = fs::read_to_string(&path).unwrap();
-        goldens.check(&path.with_extension("came"), &came(reply));
+        goldens.check(&path.with_extension("came"), &came(&path));
     }
     goldens.finish();
 }

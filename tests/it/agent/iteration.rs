@@ -1,6 +1,8 @@
-//! The examples of *Reasoning & Iteration*, as an agent writes them.
+//! The examples of *Reasoning & Iteration* over two turns: what an agent writes, and what it is
+//! told of that.
 
 use pumphouse::listeners::agent::words::CognitionOut;
+use pumphouse::wire::core::{ContextCleared, SystemThreadError, ThreadSpawned};
 
 use super::transcript::thread;
 use super::*;
@@ -8,7 +10,7 @@ use super::*;
 /// What the model is shown in its next turn, and the thread, where it writes this first.
 async fn next(writes: &'static str) -> (String, Vec<Entry>) {
     let (model, seen) = remembering([writes, "<response>42</response>"]);
-    let agent = oracle(model).peers(["calculate", "analyst"]);
+    let agent = oracle(model).peers(["calculate"]);
     let thread = thread(agent).await;
     let seen = seen.lock().unwrap();
     (seen[1].messages.last().unwrap().text.clone(), thread)
@@ -34,34 +36,51 @@ async fn self_reflection_is_a_message_to_oneself() {
     assert_eq!((words.len(), &*words[0].text), (2, writes));
 }
 
+/// What an agent is told that writes this: in its next prompt, and to the letter in its thread.
+async fn told<P: Payload>(writes: &'static str) -> P {
+    let (prompt, thread) = next(writes).await;
+    let element = format!("<{} ", P::NAME.local());
+    assert!(prompt.contains(&element), "{prompt}");
+    let told = thread.iter().find(|it| it.to() == Some("oracle") && it.is::<P>());
+    told.unwrap().decode().unwrap()
+}
+
 #[tokio::test]
 async fn a_branch_is_spawned_and_confirmed_with_its_id() {
-    let (told, thread) = next(
-        r#"<spawn-thread suggested_sub_id="image-analysis">
-  <initial-payload>
-    <calculate><expression>6*7</expression></calculate>
-  </initial-payload>
+    let ThreadSpawned { assigned_id, parent_id, .. } = told(
+        r#"<spawn-thread suggested_sub_id="research">
+<initial-payload>
+<calculate><expression>6*7</expression></calculate>
+</initial-payload>
 </spawn-thread>"#,
     )
     .await;
-    let id = thread[0].thread();
-    let spawned = format!("assigned_id=\"{id}.image-analysis\" parent_id=\"{id}\"");
-    assert!(told.contains("<thread-spawned ") && told.contains(&spawned), "{told}");
+    assert_eq!(assigned_id, format!("{parent_id}.research"));
+    assert!(parent_id.starts_with("sess-"), "{parent_id}");
+}
+
+#[tokio::test]
+async fn an_unknown_thread_is_told_as_it_is_printed() {
+    let told: SystemThreadError = told(r#"<cancel-thread thread="bad"/>"#).await;
+    let message = "Unknown thread; emit <spawn-thread/> to create.";
+    assert_eq!(
+        (&*told.unknown_id, &*told.code, &*told.message),
+        ("bad", "unknown_thread", message)
+    );
 }
 
 #[tokio::test]
 async fn a_clear_is_confirmed() {
-    let (told, thread) = next(r#"<clear-context keep="10"/>"#).await;
-    assert!(told.contains("<context-cleared ") && told.contains("kept_messages=\"10\""), "{told}");
-    assert_eq!(count(&thread, "view > oracle: context-cleared"), 1);
+    let told: ContextCleared = told(r#"<clear-context keep="10"/>"#).await;
+    assert_eq!(told.kept_messages, 10);
 }
 
 #[tokio::test]
 async fn a_plan_is_a_checklist_that_stays_in_sight() {
     let (told, thread) = next(
         r#"<todo-until condition="all sources checked">
-  <step done="true">Search web</step>
-  <step done="false">Analyze results</step>
+<step done="true">Search web</step>
+<step done="false">Analyze results</step>
 </todo-until>"#,
     )
     .await;

@@ -9,6 +9,7 @@ mod told;
 mod transcript;
 mod cut;
 mod hostile;
+mod interrupt;
 mod native;
 mod rules;
 mod world;

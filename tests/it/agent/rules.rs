@@ -280,6 +280,30 @@ fn internal_actions_are_those_that_the_setting_allows() {
 }
 
 #[test]
+fn a_turn_that_a_budget_stopped_is_replayed() {
+    let mut world = World::new(1);
+    world.limits.thread_turns_max = 2;
+    let agent = || {
+        let model = Scripted::new(|_: &Prompt, _| "<response final=\"false\">More.</response>");
+        Agent::new("oracle", Arc::new(model))
+    };
+    let pump = world.start([agent()]);
+    let thread = world.tell(&pump, agent().ask("Go on.").unwrap(), Duration::ZERO);
+    world.sim.rest().unwrap();
+    let stopped = world.all::<Stopped>(&thread).remove(0);
+    let text = "turns: 1 asked for, 2 used, the limit is 2";
+    assert_eq!((stopped.turns, &*stopped.reason, &*stopped.text), (2, "budget", text));
+    let replayed = world.replay(agent(), &thread);
+    assert_eq!((replayed.compared["oracle"], replayed.difference), (3, None));
+    assert_eq!(replayed.skipped, []);
+    // Where there is more to spend now, it would not stop.
+    world.limits.thread_turns_max = 5;
+    let replayed = world.replay(agent(), &thread);
+    let skipped: Vec<&str> = replayed.skipped.iter().map(|it| it.why).collect();
+    assert_eq!((&skipped[..], replayed.difference), (&["its budget was another then"][..], None));
+}
+
+#[test]
 fn no_action_runs_in_the_last_turn() {
     let (world, thread) = play(saying([LONG], |it| it.max_turns = 1));
     assert!(world.all::<Notice>(&thread)[0].text.starts_with("This was your last turn"));

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use pumphouse::engine::Followed;
 use pumphouse::listeners::agent::messages::{INTERRUPTED, agents, conversation};
+use pumphouse::listeners::agent::recall::recall;
+use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::transcript::{Event, Transcript, What, transcript};
 use pumphouse::listeners::tool::calculate::Calculate;
-use pumphouse::model::{Call, Kind};
+use pumphouse::model::{Call, Kind, Piece};
 use serde_json::Value;
 
 use super::*;
@@ -158,6 +160,40 @@ async fn test_accumulate_deltas_to_full_text() {
     let talk = conversation("oracle", &unfinished).openai();
     let last = talk["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["content"], *written);
+}
+
+#[tokio::test]
+async fn a_reply_that_was_interrupted_is_kept_and_gone_on_from() {
+    let reasoning = "Let me analyze this step by step. First...";
+    let text = "<thought>Hm</thought><response>The solution involves...";
+    let cut = Script::new().reasoning(reasoning).then(Piece::Text(text.to_owned()));
+    let cut = cut.fails(reasoning.len() + text.len(), Kind::Cut);
+    let rest = "<response>Let me continue from where I left off...</response>";
+    let model = Scripted::replies([cut, Script::text(rest)]);
+    let mut settings = Settings::default();
+    // A token has four bytes, about: 13 of 20 came.
+    settings.max_tokens = Some(20);
+    let thread = thread(oracle(model).settings(settings)).await;
+    let events = transcript(&thread);
+    let is_out = |it: &&Event| matches!(it.what, What::CognitionOut { .. });
+    let reasons = |it: &&Event| matches!(it.what, What::CognitionReasoning { .. });
+    let told = |it: Option<&Event>| serde_json::to_value(it.unwrap()).unwrap();
+    let it = told(events.iter().find(reasons));
+    assert_eq!((it["text"].as_str(), &it["is_partial"]), (Some(reasoning), &true.into()));
+    assert_eq!(it["was_interrupted"], true);
+    let it = told(events.iter().find(is_out));
+    assert_eq!((it["text"].as_str(), &it["is_partial"]), (Some(text), &true.into()));
+    assert_eq!((&it["completion_percentage"], &it["truncated"]), (&65.into(), &false.into()));
+    // What there was of the answer isn't the answer.
+    let answers: Vec<Response> = thread.iter().filter_map(|it| it.decode().ok()).collect();
+    let said: Vec<_> = answers.iter().map(|it| (it.is_final, &*it.text)).collect();
+    let rest = "Let me continue from where I left off...";
+    assert_eq!(said, [(false, "The solution involves..."), (true, rest)]);
+    let second = thread.iter().rfind(|it| it.name().local() == "cognition_in").unwrap();
+    let prompt = recall(&thread, second.seq()).unwrap().prompt;
+    let [.., wrote, told] = &prompt.messages[..] else { panic!("{prompt:?}") };
+    assert_eq!(wrote.text, text);
+    assert_eq!(told.text, "[Previous response was interrupted at 65%]");
 }
 
 /// Threads of every shape.

@@ -66,12 +66,14 @@ pub(super) struct World {
     pub(super) sim: Sim,
     pub(super) disk: Disk,
     pub(super) effects: Effects,
+    pub(super) limits: Limits,
 }
 
 impl World {
     pub(super) fn new(seed: u64) -> World {
         let sim = Sim::new(seed);
-        World { disk: Disk::new(&sim), sim, effects: Effects::default() }
+        let (disk, effects, limits) = (Disk::new(&sim), Effects::default(), Limits::default());
+        World { sim, disk, effects, limits }
     }
 
     /// Milliseconds since the beginning.
@@ -107,7 +109,7 @@ impl World {
         let staff = (core(), action(settings), feed(), calculate(), tool, feeds, clerk);
         let agents: Vec<Listener> = agents.into_iter().map(Agent::listener).collect();
         let builder = pumphouse::builder().with((staff, agents, self.disk.log())).workers(2);
-        builder.build().unwrap()
+        builder.limits(self.limits.clone()).build().unwrap()
     }
 
     /// Gives an agent something to do, and lets so much time pass.

@@ -18,6 +18,7 @@ impl Apply for Count {
 #[test]
 fn every_complaint_comes_at_once() {
     let answer = async |_: Question| {};
+    let hears = async |_: Arrivals, _: Question| {};
     let wrong = async |_: Fold<Count>, _: Queue, _: Question| Done {};
     let named = Schema::any(Name::new("urn:test", "x"), "");
     let complaints = pumphouse::builder()
@@ -25,6 +26,7 @@ fn every_complaint_comes_at_once() {
         .with(Listener::new("b").on(wrong))
         .with(Listener::new("b").on_named(named, async |_: Element| {}))
         .with(Listener::new("core"))
+        .with(Listener::new("e").on(hears).inline().shared())
         .with(Listener::new("c d").on(async |_: Answer| {}))
         .workers(0)
         .build()
@@ -41,9 +43,10 @@ fn every_complaint_comes_at_once() {
          add .grant::<EmitCore>()",
         "b: {urn:test}x has no description: give its schema a doc",
         "core: it has no handler: add .on(…)",
+        "e: it takes Arrivals, but is inline: nothing comes while it is at work",
         "a: 2 handlers of {urn:test}question; keep one",
-        "{urn:test}question is owned by a and b, and not all are .shared(): keep one, or make \
-         each so in Rust",
+        "{urn:test}question is owned by a and b and e, and not all are .shared(): keep one, or \
+         make each so in Rust",
         "workers must be from 1 to 64",
     ];
     let said = complaints.all().iter().map(|it| it.replace("it::engine::build::", ""));

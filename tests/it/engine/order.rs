@@ -104,3 +104,38 @@ async fn doors_wait_while_a_thread_has_too_much_to_do() {
     here.tell(Question { n: 3 }).await.unwrap();
     pump.shutdown().await.unwrap();
 }
+
+/// What a handler at work waits for.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Enough {}
+
+#[tokio::test]
+async fn a_handler_at_work_hears_of_what_comes_for_its_listener_in_its_thread() {
+    let draw = async |arrivals: Arrivals, Question { n }: Question| {
+        assert!(!arrivals.has::<Enough>());
+        let never = std::future::pending::<()>();
+        assert_eq!(arrivals.unless::<Enough, _>(never).await, None);
+        assert!(arrivals.has::<Enough>() && !arrivals.has::<Question>());
+        Answer { n }
+    };
+    let ended = Arc::new(Mutex::new(Vec::new()));
+    type Ended = Arc<Mutex<Vec<u64>>>;
+    let enough = async |State(ended): State<Ended>, message: Message, _: Enough| {
+        ended.lock().unwrap().push(message.seq());
+    };
+    let it = Listener::with_state("a", ended.clone()).on(draw).on(enough).serial();
+    let pump = start(it);
+    let first = pump.tell(Enough {}).await.unwrap();
+    let here = pump.in_thread(&first.thread);
+    let answer = here.ask::<Answer>(Question { n: 7 });
+    let mut answer = std::pin::pin!(answer);
+    // Of another thread, and before it began: neither counts.
+    pump.tell(Enough {}).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut answer).await;
+    assert!(early.is_err(), "{early:?}");
+    here.tell(Enough {}).await.unwrap();
+    assert_eq!(answer.await.unwrap(), Answer { n: 7 });
+    pump.shutdown().await.unwrap();
+    assert_eq!(ended.lock().unwrap().len(), 3, "each is handled, too");
+}

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pumphouse::listeners::action::{InternalActions, Settings, action};
-use pumphouse::listeners::feed::{self, Definition, Source};
+use pumphouse::listeners::agent::settings as agents;
+use pumphouse::listeners::feed::{self, Definition, Feeds, Source};
 
 use super::world::{World, block};
 use super::*;
@@ -31,6 +32,15 @@ const REMOVE: &str = r#"<action type="internal" mode="sync" id="remove_feed">
   "name": "remove_context_feed",
   "parameters": {
     "id": "recent_errors"
+  }
+}
+</action>"#;
+const UPDATE: &str = r#"<action type="internal" mode="sync" id="update_feed">
+{
+  "name": "update_context_feed",
+  "parameters": {
+    "id": "system_metrics",
+    "interval": 60
   }
 }
 </action>"#;
@@ -81,18 +91,9 @@ fn the_older_type_of_the_action_means_the_same() {
 
 #[test]
 fn a_feed_is_changed() {
-    let update = r#"<action type="internal" mode="sync" id="update_feed">
-{
-  "name": "update_context_feed",
-  "parameters": {
-    "id": "system_metrics",
-    "interval": 60
-  }
-}
-</action>"#;
     let source = Source::listener("teller");
     let metrics = Definition::periodic("system_metrics", Duration::from_secs(30), source);
-    let world = World::new(&[(0, update), (170, DONE)]);
+    let world = World::new(&[(0, UPDATE), (170, DONE)]);
     let came = world.ask(world.agent(&[metrics]), &["Go."]);
     assert_eq!(came.asked(), [0, 60, 120]);
     let result = &came.results()[0];
@@ -174,6 +175,39 @@ fn whoever_sets_an_agent_up_says_what_it_may_change() {
     let is_ok: Vec<bool> = results.iter().map(|it| it.contains("status=\"ok\"")).collect();
     assert_eq!(is_ok, [true, false, false], "{results:?}");
     assert_eq!(came.late[3], block("recent_errors", "nothing"));
+}
+
+#[test]
+fn the_documents_internal_actions_are_those_that_it_allows() {
+    let written = r#"
+internal_actions:
+  enabled: true
+  allowed_actions:
+    - "add_context_feed"
+    - "remove_context_feed"
+  # blocked_actions:
+  #   - "update_context_feed"
+"#;
+    let came = |written: &str| {
+        let mut manifest: BTreeMap<String, InternalActions> =
+            serde_yaml::from_str(written).unwrap();
+        let mut settings = agents::Settings::default();
+        settings.internal_actions = manifest.remove("internal_actions").unwrap();
+        let world = World::new(&[(0, ADD), (0, UPDATE), (0, REMOVE), (0, DONE)]);
+        let source = Source::listener("teller");
+        let metrics = Definition::periodic("system_metrics", Duration::from_secs(30), source);
+        let feeds = Feeds::new([metrics]).unwrap();
+        let agent = world.agent(&[]).settings(settings).feeds(feeds);
+        let came = world.ask(agent, &["Go."]);
+        let ran = |id: &str| {
+            let mut results = came.results().into_iter();
+            results.any(|it| it.contains(&format!("id=\"{id}\"")) && it.contains("\"ok\""))
+        };
+        ["add_feed", "update_feed", "remove_feed"].map(ran)
+    };
+    assert_eq!(came(written), [true, false, true]);
+    assert_eq!(came(&written.replace("  # ", "  ")), [true, false, true]);
+    assert_eq!(came(&written.replace("enabled: true", "enabled: false")), [false; 3]);
 }
 
 #[test]

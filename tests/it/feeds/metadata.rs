@@ -5,6 +5,7 @@ use pumphouse::listeners::feed::Feeds;
 use pumphouse::listeners::feed::definition::BUILT_IN;
 use pumphouse::listeners::metadata::{Field, Fields, Kind};
 
+use super::world::block;
 use super::*;
 
 fn fields() -> Fields {
@@ -12,6 +13,7 @@ fn fields() -> Fields {
     Fields::new([
         Field::choice("status", all).default("IDLE"),
         Field::choice("priority", ["HIGH", "MEDIUM", "LOW"]).default("MEDIUM"),
+        Field::choice("mode", ["AUTONOMOUS", "ASSISTED", "SUPERVISED"]).default("AUTONOMOUS"),
         Field::new("context", Kind::Object),
     ])
     .unwrap()
@@ -20,10 +22,23 @@ fn fields() -> Fields {
 #[tokio::test]
 async fn what_fits_is_kept_what_does_not_is_told_once_and_both_last() {
     let (model, seen) = remembering([
-        "<metadata>{\"status\": \"CODING\", \"priority\": \"HIGH\"}</metadata>
-         <response final=\"false\">I began.</response>",
-        "<metadata>{\"status\": \"COMPILING\", \"priority\": \"CRITICAL\"}</metadata>
-         <response final=\"false\">I went on.</response>",
+        r#"<metadata>
+{
+  "status": "CODING",
+  "priority": "HIGH",
+  "mode": "AUTONOMOUS",
+  "context": {"project": "cortex-prime"}
+}
+</metadata>
+<response final="false">I began.</response>"#,
+        r#"<!-- Iteration N: LLM sets invalid value -->
+<metadata>
+{
+  "status": "COMPILING",
+  "priority": "CRITICAL"
+}
+</metadata>
+<response final="false">I went on.</response>"#,
         "<response>Done.</response>",
         "<response>Still there.</response>",
     ]);
@@ -43,20 +58,25 @@ async fn what_fits_is_kept_what_does_not_is_told_once_and_both_last() {
     grows(&seen);
     let seen = seen.lock().unwrap().clone();
     let late: Vec<String> = seen.iter().map(late).collect();
-    let block = |text: &str| format!("<context_feed id=\"metadata\">\n{text}\n</context_feed>");
-    let current = |status, priority, rest| {
-        format!(
-            "Current metadata{rest}:\n  - status: {status}\n  - priority: {priority}\n  \
-             - context: not set"
-        )
-    };
-    assert_eq!(late[0], block(&current("IDLE", "MEDIUM", "")));
-    assert_eq!(late[1], block(&current("CODING", "HIGH", "")));
-    let wrong = "⚠️ Previous metadata update had errors:\n  \
-        - status: \"COMPILING\" not in [IDLE, CODING, PLANNING, DEBUGGING, TESTING, TALKING]\n  \
-        - priority: \"CRITICAL\" not in [HIGH, MEDIUM, LOW]\n\n";
-    let unchanged = current("CODING", "HIGH", " (unchanged)");
-    assert_eq!(late[2], block(&format!("{wrong}{unchanged}")));
+    let first = "Current metadata:
+  - status: IDLE
+  - priority: MEDIUM
+  - mode: AUTONOMOUS
+  - context: not set";
+    assert_eq!(late[0], block("metadata", first));
+    let kept = r#"Current metadata:
+  - status: CODING
+  - priority: HIGH
+  - mode: AUTONOMOUS
+  - context: {"project":"cortex-prime"}"#;
+    assert_eq!(late[1], block("metadata", kept));
+    let wrong = r#"⚠️ Previous metadata update had errors:
+  - status: "COMPILING" not in [IDLE, CODING, PLANNING, DEBUGGING, TESTING, TALKING]
+  - priority: "CRITICAL" not in [HIGH, MEDIUM, LOW]
+
+"#;
+    let unchanged = kept.replace("metadata:", "metadata (unchanged):");
+    assert_eq!(late[2], block("metadata", &format!("{wrong}{unchanged}")));
     assert_eq!(late[3], late[1]);
     assert!(
         seen[0]

@@ -1,6 +1,7 @@
 //! What stands at the end of agents' prompts: metadata, feeds, what is left to do.
 
 mod changes;
+mod document;
 mod metadata;
 mod rules;
 mod world;

@@ -34,7 +34,11 @@ fn seconds(count: u64) -> Duration {
 fn the_examples_of_feeds_are_in_the_prompt_as_there() {
     let world = World::new(&[(0, DONE)]);
     let came = world.ask(world.agent(&[clock(), metrics()]), &["Go."]);
-    let load = "{\n  \"cpu\": 45.2,\n  \"memory\": 62.8\n}";
+    let load = r#"{
+  "cpu": 45.2,
+  "memory": 62.8,
+  "timestamp": "2024-06-15T12:34:56Z"
+}"#;
     let now = "2026-01-01T00:00:00Z";
     let expected = [block("current_datetime", now), block("system_metrics", load)].join("\n");
     assert_eq!(came.late, [expected]);
@@ -72,7 +76,8 @@ fn what_feeds_hold_can_be_referred_to() {
     assert_eq!(logged[0].timestamp.as_deref(), Some("2026-01-01T00:00:00Z"));
     assert_eq!(logged[0].message, "Task completed");
     let load = logged[0].system_load.clone().unwrap();
-    assert_eq!(load.0, json!({"cpu": 45.2, "memory": 62.8}));
+    let timestamp = "2024-06-15T12:34:56Z";
+    assert_eq!(load.0, json!({"cpu": 45.2, "memory": 62.8, "timestamp": timestamp}));
     let said = came.said();
     assert!(said.contains("At 2026-01-01T00:00:0"), "{said}");
 }
@@ -211,7 +216,8 @@ fn a_feed_may_be_asked_for_with_what_another_holds() {
     let world = World::new(&[(0, DONE)]);
     let came = world.ask(world.agent(&[code, clock(), load]), &["Go."]);
     let asked = came.world.asked.lock().unwrap()[0].0.clone().unwrap();
-    assert_eq!(asked, "{\"cpu\":45.2,\"memory\":62.8} at 2026-01-01T00:00:00Z");
+    let load = r#"{"cpu":45.2,"memory":62.8,"timestamp":"2024-06-15T12:34:56Z"}"#;
+    assert_eq!(asked, format!("{load} at 2026-01-01T00:00:00Z"));
     // In a circle nobody is asked.
     let about = |it: &str| Source::listener("teller").params(json!({ "about": it }));
     let round = [Definition::on_demand("a", about("$b")), Definition::on_demand("b", about("$a"))];

@@ -23,6 +23,7 @@ pub(super) struct Measure {
 pub(super) struct Metrics {
     cpu: f64,
     memory: f64,
+    timestamp: String,
 }
 
 /// Wants to be said what somebody has to say, after a while.
@@ -118,7 +119,10 @@ impl World {
     }
 
     pub(super) fn listeners(&self) -> Vec<Listener> {
-        let measure = async |_: Measure| Metrics { cpu: 45.2, memory: 62.8 };
+        let measure = async |_: Measure| {
+            let timestamp = "2024-06-15T12:34:56Z".to_owned();
+            Metrics { cpu: 45.2, memory: 62.8, timestamp }
+        };
         let sub = async |_: Think| Told("from below".to_owned());
         let with = |name: &str| Listener::with_state(name, self.clone());
         let mut all = core();

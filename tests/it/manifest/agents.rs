@@ -2,10 +2,12 @@
 
 use pumphouse::listeners::agent::words::Response;
 use pumphouse::listeners::{core, mind};
+use pumphouse::manifest::Manifest;
+use pumphouse::prelude::*;
 use serde_json::Value;
 
 use super::mistakes::{Case, found};
-use super::read_in;
+use super::{Greet, Path, builder, environment, read_in};
 use crate::program::Scene;
 
 /// What is spoilt.
@@ -24,7 +26,7 @@ listeners:
     dispatch: after_response
     final_default: false
     final_with_actions: strict
-    final_payloads: [report]
+    final_payloads: [calculated]
     max_turns: unlimited
     agent_calls: same-thread
     internal_actions: {enabled: true, allowed_actions: [add_context_feed]}
@@ -125,6 +127,20 @@ const CASES: &[Case] = &[
         "did you mean `strict`?",
         "hold",
     ),
+    (
+        "[calculated]",
+        "[calclated]",
+        "calclated",
+        "no listener has a payload `calclated`; did you mean `calculated`?",
+        "there is calculate, calculated, oracle, problem, researcher",
+    ),
+    (
+        "[calculated]",
+        "[thread-result]",
+        "thread-result",
+        "no listener has a payload `thread-result`",
+        "there is calculate",
+    ),
     ("max_turns: unlimited", "max_turns: -1", "-1", "a whole number, or unlimited", "50"),
     ("same-thread", "same_thread", "same_thread", "did you mean `same-thread`?", "own-thread"),
     (
@@ -159,6 +175,16 @@ fn every_mistake_in_an_agent_is_found_placed_and_named() {
     read_in("organism.yaml", SOUND).map(drop).expect("what is spoilt is sound");
     let wrong: Vec<String> = CASES.iter().filter_map(|it| found(SOUND, it).err()).collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n\n"));
+}
+
+#[test]
+fn a_payload_that_ends_an_agents_work_may_be_the_programs() {
+    let report = Listener::new("clerk").on(async |Greet { .. }: Greet| {});
+    let text = SOUND.replace("[calculated]", "[greet]");
+    let file = Path::new("organism.yaml");
+    let read = |builder| Manifest::read(file, text.as_bytes(), &environment, &builder);
+    assert!(read(builder()).is_err());
+    assert!(read(builder().with(report)).is_ok());
 }
 
 #[test]

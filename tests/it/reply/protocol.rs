@@ -1,5 +1,5 @@
-//! The protocol's own examples: each as it is meant, and, where its readers' notes stand in it, as
-//! it is printed.
+//! The examples of the documents that agents' protocol comes from: each as it is meant, and, where
+//! its readers' notes stand in it, as it is printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,17 @@ pub(crate) fn examples() -> Vec<PathBuf> {
     paths
 }
 
+/// Reads a reply of the agent that the examples are of.
+const READ: [&str; 4] = ["inspect", "reply", "--root", "researcher"];
+
 #[test]
 fn every_example_is_understood_as_it_is_meant() {
     let scene = Scene::new();
     let mut goldens = Goldens::default();
     let examples = examples();
-    assert!(examples.len() >= 47, "{}", examples.len());
+    assert!(examples.len() >= 60, "{}", examples.len());
     for path in examples {
-        let made = scene.run(&["inspect", "reply", path.to_str().unwrap()]).code(0);
+        let made = scene.run(&[&READ[..], &[path.to_str().unwrap()]].concat()).code(0);
         let actions = made.objects().iter().filter(|it| is_action(it)).count();
         let text = fs::read_to_string(&path).unwrap();
         let notes = path.to_str().unwrap().contains("annotated");
@@ -54,10 +57,13 @@ fn every_chunking_prints_the_same_lines() {
     let chunks = ["1", "7", "random:1", "random:2", "random:3", "random:4", "random:5"];
     for path in examples() {
         let file = path.to_str().unwrap();
-        let whole = scene.run(&["inspect", "reply", "--dialect", "tool_use", file]).code(0).out;
+        let read = |more: &[&str]| {
+            let verb = [&READ[..], &["--dialect", "tool_use"], more, &[file]].concat();
+            scene.run(&verb).code(0).out
+        };
+        let whole = read(&[]);
         for chunks in chunks {
-            let verb = ["inspect", "reply", "--dialect", "tool_use", "--chunks", chunks, file];
-            assert_eq!(scene.run(&verb).code(0).out, whole, "{file} in {chunks}");
+            assert_eq!(read(&["--chunks", chunks]), whole, "{file} in {chunks}");
         }
     }
 }
@@ -66,7 +72,8 @@ fn every_chunking_prints_the_same_lines() {
 fn the_lines_are_the_reply() {
     let scene = Scene::new();
     for path in examples() {
-        let lines = scene.run(&["inspect", "reply", path.to_str().unwrap()]).code(0).objects();
+        let read = [&READ[..], &[path.to_str().unwrap()]].concat();
+        let lines = scene.run(&read).code(0).objects();
         let piece = |it: &serde_json::Value| {
             it.get("text").or(it.get("source")).and_then(|it| it.as_str()).unwrap().to_owned()
         };

@@ -235,13 +235,13 @@ fn the_write_ahead_log_shrinks_again_once_nobody_holds_it_open() {
         keep(&log, Batch { entries, ..Batch::default() });
         std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len() >> 20
     };
-    let held = (1..=120).map(append).max();
-    assert!(held >= Some(120), "{held:?} MiB");
+    let held = (1..=340).map(append).max();
+    assert!(held >= Some(340), "{held:?} MiB");
     reader.execute_batch("COMMIT").unwrap();
     // It begins anew when all of it was copied before the next append.
-    let shrank = (121..=200).any(|seq| {
+    let shrank = (341..=420).any(|seq| {
         std::thread::park_timeout(Duration::from_millis(20));
-        append(seq) <= 65
+        append(seq) <= 321
     });
     assert!(shrank);
 }

@@ -1,0 +1,66 @@
+//! What a handler asks of the engine while it is replayed, answered from the log.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::engine::run::{cause, history};
+use crate::limits::Limits;
+use crate::listener::{self, Boxed, Call, Capabilities, Emit, Entry};
+use crate::log::Log;
+use crate::wire::Fault;
+use crate::xml::Element;
+
+/// What arguments ask of the engine, answered from the log.
+pub(super) struct Road {
+    pub(super) log: Arc<dyn Log>,
+    pub(super) capabilities: Capabilities,
+    pub(super) limits: Limits,
+    pub(super) recorded: Vec<Entry>,
+    /// Why charges were refused then, by their places among what was emitted.
+    pub(super) refusals: HashMap<usize, Fault>,
+    pub(super) sent: Mutex<Vec<Emit>>,
+}
+
+impl Road {
+    /// What was emitted so far.
+    pub(super) fn sent(&self) -> MutexGuard<'_, Vec<Emit>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl listener::Road for Road {
+    fn commit(&self, _: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
+        let mut sent = self.sent();
+        let first: usize = sent.iter().map(Vec::len).sum();
+        let refused = (first..first + emit.len()).find_map(|at| self.refusals.get(&at)).cloned();
+        sent.push(emit);
+        Box::pin(async move { refused.map_or(Ok(()), Err) })
+    }
+
+    fn live(&self, _: &Call, _: Element) {}
+
+    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(history(&*self.log, call, after, limit))
+    }
+
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(cause(&*self.log, call))
+    }
+
+    fn sent<'a>(&'a self, _: &'a Call) -> Boxed<'a, Vec<Entry>> {
+        let count = self.sent().iter().map(Vec::len).sum();
+        Box::pin(async move { Ok(self.recorded.iter().take(count).cloned().collect()) })
+    }
+
+    fn record(&self) -> Option<Vec<Entry>> {
+        Some(self.recorded.clone())
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
