@@ -218,10 +218,13 @@ pub struct Allow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWho(String);
 
+/// What the listener is called.
+pub const NAME: &str = "describe";
+
 /// The listener `describe`.
 #[must_use]
 pub fn describe(allow: Allow) -> Listener {
-    Listener::new("describe")
+    Listener::new(NAME)
         .on(move |seen: Seen, it: ListCapabilities| async move { list(allow, &seen, &it) })
         .on(move |seen: Seen, it: RequestSchema| async move { schema_of(allow, &seen, &it) })
         .on(move |seen: Seen, it: RequestExample| async move { example_of(allow, &seen, &it) })

@@ -87,7 +87,13 @@ impl Organism {
         };
         let mut manifest = file.as_ref().map(read).transpose()?;
         let says = manifest.as_ref();
-        let staff = nobody && says.is_none_or(|it| it.listeners.is_none());
+        let mut staff = Vec::new();
+        if nobody && says.is_none_or(|it| it.listeners.is_none()) {
+            staff = listeners::usual();
+            // What it says under `meta` has one of its own.
+            let is_told = says.is_some_and(|it| it.meta.is_some());
+            staff.retain(|it| !is_told || it.name() != listeners::describe::NAME);
+        }
         let usual = || vec![Door::Tcp { address: LISTEN.to_owned(), tls: None }];
         Ok(Organism {
             file,
@@ -97,7 +103,7 @@ impl Organism {
             tokens: says.and_then(|it| it.tokens.clone()).unwrap_or_default(),
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
             places: says.map(|it| it.places.clone()),
-            builder: builder.with((manifest.take(), staff.then(listeners::usual))),
+            builder: builder.with((manifest.take(), staff)),
         })
     }
 }

@@ -302,3 +302,19 @@ fn a_running_pump_is_found_by_the_manifest_that_stands_here() {
     scene.pipe(&["send"], ECHO).code(2).says(&untold);
     scene.pipe(&["send", "--connect", &server.address], ECHO).code(0);
 }
+
+/// `meta` says who may ask `describe`, whether that is named or there by itself.
+#[test]
+fn a_manifest_may_say_no_more_than_who_may_ask() {
+    let scene = Scene::new();
+    scene.write("organism.yaml", "meta: {example: none}\n");
+    scene.run(&["check"]).code(0).says(&["listener  describe", "listener  echo"]);
+    let server = scene.serve(&[]);
+    let ask = |what: &str| {
+        let ask =
+            format!("<{what} xmlns=\"https://xml-pipeline.org/ns/meta/v1\" payload=\"echo\"/>");
+        scene.pipe(&["send", "--connect", &server.address], &ask)
+    };
+    ask("request-schema").code(0).says(&["payload-schema"]);
+    ask("request-example").code(1).says(&["not-allowed"]);
+}
