@@ -123,7 +123,7 @@ fn common(db: &Connection) -> rusqlite::Result<()> {
 /// One process writes to a file. It holds this while it does.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -153,7 +153,16 @@ impl Lock {
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         // A full disk must not keep a log from being opened.
         drop(courtesy);
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
+    }
+}
+
+/// Closing the file alone would leave the lock with whatever program is just being started: until
+/// it is another, it has our files.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // It goes with the process at the latest.
+        let _ = self.file.unlock();
     }
 }
 
@@ -171,4 +180,21 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_free_though_a_program_that_is_being_started_has_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pumphouse.db");
+        let lock = Lock::take(&path).unwrap();
+        let child = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(&path), Err(Error::Locked { .. })));
+        drop(lock);
+        drop(Lock::take(&path).unwrap());
+        drop(child);
+    }
 }
