@@ -37,6 +37,12 @@ pub(super) struct Spoken {
 }
 
 impl Spoken {
+    /// Counts an action.
+    pub(super) fn begins(&mut self, action: &Action) {
+        self.began += 1;
+        self.actions += usize::from(action.mode != Mode::FireAndForget);
+    }
+
     /// Whether more was to come.
     pub(super) fn is_cut(&self) -> bool {
         self.error.is_some() || self.truncated
@@ -65,13 +71,6 @@ pub(super) struct Speaking<'a> {
     spoken: Spoken,
     /// Whether something came behind the final response.
     is_late: bool,
-}
-
-impl Spoken {
-    pub(super) fn begins(&mut self, action: &Action) {
-        self.began += 1;
-        self.actions += usize::from(action.mode != Mode::FireAndForget);
-    }
 }
 
 /// What a reply came to that was written to its end before a stop: nothing is sent again.
