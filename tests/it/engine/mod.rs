@@ -4,6 +4,7 @@
 mod budgets;
 mod build;
 mod crash;
+mod early;
 mod forks;
 mod handlers;
 mod life;
