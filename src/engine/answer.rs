@@ -70,7 +70,7 @@ impl Thread {
         let takes_queue =
             world.routes.listeners.get(part.listener).is_some_and(|it| it.takes_queue);
         if takes_queue && self.next_seq > before {
-            self.said.insert(part.listener, self.next_seq - 1);
+            self.said.insert(part.listener, (self.next_seq - 1, part.root));
         }
         if over {
             let text = format!("more than emissions_max, {max}, came of one message");
@@ -215,8 +215,12 @@ impl Thread {
             return self.reply(part, &part.message.clone(), checked, world, out);
         };
         let sending = self.sending(part, checked, Some(identity.clone()), world);
-        let reply_to = Some(self.entry(root));
-        self.tell(&identity, root, Sending { from, reply_to, ..sending }, world, out);
+        let sending = Sending { from, reply_to: Some(self.entry(root)), ..sending };
+        let others = (!self.joined.is_empty()).then(|| sending.clone());
+        let told = self.tell(&identity, root, sending, world, out);
+        if let Some(sending) = others {
+            self.tell_others(root, told, &sending, world, out);
+        }
     }
 
     /// A message to a listener, if it takes it.
@@ -298,15 +302,16 @@ impl Thread {
         sending: Sending<'_>,
         world: &World<'_>,
         out: &mut Step,
-    ) {
+    ) -> Entry {
         let flags = sending.flags.with(Flags::TO_IDENTITY);
         let entry = self.append(Sending { flags, ..sending }, world, out);
         if let Some(origin) = self.origins.get_mut(&pushed) {
             origin.answered = true;
         }
         if let Some((inlet, push)) = self.inlet(identity, Some(pushed)) {
-            out.effects.push(Effect::Tell(inlet, push, News::Reply(entry)));
+            out.effects.push(Effect::Tell(inlet, push, News::Reply(entry.clone())));
         }
+        entry
     }
 
     /// Tells the sender of the message what went wrong with it.
@@ -481,7 +486,7 @@ impl Thread {
                     self.note_asked(it, &entry, since.clone(), world, out);
                 }
                 if let (Some(it), true) = (receiver, said > 0) {
-                    self.said.insert(it.listener, said);
+                    self.said.insert(it.listener, (said, root));
                 }
                 match receiver {
                     Some(it) if attempt == 0 && until.is_some() => {

@@ -18,6 +18,7 @@ use crate::log::{Draft, Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
 /// An entry to be, before the thread gives it its place.
+#[derive(Clone)]
 pub(crate) struct Sending<'a> {
     pub(crate) from: &'a Arc<str>,
     pub(crate) to: Option<Arc<str>>,
@@ -266,7 +267,7 @@ impl Thread {
             };
             self.running.insert((first.entry.seq(), listener), running);
             let last = rest.back().map_or(first.entry.seq(), |it| it.entry.seq());
-            let said = self.said.get(&listener).copied().unwrap_or(0);
+            let said = self.said.get(&listener).map_or(0, |it| it.0);
             out.effects.push(Effect::Start(Box::new(Start {
                 entry: first.entry,
                 receiver: Receiver { listener, handler: first.handler },
@@ -305,6 +306,8 @@ impl Thread {
         let mut ready = ready;
         ready.retain(|_| !repeated.next().unwrap_or(false));
         let part = Part::of(running, key.listener);
+        let taken = running.taken.clone();
+        self.join_taken(part.root, &taken);
         self.emit_all(&part, ready, world, out);
         true
     }
@@ -319,6 +322,7 @@ impl Thread {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         running.emitted += ready.len();
         let part = Part::of(&running, key.listener);
+        self.join_taken(part.root, &running.taken);
         self.emit_all(&part, ready, world, out);
         if let Some((entry, fault)) = out.uncharged.take() {
             self.tell_refused(&part, &entry, &fault, world, out);
@@ -360,6 +364,9 @@ impl Thread {
     ) {
         let registered = &world.routes.listeners[listener];
         let first = (done.entry.seq(), done.root);
+        if done.emitted == 0 {
+            self.join_silent(done.root, listener);
+        }
         for (seq, root) in std::iter::once(first).chain(done.taken) {
             out.batch.marks.push(Mark::Consumed {
                 entry: self.entry(seq),
@@ -427,6 +434,7 @@ impl Thread {
         for push in std::mem::take(&mut self.held) {
             self.turn_away(*push, out);
         }
+        self.joined.clear();
         let mut origins: Vec<(u64, Origin)> = self.origins.drain().collect();
         origins.sort_unstable_by_key(|(seq, _)| *seq);
         for (seq, origin) in origins {
@@ -527,6 +535,7 @@ impl Thread {
             let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
             effects.extend(inlets.map(refused));
         }
+        self.joined.clear();
         let origins = self.origins.drain().map(|(_, it)| it);
         effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, News::Settled)));
     }
@@ -547,15 +556,22 @@ impl Thread {
     }
 
     /// Tells the sender of a push when all that it caused is consumed, and that there is no
-    /// answer where it waits for one.
+    /// answer where it waits for one. Those that are answered together are settled together.
     pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
-        let Some(origin) = self.origins.get(&root).filter(|it| it.open == 0) else { return };
-        if origin.wants_answer && !origin.answered {
-            let identity = origin.identity.clone();
-            self.done(&identity, root, world, out);
+        let all = self.together(root);
+        let is_over = |it: &u64| self.origins.get(it).is_some_and(|it| it.open == 0);
+        if !all.iter().all(is_over) {
+            return;
         }
-        if let Some(origin) = self.origins.remove(&root) {
-            out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+        for root in all {
+            let asks = self.origins.get(&root).filter(|it| it.wants_answer && !it.answered);
+            if let Some(identity) = asks.map(|it| it.identity.clone()) {
+                self.done(&identity, root, world, out);
+            }
+            self.joined.remove(&root);
+            if let Some(origin) = self.origins.remove(&root) {
+                out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+            }
         }
     }
 }

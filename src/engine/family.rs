@@ -450,7 +450,8 @@ impl Thread {
     fn hand(&mut self, to: &Spawner, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
         if to.is_identity {
             let root = it.root;
-            return self.tell(&to.name, root, it, world, out);
+            self.tell(&to.name, root, it, world, out);
+            return;
         }
         let found = world.routes.find(&to.name);
         let receiver = found.and_then(|at| world.routes.reply(at, &ThreadResult::NAME));

@@ -32,6 +32,7 @@ mod shared;
 mod state;
 mod taken;
 mod thread;
+mod together;
 mod tree;
 mod turns;
 mod unread;

@@ -35,11 +35,14 @@ pub(crate) struct Thread {
     pub(crate) held: VecDeque<Box<Push>>,
     /// Pushes whose consequences aren't all consumed, by their number in the thread.
     pub(crate) origins: FxHashMap<u64, Origin>,
+    /// Those of them that are answered together with an older one.
+    pub(crate) joined: FxHashMap<u64, u64>,
     /// Who pushed what is still under way since before a stop, and who pushed last.
     pub(crate) askers: BTreeMap<u64, Arc<str>>,
     pub(crate) newest_push: u64,
-    /// How far the thread was when a listener that takes its queue had last said something.
-    pub(crate) said: FxHashMap<usize, u64>,
+    /// How far the thread was when a listener that takes its queue had last said something, and
+    /// the push that this came of.
+    pub(crate) said: FxHashMap<usize, (u64, u64)>,
     /// Where each identity pushed from last.
     pub(crate) inlets: Vec<(Arc<str>, Weak<dyn Inlet>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
@@ -168,6 +171,7 @@ impl Thread {
             running: FxHashMap::default(),
             held: VecDeque::new(),
             origins: FxHashMap::default(),
+            joined: FxHashMap::default(),
             askers: BTreeMap::new(),
             newest_push: 0,
             said: FxHashMap::default(),

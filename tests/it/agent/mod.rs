@@ -1,5 +1,6 @@
 //! Agents: turns, what comes of their words, and where they end.
 
+mod asked;
 mod chat;
 mod demo;
 mod examples;

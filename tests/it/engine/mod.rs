@@ -17,6 +17,7 @@ mod state;
 mod threads;
 mod timers;
 mod todos;
+mod together;
 mod told;
 
 use std::sync::Arc;

@@ -1,0 +1,51 @@
+//! A second question in a thread while the first is being answered.
+
+use std::time::Duration;
+
+use futures_util::future::join;
+use pumphouse::model::Script;
+
+use super::world::World;
+use super::*;
+
+/// Who asks first and who asks 50 ms later, in the same thread: what each hears.
+fn both(replies: [&'static str; 3]) -> [Result<String, String>; 2] {
+    let world = World::new(1);
+    let model = Scripted::new(move |_: &Prompt, turn| {
+        let text = replies[usize::try_from(turn).unwrap() - 1];
+        Script::text(text).after(Duration::from_millis(100))
+    });
+    let agent = Agent::new("oracle", Arc::new(world.timed(model))).peers(["tool"]);
+    let (one, two) = (agent.ask("One?").unwrap(), agent.ask("Two?").unwrap());
+    let pump = world.start([agent]);
+    let second = async {
+        world.sim.sleep(Duration::from_millis(50)).await;
+        let thread = world.disk.kept().threads(None, 1).await.unwrap().remove(0).id.clone();
+        pump.in_thread(&thread).ask_element(two).await
+    };
+    let (one, two) = world.sim.run(join(pump.ask_element(one), second)).unwrap();
+    let told = |it: Result<Entry, AskError>| {
+        let text = |it: Entry| it.decode::<Response>().unwrap().text;
+        it.map(text).map_err(|it| it.to_string())
+    };
+    [told(one), told(two)]
+}
+
+#[test]
+fn each_is_answered_by_a_turn_of_its_own_where_the_first_turn_is_final() {
+    let heard = both(["<response>1</response>", "<response>2</response>", ""]);
+    assert_eq!(heard, [Ok("1".to_owned()), Ok("2".to_owned())]);
+}
+
+#[test]
+fn one_turn_answers_both_where_the_first_turn_is_not_final() {
+    let heard = both(["<thought>Hm.</thought>", "<response>Both.</response>", ""]);
+    assert_eq!(heard, [Ok("Both.".to_owned()), Ok("Both.".to_owned())]);
+}
+
+#[test]
+fn one_turn_answers_both_where_the_first_waits_for_an_action() {
+    let act = r#"<action>{"name": "tool", "parameters": {"what": "a", "ms": 300}}</action>"#;
+    let late = both([act, "<response>Both.</response>", ""]);
+    assert_eq!(late, [Ok("Both.".to_owned()), Ok("Both.".to_owned())]);
+}
