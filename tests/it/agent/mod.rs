@@ -1,7 +1,7 @@
 //! Agents: turns, what comes of their words, and where they end.
 
 mod chat;
-mod demo;
+pub(crate) mod demo;
 mod examples;
 mod iteration;
 mod recall;
