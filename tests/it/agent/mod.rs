@@ -4,6 +4,7 @@ mod chat;
 pub(crate) mod demo;
 mod examples;
 mod iteration;
+mod peers;
 mod recall;
 mod told;
 mod transcript;
