@@ -4,6 +4,7 @@
 mod budgets;
 mod build;
 mod crash;
+mod damaged;
 mod forks;
 mod handlers;
 mod life;
