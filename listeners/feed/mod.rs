@@ -91,6 +91,7 @@ struct Handling {
 impl<S> FromContext<S> for Handling {
     fn needs() -> Vec<Need> {
         [
+            <History as FromContext<S>>::needs(),
             <Fold<Rounds> as FromContext<S>>::needs(),
             <Fold<Shown> as FromContext<S>>::needs(),
             <Fold<Actions> as FromContext<S>>::needs(),

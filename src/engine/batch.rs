@@ -7,7 +7,7 @@ use crate::engine::held::Slot;
 use crate::engine::lanes::{Flight, Landed, Lane};
 use crate::engine::port::Port;
 use crate::engine::shared::Shared;
-use crate::engine::tree::{Step, Timing};
+use crate::engine::tree::{Effect, Event, Step, Timing};
 use crate::engine::worker::{Worker, drop_effects, world};
 use crate::id::ThreadId;
 use crate::wire::{Code, Fault};
@@ -16,6 +16,8 @@ use crate::wire::{Code, Fault};
 /// who take little, and little beside what the others have on its way.
 const STEPS_AHEAD: usize = 32;
 const BATCHES_AHEAD: usize = 2;
+/// Steps that a tree may take in a turn however many others wait: a push, and what it comes to.
+const STEPS_IN_TURN_MIN: usize = 2;
 /// How many batches are kept that small after the last one that went ahead.
 const BATCHES_IN_HURRY: u32 = 64;
 
@@ -76,7 +78,7 @@ impl<P: Port> Worker<P> {
         // Of every tree that has something to do, a batch has something, as far as it has room: the
         // more of them there are, the fewer steps each takes before its neighbours.
         let each = room / self.turns.len();
-        let each = each.clamp(1, limits.steps_in_turn_max);
+        let each = each.max(STEPS_IN_TURN_MIN).min(limits.steps_in_turn_max);
         let mut steps = 0;
         while steps < room {
             let Some(id) = self.turns.next() else { break };
@@ -99,15 +101,23 @@ impl<P: Port> Worker<P> {
         shared: &Shared,
         step: &mut Step,
     ) -> usize {
-        let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { return 0 };
-        let world = world(shared, self.number, self.now_us);
         let mut steps = 0;
         while steps < most
+            && let Some(Slot::Awake(held)) = self.trees.get_mut(&id)
             && let Some(event) = held.queue.pop_front()
         {
-            held.tree.step(event, &world, step);
+            let (waiting, is_push) = (held.queue.len(), matches!(event, Event::Push(..)));
+            let before = step.effects.len();
+            held.tree.step(event, &world(shared, self.number, self.now_us), step);
             steps += 1;
+            self.start_early(before, shared, step);
+            // What a push comes to at once is next; what that comes to waits for its turn.
+            if let Some(Slot::Awake(held)) = self.trees.get_mut(&id).filter(|_| is_push) {
+                let came = held.queue.len() - waiting;
+                held.queue.rotate_right(came);
+            }
         }
+        let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { return steps };
         held.taken.add(steps, self.now_us);
         self.usual.add(&held.taken);
         self.lanes.join(lane, &mut held.last);
@@ -118,6 +128,29 @@ impl<P: Port> Worker<P> {
             self.quiet.push_back(id);
         }
         steps
+    }
+
+    /// Runs at once what does nothing but say what comes of a message: that is on its way to the
+    /// log with the message, and nobody hears of either before it is there.
+    fn start_early(&mut self, before: usize, shared: &Shared, step: &mut Step) {
+        let is_early = |it: &mut Effect| match it {
+            Effect::Start(start) => shared.routes.is_early(start.receiver) && start.attempt == 1,
+            _ => false,
+        };
+        let early: Vec<Effect> = step.effects.extract_if(before.., is_early).collect();
+        for effect in early {
+            let Effect::Start(start) = effect else { continue };
+            if !self.is_wanted(&start) {
+                continue;
+            }
+            if !shared.routes.handler(start.receiver).takes_folds {
+                self.launch(*start, Vec::new(), false);
+            } else if !self.has_folds(&start) {
+                step.effects.push(Effect::Start(start));
+            } else if let Some((start, folds)) = self.fold(start) {
+                self.launch(*start, folds, false);
+            }
+        }
     }
 
     fn send(&mut self, lane: Lane, step: Step, steps: usize) {

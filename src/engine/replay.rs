@@ -433,6 +433,7 @@ impl<P: Port> Replay<'_, P> {
             peers: listener.peers.clone(),
             cancel: None,
             arrivals: None,
+            is_kept: true,
             folds: folds.to_vec(),
             key: self.log.identity().key,
             sent: AtomicU32::new(0),

@@ -151,6 +151,17 @@ impl Routes {
         self.catalog.check_as(&element, &namespace, Writer::new(limits))
     }
 
+    pub(crate) fn handler(&self, receiver: Receiver) -> &Bound {
+        &self.listeners[receiver.listener].handlers[receiver.handler]
+    }
+
+    /// Whether a handler may run before the log has its message: it is done at once, and does
+    /// nothing but say what comes of it.
+    pub(crate) fn is_early(&self, receiver: Receiver) -> bool {
+        let traits = &self.listeners[receiver.listener].traits;
+        traits.inline && traits.pure && !self.handler(receiver).reads_log
+    }
+
     pub(crate) fn find(&self, listener: &str) -> Option<usize> {
         self.by_name.get(listener).copied()
     }

@@ -36,7 +36,7 @@ pub(crate) struct Road(pub(crate) Arc<Shared>);
 
 impl<P: Port> Worker<P> {
     /// Calls a handler: an inline one is polled here and now, the others become tasks.
-    pub(crate) fn launch(&mut self, start: Start, folds: Vec<Awake>) {
+    pub(crate) fn launch(&mut self, start: Start, folds: Vec<Awake>, is_kept: bool) {
         let registered = &self.shared.routes.listeners[start.receiver.listener];
         let listener = start.receiver.listener;
         let key = Key { thread: start.entry.thread().clone(), seq: start.entry.seq(), listener };
@@ -51,12 +51,13 @@ impl<P: Port> Worker<P> {
             peers: registered.peers.clone(),
             cancel: start.cancel.clone(),
             arrivals: start.arrivals,
+            is_kept,
             folds,
             key: self.shared.key,
             sent: AtomicU32::new(0),
             road: self.road.clone(),
         });
-        let run = registered.handlers[start.receiver.handler].run.clone();
+        let run = self.shared.routes.handler(start.receiver).run.clone();
         let (name, message) = (&*registered.name, call.message.id());
         let span = tracing::debug_span!("handler", listener = name, %message);
         if !registered.traits.inline {

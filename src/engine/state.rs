@@ -367,7 +367,9 @@ impl Pump {
             if it.folds.is_empty() {
                 continue;
             }
-            let kept = cached.iter().find(|(listener, ..)| *listener == at);
+            // What is in memory may be ahead of the log.
+            let is_kept = |it: &&(usize, u64, _)| it.0 == at && it.1 <= record.last_seq;
+            let kept = cached.iter().find(is_kept);
             let from = kept.map(|(_, seq, states)| (*seq, states.clone()));
             let from = from
                 .unwrap_or_else(|| (0, it.folds.iter().map(|(_, fold)| (fold.empty)()).collect()));

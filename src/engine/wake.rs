@@ -157,6 +157,20 @@ impl<P: Port> Worker<P> {
         push.inlet.hear(push.number, News::Refused(fault));
     }
 
+    /// Whether the folds of a listener can be had at once, as of a message.
+    pub(crate) fn has_folds(&self, start: &Start) -> bool {
+        let thread = start.entry.thread();
+        let Some(Slot::Awake(held)) = self.trees.get(thread.tree_str()) else { return false };
+        let Some(thread) = held.tree.threads.get(thread) else { return false };
+        match thread.folds.get(&start.receiver.listener) {
+            Some(Folds::Awake { seq, .. }) if *seq <= start.as_of => {
+                let next = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
+                *seq == start.as_of || next
+            }
+            _ => false,
+        }
+    }
+
     /// The listener's folds as of the message that is to start, or nothing while they wake.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
         let id = EntryId::new(start.entry.thread(), start.as_of);
@@ -232,7 +246,7 @@ impl<P: Port> Worker<P> {
                     if !self.is_wanted(&start) {
                         self.leave(listener);
                     } else if let Some((start, folds)) = self.fold(start) {
-                        self.launch(*start, folds);
+                        self.launch(*start, folds, true);
                     }
                 }
             }

@@ -254,11 +254,10 @@ impl<P: Port> Worker<P> {
         if !self.is_wanted(&start) {
             return self.leave(start.receiver.listener);
         }
-        let listener = &self.shared.routes.listeners[start.receiver.listener];
-        if !listener.handlers[start.receiver.handler].takes_folds {
-            self.launch(*start, Vec::new());
+        if !self.shared.routes.handler(start.receiver).takes_folds {
+            self.launch(*start, Vec::new(), true);
         } else if let Some((start, folds)) = self.fold(start) {
-            self.launch(*start, folds);
+            self.launch(*start, folds, true);
         }
     }
 

@@ -64,6 +64,15 @@ impl<S> Context<S> {
     pub fn is_granted<G: Grant>(&self) -> bool {
         self.call.grants.contains(G::GRANT)
     }
+
+    /// The way to the log, which must have the message by now.
+    pub(super) fn log(&self, argument: &str) -> Result<Arc<Call>, Fault> {
+        if self.call.is_kept {
+            return Ok(self.call.clone());
+        }
+        let text = format!("{} takes a {argument} that its needs() don't tell of", self.listener());
+        Err(Fault::new(Code::Context, text))
+    }
 }
 
 /// The message: thread, sequence, cause, what it replies to.
@@ -288,8 +297,12 @@ pub(super) const PAGE: usize = 1_024;
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for History {
+    fn needs() -> Vec<Need> {
+        vec![Need::Log]
+    }
+
     fn from_context(it: &Context<S>) -> Result<History, Fault> {
-        Ok(History(it.call.clone()))
+        Ok(History(it.log("History")?))
     }
 }
 

@@ -22,6 +22,8 @@ pub enum Need {
     Grant(&'static str),
     /// It takes what else waits for a serial listener.
     Queue,
+    /// It reads the log, which must have the message by then.
+    Log,
     /// It hears of what comes while it is at work.
     Arrivals,
     /// It says itself when a thread ends.

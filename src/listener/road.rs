@@ -25,6 +25,8 @@ pub struct Call {
     pub(crate) queue: Vec<Entry>,
     /// Up to which entry history and folds are.
     pub(crate) as_of: u64,
+    /// Whether the log has the message.
+    pub(crate) is_kept: bool,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) cancel: Option<CancellationToken>,

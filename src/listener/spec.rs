@@ -74,6 +74,8 @@ pub(crate) struct Bound {
     pub(crate) run: Run,
     /// Whether it takes a fold: for others none is woken.
     pub(crate) takes_folds: bool,
+    /// Whether it reads the log.
+    pub(crate) reads_log: bool,
 }
 
 /// How a listener wants to be run.
@@ -383,6 +385,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             self.spec.emits.insert(name.clone(), emits.collect());
         }
         let takes_folds = needs.iter().any(|it| matches!(it, Need::Fold(_) | Need::Keep(_)));
+        let reads_log = needs.iter().any(|it| matches!(it, Need::Log));
         self.spec.needs.extend(needs);
         let run: Run = Arc::new(move |call: Arc<Call>| {
             let last = last(&call);
@@ -390,7 +393,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             let future = last.and_then(|last| A::take(&context, last)).map(|all| f.invoke(all));
             Box::pin(async { Ok(future?.await.into_emit()) })
         });
-        self.spec.handlers.push((way, Bound { run, takes_folds }));
+        self.spec.handlers.push((way, Bound { run, takes_folds, reads_log }));
         self
     }
 }

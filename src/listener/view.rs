@@ -41,7 +41,7 @@ pub struct View {
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for View {
     fn needs() -> Vec<Need> {
-        vec![Need::keep::<Clears>()]
+        vec![Need::Log, Need::keep::<Clears>()]
     }
 
     fn from_context(it: &Context<S>) -> Result<View, Fault> {
