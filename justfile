@@ -59,6 +59,10 @@ counts *args:
 crash kills="50":
     PUMPHOUSE_CRASHES={{ kills }} cargo test --test it crash::what_was -- --nocapture
 
+# Kills the demo's process at each entry of its threads, as many times as quick as is said.
+crash-demo speed="1":
+    PUMPHOUSE_CRASH_DEMO={{ speed }} cargo test --test it crash::demo -- --nocapture
+
 # Cuts a loaded pump's disk off so many times, for `full` and for `normal`; as root.
 powercut cuts="200":
     PUMPHOUSE_CUTS={{ cuts }} cargo test --test it crash::power -- --nocapture --test-threads 1

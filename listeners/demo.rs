@@ -2,9 +2,8 @@
 //! it hands a part of its work, and a library that takes its time. The researcher is shown the time
 //! by a feed, and says in its metadata what it is at.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::model::{Script, Scripted};
@@ -83,26 +82,27 @@ pub struct Found {
     pub pages: u32,
 }
 
-/// What was looked up under which key: what the library would know of it, whatever becomes of the
-/// pump.
-pub type Visits = Arc<Mutex<BTreeMap<String, LookUp>>>;
-
 type Sleep = Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// What the library does with a visit, under its key.
+type Note = Arc<dyn Fn(&str, &LookUp) + Send + Sync>;
 
 #[derive(Clone)]
 struct Library {
     sleep: Sleep,
-    visits: Visits,
+    note: Note,
 }
 
 /// The researcher, the analyst and the library, for a pump that has the
-/// [`staff`](super::staff) and `calculate`. They let time pass by `sleep`.
+/// [`staff`](super::staff) and `calculate`. They let time pass by `sleep`; each visit to the
+/// library is told to `note`, with its key, which is the same however often it is tried.
 #[expect(clippy::expect_used, reason = "a field and a feed that stand right here")]
 pub fn demo<F: Future<Output = ()> + Send + 'static>(
     sleep: impl Fn(Duration) -> F + Send + Sync + 'static,
-    visits: Visits,
+    note: impl Fn(&str, &LookUp) + Send + Sync + 'static,
 ) -> Vec<Listener> {
     let sleep: Sleep = Arc::new(move |time| Box::pin(sleep(time)));
+    let note: Note = Arc::new(note);
     let mind = |replies: &[&str]| {
         let slow = |it: &&str| Script::text(*it).chunks(12).every(Duration::from_millis(20));
         let sleep = sleep.clone();
@@ -117,7 +117,7 @@ pub fn demo<F: Future<Output = ()> + Send + 'static>(
     let feeds = Feeds::new([clock]).expect("one feed has one name");
     let researcher = researcher.prompt("You find things out.").metadata(metadata).feeds(feeds);
     let analyst = Agent::new("analyst", mind(&[NUMBERS]));
-    let library = Listener::with_state("library", Library { sleep, visits })
+    let library = Listener::with_state("library", Library { sleep, note })
         .on(look_up)
         .idempotent()
         .describe("Looks things up. A shelf takes its time.")
@@ -127,9 +127,7 @@ pub fn demo<F: Future<Output = ()> + Send + 'static>(
 
 async fn look_up(State(library): State<Library>, message: Message, it: LookUp) -> Found {
     if let Some(key) = message.key() {
-        // Whoever panicked while it held the lock left it whole.
-        let mut visits = library.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        visits.insert(key, it.clone());
+        (library.note)(&key, &it);
     }
     let (ms, text, pages) = match it.shelf {
         Shelf::Encyclopedia => (300, "the moon pulls at the sea.", 12),

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use pumphouse::listener::{Charge, Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
 use pumphouse::reply::Markup;
-use pumphouse::schema::prompt as describe;
 
 use super::super::action::Actions;
 use super::super::action::words::Action;
@@ -57,6 +56,8 @@ impl Mindful {
             let Agent { name, settings, .. } = &self.agent;
             let mut text = settings.prompt.clone();
             let mut markup = Markup::default().root(name);
+            // What stands for any payload in an example is one that it may send.
+            let own = seen.seen_by(name);
             let named = seen.listener(name).and_then(|it| it.peers.clone()).unwrap_or_default();
             let peers = seen.listeners().iter().filter(|it| named.contains(&it.name));
             let peers: Vec<_> = peers.collect();
@@ -79,7 +80,7 @@ impl Mindful {
                 markup = markup.peer(local);
                 let schemas = seen.named(local).iter().filter_map(|it| seen.schema(it));
                 for schema in schemas.filter(|_| are_told) {
-                    text += &format!("\n{}\nThis ends your work.\n", describe(schema));
+                    text += &format!("\n{}\nThis ends your work.\n", own.prompt(schema));
                 }
             }
             let tools = if is_native { offered(seen, &peers) } else { Tools::default() };
@@ -91,7 +92,7 @@ impl Mindful {
                 let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
                 for schema in schemas.filter(|it| is_offered(it)) {
                     if are_told {
-                        text += &format!("\n{}\n", describe(schema));
+                        text += &format!("\n{}\n", own.prompt(schema));
                     }
                     markup = markup.peer(schema.name.local());
                 }

@@ -6,7 +6,11 @@ use pumphouse::limits::ActionLimits;
 use pumphouse::model::Tool;
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
+use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::{Json, SignedDuration};
+
+use super::super::action::words::Action;
+use super::super::thread::fork::ForkThread;
 
 /// A turn begins: what the model is shown, by its manifest.
 ///
@@ -356,10 +360,12 @@ impl Interrupt {
     pub const ERROR: &str = "it was interrupted";
 }
 
-/// Whether a payload is offered to models.
+/// Whether a payload is offered to models: not what is the pump's own to say, nor what is for
+/// operators and for those outside. Actions they write in the words of the protocol.
 #[must_use]
 pub fn is_offered(schema: &Schema) -> bool {
-    !schema.reserved && schema.name != Interrupt::NAME
+    let others = [Action::NAME, ForkThread::NAME, Interrupt::NAME, RaiseBudget::NAME];
+    !schema.reserved && !others.contains(&schema.name)
 }
 
 /// An agent stops without a final response.

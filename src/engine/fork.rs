@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::Identity;
 use crate::engine::pump::Pump;
 use crate::engine::tree::Push;
-use crate::engine::unread::unread;
+use crate::engine::unread::{owner, unread, unread_of};
 use crate::id::{EntryId, ThreadId};
 use crate::log::{self, Log, ThreadRecord};
 use crate::wire::{Code, Fault};
@@ -102,18 +102,33 @@ impl Pump {
         who: &Identity,
         thread: &ThreadId,
     ) -> Result<ThreadRecord, Fault> {
+        match self.known(thread).await {
+            Ok(Some((record, owner))) if who.operator || owner.as_ref() == Some(&who.name) => {
+                Ok(record)
+            }
+            Ok(_) => Err(Fault::unknown_thread(thread.as_str())),
+            Err(error) => {
+                let owner = owner(&**self.log(), &thread.tree()).await;
+                Err(unread_of(&error, (thread, owner.as_deref()), &who.name, who.operator))
+            }
+        }
+    }
+
+    /// A thread that is there, and whose it is, once it has begun.
+    async fn known(
+        &self,
+        thread: &ThreadId,
+    ) -> Result<Option<(ThreadRecord, Option<Arc<str>>)>, log::Error> {
         let log = self.log();
-        let failed = |it: log::Error| unread(&it);
-        let unknown = || Fault::unknown_thread(thread.as_str());
-        let record = log.thread(thread).await.map_err(failed)?.ok_or_else(unknown)?;
+        let Some(record) = log.thread(thread).await? else { return Ok(None) };
         let mut root = record.clone();
         // A thread within a tree is its session's.
         while let Some(parent) = &root.parent {
-            root = log.thread(parent).await.map_err(failed)?.ok_or_else(unknown)?;
+            let Some(above) = log.thread(parent).await? else { return Ok(None) };
+            root = above;
         }
-        let opening = log.opening(&root).await.map_err(failed)?;
-        let is_own = opening.is_some_and(|it| it.from == who.name);
-        if who.operator || is_own { Ok(record) } else { Err(unknown()) }
+        let opening = log.opening(&root).await?;
+        Ok(Some((record, opening.map(|it| it.from.clone()))))
     }
 
     /// What a fork at this entry goes on from, if the identity may fork there.

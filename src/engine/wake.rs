@@ -15,7 +15,7 @@ use crate::engine::shared::{Mail, Shared};
 use crate::engine::state::Cached;
 use crate::engine::thread::{Folds, Later, Thread};
 use crate::engine::tree::{Event, Key, Push, Ready, Start, Tree};
-use crate::engine::unread::unread;
+use crate::engine::unread::{owner, unread, unread_of};
 use crate::engine::worker::Worker;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -28,7 +28,7 @@ const PAGE: usize = 1_024;
 
 /// What came back from the log.
 pub(crate) enum Woken {
-    Tree(ThreadId, Result<Found, log::Error>),
+    Tree(ThreadId, Result<Found, Lost>),
     Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
 }
 
@@ -41,6 +41,12 @@ pub(crate) struct Found {
     waits: Vec<(Key, Entry)>,
 }
 
+/// Why a tree can't be read, and whose it is, as far as that can be.
+pub(crate) struct Lost {
+    error: log::Error,
+    owner: Option<Arc<str>>,
+}
+
 impl<P: Port> Worker<P> {
     /// Asks the log for a tree, for the sake of this mail.
     pub(crate) fn wake(&mut self, tree: ThreadId, mail: Mail) {
@@ -49,7 +55,10 @@ impl<P: Port> Worker<P> {
         let waits = self.waits.of(&tree);
         let limits = self.limits_of(&tree);
         self.waking.push(Box::pin(async move {
-            let found = find(&*log, &tree, waits, &limits).await;
+            let found = match find(&*log, &tree, waits, &limits).await {
+                Ok(found) => Ok(found),
+                Err(error) => Err(Lost { error, owner: owner(&*log, &tree).await }),
+            };
             Woken::Tree(tree, found)
         }));
     }
@@ -61,7 +70,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    fn woken_tree(&mut self, id: &ThreadId, found: Result<Found, log::Error>) {
+    fn woken_tree(&mut self, id: &ThreadId, found: Result<Found, Lost>) {
         match found {
             Ok(found) if found.threads.is_empty() => self.open(id),
             Ok(found) => {
@@ -81,9 +90,12 @@ impl<P: Port> Worker<P> {
                 }
                 self.keep(id, tree);
             }
-            Err(error) => {
+            Err(Lost { error, owner }) => {
                 tracing::error!(thread = %id, "a thread can't be read");
-                self.refuse_all(id, &unread(&error));
+                self.refuse_all(id, |thread, push| {
+                    let of = (thread, owner.as_deref());
+                    unread_of(&error, of, &push.identity, push.operator)
+                });
             }
         }
     }
@@ -100,7 +112,7 @@ impl<P: Port> Worker<P> {
         }
         let first = waiting.iter().position(|it| matches!(it, Mail::Push { drawn: true, .. }));
         let Some(Mail::Push { thread, push, .. }) = first.map(|at| waiting.remove(at)) else {
-            return self.refuse_all(id, &Fault::unknown_thread(id.as_str()));
+            return self.refuse_all(id, |thread, _| Fault::unknown_thread(thread.as_str()));
         };
         let new = log::NewThread { id: id.clone(), parent: None, fork: push.fork() };
         let last_seq = new.fork.as_ref().map_or(0, |it| it.seq);
@@ -120,12 +132,12 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    fn refuse_all(&mut self, id: &ThreadId, fault: &Fault) {
+    fn refuse_all(&mut self, id: &ThreadId, why: impl Fn(&ThreadId, &Push) -> Fault) {
         let Some(Slot::Waking(waiting)) = self.trees.remove(id) else { return };
         for mail in waiting {
             match mail {
                 Mail::Push { drawn: true, push, .. } => self.redraw(push),
-                Mail::Push { push, .. } => self.refuse(&push, fault.clone()),
+                Mail::Push { thread, push, .. } => self.refuse(&push, why(&thread, &push)),
                 _ => {}
             }
         }

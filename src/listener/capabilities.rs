@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::limits::XmlLimits;
 use crate::listener::{Context, FromContext, Spec, Way, may_emit};
 use crate::name::{AGENT, CORE, META, Name};
-use crate::schema::{self, Schema, nearest};
+use crate::schema::{self, Content, Schema, nearest};
 use crate::wire::{Catalog, Fault};
 use crate::xml::{Element, Writer};
 
@@ -174,11 +174,13 @@ impl Capabilities {
         schema::prompt_with(schema, self.any())
     }
 
-    /// What stands for a payload of any name: the first that isn't about the pump or its agents.
+    /// What stands for a payload of any name: the first that isn't about the pump or its agents,
+    /// and whose schema says what it holds, if there is such a one.
     fn any(&self) -> Option<&Schema> {
         let taken = self.listeners().iter().flat_map(|it| &it.takes);
         let own = taken.filter(|it| ![CORE, META, AGENT].contains(&it.namespace()));
-        own.filter_map(|it| self.schema(it)).filter(|it| !it.reserved).min_by_key(|it| &it.name)
+        let own = own.filter_map(|it| self.schema(it)).filter(|it| !it.reserved);
+        own.min_by_key(|it| (matches!(it.shape.content, Content::Any), &it.name))
     }
 
     /// What a listener may know of: itself, its peers and what they take and emit, and the pump's

@@ -30,7 +30,7 @@ pub(super) async fn trip(
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Tokio::current().sleep_until(clock::now_us().saturating_add(us)).await;
     };
-    let troupe = listeners::demo::demo(sleep, listeners::demo::Visits::default());
+    let troupe = listeners::demo::demo(sleep, |_, _| {});
     let builder = Builder::default().with((listeners::standard(), troupe, log, door));
     let plan = builder.build().map_err(|error| Failure::Wrong(error.to_string()))?;
     let pump = plan.start();

@@ -1,10 +1,11 @@
 //! The demo's thread, on virtual time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use pumphouse::engine::{Plan, Port as _, Replayed};
 use pumphouse::listeners::action::words::{ActionResult, Status};
-use pumphouse::listeners::demo::{QUESTION, Visits, demo};
+use pumphouse::listeners::demo::{LookUp, QUESTION, demo};
 use pumphouse::sim::{Disk, Sim};
 
 use super::*;
@@ -17,6 +18,9 @@ struct Researcher {
     #[payload(text)]
     text: String,
 }
+
+/// What was looked up under which key: what the library knows of it, whatever becomes of the pump.
+type Visits = Arc<Mutex<BTreeMap<String, LookUp>>>;
 
 struct World {
     sim: Sim,
@@ -36,8 +40,12 @@ impl World {
             let sim = sim.clone();
             async move { sim.sleep(time).await }
         };
+        let visits = self.visits.clone();
+        let note = move |key: &str, it: &LookUp| {
+            visits.lock().unwrap().insert(key.to_owned(), it.clone());
+        };
         let staff = (core(), mind(), tool::calculate::calculate());
-        let all = (staff, demo(sleep, self.visits.clone()), self.disk.log());
+        let all = (staff, demo(sleep, note), self.disk.log());
         pumphouse::builder().with(all).workers(2).build().unwrap()
     }
 
@@ -73,7 +81,7 @@ impl World {
 }
 
 /// The last word, and what each action came to.
-fn came(thread: &[Entry]) -> (String, Vec<String>) {
+pub(crate) fn came(thread: &[Entry]) -> (String, Vec<String>) {
     let finals = thread.iter().filter_map(|it| it.decode::<Response>().ok());
     let mut finals = finals.filter(|it| it.is_final);
     let text = finals.next().expect("there is a last word").text;

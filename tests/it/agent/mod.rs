@@ -2,9 +2,10 @@
 
 mod asked;
 mod chat;
-mod demo;
+pub(crate) mod demo;
 mod examples;
 mod iteration;
+mod peers;
 mod recall;
 mod told;
 mod transcript;

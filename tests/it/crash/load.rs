@@ -148,14 +148,14 @@ impl Client {
 }
 
 /// What an `<accepted>` says.
-struct Accepted {
+pub(super) struct Accepted {
     id: String,
-    thread: String,
-    seq: String,
+    pub(super) thread: String,
+    pub(super) seq: String,
 }
 
 /// The next acknowledgement; none once the connection is broken.
-fn accepted(answers: &mut impl BufRead) -> Option<Accepted> {
+pub(super) fn accepted(answers: &mut impl BufRead) -> Option<Accepted> {
     loop {
         let mut line = String::new();
         let read = answers.read_line(&mut line);

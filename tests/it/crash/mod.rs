@@ -2,6 +2,7 @@
 //! done twice wasn't; the head of before is on the chain.
 
 mod check;
+mod demo;
 mod effects;
 mod load;
 mod order;

@@ -4,6 +4,7 @@
 mod budgets;
 mod build;
 mod crash;
+mod damaged;
 mod early;
 mod forks;
 mod handlers;

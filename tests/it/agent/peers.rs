@@ -1,0 +1,80 @@
+//! What an agent is told of its peers: examples that it can write as they stand.
+
+use pumphouse::listeners::standard;
+use pumphouse::log::Entry as Logged;
+use pumphouse::sim::{Disk, Sim};
+
+use super::*;
+
+/// The examples of a prompt, in its order.
+fn examples(system: &str) -> Vec<String> {
+    let parts = system.split("\nExample:\n").skip(1);
+    parts.map(|it| it.split("\n\n").next().unwrap().trim_end().to_owned()).collect()
+}
+
+/// What an agent with these peers, beside an analyst, is told before all else.
+fn told(peers: &[String]) -> String {
+    let (model, seen) = remembering(["<response>Nothing.</response>"]);
+    played(model, peers, "?");
+    let mut seen = seen.lock().unwrap();
+    seen.remove(0).system
+}
+
+/// Asks an agent beside an analyst; what the log has then.
+fn played(model: Scripted, peers: &[String], question: &str) -> Vec<Arc<Logged>> {
+    let sim = Sim::new(1);
+    let disk = Disk::new(&sim);
+    let analyst = Agent::new("analyst", Arc::new(Scripted::replies(["<response>So.</response>"])));
+    let oracle = Agent::new("oracle", Arc::new(model)).peers(peers);
+    let question = oracle.ask(question).unwrap();
+    let agents = (analyst.listener(), oracle.listener());
+    let pump = pumphouse::builder().with((standard(), agents, disk.log())).build().unwrap();
+    let pump = pump.start_on(&sim);
+    sim.run(pump.tell_element(question)).unwrap().unwrap();
+    sim.run(sim.sleep(Duration::from_secs(5))).unwrap();
+    drop(pump);
+    sim.run(disk.kept().tail(0, 100_000)).unwrap().unwrap()
+}
+
+#[test]
+fn each_example_of_a_prompt_can_be_written_as_it_stands() {
+    let mut peers: Vec<String> = standard().iter().map(|it| it.name().to_owned()).collect();
+    peers.push("analyst".to_owned());
+    let examples = examples(&told(&peers));
+    assert!(examples.len() > 20, "{examples:#?}");
+    // What a model can't say it isn't told of.
+    let others = ["<action", "<fork-thread", "<raise-budget"];
+    assert!(!examples.iter().any(|it| others.iter().any(|other| it.starts_with(other))));
+    for example in examples {
+        let name = example[1..].split([' ', '>', '/']).next().unwrap().to_owned();
+        let reply = example.clone();
+        let model = Scripted::new(move |_: &Prompt, turn| match turn {
+            1 => reply.clone(),
+            _ => "<response>Done.</response>".to_owned(),
+        });
+        let entries = played(model, &peers, "Do it.");
+        let sent = entries.iter().find(|it| it.name.local() == name && &*it.from == "oracle");
+        let sent = sent.unwrap_or_else(|| panic!("{example} wasn't sent: {entries:#?}"));
+        let wrong = entries.iter().find(|it| {
+            ["notice", "repair"].contains(&it.name.local())
+                || it.flags.contains(Flags::REFUSED)
+                || it.name.local() == "huh" && it.reply_to.as_ref() == Some(&sent.id)
+        });
+        assert!(wrong.is_none(), "{example}: {wrong:#?}");
+    }
+}
+
+#[test]
+fn an_example_that_holds_any_payload_holds_one_that_the_agent_may_send() {
+    for (peers, expected) in [
+        (vec!["thread", "calculate"], "<calculate xmlns="),
+        (vec!["thread", "echo"], "<echo xmlns="),
+        (vec!["thread"], "<oracle xmlns="),
+    ] {
+        let peers: Vec<String> = peers.into_iter().map(str::to_owned).collect();
+        let told = told(&peers);
+        let spawn = examples(&told).into_iter().find(|it| it.starts_with("<spawn-thread"));
+        assert!(spawn.as_ref().is_some_and(|it| it.contains(expected)), "{peers:?}: {told}");
+        assert!(!told.contains("<anything"), "{told}");
+    }
+}
