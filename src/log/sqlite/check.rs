@@ -5,7 +5,7 @@ use rusqlite::OptionalExtension;
 use crate::id::EntryId;
 use crate::log::chain::{self, CommitRow, Head};
 use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
-use crate::log::sqlite::row::{COLUMNS, Raw};
+use crate::log::sqlite::row::Raw;
 use crate::log::sqlite::schema;
 use crate::log::sqlite::write::Tip;
 use crate::log::verify::{Report, Verifier, Wrong};
@@ -220,42 +220,36 @@ fn entries(
 ) -> Result<(), Error> {
     /// A commit may be large; this many of its entries are held at once.
     const AT_ONCE: i64 = 1_024;
-    let sql = format!(
-        "SELECT {COLUMNS} FROM entries WHERE position > ?1 AND position <= ?2
-         ORDER BY position LIMIT {AT_ONCE}"
-    );
+    let condition = format!("position > ?1 AND position <= ?2 ORDER BY position LIMIT {AT_ONCE}");
     let mut after = after.cast_signed();
     loop {
-        let rows = || -> rusqlite::Result<Vec<Raw>> {
-            let mut find = reader.db.prepare_cached(&sql)?;
-            find.query_map([after, last.cast_signed()], Raw::of)?.collect()
-        };
-        let rows = reader.sql(rows())?;
+        let rows = reader.rows(&condition, [after, last.cast_signed()])?;
         reader.in_order(after, rows.iter().map(|it| it.position.cast_signed()))?;
         let Some(end) = rows.last() else { return Ok(()) };
         after = end.position.cast_signed();
         for row in rows {
-            entry(reader, verifier, &row)?;
+            entry(reader, verifier, row)?;
         }
     }
 }
 
-fn entry(reader: &mut Reader, verifier: &mut Verifier, row: &Raw) -> Result<(), Error> {
+fn entry(reader: &mut Reader, verifier: &mut Verifier, row: Raw) -> Result<(), Error> {
+    let Raw { thread, seq, position, digest, cause, reply_to, .. } = row;
     match reader.entry(row) {
         Ok(entry) => {
-            let origin = reader.thread_of(row.thread)?.origin;
+            let origin = reader.thread_of(thread)?.origin;
             verifier.entry(&entry, origin.as_deref());
         }
         Err(Error::Damaged { why, .. }) => {
-            let id = name(reader, row.thread, row.seq);
-            verifier.unreadable(row.position, id, &row.digest, &why);
+            let id = name(reader, thread, seq);
+            verifier.unreadable(position, id, &digest, &why);
         }
         Err(error) => return Err(error),
     }
-    for (word, link) in [("cause", row.cause), ("reply", row.reply_to)] {
-        let Some((thread, seq)) = link else { continue };
-        if !reaches(reader, thread, seq, row.position)? {
-            let id = name(reader, row.thread, row.seq);
+    for (word, link) in [("cause", cause), ("reply", reply_to)] {
+        let Some((to_thread, to_seq)) = link else { continue };
+        if !reaches(reader, to_thread, to_seq, position)? {
+            let id = name(reader, thread, seq);
             let what = format!("its {word} link leads to nothing before it");
             verifier.wrong(Wrong::Link, id, verifier.commit(), what);
         }

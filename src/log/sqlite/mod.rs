@@ -22,6 +22,7 @@ use std::task::{Context, Waker};
 use std::thread::JoinHandle;
 
 use flume::{Sender, TrySendError};
+use futures_util::future::try_join;
 
 use crate::id::ThreadId;
 use crate::log::admit::{Job, Origins};
@@ -40,6 +41,8 @@ use write::{Command, Commits, Known, Shared, Writer};
 
 /// Batches that wait for the writer; whoever comes later waits to be let in.
 const BATCHES_MAX: usize = 1_024;
+/// Entries of a page's half, at the least, for each of two readers to read one.
+const PART_ENTRIES_MIN: usize = 256;
 
 /// A log in one SQLite file.
 pub struct SqliteLog {
@@ -272,8 +275,28 @@ impl Log for SqliteLog {
         upto: u64,
         limit: usize,
     ) -> Boxed<'a, Vec<Arc<Entry>>> {
-        let thread = thread.clone();
-        self.readers.ask(move |reader| reader.read(&thread, after, upto, limit))
+        let part = move |after, upto, limit| {
+            let thread = thread.clone();
+            self.readers.ask(move |reader| reader.read(&thread, after, upto, limit))
+        };
+        let half = limit / 2;
+        let middle = after.saturating_add(half as u64);
+        let is_walk = after > 0 || upto < u64::MAX;
+        if half < PART_ENTRIES_MIN || upto <= middle || !is_walk {
+            return part(after, upto, limit);
+        }
+        // Each reader reads a half of a long page at once.
+        let halves = try_join(part(after, middle, half), part(middle, upto, limit - half));
+        Box::pin(async move {
+            let (mut page, rest) = halves.await?;
+            if page.len() == half {
+                page.extend(rest);
+            } else if page.is_empty() && !rest.is_empty() {
+                // They came between, or are missing.
+                page = part(after, upto, limit).await?;
+            }
+            Ok(page)
+        })
     }
 
     fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>> {

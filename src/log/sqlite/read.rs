@@ -1,18 +1,18 @@
 //! A few threads that answer from the file, beside the one that writes.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use flume::{Receiver, Sender};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Params};
+use rustc_hash::FxHashMap;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::chain::{self, Head};
 use crate::log::entry::{Entry, Flags, State, ThreadRecord, ThreadSummary};
-use crate::log::sqlite::row::{COLUMNS, Raw, THREADS, Thread, text};
+use crate::log::sqlite::row::{COLUMNS, Raw, THREADS, Thread, Words, text};
 use crate::log::sqlite::{connect, schema};
 use crate::log::{Boxed, Error, ready};
 use crate::name::Name;
@@ -119,8 +119,9 @@ fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>, digest
 pub(super) struct Reader {
     pub(super) db: Connection,
     pub(super) path: PathBuf,
-    names: HashMap<i64, Name>,
-    threads: HashMap<i64, Thread>,
+    names: FxHashMap<i64, Name>,
+    threads: FxHashMap<i64, Thread>,
+    words: Words,
     stop: Arc<AtomicBool>,
     digests: Digests,
     space: Vec<u8>,
@@ -142,8 +143,8 @@ impl Reader {
         stop: Arc<AtomicBool>,
         digests: Digests,
     ) -> Reader {
-        let (names, threads, space) = Default::default();
-        Reader { db, path: path.to_owned(), names, threads, stop, digests, space }
+        let (names, threads, words, space) = Default::default();
+        Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space }
     }
 
     /// Long walks ask between their steps whether they should end.
@@ -226,7 +227,7 @@ impl Reader {
     }
 
     /// An entry from a row of [`COLUMNS`].
-    pub(super) fn entry(&mut self, row: &Raw) -> Result<Entry, Error> {
+    pub(super) fn entry(&mut self, row: Raw) -> Result<Entry, Error> {
         if row.odd {
             let what = format!("entry {} holds what no log writes", row.position);
             return Err(schema::damaged(&self.path, &what));
@@ -234,24 +235,31 @@ impl Reader {
         let thread = self.thread_of(row.thread)?.id;
         let name = self.name_of(row.name)?;
         let mut link = |to: Option<(i64, u64)>| -> Result<Option<EntryId>, Error> {
-            let Some((number, seq)) = to else { return Ok(None) };
-            Ok(Some(EntryId { thread: self.thread_of(number)?.id, seq }))
+            match to {
+                None => Ok(None),
+                Some((number, seq)) if number == row.thread => {
+                    Ok(Some(EntryId { thread: thread.clone(), seq }))
+                }
+                Some((number, seq)) => {
+                    Ok(Some(EntryId { thread: self.thread_of(number)?.id, seq }))
+                }
+            }
         };
         let (cause, reply_to) = (link(row.cause)?, link(row.reply_to)?);
         Ok(Entry {
             position: row.position,
             id: EntryId { thread, seq: row.seq },
             at_us: row.at_us,
-            from: row.from.clone(),
-            to: row.to.clone(),
+            from: row.from,
+            to: row.to,
             name,
             cause,
             reply_to,
             flags: Flags::of_bits(row.flags),
             receivers: row.receivers,
-            client_id: row.client_id.clone(),
-            meta: row.meta.clone(),
-            body: row.body.clone(),
+            client_id: row.client_id,
+            meta: row.meta,
+            body: row.body,
             key: row.key,
             digest: row.digest,
         })
@@ -259,22 +267,33 @@ impl Reader {
 
     /// Entries by a condition with up to three numbers.
     fn entries(&mut self, condition: &str, numbers: [i64; 4]) -> Result<Vec<Arc<Entry>>, Error> {
-        let sql = format!("SELECT {COLUMNS} FROM entries WHERE {condition} LIMIT ?4");
-        let rows = {
-            let mut find = self.sql(self.db.prepare_cached(&sql))?;
-            let rows = find.query_map(numbers, Raw::of).and_then(Iterator::collect);
-            self.sql::<Vec<Raw>>(rows)?
-        };
-        rows.iter().map(|row| self.fitting(row).map(Arc::new)).collect()
+        let rows = self.rows(&format!("{condition} LIMIT ?4"), numbers)?;
+        rows.into_iter().map(|row| self.fitting(row).map(Arc::new)).collect()
+    }
+
+    /// Rows of entries as they stand there, by a condition and its numbers.
+    pub(super) fn rows(
+        &mut self,
+        condition: &str,
+        numbers: impl Params,
+    ) -> Result<Vec<Raw>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM entries WHERE {condition}");
+        let mut find = self.sql(self.db.prepare_cached(&sql))?;
+        let words = &mut self.words;
+        let rows = find.query_map(numbers, |row| Raw::of(row, words));
+        let rows = rows.and_then(Iterator::collect);
+        drop(find);
+        self.sql(rows)
     }
 
     /// An entry that may be acted on.
-    fn fitting(&mut self, row: &Raw) -> Result<Entry, Error> {
+    fn fitting(&mut self, row: Raw) -> Result<Entry, Error> {
+        let thread = row.thread;
         let entry = self.entry(row)?;
         if self.digests == Digests::Unchecked {
             return Ok(entry);
         }
-        let origin = self.thread_of(row.thread)?.origin;
+        let origin = self.thread_of(thread)?.origin;
         if chain::of_entry(&entry, origin.as_deref(), &mut self.space) != entry.digest {
             let what = format!("{} doesn't fit its digest: it was changed", entry.id);
             return Err(schema::damaged(&self.path, &what));

@@ -37,9 +37,29 @@ pub(super) struct Raw {
     pub(super) odd: bool,
 }
 
+/// Senders and receivers that rows had of late: there are few, and each is kept once.
+#[derive(Default)]
+pub(super) struct Words(Vec<Arc<str>>);
+
+impl Words {
+    const KEPT_MAX: usize = 16;
+
+    fn kept(&mut self, word: &str) -> Arc<str> {
+        if let Some(it) = self.0.iter().find(|it| &***it == word) {
+            return it.clone();
+        }
+        if self.0.len() >= Words::KEPT_MAX {
+            self.0.clear();
+        }
+        let word = Arc::from(word);
+        self.0.push(Arc::clone(&word));
+        word
+    }
+}
+
 impl Raw {
     /// Reads what stands there, however wrong: the digest tells, or `odd` does.
-    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Raw> {
+    pub(super) fn of(row: &Row<'_>, kept: &mut Words) -> rusqlite::Result<Raw> {
         let odd = Cell::new(false);
         let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
         let small = |at| -> rusqlite::Result<u32> {
@@ -47,11 +67,11 @@ impl Raw {
             odd.set(odd.get() || small.is_err());
             Ok(small.unwrap_or(u32::MAX))
         };
-        let words = |at| -> rusqlite::Result<Option<Arc<str>>> {
+        let words = |at| -> rusqlite::Result<Option<&str>> {
             let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
             let words = bytes.map(|it| std::str::from_utf8(it).ok());
             odd.set(odd.get() || words == Some(None));
-            Ok(words.flatten().map(Into::into))
+            Ok(words.flatten())
         };
         let blob = |at| -> rusqlite::Result<Option<Bytes>> {
             let bytes = row.get_ref(at)?.as_bytes_or_null().unwrap_or_default();
@@ -70,14 +90,14 @@ impl Raw {
             thread: row.get(1)?,
             seq: number(2)?,
             at_us: number(3)?,
-            from: words(4)?.unwrap_or_default(),
-            to: words(5)?,
+            from: kept.kept(words(4)?.unwrap_or_default()),
+            to: words(5)?.map(|it| kept.kept(it)),
             name: row.get(6)?,
             cause: link(7)?,
             reply_to: link(9)?,
             flags: small(11)?,
             receivers: small(12)?,
-            client_id: words(13)?,
+            client_id: words(13)?.map(Arc::from),
             key: row.get::<_, Option<i64>>(14)?.map(i64::cast_unsigned),
             digest: digest.unwrap_or_default(),
             meta: blob(16)?,

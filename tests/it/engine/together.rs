@@ -43,9 +43,8 @@ async fn answer(Queue(rest): Queue, Question { n }: Question) -> Final<Answer> {
 fn question(thread: Option<&ThreadId>) -> Envelope {
     let ns = pumphouse::name::ENVELOPE;
     let thread = thread.map(|it| format!("<thread>{it}</thread>")).unwrap_or_default();
-    let text = format!(
-        r#"<message xmlns="{ns}"><meta>{thread}</meta><question xmlns="urn:test"><n>0</n></question></message>"#
-    );
+    let payload = r#"<question xmlns="urn:test"><n>0</n></question>"#;
+    let text = format!(r#"<message xmlns="{ns}"><meta>{thread}</meta>{payload}</message>"#);
     let limits = Limits::default();
     Envelope::open(&read(&text, Profile::Wire, &limits.door).unwrap(), &limits).unwrap()
 }

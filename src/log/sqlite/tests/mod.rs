@@ -5,6 +5,7 @@ mod damage;
 mod disk;
 mod history;
 mod older;
+mod pages;
 mod tamper;
 
 use std::cell::Cell;

@@ -6,10 +6,9 @@ use super::*;
 use crate::log::Wrong;
 use crate::log::suite::wait;
 
-/// Changes a copy of a log behind our backs; says what `verify` and `open` find.
-fn tampered(sql: &str) -> (Vec<(Wrong, Option<String>)>, Option<Error>) {
-    let (_directory, path, head) = written();
-    let db = Connection::open(&path).unwrap();
+/// Changes a log behind our backs.
+pub(super) fn change(path: &Path, sql: &str) {
+    let db = Connection::open(path).unwrap();
     let triggers: Vec<(String, String)> = db
         .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
         .unwrap()
@@ -24,7 +23,12 @@ fn tampered(sql: &str) -> (Vec<(Wrong, Option<String>)>, Option<Error>) {
     for (_, sql) in &triggers {
         db.execute_batch(sql).unwrap();
     }
-    drop(db);
+}
+
+/// Changes a copy of a log behind our backs; says what `verify` and `open` find.
+fn tampered(sql: &str) -> (Vec<(Wrong, Option<String>)>, Option<Error>) {
+    let (_directory, path, head) = written();
+    change(&path, sql);
     let log = SqliteLog::open_read_only(&path).unwrap();
     let report = wait(log.verify(Some(head))).unwrap();
     let found = report.findings.iter().map(|it| {
