@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::measure::{Waits, number, rate};
 use super::pump::{log, started};
@@ -12,7 +13,7 @@ use crate::clock;
 use crate::engine::{AskError, Builder, Port as _, Pump, Tokio};
 use crate::id::ThreadId;
 use crate::limits::{Limits, UNLIMITED};
-use crate::listener::{Again, Listener, Spawn, Threads};
+use crate::listener::{Again, Listener, Spawn, State, Threads};
 use crate::log::{Durability, Log};
 use crate::wire::core::{Done, ThreadResult};
 use crate::wire::{Fault, Payload};
@@ -26,6 +27,8 @@ const LONG_FILE: &str = "threads: a long one, its file";
 
 /// How many children one message opens.
 const BRANCH: u64 = 200;
+/// How often it is looked at how long one waits beside them, and how long alone.
+const TURNS: u64 = 4;
 /// How long a message takes of those that wait.
 const CROWD_US: u64 = 1_000;
 /// How many entries are read at once.
@@ -112,29 +115,51 @@ async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
     Ok(per_second)
 }
 
-/// What a thread waits, alone and beside another one that many messages wait in.
+/// What a thread waits, alone and beside another one that many messages wait in: by turns, so that
+/// a machine that is slow for a while is so for both.
 async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Waits), Failure> {
-    let pump = start(log(sitting.folder(), "neighbour", Durability::Memory)?)?;
+    let busy = Arc::new(AtomicBool::new(false));
+    let log = log(sitting.folder(), "neighbour", Durability::Memory)?;
+    let pump = started(organism(log).with(crowd(&busy)))?;
     let quiet = pump.in_thread(&opened(&pump, Work { n: 0 }).await?);
     let crowded = pump.in_thread(&opened(&pump, Crowd {}).await?);
-    let times = sitting.times(2_000.0);
-    let alone = asked(&quiet, times).await?;
-    for _ in 0..waiting {
-        opened(&crowded, Crowd {}).await?;
+    let times = sitting.times(2_000.0) / TURNS;
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    asked(&quiet, times).await?;
+    for _ in 0..TURNS {
+        alone.extend(asked(&quiet, times).await?);
+        busy.store(true, Ordering::Relaxed);
+        for _ in 0..waiting {
+            opened(&crowded, Crowd {}).await?;
+        }
+        beside.extend(asked(&quiet, times).await?);
+        busy.store(false, Ordering::Relaxed);
+        let _: Worked = crowded.ask(Crowd {}).await.map_err(|it| unanswered(&it))?;
     }
-    let beside = asked(&quiet, times).await?;
     pump.shutdown().await?;
-    Ok((alone, beside))
+    Ok((Waits::of(alone), Waits::of(beside)))
 }
 
-async fn asked(pump: &Pump, times: u64) -> Result<Waits, Failure> {
+/// Takes its time for each message while it is busy.
+fn crowd(busy: &Arc<AtomicBool>) -> Listener<Arc<AtomicBool>> {
+    let crowd = async |State(busy): State<Arc<AtomicBool>>, _: Crowd| {
+        if busy.load(Ordering::Relaxed) {
+            let port = Tokio::current();
+            port.sleep_until(port.now_us() + CROWD_US).await;
+        }
+        Worked { n: 0 }
+    };
+    Listener::with_state("crowd", busy.clone()).on(crowd)
+}
+
+async fn asked(pump: &Pump, times: u64) -> Result<Vec<u64>, Failure> {
     let mut waits = Vec::new();
     for _ in 0..times {
         let since = clock::now_us();
         let _: Worked = pump.ask(Work { n: 1 }).await.map_err(|it| unanswered(&it))?;
         waits.push(clock::now_us().saturating_sub(since));
     }
-    Ok(Waits::of(waits))
+    Ok(waits)
 }
 
 /// Messages to oneself, as an agent thinks on.
@@ -207,26 +232,23 @@ fn unanswered(error: &AskError) -> Failure {
 }
 
 fn start(log: Arc<dyn Log>) -> Result<Pump, Failure> {
+    started(organism(log))
+}
+
+fn organism(log: Arc<dyn Log>) -> Builder {
     let open = async |Open { n }: Open| {
         let now = n.min(BRANCH);
         let rest = (n > now).then(|| Again(Open { n: n - now }));
         ((0..now).map(|n| Spawn::new(Work { n }).label("w")).collect::<Vec<_>>(), rest)
     };
     let down = async |Down { n, text }: Down| (n > 1).then(|| Again(Down { n: n - 1, text }));
-    let crowd = async |_: Crowd| {
-        let port = Tokio::current();
-        port.sleep_until(port.now_us() + CROWD_US).await;
-        Worked { n: 0 }
-    };
     let boss = Listener::new("boss").on(open).on_reply(async |_: ThreadResult| ()).inline();
     let worker = Listener::new("worker").on(async |Work { n }: Work| Worked { n }).inline();
-    let builder = Builder::default()
+    Builder::default()
         .with(move |it: &mut Builder| it.log(log))
         .with((boss.grant::<Threads>(), worker))
         .with(Listener::new("chain").on(down).inline())
-        .with(Listener::new("crowd").on(crowd))
-        .limits(limits());
-    started(builder)
+        .limits(limits())
 }
 
 /// Whatever the house has no bound for here.
