@@ -124,8 +124,8 @@ impl<P: Port> Worker<P> {
         held.is_ready = !held.queue.is_empty();
         if held.is_ready {
             self.turns.stayed(id);
-        } else if held.tree.is_quiet() && !std::mem::replace(&mut held.is_quiet, true) {
-            self.quiet.push_back(id);
+        } else if held.tree.is_at_rest() && !std::mem::replace(&mut held.rests, true) {
+            self.resting.push_back(id);
         }
         steps
     }

@@ -38,7 +38,8 @@ pub(crate) struct Held {
     pub(crate) tree: Tree,
     pub(crate) queue: VecDeque<Event>,
     pub(crate) is_ready: bool,
-    pub(crate) is_quiet: bool,
+    /// Whether it is among those that may be let go.
+    pub(crate) rests: bool,
     /// The last batches it is part of.
     pub(crate) last: Last,
     pub(crate) taken: Taken,
@@ -47,6 +48,6 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn new(tree: Tree) -> Held {
         let (queue, last, taken) = (VecDeque::new(), Last::default(), Taken::default());
-        Held { tree, queue, is_ready: false, is_quiet: false, last, taken }
+        Held { tree, queue, is_ready: false, rests: false, last, taken }
     }
 }

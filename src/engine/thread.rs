@@ -191,12 +191,16 @@ impl Thread {
 
     /// Whether nothing would be lost if it were forgotten: the log has all that matters.
     pub(crate) fn is_quiet(&self) -> bool {
+        self.is_at_rest() && (self.later.is_empty() || !self.is_heard())
+    }
+
+    /// Whether it has nothing to do but wait for a time.
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.unconsumed == 0
             && self.running.is_empty()
             && self.held.is_empty()
             && self.origins.is_empty()
             && self.overdue.is_empty()
-            && (self.later.is_empty() || !self.is_heard())
             && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
     }
 

@@ -376,6 +376,11 @@ impl Tree {
         self.threads.values().all(Thread::is_quiet)
     }
 
+    /// Whether it has nothing to do but wait for a time.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.threads.values().all(Thread::is_at_rest)
+    }
+
     /// Tells every handler at work to stop.
     pub(crate) fn cancel(&self) {
         let running = self.threads.values().flat_map(|it| it.running.values());

@@ -30,6 +30,9 @@ use crate::wire::Fault;
 
 /// How often a worker goes round before it lets other tasks run.
 const ROUNDS: usize = 2;
+/// Resting trees that are looked at in vain, somebody still being there for them, before others
+/// have a turn.
+const HEARD_AT_ONCE: usize = 16;
 /// A worker and all it owns.
 pub(crate) struct Worker<P: Port> {
     pub(crate) port: P,
@@ -40,8 +43,8 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
     /// Trees that have events to take.
     pub(crate) turns: Turns,
-    /// Trees that looked quiet, the longest first.
-    pub(crate) quiet: VecDeque<ThreadId>,
+    /// Trees that had nothing to do when they were last looked at, the longest first.
+    pub(crate) resting: VecDeque<ThreadId>,
     /// What of it others had of late.
     pub(crate) usual: Usual,
     /// Batches on their way to the log, with what happens then.
@@ -87,7 +90,7 @@ impl<P: Port> Worker<P> {
             number,
             shared,
             turns: Turns::default(),
-            quiet: VecDeque::new(),
+            resting: VecDeque::new(),
             usual: Usual::default(),
             lanes: Lanes::default(),
             room: Room::default(),
@@ -211,8 +214,8 @@ impl<P: Port> Worker<P> {
         if let Some(Slot::Awake(held)) = self.trees.get_mut(id)
             && !held.is_ready
         {
-            held.is_quiet = true;
-            self.quiet.push_back(id.clone());
+            held.rests = true;
+            self.resting.push_back(id.clone());
         }
     }
 
@@ -354,13 +357,18 @@ impl<P: Port> Worker<P> {
 
     /// Lets go of quiet trees beyond the number that is kept awake.
     pub(crate) fn forget(&mut self) {
-        while self.trees.len() > self.shared.limits.trees_awake_max {
-            let Some(id) = self.quiet.pop_front() else { return };
+        let mut heard = 0;
+        while self.trees.len() > self.shared.limits.trees_awake_max && heard < HEARD_AT_ONCE {
+            let Some(id) = self.resting.pop_front() else { return };
             let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
-            if held.is_ready || !held.tree.is_quiet() {
-                held.is_quiet = false;
+            if held.is_ready || !held.tree.is_at_rest() {
+                held.rests = false;
+            } else if !held.tree.is_quiet() {
+                // Nobody says when whoever would hear of it has left.
+                heard += 1;
+                self.resting.push_back(id);
             } else if self.lanes.has(held.last) {
-                self.quiet.push_front(id);
+                self.resting.push_front(id);
                 return;
             } else {
                 self.trees.remove(&id);

@@ -181,3 +181,28 @@ async fn a_client_id_that_many_fight_for_is_one_message_for_ever() {
         assert_eq!(ids.len(), 1, "{ids:?}");
     }
 }
+
+#[tokio::test]
+async fn a_session_that_waits_for_a_time_sleeps_once_its_client_has_left() {
+    let later = async |clock: Clock, Question { n }: Question| {
+        Later::at(clock.now_us() + 3_600_000_000, Answer { n }).unawaited()
+    };
+    let listener = Listener::new("l").on(later).on(async |_: Answer| ()).grant::<Timers>();
+    let mut limits = Limits::default();
+    limits.trees_awake_max = 1;
+    let plan = pumphouse::builder().with(listener).limits(limits).workers(1).build();
+    let pump = plan.unwrap().start();
+    let (ear, root) = (Arc::new(Ear::default()), Identity { name: "root".into(), operator: true });
+    let inlet: Arc<dyn Inlet> = ear.clone();
+    for number in 0..30 {
+        pump.push(&root, envelope("", QUESTION), &inlet, number).await;
+    }
+    ear.over(30).await;
+    assert!(pump.metrics().trees_awake >= 30, "somebody is there");
+    drop((ear, inlet));
+    for _ in 0..10 {
+        pump.tell(Question { n: 1 }).await.unwrap();
+    }
+    let awake = pump.metrics().trees_awake;
+    assert!(awake <= 12, "{awake} are awake");
+}
