@@ -27,6 +27,9 @@ pub struct Called<'a> {
     pub schema: &'a Schema,
 }
 
+/// Whether a word means what a listener takes.
+type Means<'a> = &'a dyn Fn(&Described, &Name) -> bool;
+
 /// Whom an agent's action calls.
 ///
 /// # Errors
@@ -74,7 +77,7 @@ pub fn find<'a>(
     let is_payload = |_: &Described, of: &Name| {
         of.local() == name || name.ends_with(of.local()) && of.to_string() == name
     };
-    let meanings: [&dyn Fn(&Described, &Name) -> bool; 3] = [&is_listener, &is_dotted, &is_payload];
+    let meanings: [Means<'_>; 3] = [&is_listener, &is_dotted, &is_payload];
     for is_meant in meanings {
         let takes = |it: &'a Described| {
             let meant = it.takes.iter().filter(|of| is_meant(it, of));

@@ -124,8 +124,11 @@ impl<P: Port> Worker<P> {
         held.is_ready = !held.queue.is_empty();
         if held.is_ready {
             self.turns.stayed(id);
-        } else if held.tree.is_at_rest() && !std::mem::replace(&mut held.rests, true) {
-            self.resting.push_back(id);
+        } else if held.tree.is_at_rest() {
+            held.tree.trim();
+            if !std::mem::replace(&mut held.rests, true) {
+                self.resting.push_back(id);
+            }
         }
         steps
     }

@@ -521,6 +521,7 @@ impl Plan {
             stage: watch::Sender::new(Stage::Running),
             doors: watch::Sender::new(()),
             broken: AtomicBool::new(false),
+            over: Arc::default(),
             ready: watch::Sender::new(None),
             sleep_until: Box::new(move |at_us| Box::pin(sleeper.sleep_until(at_us))),
             now_us: Box::new(move || clock.now_us()),
@@ -540,8 +541,8 @@ impl Plan {
                 }
             });
         }
-        let of = Arc::downgrade(&shared);
-        port.look_after(move || of.upgrade().is_none_or(|it| it.is_drained()));
+        let over = shared.over.clone();
+        port.look_after(move || over.load(Ordering::Relaxed));
         port.spawn(recover(shared.clone()));
         if let Some(every) = shared.life.as_ref().and_then(|it| it.heartbeat) {
             port.spawn(life::beat(shared.clone(), port.clone(), every));

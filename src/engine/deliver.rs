@@ -121,8 +121,9 @@ impl Thread {
         };
         let entry = Entry::fresh(&draft, it.checked.element().clone());
         out.batch.entries.push(draft);
-        let is_for_folds = receivers.iter().any(|it| world.routes.handler(*it).takes_folds);
-        self.remember(&entry, is_for_folds, world.limits.entries_at_hand_max);
+        let takes_folds = |it: &Receiver| world.routes.handler(*it).takes_folds;
+        let begins = entry.seq() == 1 && receivers.iter().any(takes_folds);
+        self.remember(&entry, begins, world.limits.entries_at_hand_max);
         if let Some(came) = &mut out.came {
             came.push(entry.clone());
         }

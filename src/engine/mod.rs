@@ -13,7 +13,6 @@ mod fork;
 mod gate;
 mod guard;
 mod held;
-mod hold;
 mod inlet;
 mod lanes;
 mod later;
@@ -39,6 +38,7 @@ mod turns;
 mod unread;
 mod wake;
 mod worker;
+mod yields;
 
 pub use crate::listener::CONSOLE;
 pub use builder::{Builder, Complaints, Door, Plan};

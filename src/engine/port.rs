@@ -4,6 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::RuntimeFlavor;
+
 use crate::clock;
 
 /// The one source of time, chance and tasks.
@@ -77,11 +79,18 @@ impl Port for Tokio {
     fn look_after(&self, is_over: impl Fn() -> bool + Send + 'static) {
         // A thread of the runtime that waits for timers and sockets runs what it was woken for
         // itself. If that never yields, another has to be woken to wait in its place.
+        if self.0.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return;
+        }
         let handle = self.0.clone();
         let look = move || {
+            let mut looked = handle.spawn(async {});
             while !is_over() {
-                handle.spawn(async {});
                 thread::park_timeout(LOOK_EVERY);
+                // One that nobody has taken yet has told everybody already.
+                if looked.is_finished() {
+                    looked = handle.spawn(async {});
+                }
             }
         };
         let spawned = thread::Builder::new().name("pumphouse-look".to_owned()).spawn(look);

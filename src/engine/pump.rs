@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{oneshot, watch};
@@ -353,7 +354,9 @@ impl Pump {
             }
         }
         self.shared.inboxes.iter().for_each(|it| it.post(Mail::Stop));
-        self.shared.log.close().await
+        let closed = self.shared.log.close().await;
+        self.shared.over.store(true, Ordering::Relaxed);
+        closed
     }
 
     /// How far the pump has come, for doors.

@@ -1,6 +1,7 @@
 //! Running a handler: its call, its task, its end, and the road its arguments walk.
 
 use std::any::Any;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +15,6 @@ use tracing::Instrument as _;
 
 use crate::engine::follow::Showing;
 use crate::engine::held::Slot;
-use crate::engine::hold;
 use crate::engine::metrics::Outcome;
 use crate::engine::port::Port;
 use crate::engine::route::Routes;
@@ -22,6 +22,7 @@ use crate::engine::shared::{Mail, Shared};
 use crate::engine::tree::{Event, Key, Ready, Start};
 use crate::engine::unread::unread;
 use crate::engine::worker::{Task, Worker};
+use crate::engine::yields;
 use crate::id::ThreadId;
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};
@@ -67,7 +68,7 @@ impl<P: Port> Worker<P> {
             let future = future.instrument(span);
             return self.spawn(key, future, start.cancel.unwrap_or_default(), blocking);
         }
-        match hold::held(&self.shared, || span.in_scope(|| poll_once(&run, &call))) {
+        match span.in_scope(|| poll_once(&self.shared, &run, &call)) {
             Ok(ended) => {
                 let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
@@ -124,7 +125,7 @@ impl<P: Port> Worker<P> {
             self.port.spawn_blocking(task);
         } else {
             let shared = self.shared.clone();
-            self.port.spawn(async move { hold::yielding(&shared, task).await });
+            self.port.spawn(async move { yields::yielding(&shared, task).await });
         }
     }
 }
@@ -133,9 +134,10 @@ impl<P: Port> Worker<P> {
 pub(crate) type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
 
 /// Polls a handler once; most inline ones are done then. The rest goes on as a task.
-fn poll_once(run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>> {
+fn poll_once(shared: &Shared, run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>> {
     let mut context = Context::from_waker(Waker::noop());
     let polled = catch_unwind(AssertUnwindSafe(|| {
+        let _polling = yields::Polling::new(shared, context.waker());
         let mut future = run(call.clone());
         match future.as_mut().poll(&mut context) {
             Poll::Ready(emit) => Ok(emit),
@@ -213,11 +215,16 @@ impl listener::Road for Road {
         let key = Key { thread: thread.clone(), seq: message.seq, listener: call.index };
         let ready = check(&self.0.routes, self.0.limits.inside, emit);
         let event = Event::Sent(key, ready, done);
-        hold::post(&self.0, &thread.clone(), Mail::Event(thread, event));
-        Box::pin(async move {
+        yields::post(&self.0, &thread.clone(), Mail::Event(thread, event));
+        let (shared, mut kept) = (self.0.clone(), kept);
+        Box::pin(poll_fn(move |context| {
+            let kept = kept.poll_unpin(context);
+            if kept.is_pending() {
+                yields::waits(&shared, context);
+            }
             let late = || Fault::new(Code::Late, "the pump has stopped");
-            kept.await.unwrap_or_else(|_| Err(late()))
-        })
+            kept.map(|it| it.unwrap_or_else(|_| Err(late())))
+        }))
     }
 
     fn live(&self, call: &Call, element: Element) {

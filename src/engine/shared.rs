@@ -130,12 +130,20 @@ pub(crate) struct Shared {
     pub(crate) doors: watch::Sender<()>,
     /// Whether a worker failed: a mistake of ours, after which nothing can be promised.
     pub(crate) broken: AtomicBool,
+    /// Whether it has stopped, or nobody has it any more.
+    pub(crate) over: Arc<AtomicBool>,
     /// Empty until recovery is over; then whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
     pub(crate) sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
     pub(crate) now_us: Box<dyn Fn() -> u64 + Send + Sync>,
     pub(crate) random: Box<dyn Fn() -> u64 + Send + Sync>,
     pub(crate) pass_on: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Shared {
@@ -153,11 +161,6 @@ impl Shared {
     /// An id for a new session.
     pub(crate) fn draw(&self) -> ThreadId {
         ThreadId::session((self.random)())
-    }
-
-    /// Whether nothing happens any more.
-    pub(crate) fn is_drained(&self) -> bool {
-        *self.stage.borrow() == Stage::Drained
     }
 
     /// Why nothing can be taken now, if that is so.

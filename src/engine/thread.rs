@@ -15,8 +15,10 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, Hears};
 use crate::log::{self, State};
 
-/// How many of a thread's first entries stay at hand: most threads come to no more.
+/// How many of a thread's first entries stay at hand while it has something to do, and how many
+/// bytes they have at the most: few threads come to more before their first action.
 const FIRST_AT_HAND_MAX: usize = 32;
+const FIRST_BYTES_MAX: usize = 64 * 1024;
 
 /// A thread that is awake.
 pub(crate) struct Thread {
@@ -271,29 +273,22 @@ impl Thread {
     /// Keeps an entry at hand while some fold hasn't seen it; a fold that lags too far is let go.
     /// Of a thread whose first entry is for a handler with folds, the first ones stay at hand
     /// anyway: whichever fold is wanted next begins with them.
-    pub(crate) fn remember(&mut self, entry: &Entry, is_for_folds: bool, at_hand_max: usize) {
-        let begins = is_for_folds && entry.seq() == 1;
+    pub(crate) fn remember(&mut self, entry: &Entry, begins: bool, at_hand_max: usize) {
         if self.folds.is_empty() && self.recent.is_empty() && !begins {
             return;
         }
         self.recent.push_back(entry.clone());
-        if self.recent.len() == at_hand_max.min(FIRST_AT_HAND_MAX) + 1 {
+        if self.recent.len() > at_hand_max {
+            let oldest = self.recent.front().map_or(0, Entry::seq);
+            self.folds.retain(|_, it| !matches!(it, Folds::Awake { seq, .. } if *seq < oldest));
+        }
+        if !self.is_young(at_hand_max) {
             self.trim();
         }
-        if self.recent.len() <= at_hand_max {
-            return;
-        }
-        let oldest = self.recent.front().map_or(0, Entry::seq);
-        self.folds.retain(|_, it| !matches!(it, Folds::Awake { seq, .. } if *seq < oldest));
-        self.trim();
     }
 
-    /// Forgets the entries that every fold has seen, but for the first of a thread while it has
-    /// no more of them than are kept at hand.
+    /// Forgets the entries that every fold has seen.
     pub(crate) fn trim(&mut self) {
-        if self.has_all_at_hand() && self.recent.len() <= FIRST_AT_HAND_MAX {
-            return;
-        }
         let seen = self.folds.values().map(|it| match it {
             Folds::Awake { seq, .. } => *seq,
             Folds::Waking(_) => u64::MAX,
@@ -302,6 +297,14 @@ impl Thread {
         while self.recent.front().is_some_and(|it| it.seq() <= seen) {
             self.recent.pop_front();
         }
+    }
+
+    /// Whether its first entries are so few that they stay at hand, whoever has seen them.
+    pub(crate) fn is_young(&self, at_hand_max: usize) -> bool {
+        let bytes = || self.recent.iter().map(|it| it.body().len()).sum::<usize>();
+        self.has_all_at_hand()
+            && self.recent.len() <= at_hand_max.min(FIRST_AT_HAND_MAX)
+            && bytes() <= FIRST_BYTES_MAX
     }
 
     /// Whether every entry from the first on is at hand.

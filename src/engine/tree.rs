@@ -381,6 +381,11 @@ impl Tree {
         self.threads.values().all(Thread::is_at_rest)
     }
 
+    /// Lets go of entries that no fold waits for.
+    pub(crate) fn trim(&mut self) {
+        self.threads.values_mut().for_each(Thread::trim);
+    }
+
     /// Tells every handler at work to stop.
     pub(crate) fn cancel(&self) {
         let running = self.threads.values().flat_map(|it| it.running.values());

@@ -204,7 +204,9 @@ impl<P: Port> Worker<P> {
                     }
                     *seq = id.seq;
                     let states = states.clone();
-                    thread.trim();
+                    if !thread.is_young(self.shared.limits.entries_at_hand_max) {
+                        thread.trim();
+                    }
                     return Some((start, states));
                 }
                 (*seq, states.clone())

@@ -410,8 +410,8 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
 }
 
 impl<E: IntoEmit> Outbox<E> {
-    /// Takes its place at once and keeps it whatever the handler comes to; await it to be sure
-    /// that it is in the log.
+    /// Takes its place at once and keeps it whatever the handler comes to. It goes on when the
+    /// handler next yields: await it to be sure that it is in the log.
     pub fn send(&self, it: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         self.0.road.commit(&self.0, it.into_emit())

@@ -52,6 +52,18 @@ async fn its_folds_have_what_the_log_does_not_have_yet() {
 }
 
 #[tokio::test]
+async fn the_first_of_a_thread_is_in_one_commit_with_what_a_fold_says_of_it() {
+    let count = async |Fold(asked): Fold<Asked>, _: Question| Answer { n: asked.0 };
+    let listener = Listener::new("counts").on(count).inline().pure().fold::<Asked>();
+    let pump = start(listener);
+    pump.ready().await.unwrap();
+    let before = pump.log().head().await.unwrap().number;
+    assert_eq!(pump.ask::<Answer>(Question { n: 7 }).await.unwrap(), Answer { n: 1 });
+    pump.shutdown().await.unwrap();
+    assert_eq!(pump.log().head().await.unwrap().number - before, 1);
+}
+
+#[tokio::test]
 async fn pushes_of_one_thread_are_each_followed_by_what_they_come_to() {
     let pump = start(Listener::new("answers").on(answer).inline().pure());
     let first = pump.tell(Question { n: 0 }).await.unwrap();

@@ -148,6 +148,24 @@ async fn one_that_wakes_and_never_yields_again_holds_up_no_timer() {
     assert!(!over.0.load(SeqCst), "the timer came while it span");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_blocks_on_what_it_sent_is_told_at_once() {
+    let blocks = async |out: Outbox<Answer>, _: Spin| {
+        // By now nobody else has anything to do.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let sent = out.send(Answer { n: 0 });
+        let here = tokio::runtime::Handle::current();
+        tokio::task::block_in_place(|| here.block_on(sent)).unwrap();
+        Answer { n: 1 }
+    };
+    let blocks = Listener::new("blocks").on(blocks).timeout(Duration::from_secs(20));
+    let pump = pumphouse::builder().with(blocks).workers(1).build().unwrap().start();
+    let began = Instant::now();
+    pump.ask::<Answer>(Spin {}).await.unwrap();
+    pump.shutdown().await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(10), "it waited for its own end");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rude_listeners_harm_nobody_and_each_message_has_one_end() {
     #[expect(clippy::disallowed_methods, reason = "`just rude` says how much")]
