@@ -66,29 +66,29 @@ pub fn find<'a>(
     name: &str,
     may: impl Fn(&Called<'a>) -> bool,
 ) -> Result<Called<'a>, ActionError> {
-    let takes = |it: &'a Described| {
-        let schemas = it.takes.iter().filter_map(|it| all.schema(it));
-        schemas.filter(|it| is_offered(it)).map(move |schema| Called { listener: it, schema })
+    let is_listener = |it: &Described, _: &Name| it.name == name;
+    let is_dotted = |it: &Described, of: &Name| {
+        let rest = name.strip_prefix(&*it.name);
+        rest.and_then(|it| it.strip_prefix('.')) == Some(of.local())
     };
-    let is_listener = |it: &Called<'_>| it.listener.name == name;
-    let is_dotted = |it: &Called<'_>| {
-        let rest = name.strip_prefix(&*it.listener.name);
-        rest.and_then(|it| it.strip_prefix('.')) == Some(it.schema.name.local())
+    let is_payload = |_: &Described, of: &Name| {
+        of.local() == name || name.ends_with(of.local()) && of.to_string() == name
     };
-    let is_payload =
-        |it: &Called<'_>| it.schema.name.local() == name || it.schema.name.to_string() == name;
-    let meanings: [&dyn Fn(&Called<'_>) -> bool; 3] = [&is_listener, &is_dotted, &is_payload];
-    let mut all: Vec<Called<'a>> = all.listeners().iter().flat_map(takes).filter(may).collect();
+    let meanings: [&dyn Fn(&Described, &Name) -> bool; 3] = [&is_listener, &is_dotted, &is_payload];
     for is_meant in meanings {
-        let mut found: Vec<usize> = (0..all.len()).filter(|at| is_meant(&all[*at])).collect();
+        let takes = |it: &'a Described| {
+            let meant = it.takes.iter().filter(|of| is_meant(it, of));
+            let schemas = meant.filter_map(|of| all.schema(of)).filter(|of| is_offered(of));
+            schemas.map(move |schema| Called { listener: it, schema })
+        };
+        let found = all.listeners().iter().flat_map(takes).filter(&may);
+        let mut found: Vec<Called<'a>> = found.collect();
         match (found.pop(), &found[..]) {
             (None, _) => {}
-            (Some(one), []) => return Ok(all.swap_remove(one)),
+            (Some(one), []) => return Ok(one),
             (Some(last), others) => {
-                let word = |it: &usize| {
-                    let Called { listener, schema } = &all[*it];
-                    format!("{}.{}", listener.name, schema.name.local())
-                };
+                let word =
+                    |it: &Called<'_>| format!("{}.{}", it.listener.name, it.schema.name.local());
                 let choices: Vec<String> = others.iter().chain([&last]).map(word).collect();
                 let message = format!("{name} may be any of {}; say which", choices.join(", "));
                 return Err(ActionError { code: "ambiguous".to_owned(), message });

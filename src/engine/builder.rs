@@ -540,6 +540,8 @@ impl Plan {
                 }
             });
         }
+        let of = Arc::downgrade(&shared);
+        port.look_after(move || of.upgrade().is_none_or(|it| it.is_drained()));
         port.spawn(recover(shared.clone()));
         if let Some(every) = shared.life.as_ref().and_then(|it| it.heartbeat) {
             port.spawn(life::beat(shared.clone(), port.clone(), every));

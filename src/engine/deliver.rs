@@ -121,7 +121,8 @@ impl Thread {
         };
         let entry = Entry::fresh(&draft, it.checked.element().clone());
         out.batch.entries.push(draft);
-        self.remember(&entry, world.limits.entries_at_hand_max);
+        let is_for_folds = receivers.iter().any(|it| world.routes.handler(*it).takes_folds);
+        self.remember(&entry, is_for_folds, world.limits.entries_at_hand_max);
         if let Some(came) = &mut out.came {
             came.push(entry.clone());
         }

@@ -13,6 +13,7 @@ mod fork;
 mod gate;
 mod guard;
 mod held;
+mod hold;
 mod inlet;
 mod lanes;
 mod later;

@@ -1,6 +1,7 @@
 //! The port: tasks, time and chance. Everything the engine needs of a runtime; a simulator is
 //! another.
 
+use std::thread;
 use std::time::Duration;
 
 use crate::clock;
@@ -20,7 +21,13 @@ pub trait Port: Clone + Send + Sync + 'static {
     /// Has what the caller just woke run elsewhere, where it would otherwise run after the caller:
     /// that one may never yield.
     fn pass_on(&self) {}
+    /// Has tasks and timers looked after however long one of them keeps its thread, until it is
+    /// over.
+    fn look_after(&self, _is_over: impl Fn() -> bool + Send + 'static) {}
 }
+
+/// How long timers and sockets may wait behind a handler that woke and never yields.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The tokio runtime that the pump is started in.
 #[derive(Clone, Debug)]
@@ -65,5 +72,21 @@ impl Port for Tokio {
         // The task woken last waits for this thread and can't be taken over by another; one more
         // takes that place.
         self.0.spawn(async {});
+    }
+
+    fn look_after(&self, is_over: impl Fn() -> bool + Send + 'static) {
+        // A thread of the runtime that waits for timers and sockets runs what it was woken for
+        // itself. If that never yields, another has to be woken to wait in its place.
+        let handle = self.0.clone();
+        let look = move || {
+            while !is_over() {
+                handle.spawn(async {});
+                thread::park_timeout(LOOK_EVERY);
+            }
+        };
+        let spawned = thread::Builder::new().name("pumphouse-look".to_owned()).spawn(look);
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread looks after handlers that never yield");
+        }
     }
 }

@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 
 use crate::engine::follow::Showing;
 use crate::engine::held::Slot;
+use crate::engine::hold;
 use crate::engine::metrics::Outcome;
 use crate::engine::port::Port;
 use crate::engine::route::Routes;
@@ -66,7 +67,7 @@ impl<P: Port> Worker<P> {
             let future = future.instrument(span);
             return self.spawn(key, future, start.cancel.unwrap_or_default(), blocking);
         }
-        match span.in_scope(|| poll_once(&run, &call)) {
+        match hold::held(&self.shared, || span.in_scope(|| poll_once(&run, &call))) {
             Ok(ended) => {
                 let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
@@ -101,6 +102,7 @@ impl<P: Port> Worker<P> {
         let deadline_us = self.port.now_us().saturating_add(limit_us);
         let task = Task { deadline_us, late: false };
         self.tasks.insert(key.clone(), task);
+        self.soonest_us = self.soonest_us.min(deadline_us);
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
             let handler = AssertUnwindSafe(future).catch_unwind();
@@ -121,7 +123,8 @@ impl<P: Port> Worker<P> {
         if blocking {
             self.port.spawn_blocking(task);
         } else {
-            self.port.spawn(task);
+            let shared = self.shared.clone();
+            self.port.spawn(async move { hold::yielding(&shared, task).await });
         }
     }
 }
@@ -210,8 +213,7 @@ impl listener::Road for Road {
         let key = Key { thread: thread.clone(), seq: message.seq, listener: call.index };
         let ready = check(&self.0.routes, self.0.limits.inside, emit);
         let event = Event::Sent(key, ready, done);
-        self.0.post(&thread.clone(), Mail::Event(thread, event));
-        (self.0.pass_on)();
+        hold::post(&self.0, &thread.clone(), Mail::Event(thread, event));
         Box::pin(async move {
             let late = || Fault::new(Code::Late, "the pump has stopped");
             kept.await.unwrap_or_else(|_| Err(late()))

@@ -59,7 +59,17 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn post(&self, mail: Mail) {
+        self.put(mail);
+        self.remind();
+    }
+
+    /// Puts something in that the worker is to be reminded of.
+    pub(crate) fn put(&self, mail: Mail) {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
+    }
+
+    /// Tells the worker that there is something.
+    pub(crate) fn remind(&self) {
         self.waker.wake();
     }
 
@@ -143,6 +153,11 @@ impl Shared {
     /// An id for a new session.
     pub(crate) fn draw(&self) -> ThreadId {
         ThreadId::session((self.random)())
+    }
+
+    /// Whether nothing happens any more.
+    pub(crate) fn is_drained(&self) -> bool {
+        *self.stage.borrow() == Stage::Drained
     }
 
     /// Why nothing can be taken now, if that is so.

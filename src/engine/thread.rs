@@ -15,6 +15,9 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, Hears};
 use crate::log::{self, State};
 
+/// How many of a thread's first entries stay at hand: most threads come to no more.
+const FIRST_AT_HAND_MAX: usize = 32;
+
 /// A thread that is awake.
 pub(crate) struct Thread {
     pub(crate) id: ThreadId,
@@ -46,7 +49,7 @@ pub(crate) struct Thread {
     /// Where each identity pushed from last.
     pub(crate) inlets: Vec<(Arc<str>, Weak<dyn Inlet>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
-    /// Entries that some fold hasn't taken in yet.
+    /// Entries that some fold hasn't taken in yet, and the first of a young thread.
     pub(crate) recent: VecDeque<Entry>,
     pub(crate) state: State,
     /// How many threads are above it.
@@ -266,11 +269,17 @@ impl Thread {
     }
 
     /// Keeps an entry at hand while some fold hasn't seen it; a fold that lags too far is let go.
-    pub(crate) fn remember(&mut self, entry: &Entry, at_hand_max: usize) {
-        if self.folds.is_empty() {
+    /// Of a thread whose first entry is for a handler with folds, the first ones stay at hand
+    /// anyway: whichever fold is wanted next begins with them.
+    pub(crate) fn remember(&mut self, entry: &Entry, is_for_folds: bool, at_hand_max: usize) {
+        let begins = is_for_folds && entry.seq() == 1;
+        if self.folds.is_empty() && self.recent.is_empty() && !begins {
             return;
         }
         self.recent.push_back(entry.clone());
+        if self.recent.len() == at_hand_max.min(FIRST_AT_HAND_MAX) + 1 {
+            self.trim();
+        }
         if self.recent.len() <= at_hand_max {
             return;
         }
@@ -279,8 +288,12 @@ impl Thread {
         self.trim();
     }
 
-    /// Forgets the entries that every fold has seen.
+    /// Forgets the entries that every fold has seen, but for the first of a thread while it has
+    /// no more of them than are kept at hand.
     pub(crate) fn trim(&mut self) {
+        if self.has_all_at_hand() && self.recent.len() <= FIRST_AT_HAND_MAX {
+            return;
+        }
         let seen = self.folds.values().map(|it| match it {
             Folds::Awake { seq, .. } => *seq,
             Folds::Waking(_) => u64::MAX,
@@ -289,5 +302,10 @@ impl Thread {
         while self.recent.front().is_some_and(|it| it.seq() <= seen) {
             self.recent.pop_front();
         }
+    }
+
+    /// Whether every entry from the first on is at hand.
+    pub(crate) fn has_all_at_hand(&self) -> bool {
+        self.recent.front().is_some_and(|it| it.seq() == 1)
     }
 }

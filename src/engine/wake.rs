@@ -167,7 +167,8 @@ impl<P: Port> Worker<P> {
                 let next = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
                 *seq == start.as_of || next
             }
-            _ => false,
+            None => thread.has_all_at_hand(),
+            Some(_) => false,
         }
     }
 
@@ -178,6 +179,13 @@ impl<P: Port> Worker<P> {
         let tree = self.trees.get_mut(id.thread.tree_str());
         let Some(Slot::Awake(held)) = tree else { return None };
         let thread = held.tree.thread(&id.thread)?;
+        let empty = || {
+            let folds = &self.shared.routes.listeners[listener].folds;
+            folds.iter().map(|(_, fold)| (fold.empty)()).collect()
+        };
+        if thread.has_all_at_hand() && !thread.folds.contains_key(&listener) {
+            thread.folds.insert(listener, Folds::Awake { seq: 0, states: empty() });
+        }
         let from = match thread.folds.get_mut(&listener) {
             Some(Folds::Waking(waiting)) => {
                 waiting.push_back(start);
@@ -201,10 +209,7 @@ impl<P: Port> Worker<P> {
                 }
                 (*seq, states.clone())
             }
-            Some(Folds::Awake { .. }) | None => {
-                let folds = &self.shared.routes.listeners[listener].folds;
-                (0, folds.iter().map(|(_, fold)| (fold.empty)()).collect())
-            }
+            Some(Folds::Awake { .. }) | None => (0, empty()),
         };
         thread.folds.insert(listener, Folds::Waking(VecDeque::from([start])));
         let shared = self.shared.clone();

@@ -55,6 +55,9 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
+    /// Before this, no handler's time is up. While there are any it may be that of one which is
+    /// over: to set a timer anew for each would cost more than to look once in vain.
+    pub(crate) soonest_us: u64,
     /// Threads that wait for a listener to have room.
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
     /// Deliveries that wait for a time, in trees that are awake and in those that sleep.
@@ -96,6 +99,7 @@ impl<P: Port> Worker<P> {
             room: Room::default(),
             waking: FuturesUnordered::new(),
             tasks: FxHashMap::default(),
+            soonest_us: u64::MAX,
             starving: FxHashMap::default(),
             waits: Waits::default(),
             timer: None,
@@ -312,13 +316,15 @@ impl<P: Port> Worker<P> {
 
     /// Tells handlers whose time is up, and starts what is due.
     fn check_time(&mut self, context: &mut Context<'_>) -> bool {
-        let next = self.tasks.values().map(|it| it.deadline_us).min();
-        let due = if self.begun { self.waits.next_us() } else { None };
-        let next = next.into_iter().chain(due).min();
-        let Some(next) = next.filter(|it| *it < u64::MAX) else {
+        if self.tasks.is_empty() {
+            self.soonest_us = u64::MAX;
+        }
+        let due = self.waits.next_us().filter(|_| self.begun);
+        let next = self.soonest_us.min(due.unwrap_or(u64::MAX));
+        if next == u64::MAX {
             self.timer = None;
             return false;
-        };
+        }
         if self.timer.as_ref().is_none_or(|(at, _)| *at > next) {
             self.timer = Some((next, Box::pin(self.port.sleep_until(next))));
         }
@@ -339,6 +345,7 @@ impl<P: Port> Worker<P> {
                 over.push(key.clone());
             }
         }
+        self.soonest_us = self.tasks.values().map(|it| it.deadline_us).min().unwrap_or(u64::MAX);
         over.sort_unstable_by(|a, b| (&a.thread, a.seq).cmp(&(&b.thread, b.seq)));
         for key in over {
             self.give(&key.thread.clone(), Event::Overtime(key));

@@ -126,6 +126,28 @@ async fn one_that_speaks_and_never_yields_again_stops_nobody() {
     assert_eq!(answer.await.expect("the pump works on").unwrap(), Answer { n: 1 });
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_wakes_and_never_yields_again_holds_up_no_timer() {
+    let over = Over(Arc::default());
+    let spin = async |State(over): State<Arc<AtomicBool>>, _: Spin| {
+        // Whoever waits for all timers is woken by this one, and runs what it is for.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        while !over.load(SeqCst) {
+            std::hint::spin_loop();
+        }
+    };
+    let pump = pumphouse::builder().with(Listener::with_state("spins", over.0.clone()).on(spin));
+    let pump = pump.workers(1).build().unwrap().start();
+    let ends = over.0.clone();
+    std::thread::spawn(move || {
+        std::thread::park_timeout(Duration::from_secs(20));
+        ends.store(true, SeqCst);
+    });
+    pump.tell(Spin {}).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!over.0.load(SeqCst), "the timer came while it span");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rude_listeners_harm_nobody_and_each_message_has_one_end() {
     #[expect(clippy::disallowed_methods, reason = "`just rude` says how much")]
