@@ -221,8 +221,9 @@ async fn storage() {
     let folder = tempfile::tempdir().expect("a folder");
     let half = |turn: u64| format!("{turn:05} ").repeat(340);
     let model = Scripted::new(move |_: &Prompt, turn| {
-        let thought = half(turn);
-        let said = half(turn + 1);
+        // Nothing is said twice but what the turn repeats.
+        let thought = half(2 * turn);
+        let said = half(2 * turn + 1);
         let is_last = turn.is_multiple_of(10);
         format!("<thought>{thought}</thought>\n<response final=\"{is_last}\">{said}</response>")
     });

@@ -126,7 +126,7 @@ pub trait Log: Send + Sync + 'static {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// The version of the layout.
+    /// The layout that it was made with. A later one may have been given to it since.
     pub format: u32,
     /// What tells it from every other log.
     pub uuid: Uuid,
@@ -138,7 +138,7 @@ pub struct Identity {
 
 impl Identity {
     /// The layout that this version writes.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
 
     /// A log that nobody has seen before.
     pub(crate) fn fresh() -> Identity {

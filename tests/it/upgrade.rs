@@ -54,7 +54,7 @@ fn a_pump_goes_on_with_a_log_of_the_first_version() {
 }
 
 #[test]
-fn a_pump_goes_on_with_a_log_of_this_version() {
+fn a_pump_goes_on_with_a_log_of_the_first_format() {
     let scene = older("format-1");
     scene.run(&["verify"]).code(0).says(&["sound: ", "19 entries in 6 threads, 16 commits"]);
     let server = scene.serve(&[]);
@@ -68,14 +68,39 @@ fn a_pump_goes_on_with_a_log_of_this_version() {
 }
 
 #[test]
+fn a_pump_goes_on_with_a_log_of_this_format() {
+    let scene = older("format-2");
+    scene.run(&["verify"]).code(0).says(&["sound: ", "11 entries in 3 threads, 6 commits"]);
+    let payloads = || {
+        let lines = scene.run(&["show", "sess-tppvswb0", "--json"]).code(0).objects();
+        lines.iter().map(|it| it["payload"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let before = payloads();
+    let text = |at: usize| {
+        let (_, text) = before[at].split_once("<text>").unwrap();
+        text.split_once("</text>").unwrap().0
+    };
+    // What the third says stands in the rows of the first and the second.
+    let third = format!("both: &lt;text&gt;{}&lt;/text&gt;\n{} and that is all", text(0), text(2));
+    assert_eq!((text(4), text(5)), (&*third, &*third));
+    let server = scene.serve(&[]);
+    let send = ["send", "--connect", &server.address];
+    scene.pipe(&send, &echo("<thread>sess-tppvswb0</thread>")).code(0).says(&["sess-tppvswb0/8"]);
+    assert_eq!(payloads()[..6], before);
+    scene.run(&["state", "sess-pjdg44gq"]).code(0).says(&["timer", "until 2100-01-01"]);
+    scene.run(&["replay", "sess-tppvswb0"]).code(0).says(&["the same: "]);
+    scene.run(&["verify"]).code(0).says(&["sound: "]);
+}
+
+#[test]
 fn a_newer_log_is_refused_by_every_verb_and_left_as_it_is() {
     let scene = older("format-1");
     let log = log_in(&scene.path("data"));
-    Connection::open(&log).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    Connection::open(&log).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
     let bytes = std::fs::read(&log).unwrap();
     for verb in [&["run"][..], &["threads"], &["verify"], &["backup", "copy.db"]] {
         let refused = scene.run(verb).code(2);
-        refused.says(&["has format 2, and this version reads up to 1; upgrade pumphouse"]);
+        refused.says(&["has format 3, and this version reads up to 2; upgrade pumphouse"]);
     }
     assert_eq!(std::fs::read(&log).unwrap(), bytes);
 }

@@ -31,11 +31,15 @@ pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
         },
     );
     let (number, position, thread, name) = reader.sql(ends)?;
+    let (tip_position, tip_thread) = (position.cast_unsigned(), thread.cast_unsigned());
+    let shares_beyond = reader.shares_beyond(tip_position)?;
     let missing = |what: &str| schema::damaged(&reader.path, what);
     let last = reader.commits(number - 1, 1)?.pop();
     let last = last.ok_or_else(|| missing("its last commit is missing"))?;
-    let (tip_position, tip_thread) = (position.cast_unsigned(), thread.cast_unsigned());
-    if last.commit.last_position != tip_position || last.commit.last_thread != tip_thread {
+    if shares_beyond > 0
+        || last.commit.last_position != tip_position
+        || last.commit.last_thread != tip_thread
+    {
         return Err(missing("its last commit doesn't end where its entries do"));
     }
     let head = last.head();
@@ -234,7 +238,7 @@ fn entries(
 }
 
 fn entry(reader: &mut Reader, verifier: &mut Verifier, row: Raw) -> Result<(), Error> {
-    let Raw { thread, seq, position, digest, cause, reply_to, .. } = row;
+    let Raw { thread, seq, position, digest, cause, reply_to, lacks, .. } = row;
     match reader.entry(row) {
         Ok(entry) => {
             let origin = reader.thread_of(thread)?.origin;
@@ -245,6 +249,11 @@ fn entry(reader: &mut Reader, verifier: &mut Verifier, row: Raw) -> Result<(), E
             verifier.unreadable(position, id, &digest, &why);
         }
         Err(error) => return Err(error),
+    }
+    if lacks {
+        let id = name(reader, thread, seq);
+        let what = "what it shares with an entry before it isn't there".to_owned();
+        verifier.wrong(Wrong::Link, id, verifier.commit(), what);
     }
     for (word, link) in [("cause", cause), ("reply", reply_to)] {
         let Some((to_thread, to_seq)) = link else { continue };
@@ -295,6 +304,8 @@ fn name(reader: &mut Reader, thread: i64, seq: u64) -> Option<EntryId> {
 fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let (position, thread) = verifier.covered();
     let head = verifier.head().number;
+    // Before the commits, so that a writer who goes on meanwhile is seen.
+    let shares = reader.shares_beyond(position)?;
     let count = reader.db.query_row(
         "SELECT (SELECT count(*) FROM entries WHERE position > ?1 OR position < 1),
            (SELECT count(*) FROM threads WHERE number > ?2 OR number < 1),
@@ -310,8 +321,15 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
         verifier.wrong(Wrong::Identity, None, None, what);
     }
     // While a writer went on, there are commits beyond, and what they cover.
-    if last.unwrap_or(0).cast_unsigned() == head && entries + threads > 0 {
+    if last.unwrap_or(0).cast_unsigned() != head {
+        return Ok(());
+    }
+    if entries + threads > 0 {
         let what = format!("{entries} entries and {threads} threads belong to no commit");
+        verifier.wrong(Wrong::Unchained, None, None, what);
+    }
+    if shares > 0 {
+        let what = format!("{shares} rows of what entries share belong to no entry");
         verifier.wrong(Wrong::Unchained, None, None, what);
     }
     Ok(())

@@ -10,6 +10,8 @@ mod queue;
 mod read;
 mod row;
 mod schema;
+mod shares;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod write;

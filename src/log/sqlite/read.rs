@@ -125,6 +125,8 @@ pub(super) struct Reader {
     stop: Arc<AtomicBool>,
     digests: Digests,
     space: Vec<u8>,
+    /// The file is known to have the table `shares`.
+    pub(super) shares: bool,
 }
 
 /// What becomes of an entry that doesn't fit its digest.
@@ -143,8 +145,8 @@ impl Reader {
         stop: Arc<AtomicBool>,
         digests: Digests,
     ) -> Reader {
-        let (names, threads, words, space) = Default::default();
-        Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space }
+        let (names, threads, words, space, shares) = Default::default();
+        Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space, shares }
     }
 
     /// Long walks ask between their steps whether they should end.
@@ -271,7 +273,7 @@ impl Reader {
         rows.into_iter().map(|row| self.fitting(row).map(Arc::new)).collect()
     }
 
-    /// Rows of entries as they stand there, by a condition and its numbers.
+    /// Rows of entries as they stand there, but whole, by a condition and its numbers.
     pub(super) fn rows(
         &mut self,
         condition: &str,
@@ -283,7 +285,9 @@ impl Reader {
         let rows = find.query_map(numbers, |row| Raw::of(row, words));
         let rows = rows.and_then(Iterator::collect);
         drop(find);
-        self.sql(rows)
+        let mut rows: Vec<Raw> = self.sql(rows)?;
+        self.complete(&mut rows)?;
+        Ok(rows)
     }
 
     /// An entry that may be acted on.
@@ -497,6 +501,7 @@ impl Reader {
 pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
     WHERE \"from\" = ?1 AND client_id = ?2 AND client_id IS NOT NULL AND flags & 1";
 
-fn signed(number: usize) -> i64 {
+/// A number of things that we have, as SQLite keeps numbers.
+pub(super) fn signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

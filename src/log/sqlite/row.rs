@@ -35,6 +35,8 @@ pub(super) struct Raw {
     pub(super) body: Bytes,
     /// Something stands there that no log writes.
     pub(super) odd: bool,
+    /// Bytes that the body shares with another one's aren't there.
+    pub(super) lacks: bool,
 }
 
 /// Senders and receivers that rows had of late: there are few, and each is kept once.
@@ -103,6 +105,7 @@ impl Raw {
             meta: blob(16)?,
             body: blob(17)?.unwrap_or_default(),
             odd: odd.get(),
+            lacks: false,
         })
     }
 }

@@ -67,10 +67,18 @@ CREATE TABLE commits (
   chain BLOB NOT NULL,
   marks BLOB NOT NULL
 ) STRICT;
+CREATE TABLE shares (
+  entry INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  source INTEGER NOT NULL,
+  start INTEGER NOT NULL,
+  length INTEGER NOT NULL,
+  PRIMARY KEY (entry, at)
+) STRICT, WITHOUT ROWID;
 "#;
 
 /// What REPLACE would put away, by table. It fires no DELETE trigger, so INSERT must refuse.
-const TAKEN: [(&str, &str); 5] = [
+const TAKEN: [(&str, &str); 6] = [
     ("log", "EXISTS (SELECT 1 FROM log)"),
     (
         "names",
@@ -90,9 +98,11 @@ const TAKEN: [(&str, &str); 5] = [
       WHERE \"from\" = NEW.\"from\" AND client_id = NEW.client_id AND flags & 1)",
     ),
     ("commits", "EXISTS (SELECT 1 FROM commits WHERE number = NEW.number)"),
+    ("shares", "EXISTS (SELECT 1 FROM shares WHERE entry = NEW.entry AND at = NEW.at)"),
 ];
 
-/// For people; `FLAGS` is filled in from what the code has words for.
+/// For people; `FLAGS` is filled in from what the code has words for, `BODY` with what puts a body
+/// together.
 const MESSAGES: &str = r#"
 CREATE VIEW messages AS SELECT
   e.position,
@@ -110,7 +120,7 @@ CREATE VIEW messages AS SELECT
   e.receivers,
   e.client_id,
   CAST(e.meta AS TEXT) AS meta,
-  CASE WHEN e.key_id IS NULL THEN CAST(e.body AS TEXT) END AS payload,
+  CASE WHEN e.key_id IS NULL THEN CAST(BODY AS TEXT) END AS payload,
   lower(hex(e.digest)) AS digest
 FROM entries e
 JOIN threads t ON t.number = e.thread
@@ -118,6 +128,19 @@ JOIN names n ON n.id = e.name
 LEFT JOIN threads c ON c.number = e.cause_thread
 LEFT JOIN threads r ON r.number = e.reply_thread;
 "#;
+
+/// A body of format 1.
+const BODY_1: &str = "e.body";
+
+/// A whole body: the rest, and between its pieces what it shares. To SQLite, a piece of nothing is
+/// null.
+const BODY: &str = "CASE WHEN EXISTS (SELECT 1 FROM shares WHERE entry = e.position) THEN (
+    SELECT group_concat(ifnull(substr(e.body, since + 1, at - since), '') || shared, '')
+      || ifnull(substr(e.body, max(at) + 1), '')
+    FROM (SELECT at, coalesce(lag(at) OVER (ORDER BY at), 0) AS since,
+        (SELECT substr(body, start + 1, length) FROM entries WHERE position = source) AS shared
+      FROM shares WHERE entry = e.position ORDER BY at)
+  ) ELSE e.body END";
 
 /// Everything that makes an empty file a log's.
 fn sql() -> String {
@@ -135,37 +158,34 @@ fn sql() -> String {
              BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;\n"
         ));
     }
-    sql.push_str(&messages(&Flags::WORDS));
+    sql.push_str(&messages(&Flags::WORDS, BODY));
     sql
 }
 
-/// The view, with words for these flags.
-fn messages(words: &[(Flags, &str)]) -> String {
+/// The view, with words for these flags, and this for a body.
+fn messages(words: &[(Flags, &str)], body: &str) -> String {
     let word = |(flag, word): &(Flags, &str)| {
         format!("CASE WHEN e.flags & {} THEN '{word} ' ELSE '' END", flag.bits())
     };
     let words: Vec<String> = words.iter().map(word).collect();
-    MESSAGES.replace("FLAGS", &words.join("\n    || "))
+    MESSAGES.replace("FLAGS", &words.join("\n    || ")).replace("BODY", body)
 }
 
 /// What a file turned out to be.
 pub(super) enum Found {
     /// Nothing yet: a log may be made here.
     Nothing,
-    /// A log of the layout we know.
+    /// A log of a layout we know.
     Log,
 }
 
 /// Looks at a file without changing it.
 pub(super) fn inspect(db: &Connection, path: &Path) -> Result<Found, Error> {
-    let number = |pragma: &str| {
-        db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0))
-            .map_err(|error| opening(path, &error))
-    };
+    let number = |pragma| number(db, pragma).map_err(|error| opening(path, &error));
     let (application, format) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION_ID {
         return match u32::try_from(format) {
-            Ok(Identity::FORMAT) => Ok(Found::Log),
+            Ok(1..=Identity::FORMAT) => Ok(Found::Log),
             Ok(format) if format > Identity::FORMAT => {
                 Err(Error::Newer { path: path.to_owned(), format })
             }
@@ -179,6 +199,10 @@ pub(super) fn inspect(db: &Connection, path: &Path) -> Result<Found, Error> {
         return Ok(Found::Nothing);
     }
     Err(Error::NotALog { path: path.to_owned() })
+}
+
+fn number(db: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    db.pragma_query_value(None, pragma, |row| row.get(0))
 }
 
 /// Makes a log of an empty file, all at once.
@@ -244,10 +268,12 @@ pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     })
 }
 
-/// Words for flags that the first logs of this format had; the others came one after another.
+/// Words for flags that the first logs of format 1 had; the others came one after another.
 const WORDS_LEAST: usize = 6;
-/// Indexes that the first logs of this format hadn't.
+/// Indexes that the first logs of format 1 hadn't.
 const YOUNGER: [&str; 2] = ["entries_states", "threads_parent"];
+/// What no log of format 1 has: a table and its triggers.
+const SECOND: &str = "shares";
 
 /// Something in a file's schema: what it is, its name, and what makes it.
 struct Object {
@@ -260,7 +286,7 @@ struct Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     AsMade,
-    /// As an older version of this format left it: what it holds is the same.
+    /// As an older version left it: what it holds is the same.
     Older,
     Otherwise(&'static str),
 }
@@ -270,10 +296,11 @@ type Difference = (String, String, &'static str);
 
 /// Every table, index, trigger and view that isn't as we or older versions make it.
 pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
-    let (made, theirs) = (made()?, objects(db)?);
+    // The format first: a writer who renews the file meanwhile made nothing wrong.
+    let (made, format, theirs) = (made()?, number(db, "user_version")?, objects(db)?);
     let mut wrong = Vec::new();
     for it in &made {
-        if let Stands::Otherwise(what) = stands(it, &theirs) {
+        if let Stands::Otherwise(what) = stands(it, &theirs, format) {
             wrong.push((it.kind.clone(), it.name.clone(), what));
         }
     }
@@ -286,36 +313,40 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
     Ok(wrong)
 }
 
-/// Makes anew what an older version of this format made otherwise: indexes and the view, which hold
-/// nothing of their own.
+/// Makes anew what an older version made otherwise, indexes and the view, which hold nothing of
+/// their own; and what it hadn't. It is a log of today's format from then on.
 pub(super) fn renew(db: &Connection) -> rusqlite::Result<()> {
-    let theirs = objects(db)?;
-    let older = made()?.into_iter().filter(|it| stands(it, &theirs) == Stands::Older);
+    let (theirs, format) = (objects(db)?, number(db, "user_version")?);
+    let older = made()?.into_iter().filter(|it| stands(it, &theirs, format) == Stands::Older);
     let anew: Vec<String> = older
         .map(|Object { kind, name, sql }| format!("DROP {kind} IF EXISTS {name};\n{sql};\n"))
         .collect();
-    if anew.is_empty() {
+    if anew.is_empty() && format == i64::from(Identity::FORMAT) {
         return Ok(());
     }
     let writing = db.unchecked_transaction()?;
     writing.execute_batch(&anew.concat())?;
+    writing.pragma_update(None, "user_version", Identity::FORMAT)?;
     writing.commit()
 }
 
-fn stands(ours: &Object, theirs: &[Object]) -> Stands {
+/// How one of our objects stands in a file of this format.
+fn stands(ours: &Object, theirs: &[Object], format: i64) -> Stands {
     let found = theirs.iter().find(|it| it.kind == ours.kind && it.name == ours.name);
     match found {
         Some(it) if it.sql == ours.sql => Stands::AsMade,
-        Some(it) if ours.kind == "view" && was_a_view(&it.sql) => Stands::Older,
+        Some(it) if ours.kind == "view" && was_a_view(&it.sql, format) => Stands::Older,
         Some(_) => Stands::Otherwise("was changed"),
         None if YOUNGER.contains(&&*ours.name) => Stands::Older,
+        None if format == 1 && ours.name.starts_with(SECOND) => Stands::Older,
         None => Stands::Otherwise("is missing"),
     }
 }
 
-fn was_a_view(sql: &str) -> bool {
-    (WORDS_LEAST..Flags::WORDS.len())
-        .any(|count| messages(&Flags::WORDS[..count]).trim().strip_suffix(';') == Some(sql))
+fn was_a_view(sql: &str, format: i64) -> bool {
+    let body = if format == 1 { BODY_1 } else { BODY };
+    (WORDS_LEAST..=Flags::WORDS.len())
+        .any(|count| messages(&Flags::WORDS[..count], body).trim().strip_suffix(';') == Some(sql))
 }
 
 /// What we make.

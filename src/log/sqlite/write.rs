@@ -20,6 +20,8 @@ use crate::log::sqlite::connect::Lock;
 use crate::log::sqlite::copy::{self, Copier};
 use crate::log::sqlite::queue::{Next, Place, Queue, Waiting};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
+use crate::log::sqlite::shares;
+use crate::log::sqlite::sources::Sources;
 use crate::log::{Error, Health};
 use crate::name::Name;
 
@@ -96,11 +98,12 @@ pub(super) struct Writer {
     pub(super) lock: Lock,
 }
 
-/// What the writer remembers of the file; all of it can be looked up again.
+/// What the writer remembers of the file; whatever is forgotten can be done without.
 #[derive(Default)]
 pub(super) struct Known {
     threads: HashMap<ThreadId, Standing>,
     names: HashMap<Name, i64>,
+    sources: Sources,
 }
 
 /// How a commit ended for its batches: where each begins, or why it was refused.
@@ -437,6 +440,7 @@ impl<'a> Books<'a> {
     fn insert_entry(&mut self, it: &Entry, row: Row, name: i64) -> rusqlite::Result<()> {
         let thread = |link: Option<(u64, u64)>| link.map(|it| it.0.cast_signed());
         let seq = |link: Option<(u64, u64)>| link.map(|it| it.1.cast_signed());
+        let (parts, rest) = self.known.sources.part(row.thread, it);
         let insert = &mut self.insert;
         insert.raw_bind_parameter(1, it.position.cast_signed())?;
         insert.raw_bind_parameter(2, row.thread.cast_signed())?;
@@ -455,9 +459,9 @@ impl<'a> Books<'a> {
         insert.raw_bind_parameter(15, it.key.map(u64::cast_signed))?;
         insert.raw_bind_parameter(16, &it.digest[..])?;
         insert.raw_bind_parameter(17, it.meta.as_deref())?;
-        insert.raw_bind_parameter(18, &*it.body)?;
+        insert.raw_bind_parameter(18, &*rest)?;
         insert.raw_execute()?;
-        Ok(())
+        shares::keep(self.db, it.position, &parts)
     }
 
     /// The number of a name, a new one if need be.

@@ -136,6 +136,11 @@ fn doubled(it: &Written, to: &Path, chance: &mut Chance) {
             .to_owned(),
         format!("INSERT INTO threads VALUES (9, 'a{row}', NULL, NULL, NULL)"),
         format!(
+            "INSERT INTO shares SELECT entry, at + 1, source, start, length FROM shares WHERE {}",
+            one_of("shares", row)
+        ),
+        format!("INSERT INTO shares SELECT {row}, at, source, start, length FROM shares LIMIT 1"),
+        format!(
             "UPDATE entries SET (\"from\", body, digest) =
              (SELECT \"from\", body, digest FROM entries WHERE position = {row})
              WHERE position = {}",
@@ -147,13 +152,21 @@ fn doubled(it: &Written, to: &Path, chance: &mut Chance) {
 }
 
 fn gone(it: &Written, to: &Path, chance: &mut Chance) {
-    let table = chance.of_these(&["entries", "entries", "entries", "threads", "commits", "names"]);
+    let tables = ["entries", "entries", "entries", "threads", "commits", "names", "shares"];
+    let table = chance.of_these(&tables);
     let row = chance.below(it.said.entries.len() + 1);
-    by_hand(
-        it,
-        to,
-        &format!("DELETE FROM {table} WHERE rowid = {row} % (SELECT max(rowid) + 1 FROM {table})"),
-    );
+    by_hand(it, to, &format!("DELETE FROM {table} WHERE {}", one_of(table, row)));
+}
+
+/// One row of a table.
+fn one_of(table: &str, row: usize) -> String {
+    match table {
+        "shares" => format!(
+            "(entry, at) = (SELECT entry, at FROM shares
+             LIMIT 1 OFFSET {row} % (SELECT count(*) FROM shares))"
+        ),
+        _ => format!("rowid = {row} % (SELECT max(rowid) + 1 FROM {table})"),
+    }
 }
 
 fn swapped(it: &Written, to: &Path, chance: &mut Chance) {
@@ -215,6 +228,7 @@ fn edited(it: &Written, to: &Path, chance: &mut Chance) {
         ("commits", &["writer", "last_position", "last_thread", "chain", "marks"]),
         ("names", &["namespace", "local"]),
         ("log", &["format", "uuid", "key", "created"]),
+        ("shares", &["entry", "at", "source", "start", "length"]),
     ]);
     let column = chance.of_these(columns);
     let value = chance.of_these(&[
@@ -237,7 +251,7 @@ fn edited(it: &Written, to: &Path, chance: &mut Chance) {
     ]);
     let value = value.replace("{}", column);
     let row = chance.below(it.said.entries.len() + 1);
-    let rows = format!("rowid = {row} % (SELECT max(rowid) + 1 FROM {table})");
+    let rows = one_of(table, row);
     by_hand(it, to, &format!("UPDATE {table} SET {column} = {value} WHERE {rows}"));
 }
 

@@ -9,6 +9,7 @@ use pumphouse::log::{
     ThreadRecord,
 };
 use pumphouse::{EntryId, Name, ThreadId};
+use rusqlite::Connection;
 
 /// What stands in the log's messages, and who takes them.
 pub(super) const NOTE: Name = Name::of("urn:damage", "note");
@@ -26,6 +27,7 @@ const THREADS: [Thread; 8] = [
     ("g", None, Some(("f", 3))),
 ];
 const COMMITS: u64 = 40;
+const REPEATED: &str = "said once, read twice; ";
 
 /// A log, whole, and what it says.
 pub(super) struct Written {
@@ -56,6 +58,9 @@ impl Written {
         let (head, said) = (log.head().await.unwrap(), Said::by(&log).await.unwrap());
         log.close().await.unwrap();
         assert!(said.open.len() > 2 && said.entries.len() > 60, "there is something to damage");
+        let shares = "SELECT count(*) FROM shares";
+        let shares = Connection::open(&path).unwrap().query_row(shares, [], |row| row.get(0));
+        assert!(shares.unwrap_or(0) > 20, "there is something to damage");
         let other = folder.join("other.db");
         write(&other, "as someone likes it", None).await.close().await.unwrap();
         let bytes = |path: &Path| std::fs::read(path).unwrap();
@@ -115,7 +120,13 @@ async fn write(path: &Path, first: &str, half: Option<&Path>) -> SqliteLog {
 /// A message; most are for somebody, and were handled.
 fn entry(batch: &mut Batch, number: u64, id: EntryId, text: &str) {
     let large = if number % 9 == 4 { 9_000 } else { 0 };
-    let text = format!("{text}, at {id}{}", "x".repeat(large));
+    let said = format!("{text}, at {id}{}", "x".repeat(large));
+    // What is repeated stands in the file once.
+    let text = match number % 4 {
+        0 => REPEATED.repeat(40),
+        1 => format!("{said} {}", REPEATED.repeat(40)),
+        _ => said,
+    };
     let body = format!("<note xmlns=\"urn:damage\"><text>{text}</text></note>");
     let mut draft = Draft::new(id.clone(), 1_000 + number, "ada".into(), NOTE, body.into());
     if id.seq > 1 {

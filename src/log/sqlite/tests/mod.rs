@@ -6,6 +6,7 @@ mod disk;
 mod history;
 mod older;
 mod pages;
+mod shares;
 mod tamper;
 
 use std::cell::Cell;

@@ -26,6 +26,11 @@ fn all() -> Vec<(String, String)> {
     all
 }
 
+fn version(path: &Path) -> u32 {
+    let db = Connection::open(path).unwrap();
+    db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
 fn layout(path: &Path) -> Vec<(String, String)> {
     let db = Connection::open(path).unwrap();
     let mut rows =
@@ -77,6 +82,31 @@ fn an_older_log_is_sound_as_it_is_and_is_brought_up_to_date_when_it_is_opened() 
         let (_directory, fresh) = place();
         drop(open(&fresh));
         assert_eq!(layout(&path), layout(&fresh), "{name}");
+        assert_eq!((version(&path), version(&fresh)), (2, 2), "{name}");
+    }
+}
+
+#[test]
+fn only_a_log_of_the_first_format_lacks_what_the_second_has() {
+    let [first, second] = ["format-1", "format-2"].map(|name| {
+        let (_, sql) = all().into_iter().find(|it| it.0 == name).unwrap();
+        older(&sql)
+    });
+    let shares = "SELECT count(*) FROM shares";
+    let count: i64 =
+        Connection::open(&second.1).unwrap().query_row(shares, [], |row| row.get(0)).unwrap();
+    assert!(count > 3, "the log that is kept shows what is shared");
+    for (path, change, finding) in [
+        (&first.1, "PRAGMA user_version = 2", "table shares is missing"),
+        (&second.1, "DROP TABLE shares", "table shares is missing"),
+        (&first.1, "PRAGMA user_version = 2", "view messages was changed"),
+    ] {
+        Connection::open(path).unwrap().execute_batch(change).unwrap();
+        let report = wait(SqliteLog::open_read_only(path).unwrap().verify(None)).unwrap();
+        let found: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+        assert!(found.iter().any(|it| it == finding), "{found:?}");
+        let error = SqliteLog::open(path, Durability::Full).err();
+        assert!(matches!(error, Some(Error::Damaged { .. })), "{error:?}");
     }
 }
 
@@ -102,14 +132,14 @@ fn an_older_log_that_was_tampered_with_is_no_older_log() {
 #[test]
 fn a_newer_log_is_refused_with_advice_and_left_as_it_is() {
     let (_directory, path, _) = written();
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
     let bytes = std::fs::read(&path).unwrap();
     for error in [
         SqliteLog::open(&path, Durability::Full).unwrap_err(),
         SqliteLog::open_read_only(&path).unwrap_err(),
     ] {
-        assert_eq!(error, Error::Newer { path: path.clone(), format: 2 });
-        let advice = "has format 2, and this version reads up to 1; upgrade pumphouse";
+        assert_eq!(error, Error::Newer { path: path.clone(), format: 3 });
+        let advice = "has format 3, and this version reads up to 2; upgrade pumphouse";
         assert!(error.to_string().ends_with(advice), "{error}");
     }
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
