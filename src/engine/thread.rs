@@ -277,12 +277,16 @@ impl Thread {
         if self.folds.is_empty() && self.recent.is_empty() && !begins {
             return;
         }
+        let was_young = self.is_young(at_hand_max);
         self.recent.push_back(entry.clone());
-        if self.recent.len() > at_hand_max {
+        let is_over_full = self.recent.len() > at_hand_max;
+        if is_over_full {
             let oldest = self.recent.front().map_or(0, Entry::seq);
             self.folds.retain(|_, it| !matches!(it, Folds::Awake { seq, .. } if *seq < oldest));
         }
-        if !self.is_young(at_hand_max) {
+        // One that wakes goes on with what came meanwhile.
+        let wakes = || self.folds.values().any(|it| matches!(it, Folds::Waking(_)));
+        if is_over_full || was_young && !self.is_young(at_hand_max) && !wakes() {
             self.trim();
         }
     }
@@ -310,5 +314,64 @@ impl Thread {
     /// Whether every entry from the first on is at hand.
     pub(crate) fn has_all_at_hand(&self) -> bool {
         self.recent.front().is_some_and(|it| it.seq() == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::suite::{note, session};
+    use crate::xml::Element;
+
+    /// How many of so many entries stay at hand, of so many bytes each, from this one on.
+    fn at_hand(from: u64, count: u64, bytes: usize, most: usize, folds: &[u64]) -> usize {
+        let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
+        for (listener, seq) in folds.iter().enumerate() {
+            thread.folds.insert(listener, Folds::Awake { seq: *seq, states: Vec::new() });
+        }
+        let body = format!("<n xmlns=\"urn:n\">{}</n>", "x".repeat(bytes));
+        let element = Element::from_canonical(body.clone().into()).unwrap();
+        for seq in from..from + count {
+            let draft = log::Draft { body: body.clone().into(), ..note(&format!("a/{seq}")) };
+            thread.remember(&Entry::fresh(&draft, element.clone()), seq == 1, most);
+        }
+        thread.recent.len()
+    }
+
+    #[test]
+    fn a_fold_that_wakes_finds_what_came_meanwhile() {
+        for from in [1, 7] {
+            let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
+            thread.folds.insert(0, Folds::Waking(VecDeque::new()));
+            for seq in from..from + 50 {
+                let draft = note(&format!("a/{seq}"));
+                let element = Element::from_canonical(draft.body.clone()).unwrap();
+                thread.remember(&Entry::fresh(&draft, element), seq == 1, 1_024);
+            }
+            assert_eq!(thread.recent.len(), 50);
+        }
+    }
+
+    #[test]
+    fn the_first_entries_stay_at_hand_while_they_are_few_and_small() {
+        for (from, count, bytes, most, folds, expected) in [
+            (1, 32, 9, 1_024, &[][..], 32),
+            (1, 32, 9, 1_024, &[32], 32),
+            (1, 33, 9, 1_024, &[], 0),
+            (1, 5, 30_000, 1_024, &[], 0),
+            (1, 6, 9, 5, &[], 0),
+            // One that slept or is a fork has no first entries.
+            (2, 3, 9, 1_024, &[], 0),
+            // What a fold hasn't seen stays, unless that is too much.
+            (1, 40, 9, 1_024, &[0], 40),
+            (1, 40, 9, 1_024, &[0, 38], 40),
+            (1, 40, 9, 1_024, &[30], 10),
+            (1, 6, 9, 5, &[0], 0),
+            (2, 40, 9, 1_024, &[1], 40),
+            (2, 40, 9, 39, &[1], 0),
+        ] {
+            let case = format!("{count} from {from}, {bytes} B, {most} at the most, {folds:?}");
+            assert_eq!(at_hand(from, count, bytes, most, folds), expected, "{case}");
+        }
     }
 }
