@@ -121,8 +121,7 @@ impl Thread {
         };
         let entry = Entry::fresh(&draft, it.checked.element().clone());
         out.batch.entries.push(draft);
-        let takes_folds = |it: &Receiver| world.routes.handler(*it).takes_folds;
-        let begins = entry.seq() == 1 && receivers.iter().any(takes_folds);
+        let begins = entry.seq() == 1 && world.routes.any_takes_folds(receivers);
         self.remember(&entry, begins, world.limits.entries_at_hand_max);
         if let Some(came) = &mut out.came {
             came.push(entry.clone());

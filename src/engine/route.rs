@@ -155,6 +155,11 @@ impl Routes {
         &self.listeners[receiver.listener].handlers[receiver.handler]
     }
 
+    /// Whether one of these handlers goes by folds.
+    pub(crate) fn any_takes_folds(&self, receivers: &[Receiver]) -> bool {
+        receivers.iter().any(|it| self.handler(*it).takes_folds)
+    }
+
     /// Whether a handler may run before the log has its message: it is done at once, and does
     /// nothing but say what comes of it.
     pub(crate) fn is_early(&self, receiver: Receiver) -> bool {
