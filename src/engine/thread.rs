@@ -291,6 +291,13 @@ impl Thread {
         }
     }
 
+    /// A fold has seen more: forgets what all have, but for the first entries of a young thread.
+    pub(crate) fn was_seen(&mut self, at_hand_max: usize) {
+        if !self.is_young(at_hand_max) {
+            self.trim();
+        }
+    }
+
     /// Forgets the entries that every fold has seen.
     pub(crate) fn trim(&mut self) {
         let seen = self.folds.values().map(|it| match it {
@@ -304,7 +311,7 @@ impl Thread {
     }
 
     /// Whether its first entries are so few that they stay at hand, whoever has seen them.
-    pub(crate) fn is_young(&self, at_hand_max: usize) -> bool {
+    fn is_young(&self, at_hand_max: usize) -> bool {
         let bytes = || self.recent.iter().map(|it| it.body().len()).sum::<usize>();
         self.has_all_at_hand()
             && self.recent.len() <= at_hand_max.min(FIRST_AT_HAND_MAX)

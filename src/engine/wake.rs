@@ -204,9 +204,7 @@ impl<P: Port> Worker<P> {
                     }
                     *seq = id.seq;
                     let states = states.clone();
-                    if !thread.is_young(self.shared.limits.entries_at_hand_max) {
-                        thread.trim();
-                    }
+                    thread.was_seen(self.shared.limits.entries_at_hand_max);
                     return Some((start, states));
                 }
                 (*seq, states.clone())
