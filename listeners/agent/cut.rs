@@ -34,8 +34,7 @@ impl Turning {
     pub(super) async fn takes_up(&self, it: Begun) -> Result<Came, Fault> {
         let Begun { turn, until, sent } = it;
         if let Some(over) = sent.iter().find_map(|it| it.decode::<CognitionOut>().ok()) {
-            let seen = self.capabilities.seen_by(&self.agent().name);
-            let told = self.mindful.told(&seen);
+            let told = self.mindful.told(&self.capabilities);
             return self.goes_on(turn, until, recalled(self, over, told)).await;
         }
         let is_wanted = self.interrupted_at().is_none();

@@ -51,13 +51,13 @@ impl Mindful {
     }
 
     /// What the model is told before all else, and what follows from it.
-    pub(super) fn told(&self, seen: &Capabilities) -> &Told {
+    pub(super) fn told(&self, all: &Capabilities) -> &Told {
         self.told.get_or_init(|| {
             let Agent { name, settings, .. } = &self.agent;
+            // What stands for any payload in an example is one that it may send.
+            let seen = all.seen_by(name);
             let mut text = settings.prompt.clone();
             let mut markup = Markup::default().root(name);
-            // What stands for any payload in an example is one that it may send.
-            let own = seen.seen_by(name);
             let named = seen.listener(name).and_then(|it| it.peers.clone()).unwrap_or_default();
             let peers = seen.listeners().iter().filter(|it| named.contains(&it.name));
             let peers: Vec<_> = peers.collect();
@@ -80,10 +80,10 @@ impl Mindful {
                 markup = markup.peer(local);
                 let schemas = seen.named(local).iter().filter_map(|it| seen.schema(it));
                 for schema in schemas.filter(|_| are_told) {
-                    text += &format!("\n{}\nThis ends your work.\n", own.prompt(schema));
+                    text += &format!("\n{}\nThis ends your work.\n", seen.prompt(schema));
                 }
             }
-            let tools = if is_native { offered(seen, &peers) } else { Tools::default() };
+            let tools = if is_native { offered(&seen, &peers) } else { Tools::default() };
             for it in peers {
                 if are_told {
                     let about = it.text.as_deref().unwrap_or_default();
@@ -92,7 +92,7 @@ impl Mindful {
                 let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
                 for schema in schemas.filter(|it| is_offered(it)) {
                     if are_told {
-                        text += &format!("\n{}\n", own.prompt(schema));
+                        text += &format!("\n{}\n", seen.prompt(schema));
                     }
                     markup = markup.peer(schema.name.local());
                 }

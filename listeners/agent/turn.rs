@@ -251,8 +251,7 @@ impl Turning {
         until: u64,
         earlier: &[Entry],
     ) -> Result<Came, Fault> {
-        let seen = self.capabilities.seen_by(&self.agent().name);
-        let told = self.mindful.told(&seen);
+        let told = self.mindful.told(&self.capabilities);
         let (feeds, changed) = match earlier {
             [] => self.feeds(turn),
             sent => (self.known.feeds.of(&self.agent().name), recorded(sent)),

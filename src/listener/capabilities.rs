@@ -198,12 +198,8 @@ impl Capabilities {
             let emits = |of: &Described| of.emits.values().flatten().any(|other| other == it);
             listeners.iter().any(|of| of.takes.contains(it) || emits(of))
         };
-        let mut catalog = Catalog::default();
-        for schema in self.schemas() {
-            if schema.name.namespace() == CORE || is_theirs(&schema.name) {
-                catalog.add(std::borrow::Cow::Owned(schema.clone()));
-            }
-        }
+        let is_seen = |it: &Name| it.namespace() == CORE || is_theirs(it);
+        let catalog = self.catalog().only(is_seen);
         Capabilities::new(listeners, catalog)
     }
 

@@ -10,7 +10,7 @@ use super::{
     Content, ENTRY, Error, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, error, scalar,
 };
 use crate::limits::XmlLimits;
-use crate::xml::{Child, View};
+use crate::xml::{Attribute, Child, View};
 
 /// Elements within one payload: what a walk goes down to, a step of the stack for each.
 pub(super) const DEPTH_MAX: usize = XmlLimits::INSIDE.depth_max;
@@ -246,21 +246,75 @@ pub(super) fn is_called(field: &Field, local: &str) -> bool {
 }
 
 fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
+    let mut values = Values::of(fields);
     for it in at.view.attributes() {
-        let known = match it.namespace {
-            "" => at.key == Some(it.local) || fields.iter().any(|field| field.name == it.local),
+        let is_known = match it.namespace {
+            "" => values.take(fields, &it) || at.key == Some(it.local),
             namespace => matches!(namespace, XML | INSTANCE),
         };
-        if !known {
+        if !is_known {
             return Err(error::attribute(at.view, it.namespace, it.local, fields));
         }
     }
-    declared(fields, at, visit)
+    visit_each(fields, &values, at, visit)
 }
 
+/// The attributes that are declared, where any others may stand beside them.
 fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
+    let mut values = Values::of(fields);
+    for it in at.view.attributes().filter(|it| it.namespace.is_empty()) {
+        values.take(fields, &it);
+    }
+    visit_each(fields, &values, at, visit)
+}
+
+/// The value of each attribute that a shape has: an element's are looked through once.
+enum Values<'a> {
+    Few([Option<&'a str>; FEW_ATTRIBUTES]),
+    Many(Vec<Option<&'a str>>),
+}
+
+/// For so many attributes there is room without an allocation.
+const FEW_ATTRIBUTES: usize = 16;
+
+impl<'a> Values<'a> {
+    fn of(fields: &[Field]) -> Values<'a> {
+        match fields.len() {
+            0..=FEW_ATTRIBUTES => Values::Few([None; FEW_ATTRIBUTES]),
+            many => Values::Many(vec![None; many]),
+        }
+    }
+
+    fn all(&mut self) -> &mut [Option<&'a str>] {
+        match self {
+            Values::Few(it) => it,
+            Values::Many(it) => it,
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<&'a str> {
+        match self {
+            Values::Few(it) => *it.get(index)?,
+            Values::Many(it) => *it.get(index)?,
+        }
+    }
+
+    /// Keeps an attribute's value; whether the shape has it.
+    fn take(&mut self, fields: &[Field], it: &Attribute<'a>) -> bool {
+        let found = fields.iter().position(|field| field.name == it.local);
+        let value = found.and_then(|index| self.all().get_mut(index));
+        value.map(|value| *value = Some(it.value)).is_some()
+    }
+}
+
+fn visit_each<'a>(
+    fields: &'a [Field],
+    values: &Values<'a>,
+    at: At<'a>,
+    visit: &mut Visit<'_>,
+) -> Result<(), Error> {
     for (index, field) in fields.iter().enumerate() {
-        match at.view.attribute(&field.name) {
+        match values.get(index) {
             Some(value) => {
                 visit(Found { index, field, at, part: Part::Attribute(value) }.held()?)?;
             }

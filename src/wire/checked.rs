@@ -31,6 +31,18 @@ impl Catalog {
         None
     }
 
+    /// Those of some names.
+    #[must_use]
+    pub fn only(&self, is_wanted: impl Fn(&Name) -> bool) -> Catalog {
+        let mut names: Vec<&Name> = self.schemas.keys().filter(|it| is_wanted(it)).collect();
+        names.sort();
+        let mut catalog = Catalog::default();
+        for schema in names.into_iter().filter_map(|it| self.schemas.get(it)) {
+            catalog.add(schema.clone());
+        }
+        catalog
+    }
+
     /// The schema of a name.
     #[must_use]
     pub fn get(&self, name: &Name) -> Option<&Schema> {

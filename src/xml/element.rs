@@ -269,8 +269,12 @@ impl<'a> View<'a> {
     /// The value of an attribute without a namespace.
     #[must_use]
     pub fn attribute(self, local: &str) -> Option<&'a str> {
-        let wanted = |it: &Attribute<'a>| it.namespace.is_empty() && it.local == local;
-        self.attributes().find(wanted).map(|it| it.value)
+        let document: &'a Document = self.document;
+        let is_it = |it: &AttributeNode| {
+            let has_none = || document.namespace(document.pair(it.name).1).is_empty();
+            document.get(it.local) == local && has_none()
+        };
+        document.nodes.attributes(self.node).find(is_it).map(|it| document.get(it.value))
     }
 
     /// The attributes as written, without namespace declarations.
