@@ -151,24 +151,20 @@ impl Apply for Timers {
         }
         if entry.is::<SetTimer>() {
             self.asked.insert(entry.seq());
-        } else if entry.is::<TimerDue>()
-            && let Ok(it) = entry.decode::<TimerDue>()
+        } else if let Some(it) = entry.decode_if::<TimerDue>()
             && !self.cleared.contains(&it.timer)
         {
             self.set.insert(it.timer);
             if it.every.is_none() && it.cron.is_none() {
                 self.once.insert(it.timer);
             }
-        } else if entry.is::<TimerCleared>()
-            && let Ok(it) = entry.decode::<TimerCleared>()
-        {
+        } else if let Some(it) = entry.decode_if::<TimerCleared>() {
             // What nobody had set may be another's number one day.
             if it.was_set {
                 self.cleared.insert(it.timer);
             }
             self.set.remove(&it.timer);
-        } else if entry.is::<Tick>()
-            && let Ok(it) = entry.decode::<Tick>()
+        } else if let Some(it) = entry.decode_if::<Tick>()
             && self.once.remove(&it.timer)
         {
             self.set.remove(&it.timer);

@@ -74,17 +74,13 @@ impl Actions {
         if entry.is_from_identity() || entry.is_refused() {
             return;
         }
-        if entry.is::<CognitionIn>()
-            && let Ok(it) = entry.decode::<CognitionIn>()
-        {
+        if let Some(it) = entry.decode_if::<CognitionIn>() {
             let limits = it.action_limits.unwrap_or_default().limits();
             let policy = Policy { dispatch: it.dispatch, limits };
             self.graph.begins(&entry.from().into(), it.turn, policy);
         } else if entry.is::<ContextFeed>() {
             self.observe_feed(entry);
-        } else if entry.is::<ContextFeedRemoved>()
-            && let Ok(it) = entry.decode::<ContextFeedRemoved>()
-        {
+        } else if let Some(it) = entry.decode_if::<ContextFeedRemoved>() {
             self.graph.feed(&it.agent, &it.id, None);
         }
     }
@@ -102,7 +98,7 @@ impl Actions {
         if entry.is::<ThreadSpawned>() && entry.from() != "core" {
             return;
         }
-        let spawned = || entry.decode::<ThreadSpawned>().ok().map(|it| it.assigned_id);
+        let spawned = || entry.decode_if::<ThreadSpawned>().map(|it| it.assigned_id);
         let key = entry.key();
         let Some(id) = key.as_deref().and_then(|it| it.rsplit_once('/')?.1.parse::<Id>().ok())
         else {
@@ -149,7 +145,7 @@ impl Actions {
             return Some(Input::Replied(call.0, call.1, replied(entry)?));
         }
         if entry.is::<ThreadResult>() && entry.from() == "core" {
-            let result = entry.decode::<ThreadResult>().ok()?;
+            let result = entry.decode_if::<ThreadResult>()?;
             let call = self.threads.get(&result.thread)?;
             return Some(Input::Replied(call.0, call.1, ended(result)));
         }
@@ -160,8 +156,8 @@ impl Actions {
             self.asked.insert(entry.seq(), entry.clone());
             return Some(Input::Defined(from, entry.seq(), Box::new(entry.decode().ok()?)));
         }
-        if entry.is::<CognitionOut>() {
-            return Some(Input::TurnOver(from, entry.decode::<CognitionOut>().ok()?.turn));
+        if let Some(it) = entry.decode_if::<CognitionOut>() {
+            return Some(Input::TurnOver(from, it.turn));
         }
         let CancelAction { id, turn, agent, reason } = entry.decode().ok()?;
         let own = (!entry.is_from_identity()).then_some(from);
@@ -225,7 +221,7 @@ fn replied(entry: &Entry) -> Option<Reply> {
         if entry.is::<Done>() {
             return Some(Reply::Ok(None));
         }
-        if let Ok(huh) = entry.decode::<Huh>() {
+        if let Some(huh) = entry.decode_if::<Huh>() {
             return Some(wrong(&huh));
         }
     }

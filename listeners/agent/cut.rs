@@ -24,7 +24,7 @@ impl Turning {
             return Ok(None);
         }
         let sent = self.sent.sent().await?;
-        let begun = sent.iter().find_map(|it| it.decode::<CognitionIn>().ok());
+        let begun = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
         Ok(begun.map(|CognitionIn { turn, until, .. }| Begun { turn, until, sent }))
     }
 
@@ -33,7 +33,7 @@ impl Turning {
     /// had said, since it would say something else, and do it twice.
     pub(super) async fn takes_up(&self, it: Begun) -> Result<Came, Fault> {
         let Begun { turn, until, sent } = it;
-        if let Some(over) = sent.iter().find_map(|it| it.decode::<CognitionOut>().ok()) {
+        if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
             let told = self.mindful.told(&self.capabilities);
             return self.goes_on(turn, until, recalled(self, over, told)).await;
         }
@@ -51,11 +51,11 @@ fn cut(sent: &[Entry]) -> Spoken {
     let stop = "stopped".to_owned();
     let mut spoken = Spoken { error, stop, did: true, ..Spoken::default() };
     for entry in sent {
-        if let Ok(it) = entry.decode::<Thought>() {
+        if let Some(it) = entry.decode_if::<Thought>() {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);
-        } else if let Ok(it) = entry.decode::<Response>() {
+        } else if let Some(it) = entry.decode_if::<Response>() {
             spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
-        } else if let Ok(action) = entry.decode::<Action>() {
+        } else if let Some(action) = entry.decode_if::<Action>() {
             spoken.begins(&action);
             spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
         }

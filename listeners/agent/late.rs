@@ -32,9 +32,9 @@ impl Apply for Budgets {
         if entry.is_refused() || entry.from() != "core" {
             return;
         }
-        if let Ok(it) = entry.decode::<BudgetWarning>() {
+        if let Some(it) = entry.decode_if::<BudgetWarning>() {
             self.0.insert((it.key, it.listener.clone()), it);
-        } else if let Ok(it) = entry.decode::<BudgetRaised>() {
+        } else if let Some(it) = entry.decode_if::<BudgetRaised>() {
             self.0.retain(|(key, _), _| *key != it.key);
         }
     }

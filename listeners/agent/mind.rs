@@ -117,7 +117,7 @@ impl Apply for Minds {
         } else if entry.is::<Stopped>() {
             self.stopped(entry);
         } else if entry.is::<Response>() && !entry.is_from_identity() {
-            let is_final = entry.decode::<Response>().is_ok_and(|it| it.is_final);
+            let is_final = entry.decode_if::<Response>().is_some_and(|it| it.is_final);
             if is_final {
                 self.mind(entry.from()).answered();
             }
@@ -137,7 +137,7 @@ impl Minds {
     }
 
     fn began(&mut self, entry: &Entry) {
-        let Ok(it) = entry.decode::<CognitionIn>() else { return };
+        let Some(it) = entry.decode_if::<CognitionIn>() else { return };
         let mind = self.mind(entry.from());
         mind.turns = mind.turns.max(it.turn);
         mind.seen = it.until;
@@ -148,7 +148,7 @@ impl Minds {
     }
 
     fn over(&mut self, entry: &Entry) {
-        let Ok(it) = entry.decode::<CognitionOut>() else { return };
+        let Some(it) = entry.decode_if::<CognitionOut>() else { return };
         let mind = self.mind(entry.from());
         mind.is_over = true;
         let held = it.held_from.zip(it.held_to);
@@ -164,13 +164,13 @@ impl Minds {
         mind.answered();
         mind.seen = entry.seq();
         // What it took back it doesn't wait for.
-        if entry.decode::<Stopped>().is_ok_and(|it| it.reason == Interrupt::WORD) {
+        if entry.decode_if::<Stopped>().is_some_and(|it| it.reason == Interrupt::WORD) {
             mind.actions.clear();
         }
     }
 
     fn acts(&mut self, entry: &Entry) {
-        let Ok(it) = entry.decode::<Action>() else { return };
+        let Some(it) = entry.decode_if::<Action>() else { return };
         let acting = Acting { id: it.id, turn: it.turn.unwrap_or(0), mode: it.mode, ended: None };
         self.mind(entry.from()).actions.insert(entry.seq(), acting);
     }

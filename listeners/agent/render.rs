@@ -93,7 +93,7 @@ pub(super) fn heard(root: &Name, entry: &Entry) -> Option<String> {
 
 /// A reply of the agent's, which stands for all that was in it.
 fn wrote(entry: &Entry, prompt: &mut Prompt) {
-    let Ok(it) = entry.decode::<CognitionOut>() else { return };
+    let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if !it.text.is_empty() {
         put(prompt, Role::Assistant, &it.text);
     }
@@ -106,13 +106,13 @@ fn wrote(entry: &Entry, prompt: &mut Prompt) {
 
 /// What the agent said to itself about its replies.
 pub(super) fn told(entry: &Entry) -> Option<String> {
-    if let Ok(it) = entry.decode::<Correction>() {
+    if let Some(it) = entry.decode_if::<Correction>() {
         return Some(it.text);
     }
-    if let Ok(it) = entry.decode::<Notice>() {
+    if let Some(it) = entry.decode_if::<Notice>() {
         return Some(format!("[{}]", it.text));
     }
-    let it = entry.decode::<Response>().ok()?;
+    let it = entry.decode_if::<Response>()?;
     it.was_held.then(|| "[Your final response was delivered.]".to_owned())
 }
 

@@ -174,11 +174,11 @@ impl<'a> Speaking<'a> {
 
     /// Takes what the model said then: nobody asks it again.
     async fn reads(&mut self, record: &[Entry], writing: &mut Writing) -> Result<(), Fault> {
-        let Some(over) = record.iter().find_map(|it| it.decode::<CognitionOut>().ok()) else {
+        let Some(over) = record.iter().find_map(|it| it.decode_if::<CognitionOut>()) else {
             self.spoken.error = Some("the log has no reply".to_owned());
             return Ok(());
         };
-        let reasoning = record.iter().find_map(|it| it.decode::<CognitionReasoning>().ok());
+        let reasoning = record.iter().find_map(|it| it.decode_if::<CognitionReasoning>());
         self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
         let CognitionOut { stop, error, truncated, tokens_in, tokens_out, text, .. } = over;
         self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));

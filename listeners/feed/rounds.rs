@@ -124,8 +124,8 @@ impl Rounds {
         if entry.is::<FeedsRefreshed>() && entry.from() == NAME {
             self.reasons.insert(entry.seq());
         }
-        let is_over = entry.is::<Stopped>()
-            || (entry.is::<Response>() && entry.decode::<Response>().is_ok_and(|it| it.is_final));
+        let is_over =
+            entry.is::<Stopped>() || entry.decode_if::<Response>().is_some_and(|it| it.is_final);
         if let Some(desk) = self.desks.get_mut(entry.from()).filter(|_| is_over) {
             desk.is_at_work = false;
         }
@@ -175,7 +175,7 @@ impl Rounds {
     /// The feed that an answer is for, and what it comes to.
     fn answer(&mut self, entry: &Entry) -> Option<(Named, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
-            let it = entry.decode::<ThreadResult>().ok()?;
+            let it = entry.decode_if::<ThreadResult>()?;
             let asked = self.threads.remove(&it.thread)?;
             return Some((
                 asked,
@@ -192,7 +192,7 @@ impl Rounds {
         }
         let asked = self.calls.remove(&asked.seq)?;
         if entry.from() == "core"
-            && let Ok(huh) = entry.decode::<Huh>()
+            && let Some(huh) = entry.decode_if::<Huh>()
         {
             return Some((asked, Err(format!("{}: {}", huh.code, huh.message))));
         }
@@ -330,7 +330,7 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<FeedsRefreshed>()
         && came.from() == NAME
         && came.thread() == waiting.thread()
-        && waiting.decode::<FeedsDue>().is_ok_and(|it| it.is_awaited)
+        && waiting.decode_if::<FeedsDue>().is_some_and(|it| it.is_awaited)
 }
 
 impl Apply for Rounds {

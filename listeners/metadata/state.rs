@@ -32,7 +32,7 @@ impl Apply for Metadatas {
         if !entry.is::<Metadata>() || entry.is_refused() || entry.to() != Some(entry.from()) {
             return;
         }
-        if let Ok(it) = entry.decode::<Metadata>() {
+        if let Some(it) = entry.decode_if::<Metadata>() {
             self.0.entry(entry.from().to_owned()).or_default().take(it);
         }
     }

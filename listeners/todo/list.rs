@@ -34,12 +34,9 @@ impl Apply for Todos {
         }
         if entry.is::<TodoUntil>() {
             self.asked.extend(entry.decode().map(|it| (entry.seq(), it)));
-        } else if entry.is::<TodoClosed>()
-            && let Ok(it) = entry.decode::<TodoClosed>()
-        {
+        } else if let Some(it) = entry.decode_if::<TodoClosed>() {
             self.open.remove(&it.id);
-        } else if entry.is::<TodoNudge>()
-            && let Ok(it) = entry.decode::<TodoNudge>()
+        } else if let Some(it) = entry.decode_if::<TodoNudge>()
             && let Some(todo) = self.open.get_mut(&it.id)
         {
             todo.was_raised = true;

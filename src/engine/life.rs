@@ -113,9 +113,9 @@ async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
         let Some(last) = page.last() else { return Ok(known) };
         after = last.id.seq;
         for entry in page.iter().map(|it| crate::listener::Entry::kept(it)) {
-            if let Ok(it) = entry.decode::<ListenerJoined>() {
+            if let Some(it) = entry.decode_if::<ListenerJoined>() {
                 known.insert(it.name, ());
-            } else if let Ok(it) = entry.decode::<ListenerLeft>() {
+            } else if let Some(it) = entry.decode_if::<ListenerLeft>() {
                 known.remove(&it.name);
             }
         }

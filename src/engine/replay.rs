@@ -197,7 +197,7 @@ impl Record {
                 self.said.entry(from).or_default().push(entry.clone());
                 let Some(cause) = entry.cause.clone() else { continue };
                 let spawned = (*entry.from == *CORE_NAME && entry.name == ThreadSpawned::NAME)
-                    .then(|| Entry::kept(&entry).decode::<ThreadSpawned>().ok())
+                    .then(|| Entry::kept(&entry).decode_if::<ThreadSpawned>())
                     .flatten();
                 let output = match spawned {
                     Some(it) => {
@@ -495,7 +495,7 @@ impl<'a> Before<'a> {
             let is_it = *it.entry.from == *CORE_NAME
                 && it.entry.reply_to.as_ref() == Some(message.id())
                 && it.entry.name == Huh::NAME;
-            let huh = is_it.then(|| Entry::kept(&it.entry).decode::<Huh>().ok()).flatten()?;
+            let huh = is_it.then(|| Entry::kept(&it.entry).decode_if::<Huh>()).flatten()?;
             Some((it, huh.code))
         };
         let entries = outputs.iter().filter(own).collect();

@@ -177,6 +177,13 @@ impl Entry {
             .map_err(|error| Fault::new(Code::Unreadable, format!("entry {}: {error}", self.0.id)))
     }
 
+    /// The payload, where it is a `P` that can be read.
+    #[must_use]
+    pub fn decode_if<P: Payload>(&self) -> Option<P> {
+        // Of what is asked about every entry, most isn't it: nothing is said of that.
+        if self.is::<P>() { self.decode().ok() } else { None }
+    }
+
     /// An entry on its way into the log, with the payload as it was read or written.
     pub(crate) fn fresh(draft: &log::Draft, element: Element) -> Entry {
         Entry(Arc::new(Inner {

@@ -100,9 +100,7 @@ impl Apply for Clears {
         if entry.is_refused() {
             return;
         }
-        if entry.is::<ContextCleared>()
-            && let Ok(it) = entry.decode::<ContextCleared>()
-        {
+        if let Some(it) = entry.decode_if::<ContextCleared>() {
             let asked = entry.cause().filter(|it| it.thread == *entry.thread());
             let asked = asked.map_or(entry.seq(), |it| it.seq);
             self.upto.push(asked.saturating_sub(it.kept_messages));

@@ -95,17 +95,15 @@ impl Default for Markup {
             ("metadata", Kind::Metadata),
             ("context_feed", Kind::Feed),
         ];
-        let mut names = Markup { names: Vec::new() };
-        for (name, kind) in protocol {
-            names.add(name, kind);
-        }
-        for name in CORE {
-            names.add(name, Kind::Core);
-        }
-        for name in OUTPUT {
-            names.add(name, Kind::Output);
-        }
-        names
+        let core = CORE.map(|it| (it, Kind::Core));
+        let output = OUTPUT.map(|it| (it, Kind::Output));
+        let all = protocol.into_iter().chain(core).chain(output);
+        let name = |(text, kind): (&str, Kind)| Name { text: text.into(), kind, group: 0 };
+        let mut names: Vec<Name> = all.map(name).collect();
+        names.sort_unstable_by(|a, b| a.text.cmp(&b.text));
+        let mut markup = Markup { names };
+        markup.group();
+        markup
     }
 }
 
@@ -160,10 +158,14 @@ impl Markup {
     fn add(&mut self, text: &str, kind: Kind) {
         let Err(place) = self.names.binary_search_by(|it| (*it.text).cmp(text)) else { return };
         self.names.insert(place, Name { text: text.into(), kind, group: 0 });
-        for place in 0..self.names.len() {
-            let thought = self.names.iter().position(|it| it.kind == Kind::Thought);
-            let is_thought = self.names[place].kind == Kind::Thought;
-            self.names[place].group = if is_thought { thought.unwrap_or(place) } else { place };
+        self.group();
+    }
+
+    fn group(&mut self) {
+        let thought = self.names.iter().position(|it| it.kind == Kind::Thought);
+        for (place, it) in self.names.iter_mut().enumerate() {
+            let first = thought.filter(|_| it.kind == Kind::Thought);
+            it.group = first.unwrap_or(place);
         }
     }
 
