@@ -93,7 +93,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             pushed += 1;
             match (step, self.session.who()) {
                 (Step::Push(number, envelope), Some(who)) => {
-                    match self.pump.begin(who, envelope, inlet, number) {
+                    let is_alone = Some(self.session.has_one());
+                    match self.pump.begin(who, envelope, inlet, number, is_alone) {
                         Begun::Ready(None) => {}
                         Begun::Ready(Some(it)) if self.waiting.is_empty() => self.pump.go(it),
                         Begun::Ready(it) => self.wait_for(Box::pin(future::ready(it))),

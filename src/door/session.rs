@@ -391,6 +391,11 @@ impl Session {
         self.part.has_room(&self.setting.limits) && self.has_outbound_room()
     }
 
+    /// Whether a single push is without an answer.
+    pub(super) fn has_one(&self) -> bool {
+        self.part.has_one()
+    }
+
     /// How many pushes it takes before its neighbours have their turn.
     pub(super) fn turn(&self) -> usize {
         self.part.turn()

@@ -56,6 +56,11 @@ impl Part {
         }
     }
 
+    /// Whether there is one and no more.
+    pub(super) fn has_one(&self) -> bool {
+        self.pushes == 1
+    }
+
     /// None any more.
     pub(super) fn clear(&mut self) {
         if self.pushes > 0 {
@@ -130,8 +135,11 @@ mod tests {
         let mut parts: Vec<Part> = (0..300).map(|_| Part::of(&share)).collect();
         let mut turns = Vec::new();
         for (busy, it) in (1..).zip(&mut parts) {
+            assert!(!it.has_one());
             it.add(10);
+            assert!(it.has_one());
             it.add(10);
+            assert!(!it.has_one());
             if [1, 4, 8, 64, 300].contains(&busy) {
                 turns.push(it.turn());
             }

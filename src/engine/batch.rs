@@ -18,8 +18,8 @@ const STEPS_AHEAD: usize = 32;
 const BATCHES_AHEAD: usize = 2;
 /// Steps that a tree may take in a turn however many others wait: a push, and what it comes to.
 const STEPS_IN_TURN_MIN: usize = 2;
-/// How many batches are kept that small after the last one that went ahead.
-const BATCHES_IN_HURRY: u32 = 64;
+/// How many batches are kept small after the last one that went ahead: some tenths of a second.
+const BATCHES_IN_HURRY: u32 = 256;
 
 impl<P: Port> Worker<P> {
     /// Steps trees, each a few events, and sends what they come to to the log as a batch: those

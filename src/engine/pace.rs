@@ -5,7 +5,7 @@
 /// share it.
 const STEPS_MIN: usize = 128;
 /// Steps of a batch that others go ahead of, at the least: they wait until it is written.
-const STEPS_IN_HURRY: usize = 64;
+const STEPS_IN_HURRY: usize = 8;
 /// About what one step takes the log.
 const STEP_US: u64 = 20;
 /// A batch may take so many commits: the one that is being made, its own, and as long again for

@@ -222,6 +222,7 @@ impl Pump {
             meta: None,
             inlet: Arc::new(Nobody),
             number: 0,
+            is_alone: None,
             source: None,
             claim: None,
         })

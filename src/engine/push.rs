@@ -48,7 +48,7 @@ impl Pump {
         inlet: &Arc<dyn Inlet>,
         number: u64,
     ) {
-        let routed = match self.begin(who, envelope, inlet, number) {
+        let routed = match self.begin(who, envelope, inlet, number, None) {
             Begun::Ready(routed) => routed,
             Begun::LooksUp(pushing) | Begun::Waits(pushing) => pushing.await,
         };
@@ -57,18 +57,20 @@ impl Pump {
         }
     }
 
-    /// The first half of a push: what has to come before those behind it begin.
+    /// The first half of a push: what has to come before those behind it begin; whether it is its
+    /// sender's only one without an answer, where that is known.
     pub(crate) fn begin(
         &self,
         who: &Identity,
         envelope: Envelope,
         inlet: &Arc<dyn Inlet>,
         number: u64,
+        is_alone: Option<bool>,
     ) -> Begun {
         let span = tracing::debug_span!("push", number);
         let bound = span.in_scope(|| self.bound(who, envelope, inlet, number));
         let (place, push) = match bound {
-            Ok((place, push)) => (place, Box::new(push)),
+            Ok((place, push)) => (place, Box::new(Push { is_alone, ..push })),
             Err(fault) => return Begun::Ready(self.told(&span, inlet, number, Err(fault))),
         };
         let mut routed = Routed { place, push, span };

@@ -54,6 +54,8 @@ pub(crate) struct Push {
     pub(crate) meta: Option<Bytes>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) number: u64,
+    /// Whether it is its sender's only one without an answer, where that is known.
+    pub(crate) is_alone: Option<bool>,
     /// What its session goes on from, where it opens a fork.
     pub(crate) source: Option<Source>,
     /// Who else hears whether it was accepted: the claim on its client id.

@@ -196,11 +196,15 @@ impl<P: Port> Worker<P> {
     pub(crate) fn give(&mut self, thread: &ThreadId, event: Event) {
         match self.trees.get_mut(thread.tree_str()) {
             Some(Slot::Awake(held)) => {
-                held.queue.push_back(event);
                 if !std::mem::replace(&mut held.is_ready, true) {
-                    let is_light = self.usual.is_light(&mut held.taken, self.now_us);
+                    // Who waits for one answer at a time takes little, in however many trees the
+                    // others push.
+                    let known = if let Event::Push(_, it) = &event { it.is_alone } else { None };
+                    let usual = || self.usual.is_light(&mut held.taken, self.now_us);
+                    let is_light = known.unwrap_or_else(usual);
                     self.turns.came(thread.tree(), is_light);
                 }
+                held.queue.push_back(event);
             }
             // Only what is due comes to a tree that sleeps: its handlers are all at their end.
             Some(Slot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),

@@ -269,9 +269,10 @@ fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Resul
 }
 
 /// The value of each attribute that a shape has: an element's are looked through once.
-enum Values<'a> {
-    Few([Option<&'a str>; FEW_ATTRIBUTES]),
-    Many(Vec<Option<&'a str>>),
+struct Values<'a> {
+    few: [Option<&'a str>; FEW_ATTRIBUTES],
+    /// Those of a shape that has more.
+    many: Vec<Option<&'a str>>,
 }
 
 /// For so many attributes there is room without an allocation.
@@ -279,24 +280,18 @@ const FEW_ATTRIBUTES: usize = 16;
 
 impl<'a> Values<'a> {
     fn of(fields: &[Field]) -> Values<'a> {
-        match fields.len() {
-            0..=FEW_ATTRIBUTES => Values::Few([None; FEW_ATTRIBUTES]),
-            many => Values::Many(vec![None; many]),
-        }
+        let is_few = fields.len() <= FEW_ATTRIBUTES;
+        let many = if is_few { Vec::new() } else { vec![None; fields.len()] };
+        Values { few: [None; FEW_ATTRIBUTES], many }
     }
 
     fn all(&mut self) -> &mut [Option<&'a str>] {
-        match self {
-            Values::Few(it) => it,
-            Values::Many(it) => it,
-        }
+        if self.many.is_empty() { &mut self.few } else { &mut self.many }
     }
 
     fn get(&self, index: usize) -> Option<&'a str> {
-        match self {
-            Values::Few(it) => *it.get(index)?,
-            Values::Many(it) => *it.get(index)?,
-        }
+        let all = if self.many.is_empty() { &self.few[..] } else { &self.many[..] };
+        *all.get(index)?
     }
 
     /// Keeps an attribute's value; whether the shape has it.

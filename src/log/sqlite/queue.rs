@@ -15,12 +15,13 @@ const GROUP_ENTRIES_MAX: usize = 16_384;
 /// Bytes of one commit, for the same reason, and for the memory that SQLite needs for it.
 const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Entries of a commit that others go ahead of, at the least: they wait until it is over.
-const GROUP_ENTRIES_IN_HURRY: usize = 64;
-/// About what one entry takes. A commit that others go ahead of has no more entries than take as
-/// long as its sync does: where that is slow, fewer would be no use to anybody.
-const ENTRY_US: usize = 10;
-/// How many commits are kept that small after the last one that went ahead.
-const GROUPS_IN_HURRY: u32 = 64;
+const GROUP_ENTRIES_IN_HURRY: usize = 8;
+/// About what one entry takes, a page to write and to sync included. A commit that others go ahead
+/// of has no more entries than take as long as its sync does: where that is slow, fewer would be
+/// no use to anybody.
+const ENTRY_US: usize = 20;
+/// How many commits are kept small after the last one that went ahead: some tenths of a second.
+const GROUPS_IN_HURRY: u32 = 256;
 
 /// Where a batch stands among those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,10 +163,11 @@ mod tests {
     fn commits_are_small_while_others_go_ahead_of_them() {
         let many = "b".repeat(300);
         assert_eq!(groups(&many, 0).len(), 1);
-        assert_eq!(groups(&format!("{many}a"), 0).len(), 6);
+        let hurried = |shared_us| groups(&format!("{many}a"), shared_us).len() - 1;
+        assert_eq!(hurried(0), 300_usize.div_ceil(GROUP_ENTRIES_IN_HURRY));
         // A slow disk has each of them share its sync with more.
-        assert_eq!(groups(&format!("{many}a"), 1_500).len(), 3);
-        assert_eq!(groups(&format!("{many}a"), 100_000).len(), 2);
+        assert_eq!(hurried(2_000), 3);
+        assert_eq!(hurried(100_000), 1);
     }
 
     #[test]
