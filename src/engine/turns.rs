@@ -20,7 +20,8 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// A tree has something to do and had nothing before; whether it took little of late.
+    /// A tree has something to do and had nothing before; whether it took little of late, or who
+    /// pushed into it waits for nothing else.
     pub(crate) fn came(&mut self, tree: ThreadId, is_light: bool) {
         if is_light { self.light.push_back(tree) } else { self.came.push_back(tree) }
     }

@@ -239,3 +239,25 @@ impl fmt::Debug for Entry {
         f.write_str(&String::from_utf8_lossy(&it.body))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::suite::note;
+    use crate::wire::core::{Done, Huh};
+
+    /// An entry with this payload, under a name.
+    fn entry(name: &Name, body: &'static str) -> Entry {
+        let draft = log::Draft { name: name.clone(), body: body.into(), ..note("a/1") };
+        Entry::fresh(&draft, Element::from_canonical(draft.body.clone()).unwrap())
+    }
+
+    #[test]
+    fn a_payload_is_decoded_where_it_is_of_that_type_and_can_be_read() {
+        let done = "<done xmlns=\"https://xml-pipeline.org/ns/core/v1\"></done>";
+        let it = entry(&Done::NAME, done);
+        assert!(it.decode_if::<Done>().is_some());
+        assert!(it.decode_if::<Huh>().is_none());
+        assert!(entry(&Huh::NAME, done).decode_if::<Huh>().is_none());
+    }
+}
