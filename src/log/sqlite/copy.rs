@@ -19,6 +19,17 @@ use crate::log::{Durability, Error};
 /// itself, it may wait for half a minute.
 const SYNC_WAIT: Duration = Duration::from_secs(1);
 
+/// Pages of the write-ahead log (128 MiB) at which it is copied into the file beside the writing:
+/// what is written to often meanwhile, as an index is, is copied once.
+const PAGES_COPIED: i64 = 32_768;
+/// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
+const PAGES_MAX: i64 = 65_536;
+/// The part of it that the writer copies itself once no more is left. It begins anew only where all
+/// of it is copied, and beside steady writing a copy is never quite at its end.
+const PART_LEFT: i64 = 256;
+/// Pages (4 MiB) after which the writer does so again, where a reader kept it from beginning anew.
+const PAGES_AGAIN: i64 = 1_024;
+
 /// The thread that copies, on a connection of its own.
 pub(super) struct Copier {
     wanted: Sender<()>,
@@ -109,7 +120,69 @@ pub(super) fn copy(db: &Connection) -> rusqlite::Result<bool> {
     db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
 }
 
-/// How many pages of the write-ahead log there are.
-pub(super) fn pages(db: &Connection) -> rusqlite::Result<i64> {
-    db.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| row.get(1))
+/// How much of the write-ahead log there is, in pages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wal {
+    pub(super) pages: i64,
+    /// Those of them that aren't in the file yet.
+    left: i64,
+}
+
+pub(super) fn wal(db: &Connection) -> rusqlite::Result<Wal> {
+    db.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| {
+        let (pages, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
+        Ok(Wal { pages, left: pages - copied })
+    })
+}
+
+/// What is to be done about the write-ahead log between two commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Nothing,
+    /// A copy beside the writing.
+    Beside,
+    /// The little that is left, here and now, so that the next commit begins it anew.
+    End,
+    /// All of it, however long that takes.
+    All,
+}
+
+/// What is due, where the writer copied the end of it at a length.
+pub(super) fn due(wal: Wal, ended_at: i64) -> Due {
+    match wal {
+        Wal { pages: ..PAGES_COPIED, .. } => Due::Nothing,
+        Wal { pages: PAGES_MAX.., .. } => Due::All,
+        Wal { pages, left } if left > pages / PART_LEFT => Due::Beside,
+        // It began anew since, and has grown again.
+        Wal { pages, .. } if pages < ended_at => Due::End,
+        Wal { pages, .. } if pages < ended_at + PAGES_AGAIN => Due::Nothing,
+        Wal { .. } => Due::End,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_writer_copies_only_the_end_itself_and_not_over_and_over() {
+        let cases = [
+            ((1_000, 1_000), 0, Due::Nothing),
+            ((PAGES_COPIED, PAGES_COPIED), 0, Due::Beside),
+            ((PAGES_COPIED + 900, 900), 0, Due::Beside),
+            ((PAGES_COPIED + 980, 80), 0, Due::End),
+            // A reader is in the way, so it goes on where it was.
+            ((PAGES_COPIED + 1_000, 20), PAGES_COPIED + 980, Due::Nothing),
+            ((PAGES_COPIED + 1_980, 1_000), PAGES_COPIED + 980, Due::Beside),
+            ((PAGES_COPIED + 2_004, 24), PAGES_COPIED + 980, Due::End),
+            // It began anew, and is as long again.
+            ((PAGES_COPIED + 20, 20), PAGES_COPIED + 980, Due::End),
+            ((PAGES_MAX, PAGES_MAX), 0, Due::All),
+            ((PAGES_MAX, 0), PAGES_MAX - 1, Due::All),
+        ];
+        for ((pages, left), ended_at, is_due) in cases {
+            let wal = Wal { pages, left };
+            assert_eq!(due(wal, ended_at), is_due, "{wal:?} after {ended_at}");
+        }
+    }
 }

@@ -111,6 +111,7 @@ impl SqliteLog {
             questions,
             readers: threads,
             copier: Copier::start(&path, durability, &shared)?,
+            ended_at: 0,
             lock,
         };
         let thread = std::thread::Builder::new()

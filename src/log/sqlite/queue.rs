@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use flume::{Receiver, Sender};
 
+use crate::clock;
 use crate::log::Error;
 use crate::log::admit::Job;
 use crate::log::entry::Receipt;
@@ -20,8 +21,9 @@ const GROUP_ENTRIES_IN_HURRY: usize = 8;
 /// of has no more entries than take as long as its sync does: where that is slow, fewer would be
 /// no use to anybody.
 const ENTRY_US: usize = 20;
-/// How many commits are kept small after the last one that went ahead: some tenths of a second.
-const GROUPS_IN_HURRY: u32 = 256;
+/// How long commits are kept small after the last one that went ahead, in microseconds: somebody
+/// who comes a few times a second doesn't wait for large ones.
+const HURRY_US: u64 = 500_000;
 
 /// Where a batch stands among those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +56,8 @@ pub(super) struct Queue {
     close: Option<Option<Sender<Result<(), Error>>>>,
     /// Whether the last commit was only of what went ahead.
     was_ahead: bool,
-    /// How many commits are to be small yet.
-    hurry: u32,
+    /// When something went ahead last.
+    ahead_us: Option<u64>,
 }
 
 impl Queue {
@@ -98,7 +100,7 @@ impl Queue {
     fn group(&mut self, shared_us: u64) -> Vec<Waiting> {
         let mut group = std::mem::take(&mut self.ahead);
         if !group.is_empty() {
-            self.hurry = GROUPS_IN_HURRY;
+            self.ahead_us = Some(clock::now_us());
             self.was_ahead = !self.was_ahead;
             if self.was_ahead {
                 return group;
@@ -107,8 +109,8 @@ impl Queue {
         self.was_ahead = false;
         let short = usize::try_from(shared_us).unwrap_or(usize::MAX) / ENTRY_US;
         let short = short.clamp(GROUP_ENTRIES_IN_HURRY, GROUP_ENTRIES_MAX);
-        let entries_max = if self.hurry > 0 { short } else { GROUP_ENTRIES_MAX };
-        self.hurry = self.hurry.saturating_sub(1);
+        self.ahead_us = self.ahead_us.filter(|it| clock::now_us().abs_diff(*it) < HURRY_US);
+        let entries_max = if self.ahead_us.is_some() { short } else { GROUP_ENTRIES_MAX };
         let (mut entries, mut bytes) = (0, 0);
         while entries < entries_max
             && bytes < GROUP_BYTES_MAX

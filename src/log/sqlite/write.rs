@@ -17,7 +17,7 @@ use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
 use crate::log::sqlite::connect::Lock;
-use crate::log::sqlite::copy::{self, Copier};
+use crate::log::sqlite::copy::{self, Copier, Due};
 use crate::log::sqlite::queue::{Next, Place, Queue, Waiting};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
 use crate::log::sqlite::shares;
@@ -29,11 +29,6 @@ use crate::name::Name;
 const THREADS_MAX: usize = 65_536;
 /// Names whose number is remembered.
 const NAMES_MAX: usize = 16_384;
-/// Pages of the write-ahead log (64 MiB) at which it is copied into the file beside the writing:
-/// what is written to often meanwhile, as an index is, is copied once.
-const WAL_PAGES_COPIED: i64 = 16_384;
-/// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
-const WAL_PAGES_MAX: i64 = 65_536;
 /// How soon a copy that another was in the way of is tried again.
 const COPY_WAIT: Duration = Duration::from_millis(2);
 /// How soon a full disk is tried again.
@@ -95,6 +90,8 @@ pub(super) struct Writer {
     pub(super) questions: Sender<Question>,
     pub(super) readers: Vec<JoinHandle<()>>,
     pub(super) copier: Copier,
+    /// How long the write-ahead log was when the writer copied the end of it.
+    pub(super) ended_at: i64,
     pub(super) lock: Lock,
 }
 
@@ -270,12 +267,18 @@ impl Writer {
         if self.known.names.len() > NAMES_MAX {
             self.known.names.clear();
         }
-        let outcome = match copy::pages(&self.db) {
-            Ok(waiting) if waiting < WAL_PAGES_COPIED => return,
-            Ok(waiting) if waiting < WAL_PAGES_MAX => return self.copier.want(),
-            Ok(_) => self.copy(),
-            Err(error) => Err(error),
-        };
+        let outcome = copy::wal(&self.db).and_then(|wal| match copy::due(wal, self.ended_at) {
+            Due::Nothing => Ok(()),
+            Due::Beside => {
+                self.copier.want();
+                Ok(())
+            }
+            // Where the other copy is in the way, it is for the next commit.
+            Due::End => copy::copy(&self.db).map(|is_busy| {
+                self.ended_at = if is_busy { 0 } else { wal.pages };
+            }),
+            Due::All => self.copy(),
+        });
         if let Err(error) = outcome
             && retry(&error) == Retry::Never
         {

@@ -10,6 +10,7 @@ mod shares;
 mod tamper;
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -222,6 +223,26 @@ fn the_write_ahead_log_is_bounded() {
         longest = longest.max(length);
     }
     assert!(longest < 264 << 20, "{longest}");
+}
+
+#[test]
+fn the_write_ahead_log_begins_anew_beside_steady_writing() {
+    let (_directory, path) = place();
+    let log = SqliteLog::open(&path, Durability::Full).unwrap();
+    keep(&log, batch(&["a"], &[]));
+    let append = |seq: u32| {
+        let body = vec![b'x'; super::shares::BODY_BYTES_MAX + 1].into();
+        let entries = vec![Draft { body, ..note(&format!("a/{seq}")) }];
+        log.append(Batch { entries, ..Batch::default() })
+    };
+    // The writer always has something to do: 320 MiB.
+    let mut waiting: VecDeque<_> = (1..=8).map(append).collect();
+    for seq in 9..=5_000 {
+        wait(waiting.pop_front().unwrap()).unwrap();
+        waiting.push_back(append(seq));
+    }
+    let length = std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len() >> 20;
+    assert!((128..240).contains(&length), "{length} MiB");
 }
 
 #[test]
