@@ -18,8 +18,9 @@ const STEPS_AHEAD: usize = 32;
 const BATCHES_AHEAD: usize = 2;
 /// Steps that a tree may take in a turn however many others wait: a push, and what it comes to.
 const STEPS_IN_TURN_MIN: usize = 2;
-/// How many batches are kept small after the last one that went ahead: some tenths of a second.
-const BATCHES_IN_HURRY: u32 = 256;
+/// How long batches are kept small after the last one that went ahead, in microseconds: somebody
+/// who comes a few times a second doesn't wait for large ones.
+const HURRY_US: u64 = 500_000;
 
 impl<P: Port> Worker<P> {
     /// Steps trees, each a few events, and sends what they come to to the log as a batch: those
@@ -57,7 +58,7 @@ impl<P: Port> Worker<P> {
         }
         self.room = step.room();
         if steps > 0 {
-            shared.hurry.store(BATCHES_IN_HURRY, Ordering::Relaxed);
+            shared.hurry_until_us.store(self.now_us.saturating_add(HURRY_US), Ordering::Relaxed);
             self.send(Lane::Ahead, step, steps);
         }
         steps > 0
@@ -66,8 +67,8 @@ impl<P: Port> Worker<P> {
     /// Lets everybody have a turn, as far as a batch has room.
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
-        let hurry = shared.hurry.load(Ordering::Relaxed);
-        let most = if hurry > 0 { self.pace.short() } else { usize::MAX };
+        let is_hurried = self.now_us < shared.hurry_until_us.load(Ordering::Relaxed);
+        let most = if is_hurried { self.pace.short() } else { usize::MAX };
         let room = self.pace.room().min(limits.steps_in_batch_max).min(most);
         let full = room == 0 || self.lanes.len(Lane::Behind) >= limits.batches_in_flight_max;
         let dying = self.dead.is_some() && !self.lanes.is_empty();
@@ -85,9 +86,6 @@ impl<P: Port> Worker<P> {
             steps += self.step(id, each, Lane::Behind, shared, &mut step);
         }
         self.room = step.room();
-        if hurry > 0 {
-            shared.hurry.store(hurry - 1, Ordering::Relaxed);
-        }
         self.send(Lane::Behind, step, steps);
         true
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -508,7 +508,7 @@ impl Plan {
         let shared = Arc::new(Shared {
             gates: gates.collect(),
             counts: Counts::new(port.now_us(), self.routes.listeners.len()),
-            hurry: AtomicU32::new(0),
+            hurry_until_us: AtomicU64::new(0),
             key: self.log.identity().key,
             log: self.log,
             core: CORE_NAME.into(),

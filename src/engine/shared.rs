@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -122,8 +122,8 @@ pub(crate) struct Shared {
     /// Pushes refused, by the number of the fault: counted, not logged.
     pub(crate) refused: Vec<AtomicU64>,
     pub(crate) counts: Counts,
-    /// How many batches are to be small yet, since something went ahead of some.
-    pub(crate) hurry: AtomicU32,
+    /// Until when batches are to be small, since something went ahead of some.
+    pub(crate) hurry_until_us: AtomicU64,
     /// How far a shutdown has come; doors watch it.
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver: a shutdown waits until there is none.
