@@ -80,16 +80,16 @@ impl InternalActions {
     }
 }
 
-/// The listener `action`.
+/// The listener `action`. Whatever it takes, its fold has read that: no handler does so again.
 #[must_use]
 pub fn action(settings: Settings) -> Listener {
     Listener::with_state(NAME, Arc::new(settings))
-        .on(acts)
-        .on(turn_ends)
-        .on(is_cancelled)
-        .on(is_refused)
-        .on(is_due)
-        .on_any_reply(is_answered)
+        .on_named(Action::schema().clone(), goes_on)
+        .on_named(CognitionOut::schema().clone(), goes_on)
+        .on_named(CancelAction::schema().clone(), goes_on)
+        .on_named(ActionRefused::schema().clone(), goes_on)
+        .on_named(ActionsDue::schema().clone(), goes_on)
+        .on_any_reply(goes_on)
         .fold::<Actions>()
         .wakes(fold::wakes)
         .serial()
@@ -101,27 +101,7 @@ pub fn action(settings: Settings) -> Listener {
         .stateless()
 }
 
-async fn acts(it: Handling, _: Action) -> Sent {
-    it.goes_on()
-}
-
-async fn turn_ends(it: Handling, _: CognitionOut) -> Sent {
-    it.goes_on()
-}
-
-async fn is_cancelled(it: Handling, _: CancelAction) -> Sent {
-    it.goes_on()
-}
-
-async fn is_refused(it: Handling, _: ActionRefused) -> Sent {
-    it.goes_on()
-}
-
-async fn is_due(it: Handling, _: ActionsDue) -> Sent {
-    it.goes_on()
-}
-
-async fn is_answered(it: Handling, _: Element) -> Sent {
+async fn goes_on(it: Handling, _: Element) -> Sent {
     it.goes_on()
 }
 
