@@ -153,8 +153,9 @@ impl Actions {
             return None;
         }
         if entry.is::<Action>() {
+            let action = Box::new(entry.decode().ok()?);
             self.asked.insert(entry.seq(), entry.clone());
-            return Some(Input::Defined(from, entry.seq(), Box::new(entry.decode().ok()?)));
+            return Some(Input::Defined(from, entry.seq(), action));
         }
         if let Some(it) = entry.decode_if::<CognitionOut>() {
             return Some(Input::TurnOver(from, it.turn));

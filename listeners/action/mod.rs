@@ -119,9 +119,15 @@ impl FromContext<Arc<Settings>> for Handling {
     }
 
     fn from_context(context: &Context<Arc<Settings>>) -> Result<Handling, Fault> {
+        let message = Message::from_context(context)?;
+        let actions: Fold<Actions> = Fold::from_context(context)?;
+        // The fold passes over what can't be read, and its sender is told why.
+        if message.is::<Action>() && actions.of(message.seq()).is_empty() {
+            message.decode::<Action>()?;
+        }
         Ok(Handling {
-            message: Message::from_context(context)?,
-            actions: Fold::from_context(context)?,
+            message,
+            actions,
             capabilities: Capabilities::from_context(context)?,
             settings: State::from_context(context)?.0,
         })
