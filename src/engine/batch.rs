@@ -67,7 +67,9 @@ impl<P: Port> Worker<P> {
     /// Lets everybody have a turn, as far as a batch has room.
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
-        let is_hurried = self.now_us < shared.hurry_until_us.load(Ordering::Relaxed);
+        let until_us = shared.hurry_until_us.load(Ordering::Relaxed);
+        // One that is further away is of a clock that was set back since.
+        let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
         let most = if is_hurried { self.pace.short() } else { usize::MAX };
         let room = self.pace.room().min(limits.steps_in_batch_max).min(most);
         let full = room == 0 || self.lanes.len(Lane::Behind) >= limits.batches_in_flight_max;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use flume::{Receiver, RecvTimeoutError, Sender};
 use rusqlite::Connection;
 
+use crate::clock;
 use crate::log::sqlite::connect;
 use crate::log::sqlite::write::{Retry, Shared, retry};
 use crate::log::{Durability, Error};
@@ -27,6 +28,9 @@ const PAGES_MAX: i64 = 65_536;
 /// The part of it that the writer copies itself once no more is left. It begins anew only where all
 /// of it is copied, and beside steady writing a copy is never quite at its end.
 const PART_LEFT: i64 = 256;
+/// The part of what is beyond [`PAGES_COPIED`] that it copies too: where much is written at a time,
+/// so little is never left.
+const PART_BEYOND: i64 = 8;
 /// Pages (4 MiB) after which the writer does so again, where a reader kept it from beginning anew.
 const PAGES_AGAIN: i64 = 1_024;
 
@@ -75,15 +79,22 @@ fn run(db: &Connection, wishes: &Receiver<()>, shared: &Shared) {
     while wishes.recv().is_ok() && copied(db, shared) {}
 }
 
-/// The same, and where nothing is to be copied for a while, a sync of what was written meanwhile.
+/// The same, and every while a sync of what was written meanwhile. A copy needn't begin with one:
+/// where a reader keeps it from copying anything, it doesn't.
 fn copy_and_sync(db: &Connection, wal: &Path, wishes: &Receiver<()>, shared: &Shared) {
+    let wait_us = u64::try_from(SYNC_WAIT.as_micros()).unwrap_or(u64::MAX);
+    let mut last_us = clock::now_us();
     loop {
-        let well = match wishes.recv_timeout(SYNC_WAIT) {
-            // A copy begins with a sync.
+        let left_us = wait_us.saturating_sub(clock::now_us().abs_diff(last_us));
+        let mut well = match wishes.recv_timeout(Duration::from_micros(left_us)) {
             Ok(()) => copied(db, shared),
-            Err(RecvTimeoutError::Timeout) => synced(wal, shared),
+            Err(RecvTimeoutError::Timeout) => true,
             Err(RecvTimeoutError::Disconnected) => false,
         };
+        if well && clock::now_us().abs_diff(last_us) >= wait_us {
+            well = synced(wal, shared);
+            last_us = clock::now_us();
+        }
         if !well {
             return;
         }
@@ -147,16 +158,15 @@ pub(super) enum Due {
     All,
 }
 
-/// What is due, where the writer copied the end of it at a length.
-pub(super) fn due(wal: Wal, ended_at: i64) -> Due {
-    match wal {
-        Wal { pages: ..PAGES_COPIED, .. } => Due::Nothing,
-        Wal { pages: PAGES_MAX.., .. } => Due::All,
-        Wal { pages, left } if left > pages / PART_LEFT => Due::Beside,
-        // It began anew since, and has grown again.
-        Wal { pages, .. } if pages < ended_at => Due::End,
-        Wal { pages, .. } if pages < ended_at + PAGES_AGAIN => Due::Nothing,
-        Wal { .. } => Due::End,
+/// What is due, where the writer copied the end of it at a length, since when it only grew.
+pub(super) fn due(Wal { pages, left }: Wal, ended_at: i64) -> Due {
+    let little = pages / PART_LEFT + (pages - PAGES_COPIED) / PART_BEYOND;
+    match pages {
+        ..PAGES_COPIED => Due::Nothing,
+        PAGES_MAX.. => Due::All,
+        _ if left > little => Due::Beside,
+        _ if pages < ended_at + PAGES_AGAIN => Due::Nothing,
+        _ => Due::End,
     }
 }
 
@@ -175,8 +185,9 @@ mod tests {
             ((PAGES_COPIED + 1_000, 20), PAGES_COPIED + 980, Due::Nothing),
             ((PAGES_COPIED + 1_980, 1_000), PAGES_COPIED + 980, Due::Beside),
             ((PAGES_COPIED + 2_004, 24), PAGES_COPIED + 980, Due::End),
-            // It began anew, and is as long again.
-            ((PAGES_COPIED + 20, 20), PAGES_COPIED + 980, Due::End),
+            // Much at a time.
+            ((PAGES_COPIED + 400, 400), 0, Due::Beside),
+            ((PAGES_COPIED + 2_400, 400), 0, Due::End),
             ((PAGES_MAX, PAGES_MAX), 0, Due::All),
             ((PAGES_MAX, 0), PAGES_MAX - 1, Due::All),
         ];

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use flume::{Receiver, Sender};
 
-use crate::clock;
 use crate::log::Error;
 use crate::log::admit::Job;
 use crate::log::entry::Receipt;
@@ -63,7 +62,12 @@ pub(super) struct Queue {
 impl Queue {
     /// What to do next; waits until there is something. A commit takes so long beside what its
     /// entries take.
-    pub(super) fn next(&mut self, inbox: &Receiver<Command>, shared_us: u64) -> Next {
+    pub(super) fn next(
+        &mut self,
+        inbox: &Receiver<Command>,
+        shared_us: u64,
+        now_us: impl FnOnce() -> u64,
+    ) -> Next {
         if self.is_empty() && self.close.is_none() {
             match inbox.recv() {
                 Ok(command) => self.take(command),
@@ -80,7 +84,7 @@ impl Queue {
         let is_empty = self.is_empty();
         match self.close.take_if(|_| is_empty) {
             Some(closed) => Next::Close(closed),
-            None => Next::Group(self.group(shared_us)),
+            None => Next::Group(self.group(shared_us, now_us())),
         }
     }
 
@@ -97,10 +101,10 @@ impl Queue {
     }
 
     /// What goes ahead, alone every second time; else what else waits with it, up to a bound.
-    fn group(&mut self, shared_us: u64) -> Vec<Waiting> {
+    fn group(&mut self, shared_us: u64, now_us: u64) -> Vec<Waiting> {
         let mut group = std::mem::take(&mut self.ahead);
         if !group.is_empty() {
-            self.ahead_us = Some(clock::now_us());
+            self.ahead_us = Some(now_us);
             self.was_ahead = !self.was_ahead;
             if self.was_ahead {
                 return group;
@@ -109,7 +113,7 @@ impl Queue {
         self.was_ahead = false;
         let short = usize::try_from(shared_us).unwrap_or(usize::MAX) / ENTRY_US;
         let short = short.clamp(GROUP_ENTRIES_IN_HURRY, GROUP_ENTRIES_MAX);
-        self.ahead_us = self.ahead_us.filter(|it| clock::now_us().abs_diff(*it) < HURRY_US);
+        self.ahead_us = self.ahead_us.filter(|it| now_us.abs_diff(*it) < HURRY_US);
         let entries_max = if self.ahead_us.is_some() { short } else { GROUP_ENTRIES_MAX };
         let (mut entries, mut bytes) = (0, 0);
         while entries < entries_max
@@ -147,7 +151,7 @@ mod tests {
         commands.send(Command::Close(closed)).unwrap();
         let mut queue = Queue::default();
         let mut groups = Vec::new();
-        while let Next::Group(group) = queue.next(&inbox, shared_us) {
+        while let Next::Group(group) = queue.next(&inbox, shared_us, || 0) {
             let entries = group.iter().flat_map(|it| &it.job.entries);
             groups.push(entries.map(|it| it.id.to_string()).collect::<Vec<_>>().join(" "));
         }
@@ -173,6 +177,25 @@ mod tests {
     }
 
     #[test]
+    fn commits_are_large_again_half_a_second_after_the_last_that_went_ahead() {
+        let (commands, inbox) = flume::bounded(512);
+        for seq in 1..=100 {
+            let place = if seq == 1 { Place::Ahead } else { Place::Behind };
+            let job = Job::seal(batch(&[], &[&format!("t/{seq}")]), &Origins::default());
+            let (answer, _) = flume::bounded(1);
+            commands.send(Command::Append(place, Waiting { job, answer })).unwrap();
+        }
+        let mut queue = Queue::default();
+        let at = [0, 1, HURRY_US - 1, HURRY_US];
+        let sizes = at.map(|now_us| match queue.next(&inbox, 0, || now_us) {
+            Next::Group(group) => group.len(),
+            Next::Close(_) => 0,
+        });
+        let few = GROUP_ENTRIES_IN_HURRY;
+        assert_eq!(sizes, [1, few, few, 99 - 2 * few]);
+    }
+
+    #[test]
     fn what_always_goes_ahead_keeps_nobody_waiting_for_good() {
         let (commands, inbox) = flume::bounded(512);
         let put = |place: Place, id: &str| {
@@ -185,7 +208,9 @@ mod tests {
         let mut sizes = Vec::new();
         for seq in 1..=4 {
             put(Place::Ahead, &format!("a/{seq}"));
-            let Next::Group(group) = queue.next(&inbox, 0) else { panic!("nobody closed it") };
+            let Next::Group(group) = queue.next(&inbox, 0, || 0) else {
+                panic!("nobody closed it")
+            };
             sizes.push(group.len());
         }
         assert_eq!(sizes, [1, 2, 1, 1]);

@@ -112,7 +112,7 @@ impl Writer {
         let _watch = Watch(self.shared.clone());
         let mut queue = Queue::default();
         let closed = loop {
-            match queue.next(inbox, self.commits.least_us()) {
+            match queue.next(inbox, self.commits.least_us(), clock::now_us) {
                 Next::Group(group) => self.commit(group),
                 Next::Close(closed) => break closed,
             }
@@ -259,6 +259,23 @@ impl Writer {
         Ok(())
     }
 
+    fn copy_what_is_due(&mut self) -> rusqlite::Result<()> {
+        let wal = copy::wal(&self.db)?;
+        if wal.pages < self.ended_at {
+            // It began anew since.
+            self.ended_at = 0;
+        }
+        match copy::due(wal, self.ended_at) {
+            Due::Nothing => {}
+            Due::Beside => self.copier.want(),
+            // Where the other copy is in the way, it is for the next commit.
+            Due::End if copy::copy(&self.db)? => {}
+            Due::End => self.ended_at = wal.pages,
+            Due::All => self.copy()?,
+        }
+        Ok(())
+    }
+
     /// Between commits: memory within its bounds, the write-ahead log within its.
     fn tidy(&mut self) {
         if self.known.threads.len() > THREADS_MAX {
@@ -267,19 +284,7 @@ impl Writer {
         if self.known.names.len() > NAMES_MAX {
             self.known.names.clear();
         }
-        let outcome = copy::wal(&self.db).and_then(|wal| match copy::due(wal, self.ended_at) {
-            Due::Nothing => Ok(()),
-            Due::Beside => {
-                self.copier.want();
-                Ok(())
-            }
-            // Where the other copy is in the way, it is for the next commit.
-            Due::End => copy::copy(&self.db).map(|is_busy| {
-                self.ended_at = if is_busy { 0 } else { wal.pages };
-            }),
-            Due::All => self.copy(),
-        });
-        if let Err(error) = outcome
+        if let Err(error) = self.copy_what_is_due()
             && retry(&error) == Retry::Never
         {
             self.shared.poison(&format!("copying the write-ahead log failed: {error}"));

@@ -11,6 +11,7 @@ mod tamper;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -243,6 +244,30 @@ fn the_write_ahead_log_begins_anew_beside_steady_writing() {
     }
     let length = std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len() >> 20;
     assert!((128..240).contains(&length), "{length} MiB");
+}
+
+#[test]
+fn what_normal_writes_is_synced_each_second_though_a_reader_is_in_the_way_of_copies() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    keep(&log, batch(&["a"], &[]));
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
+    let append = |seq: u32, bytes: usize| {
+        let entries = vec![Draft { body: vec![b'x'; bytes].into(), ..note(&format!("a/{seq}")) }];
+        keep(&log, Batch { entries, ..Batch::default() });
+    };
+    // From here on a copy is wanted after each append, and none comes to anything.
+    (1..=160).for_each(|seq| append(seq, 1 << 20));
+    let is_synced = || {
+        std::thread::park_timeout(Duration::from_millis(1));
+        !log.shared.unsynced.load(Ordering::Relaxed)
+    };
+    let was_synced = |seq: u32| {
+        append(seq, 100);
+        (0..3).any(|_| is_synced())
+    };
+    assert!((161..=2_000).any(was_synced));
 }
 
 #[test]
