@@ -38,8 +38,9 @@ async fn a_real_model_is_heard_to_its_end() {
     prompt.max_tokens = Some(8);
     let mut reply = model.turn(prompt).await.unwrap();
     while reply.next().await.unwrap().is_some() {}
-    // More than it can read at once is refused as such.
+    // More than it can read at once is refused, or cut off by a server that notices late.
     let error = model.turn(Prompt::new("").user("word ".repeat(20_000))).await.unwrap_err();
     println!("too long: {error}");
-    assert!(matches!(error.kind, Kind::PromptTooLong | Kind::Refused | Kind::Failed), "{error:?}");
+    let kinds = [Kind::PromptTooLong, Kind::Refused, Kind::Failed, Kind::Cut];
+    assert!(kinds.contains(&error.kind), "{error:?}");
 }
