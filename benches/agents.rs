@@ -96,24 +96,38 @@ fn main() {
 }
 
 /// A model that notes when it has said the last character of an action.
-#[derive(Clone, Debug, Default)]
-struct Prompter(Arc<Mutex<Vec<Instant>>>);
+#[derive(Clone, Debug)]
+struct Prompter {
+    /// Characters that it says at a time.
+    at_once: usize,
+    said: Arc<Mutex<Vec<Instant>>>,
+}
 
 const CALL: &str = r#"<action id="a">{"name": "tool", "parameters": {"ms": 0}}</action>"#;
 
 #[derive(Debug)]
 struct Prompted {
     said: Arc<Mutex<Vec<Instant>>>,
-    pieces: std::vec::IntoIter<Piece>,
+    /// The piece that ends an action.
+    last: Option<usize>,
+    pieces: std::iter::Enumerate<std::vec::IntoIter<Piece>>,
 }
 
 impl Model for Prompter {
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         let is_first = prompt.messages.last().is_none_or(|it| !it.text.contains("action-result"));
         let text = if is_first { CALL } else { "<response>.</response>" };
-        let pieces = vec![Piece::Text(text.to_owned()), Piece::Stop(Stop::End)].into_iter();
-        let said = self.0.clone();
-        Box::pin(async move { Ok(Box::new(Prompted { said, pieces }) as Box<dyn Reply>) })
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (next, after) = rest.split_at(rest.len().min(self.at_once));
+            pieces.push(Piece::Text(next.to_owned()));
+            rest = after;
+        }
+        pieces.push(Piece::Stop(Stop::End));
+        let (said, last) = (self.said.clone(), is_first.then(|| pieces.len() - 2));
+        let reply = Prompted { said, last, pieces: pieces.into_iter().enumerate() };
+        Box::pin(async move { Ok(Box::new(reply) as Box<dyn Reply>) })
     }
 
     fn describe(&self) -> String {
@@ -124,33 +138,37 @@ impl Model for Prompter {
 impl Reply for Prompted {
     fn next(&mut self) -> Boxed<'_, Option<Piece>> {
         Box::pin(async move {
-            let piece = self.pieces.next();
-            if matches!(&piece, Some(Piece::Text(it)) if it == CALL) {
+            let next = self.pieces.next();
+            if next.is_some() && next.as_ref().map(|(at, _)| *at) == self.last {
                 self.said.lock().expect("nobody panics").push(Instant::now());
             }
-            Ok::<_, Error>(piece)
+            Ok::<_, Error>(next.map(|(_, piece)| piece))
         })
     }
 }
 
-/// From the last character of `</action>` to the tool's handler.
+/// From the last character of `</action>` to the tool's handler: where the action comes some
+/// characters at a time, as a model writes it, and where it comes whole.
 async fn tool() {
-    let folder = tempfile::tempdir().expect("a folder");
     for durability in [Durability::Memory, Durability::Normal, Durability::Full] {
-        let (prompter, ran) = (Prompter::default(), Ran::default());
-        let agent = oracle(Arc::new(prompter.clone()), |_| {});
-        let question = agent.ask("Go.").expect("it is text");
-        let pump = start(log(folder.path(), durability), vec![agent], &ran);
-        for _ in 0..2_000 {
-            ask(&pump, question.clone()).await;
+        for (at_once, how) in [(4, "4 characters at a time"), (CALL.len(), "whole")] {
+            let (said, ran) = (Arc::default(), Ran::default());
+            let prompter = Prompter { at_once, said };
+            let agent = oracle(Arc::new(prompter.clone()), |_| {});
+            let question = agent.ask("Go.").expect("it is text");
+            let folder = tempfile::tempdir().expect("a folder");
+            let pump = start(log(folder.path(), durability), vec![agent], &ran);
+            for _ in 0..2_000 {
+                ask(&pump, question.clone()).await;
+            }
+            let said = prompter.said.lock().expect("nobody panics").clone();
+            let ran = ran.lock().expect("nobody panics").clone();
+            let mut took: Vec<Duration> = said.iter().zip(&ran).map(|(a, b)| *b - *a).collect();
+            took.sort_unstable();
+            let at = |part: usize| took[took.len() * part / 100];
+            println!("tool: {durability:?}, {how}  p50 {:?}, p99 {:?}", at(50), at(99));
+            pump.shutdown().await.expect("it stops");
         }
-        let said = prompter.0.lock().expect("nobody panics").clone();
-        let ran = ran.lock().expect("nobody panics").clone();
-        let mut took: Vec<Duration> = said.iter().zip(&ran).map(|(a, b)| *b - *a).collect();
-        took.sort_unstable();
-        let at = |part: usize| took[took.len() * part / 100];
-        println!("tool: {durability:?}  p50 {:?}, p99 {:?}", at(50), at(99));
-        pump.shutdown().await.expect("it stops");
     }
 }
 
