@@ -4,6 +4,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
@@ -88,13 +89,25 @@ pub(super) enum Played {
     Skipped(&'static str),
 }
 
+/// A free port, below those that the system gives to whoever connects: a page starts its server
+/// more than once, and between, the port must stay free.
+fn free_port() -> u16 {
+    const FIRST: u32 = 12_000;
+    const COUNT: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let at = std::process::id().wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(FIRST + at % COUNT).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 impl Stage {
     pub(super) fn new() -> Stage {
         let folder = tempfile::tempdir().unwrap();
-
-        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let [port, metrics] = free.map(|it| it.local_addr().unwrap().port());
-        let stage = Stage { folder, port, metrics };
+        let stage = Stage { folder, port: free_port(), metrics: free_port() };
         for (name, text) in [("pumphouse", PUMPHOUSE), ("cargo", CARGO), ("just", JUST)] {
             let path = stage.path(&format!("bin/{name}"));
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
