@@ -139,7 +139,7 @@ impl Reply for Prompted {
     fn next(&mut self) -> Boxed<'_, Option<Piece>> {
         Box::pin(async move {
             let next = self.pieces.next();
-            if next.is_some() && next.as_ref().map(|(at, _)| *at) == self.last {
+            if next.as_ref().is_some_and(|(at, _)| Some(*at) == self.last) {
                 self.said.lock().expect("nobody panics").push(Instant::now());
             }
             Ok::<_, Error>(next.map(|(_, piece)| piece))

@@ -139,6 +139,10 @@ pub const LOOK_UPS_MAX: usize = 64;
 /// Bytes of a file that holds a prompt: more than any model reads before all else.
 pub const PROMPT_BYTES_MAX: usize = MIB;
 
+/// How long batches and commits are kept small after one that went ahead, in microseconds: somebody
+/// who comes a few times a second doesn't wait for large ones.
+pub(crate) const HURRY_US: u64 = 500_000;
+
 bounds! {
 /// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::engine::shared::Shared;
 use crate::engine::tree::{Effect, Event, Step, Timing};
 use crate::engine::worker::{Worker, drop_effects, world};
 use crate::id::ThreadId;
+use crate::limits::HURRY_US;
 use crate::wire::{Code, Fault};
 
 /// Steps of a batch that goes ahead, and how many such batches there are at once: enough for many
@@ -18,9 +19,6 @@ const STEPS_AHEAD: usize = 32;
 const BATCHES_AHEAD: usize = 2;
 /// Steps that a tree may take in a turn however many others wait: a push, and what it comes to.
 const STEPS_IN_TURN_MIN: usize = 2;
-/// How long batches are kept small after the last one that went ahead, in microseconds: somebody
-/// who comes a few times a second doesn't wait for large ones.
-const HURRY_US: u64 = 500_000;
 
 impl<P: Port> Worker<P> {
     /// Steps trees, each a few events, and sends what they come to to the log as a batch: those

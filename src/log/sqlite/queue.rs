@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use flume::{Receiver, Sender};
 
+use crate::limits::HURRY_US;
 use crate::log::Error;
 use crate::log::admit::Job;
 use crate::log::entry::Receipt;
@@ -20,9 +21,6 @@ const GROUP_ENTRIES_IN_HURRY: usize = 8;
 /// of has no more entries than take as long as its sync does: where that is slow, fewer would be
 /// no use to anybody.
 const ENTRY_US: usize = 20;
-/// How long commits are kept small after the last one that went ahead, in microseconds: somebody
-/// who comes a few times a second doesn't wait for large ones.
-const HURRY_US: u64 = 500_000;
 
 /// Where a batch stands among those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,9 +130,14 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Batch;
     use crate::log::admit::Origins;
     use crate::log::suite::batch;
+
+    /// A batch of one entry.
+    fn one(id: &str) -> Waiting {
+        let (answer, _) = flume::bounded(1);
+        Waiting { job: Job::seal(batch(&[], &[id]), &Origins::default()), answer }
+    }
 
     /// What groups are made of batches of one entry each, all there at once: `a` goes ahead, `b`
     /// doesn't.
@@ -143,10 +146,7 @@ mod tests {
         let (closed, _) = flume::bounded(1);
         for (seq, it) in (1..).zip(batches.chars()) {
             let place = if it == 'a' { Place::Ahead } else { Place::Behind };
-            let batch: Batch = batch(&[], &[&format!("{it}/{seq}")]);
-            let (answer, _) = flume::bounded(1);
-            let waiting = Waiting { job: Job::seal(batch, &Origins::default()), answer };
-            commands.send(Command::Append(place, waiting)).unwrap();
+            commands.send(Command::Append(place, one(&format!("{it}/{seq}")))).unwrap();
         }
         commands.send(Command::Close(closed)).unwrap();
         let mut queue = Queue::default();
@@ -181,9 +181,7 @@ mod tests {
         let (commands, inbox) = flume::bounded(512);
         for seq in 1..=100 {
             let place = if seq == 1 { Place::Ahead } else { Place::Behind };
-            let job = Job::seal(batch(&[], &[&format!("t/{seq}")]), &Origins::default());
-            let (answer, _) = flume::bounded(1);
-            commands.send(Command::Append(place, Waiting { job, answer })).unwrap();
+            commands.send(Command::Append(place, one(&format!("t/{seq}")))).unwrap();
         }
         let mut queue = Queue::default();
         let at = [0, 1, HURRY_US - 1, HURRY_US];
@@ -198,11 +196,7 @@ mod tests {
     #[test]
     fn what_always_goes_ahead_keeps_nobody_waiting_for_good() {
         let (commands, inbox) = flume::bounded(512);
-        let put = |place: Place, id: &str| {
-            let job = Job::seal(batch(&[], &[id]), &Origins::default());
-            let (answer, _) = flume::bounded(1);
-            commands.send(Command::Append(place, Waiting { job, answer })).unwrap();
-        };
+        let put = |place: Place, id: &str| commands.send(Command::Append(place, one(id))).unwrap();
         let mut queue = Queue::default();
         put(Place::Behind, "b/1");
         let mut sizes = Vec::new();

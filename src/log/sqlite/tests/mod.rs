@@ -36,6 +36,12 @@ pub(super) fn keep(log: &dyn Log, batch: Batch) -> Receipt {
     wait(log.append(batch)).unwrap()
 }
 
+/// An entry of the thread `a`, so long.
+fn long(seq: u32, bytes: usize) -> Batch {
+    let entries = vec![Draft { body: vec![b'x'; bytes].into(), ..note(&format!("a/{seq}")) }];
+    Batch { entries, ..Batch::default() }
+}
+
 /// Three commits: two threads with a child and a fork, a client's id, marks.
 pub(super) fn history(log: &dyn Log) -> Head {
     let mut first = batch(&["a", "b"], &["a/1", "b/1"]);
@@ -217,9 +223,7 @@ fn the_write_ahead_log_is_bounded() {
     keep(&log, batch(&["a"], &[]));
     let mut longest = 0;
     for seq in 1..=360 {
-        let body = vec![b'x'; 1 << 20].into();
-        let entries = vec![Draft { body, ..note(&format!("a/{seq}")) }];
-        keep(&log, Batch { entries, ..Batch::default() });
+        keep(&log, long(seq, 1 << 20));
         let length = std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len();
         longest = longest.max(length);
     }
@@ -231,11 +235,7 @@ fn the_write_ahead_log_begins_anew_beside_steady_writing() {
     let (_directory, path) = place();
     let log = SqliteLog::open(&path, Durability::Full).unwrap();
     keep(&log, batch(&["a"], &[]));
-    let append = |seq: u32| {
-        let body = vec![b'x'; super::shares::BODY_BYTES_MAX + 1].into();
-        let entries = vec![Draft { body, ..note(&format!("a/{seq}")) }];
-        log.append(Batch { entries, ..Batch::default() })
-    };
+    let append = |seq| log.append(long(seq, super::shares::BODY_BYTES_MAX + 1));
     // The writer always has something to do: 320 MiB.
     let mut waiting: VecDeque<_> = (1..=8).map(append).collect();
     for seq in 9..=5_000 {
@@ -253,18 +253,14 @@ fn what_normal_writes_is_synced_each_second_though_a_reader_is_in_the_way_of_cop
     keep(&log, batch(&["a"], &[]));
     let reader = Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
-    let append = |seq: u32, bytes: usize| {
-        let entries = vec![Draft { body: vec![b'x'; bytes].into(), ..note(&format!("a/{seq}")) }];
-        keep(&log, Batch { entries, ..Batch::default() });
-    };
     // From here on a copy is wanted after each append, and none comes to anything.
-    (1..=160).for_each(|seq| append(seq, 1 << 20));
+    (1..=160).for_each(|seq| drop(keep(&log, long(seq, 1 << 20))));
     let is_synced = || {
         std::thread::park_timeout(Duration::from_millis(1));
         !log.shared.unsynced.load(Ordering::Relaxed)
     };
     let was_synced = |seq: u32| {
-        append(seq, 100);
+        keep(&log, long(seq, 100));
         (0..3).any(|_| is_synced())
     };
     assert!((161..=2_000).any(was_synced));
@@ -278,9 +274,7 @@ fn the_write_ahead_log_shrinks_again_once_nobody_holds_it_open() {
     let reader = Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
     let append = |seq: u32| {
-        let body = vec![b'x'; 1 << 20].into();
-        let entries = vec![Draft { body, ..note(&format!("a/{seq}")) }];
-        keep(&log, Batch { entries, ..Batch::default() });
+        keep(&log, long(seq, 1 << 20));
         std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len() >> 20
     };
     let held = (1..=340).map(append).max();
