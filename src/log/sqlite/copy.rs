@@ -25,21 +25,19 @@ const SYNC_WAIT: Duration = Duration::from_secs(1);
 const PAGES_COPIED: i64 = 32_768;
 /// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
 const PAGES_MAX: i64 = 65_536;
-/// Pages that the writer copies itself once no more are left. It begins anew only where all of it
-/// is copied, and beside steady writing a copy is never quite at its end.
+/// Pages that the writer copies itself once no more are left and the file is settled. It begins
+/// anew only where all of it is copied, and beside steady writing a copy is never quite at its end.
 const PAGES_LEFT: i64 = 32;
 /// The part of what is beyond [`PAGES_COPIED`] that it copies too: where much is written at a time,
 /// so little is never left.
 const PART_BEYOND: i64 = 8;
-/// Copies beside the writing that must have been quick, one after another, before that. SQLite
-/// syncs the file only after a copy that no commit overtook, so the first such copy takes long: the
-/// sync of all that those before it wrote. A few quick ones say that it lies behind us; the writer
-/// would wait for it otherwise, up to 20 ms for 128 MiB.
+/// Copies beside the writing, one after another and each of something, that say by being quick that
+/// the file is most likely synced: see [`Settling`].
 const QUICK_COPIES: u32 = 4;
 /// Microseconds that a quick one takes at the most: a copy of a few pages and its syncs take half.
 const QUICK_US: u64 = 2_000;
-/// Pages (160 MiB) at which that is waited for no longer: where the disk is slow, none is quick.
-const PAGES_PATIENT: i64 = 40_960;
+/// Copies after which that is waited for no longer: where the disk is slow, none is quick.
+const COPIES_MAX: u32 = 32;
 /// Pages (4 MiB) after which the writer does so again, where a reader kept it from beginning anew.
 const PAGES_AGAIN: i64 = 1_024;
 
@@ -63,9 +61,12 @@ impl Copier {
         let wal = connect::beside(path, "-wal");
         let thread = std::thread::Builder::new()
             .name("log-copy".to_owned())
-            .spawn(move || match durability {
-                Durability::Normal => copy_and_sync(&db, &wal, &wishes, &shared),
-                Durability::Full | Durability::Memory => run(&db, &wishes, &shared),
+            .spawn(move || {
+                let copying = Copying { db, shared, settling: Settling::default() };
+                match durability {
+                    Durability::Normal => copying.run_and_sync(&wal, &wishes),
+                    Durability::Full | Durability::Memory => copying.run(&wishes),
+                }
             })
             .map_err(|error| Error::Io(error.to_string().into()))?;
         Ok(Copier { wanted, thread })
@@ -84,47 +85,92 @@ impl Copier {
     }
 }
 
-fn run(db: &Connection, wishes: &Receiver<()>, shared: &Shared) {
-    while wishes.recv().is_ok() && copied(db, shared) {}
+/// What the thread has.
+struct Copying {
+    db: Connection,
+    shared: Arc<Shared>,
+    settling: Settling,
 }
 
-/// The same, and every while a sync of what was written meanwhile. A copy needn't begin with one:
-/// where a reader keeps it from copying anything, it doesn't.
-fn copy_and_sync(db: &Connection, wal: &Path, wishes: &Receiver<()>, shared: &Shared) {
-    let wait_us = u64::try_from(SYNC_WAIT.as_micros()).unwrap_or(u64::MAX);
-    let mut last_us = clock::now_us();
-    loop {
-        let left_us = wait_us.saturating_sub(clock::now_us().abs_diff(last_us));
-        let mut well = match wishes.recv_timeout(Duration::from_micros(left_us)) {
-            Ok(()) => copied(db, shared),
-            Err(RecvTimeoutError::Timeout) => true,
-            Err(RecvTimeoutError::Disconnected) => false,
-        };
-        if well && clock::now_us().abs_diff(last_us) >= wait_us {
-            well = synced(wal, shared);
-            last_us = clock::now_us();
+impl Copying {
+    fn run(mut self, wishes: &Receiver<()>) {
+        while wishes.recv().is_ok() && self.copy() {}
+    }
+
+    /// The same, and every while a sync of what was written meanwhile. A copy needn't begin with
+    /// one: where a reader keeps it from copying anything, it doesn't.
+    fn run_and_sync(mut self, wal: &Path, wishes: &Receiver<()>) {
+        let wait_us = u64::try_from(SYNC_WAIT.as_micros()).unwrap_or(u64::MAX);
+        let mut last_us = clock::now_us();
+        loop {
+            let left_us = wait_us.saturating_sub(clock::now_us().abs_diff(last_us));
+            let mut well = match wishes.recv_timeout(Duration::from_micros(left_us)) {
+                Ok(()) => self.copy(),
+                Err(RecvTimeoutError::Timeout) => true,
+                Err(RecvTimeoutError::Disconnected) => false,
+            };
+            if well && clock::now_us().abs_diff(last_us) >= wait_us {
+                well = synced(wal, &self.shared);
+                last_us = clock::now_us();
+            }
+            if !well {
+                return;
+            }
         }
-        if !well {
-            return;
+    }
+
+    /// Copies, unless another is in the way; whether the log is still to be trusted.
+    fn copy(&mut self) -> bool {
+        match self.copy_and_look() {
+            Err(error) if retry(&error) == Retry::Never => {
+                self.shared.poison(&format!("copying the write-ahead log failed: {error}"));
+                false
+            }
+            _ => true,
         }
+    }
+
+    fn copy_and_look(&mut self) -> rusqlite::Result<()> {
+        let before = wal(&self.db)?;
+        let since_us = clock::now_us();
+        let is_busy = copy(&self.db)?;
+        let took_us = clock::now_us().abs_diff(since_us);
+        if !is_busy {
+            let is_settled = self.settling.copied(before, wal(&self.db)?, took_us);
+            self.shared.is_settled.store(is_settled, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
-/// Copies, unless another is in the way; whether the log is still to be trusted.
-fn copied(db: &Connection, shared: &Shared) -> bool {
-    let since_us = clock::now_us();
-    let copied = copy(db);
-    if clock::now_us().saturating_sub(since_us) < QUICK_US {
-        shared.quick_copies.fetch_add(1, Ordering::Relaxed);
-    } else {
-        shared.quick_copies.store(0, Ordering::Relaxed);
-    }
-    match copied {
-        Err(error) if retry(&error) == Retry::Never => {
-            shared.poison(&format!("copying the write-ahead log failed: {error}"));
-            false
+/// Whether the file is most likely synced, as far as the write-ahead log was copied into it.
+///
+/// SQLite syncs it only in a copy that no commit overtook, and says nothing of it. So the first of
+/// these takes long, for it syncs what all before it wrote, 3 to 20 ms for 128 MiB; the writer
+/// would wait for that if its own copy were the first.
+#[derive(Debug, Default)]
+struct Settling {
+    /// How far it was copied, and how often.
+    pages: i64,
+    copies: u32,
+    /// How many of the last of them were quick.
+    quick: u32,
+}
+
+impl Settling {
+    /// Another copy took so long.
+    fn copied(&mut self, before: Wal, after: Wal, took_us: u64) -> bool {
+        if before.copied() < self.pages {
+            // It began anew since.
+            (self.copies, self.quick) = (0, 0);
         }
-        _ => true,
+        self.pages = after.copied();
+        self.copies += 1;
+        // One that had nothing to copy says nothing of what there is to sync.
+        if after.copied() > before.copied() {
+            self.quick = if took_us < QUICK_US { self.quick + 1 } else { 0 };
+        }
+        after.left == 0 || self.quick >= QUICK_COPIES || self.copies >= COPIES_MAX
     }
 }
 
@@ -155,6 +201,12 @@ pub(super) struct Wal {
     left: i64,
 }
 
+impl Wal {
+    fn copied(self) -> i64 {
+        self.pages - self.left
+    }
+}
+
 pub(super) fn wal(db: &Connection) -> rusqlite::Result<Wal> {
     db.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| {
         let (pages, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
@@ -174,16 +226,16 @@ pub(super) enum Due {
     All,
 }
 
-/// What is due after so many quick copies, where the writer copied the end of it at a length, since
-/// when it only grew.
-pub(super) fn due(Wal { pages, left }: Wal, quick_copies: u32, ended_at: i64) -> Due {
+/// What is due, where the file is settled or not, and the writer copied the end of it at a length,
+/// since when it only grew.
+pub(super) fn due(Wal { pages, left }: Wal, is_settled: bool, ended_at: i64) -> Due {
     let little = PAGES_LEFT + (pages - PAGES_COPIED) / PART_BEYOND;
     match pages {
         ..PAGES_COPIED => Due::Nothing,
         PAGES_MAX.. => Due::All,
         _ if left > little => Due::Beside,
-        ..PAGES_PATIENT if quick_copies < QUICK_COPIES => Due::Beside,
         _ if pages < ended_at + PAGES_AGAIN => Due::Nothing,
+        _ if !is_settled => Due::Beside,
         _ => Due::End,
     }
 }
@@ -211,16 +263,57 @@ mod tests {
         ];
         for ((pages, left), ended_at, is_due) in cases {
             let wal = Wal { pages, left };
-            assert_eq!(due(wal, QUICK_COPIES, ended_at), is_due, "{wal:?} after {ended_at}");
+            assert_eq!(due(wal, true, ended_at), is_due, "{wal:?} after {ended_at}");
         }
     }
 
     #[test]
-    fn the_writer_leaves_the_sync_of_what_was_copied_to_the_copies_beside_it_for_a_while() {
-        let wal = |pages| Wal { pages, left: 8 };
-        assert_eq!(due(wal(PAGES_COPIED), QUICK_COPIES - 1, 0), Due::Beside);
-        assert_eq!(due(wal(PAGES_COPIED), QUICK_COPIES, 0), Due::End);
-        assert_eq!(due(wal(PAGES_PATIENT - 1), 0, 0), Due::Beside);
-        assert_eq!(due(wal(PAGES_PATIENT), 0, 0), Due::End);
+    fn the_writer_copies_nothing_before_the_file_is_settled() {
+        let wal = Wal { pages: PAGES_COPIED, left: 8 };
+        assert_eq!(due(wal, false, 0), Due::Beside);
+        assert_eq!(due(wal, true, 0), Due::End);
+    }
+
+    /// Whether the file is settled after each of these copies: from where, to where, of how many
+    /// pages, and how long it took.
+    fn settled(copies: &[(i64, i64, i64, u64)]) -> Vec<bool> {
+        let mut settling = Settling::default();
+        let copied = |&(from, to, pages, took_us)| {
+            let wal = |copied| Wal { pages, left: pages - copied };
+            settling.copied(wal(from), wal(to), took_us)
+        };
+        copies.iter().map(copied).collect()
+    }
+
+    /// A copy that a commit overtook.
+    fn overtaken(from: i64, took_us: u64) -> (i64, i64, i64, u64) {
+        (from, from + 10, from + 12, took_us)
+    }
+
+    #[test]
+    fn the_file_is_settled_after_a_few_quick_copies_in_a_row() {
+        let quick = |from| overtaken(from, QUICK_US - 1);
+        let long = |from| overtaken(from, QUICK_US);
+        let in_a_row = [quick(0), quick(10), quick(20), quick(30)];
+        assert_eq!(settled(&in_a_row), [false, false, false, true]);
+        assert_eq!(settled(&[quick(0), quick(10), long(20), quick(30)]), [false; 4]);
+        let anew = [in_a_row, [quick(0), quick(10), quick(20), quick(30)]].concat();
+        let of_each = [false, false, false, true];
+        assert_eq!(settled(&anew), [of_each, of_each].concat());
+        // A reader keeps them from copying anything.
+        assert_eq!(settled(&[(10, 10, 12, 0); 8]), [false; 8]);
+    }
+
+    #[test]
+    fn the_file_is_settled_where_no_commit_overtook_a_copy() {
+        assert_eq!(settled(&[overtaken(0, QUICK_US), (10, 20, 20, QUICK_US)]), [false, true]);
+    }
+
+    #[test]
+    fn where_no_copy_is_quick_it_is_waited_for_only_so_often() {
+        let slow: Vec<_> =
+            (0..i64::from(COPIES_MAX)).map(|it| overtaken(it * 10, QUICK_US)).collect();
+        let settled = settled(&slow);
+        assert_eq!(settled.iter().position(|it| *it), Some(slow.len() - 1));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -47,8 +47,8 @@ pub(super) struct Shared {
     full: AtomicBool,
     /// Something was written since the last sync, where an append doesn't sync.
     pub(super) unsynced: AtomicBool,
-    /// Copies beside the writing that were quick, since one that wasn't.
-    pub(super) quick_copies: AtomicU32,
+    /// What was copied into the file is most likely synced there.
+    pub(super) is_settled: AtomicBool,
     /// No more appends; a full disk is waited for no longer.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
@@ -267,12 +267,15 @@ impl Writer {
             // It began anew since.
             self.ended_at = 0;
         }
-        match copy::due(wal, self.shared.quick_copies.load(Ordering::Relaxed), self.ended_at) {
+        match copy::due(wal, self.shared.is_settled.load(Ordering::Relaxed), self.ended_at) {
             Due::Nothing => {}
             Due::Beside => self.copier.want(),
             // Where the other copy is in the way, it is for the next commit.
             Due::End if copy::copy(&self.db)? => {}
-            Due::End => self.ended_at = wal.pages,
+            Due::End => {
+                self.ended_at = wal.pages;
+                self.shared.is_settled.store(false, Ordering::Relaxed);
+            }
             Due::All => self.copy()?,
         }
         Ok(())
