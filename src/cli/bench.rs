@@ -1,6 +1,7 @@
 //! `bench`: how fast this machine takes messages, in one sitting, with the floors beside it.
 
 mod answer;
+mod bare;
 mod crowd;
 mod envelope;
 mod floors;

@@ -18,7 +18,8 @@ fn every_row_has_its_figures_and_those_that_need_one_a_goal() {
     assert!(without.iter().all(|it| it == "stripped binary"), "{without:?}");
     let durable = names(&|it| it["durability"] == "full");
     let of_all = ["push, one connection, pipelined", "push to answer, one at a time"];
-    let of_all = [&of_all[..], &["push to answer, at half load"]].concat();
+    let load = ["push to answer, at half load", "push to answer, a bare server at that pace"];
+    let of_all = [&of_all[..], &load].concat();
     let of_one = [
         "start to the first push answered",
         "memory of an idle server",
@@ -26,11 +27,11 @@ fn every_row_has_its_figures_and_those_that_need_one_a_goal() {
         "threads: live sessions, memory more",
     ];
     assert_eq!(durable, [&of_all[..], &of_one].concat());
-    assert_eq!(names(&|it| it["durability"] == "memory").len(), 7);
+    assert_eq!(names(&|it| it["durability"] == "memory").len(), 8);
     assert_eq!(names(&|it| it["what"].as_str().unwrap().starts_with("threads: ")).len(), 12);
     let beside = |what: &str| names(&|it| it["beside"]["what"] == what && has(it, "ratio"));
     assert_eq!(beside("one NsReader pass").len(), 7);
-    assert_eq!(beside("fdatasync of 4 KiB"), ["push to answer, at half load"; 3]);
+    assert_eq!(beside("fdatasync of 4 KiB"), [load[0], load[1], load[0], load[0], load[1]]);
     let aimed = names(&|it| it["goals"][0]["met"].is_boolean());
     for what in ["hop, 1,000 threads", "reply: the example, 4 characters at a time"] {
         assert!(aimed.iter().any(|it| it == what), "{what}: {aimed:?}");
@@ -44,6 +45,8 @@ fn only_what_is_wanted_is_measured() {
     let lines: Vec<&str> = ran.out.lines().filter(|it| it.starts_with("| ")).collect();
     assert_eq!(lines.len(), 3, "a head, its rule, a row: {}", ran.out);
     assert!(lines[2].contains("fdatasync of 4 KiB") && lines[2].contains("p99 "), "{}", ran.out);
+    let ran = scene.run(&["bench", "--scale", "0.001", "--only", "a bare server", "--json"]);
+    assert_eq!(ran.code(0).objects().len(), 2);
     let none = scene.run(&["bench", "--only", "psuh"]).code(2);
     assert!(none.err.contains("no row's name holds \"psuh\"; they are:"), "{}", none.err);
     assert!(none.err.contains("\n  push, one connection, pipelined\n"), "{}", none.err);

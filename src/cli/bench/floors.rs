@@ -18,9 +18,9 @@ pub(super) const SYNC: &str = "fdatasync of 4 KiB";
 const APPEND: &str = "append of envelopes, a sync each 256 KiB";
 
 /// What is written before a sync.
-const BLOCK: [u8; 4_096] = [b'x'; 4_096];
+pub(super) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
 /// How many blocks the file has that they are written into.
-const BLOCKS: u64 = 1_024;
+pub(super) const BLOCKS: usize = 1_024;
 /// How much is appended before a sync.
 const APPENDED: usize = 256 * 1_024;
 
@@ -52,14 +52,10 @@ pub(super) fn pass_us(times: u64) -> f64 {
 pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
     let path = folder.join("sync");
     let timed = || {
-        let mut file = File::create(&path)?;
-        for _ in 0..BLOCKS {
-            file.write_all(&BLOCK)?;
-        }
-        file.sync_all()?;
+        let mut file = file(&path)?;
         let mut waits = Vec::new();
         for time in 0..times {
-            if time % BLOCKS == 0 {
+            if time % BLOCKS as u64 == 0 {
                 file.rewind()?;
             }
             file.write_all(&BLOCK)?;
@@ -71,6 +67,17 @@ pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
         Ok(Waits::of(waits))
     };
     timed().map_err(|it| unwritten(&it))
+}
+
+/// A file that has its size already, to be written from its beginning.
+pub(super) fn file(path: &Path) -> io::Result<File> {
+    let mut file = File::create(path)?;
+    for _ in 0..BLOCKS {
+        file.write_all(&BLOCK)?;
+    }
+    file.sync_all()?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// Envelopes at the end of a file, so many at once that a sync costs little: a log that does
@@ -93,6 +100,6 @@ fn append(folder: &Path, count: u64) -> io::Result<f64> {
     Ok(per_second)
 }
 
-fn unwritten(error: &io::Error) -> Failure {
+pub(super) fn unwritten(error: &io::Error) -> Failure {
     Failure::Untried(format!("no file can be written and synced: {error}"))
 }

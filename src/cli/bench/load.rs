@@ -2,11 +2,13 @@
 //! pace. A wait begins when its push is due, not when it is written, so that no wait hides another.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
+use super::bare::Bare;
 use super::envelope::envelope;
-use super::floors::SYNC;
+use super::floors::{SYNC, unwritten};
 use super::measure::{Waits, number, rate};
 use super::pump::{Served, Sink};
 use super::row::{Figure, Row};
@@ -18,6 +20,7 @@ use crate::listener::Listener;
 use crate::log::Durability;
 
 const LOAD: &str = "push to answer, at half load";
+const BARE: &str = "push to answer, a bare server at that pace";
 
 /// Unanswered pushes while it is found out how many can be answered: what the pump has to say of
 /// them fits into what it keeps for a client that doesn't read, which is so while one writes.
@@ -28,14 +31,17 @@ const SECONDS: f64 = 4.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     for durability in DURABILITIES {
-        if !sitting.wants(LOAD, Some(durability)) {
+        let wants_load = sitting.wants(LOAD, Some(durability));
+        // In `normal` it would do what it does in `memory`.
+        let wants_bare = durability != Durability::Normal && sitting.wants(BARE, Some(durability));
+        if !wants_load && !wants_bare {
             continue;
         }
         let sync_us = sitting.sync()?.at(99);
         let echo = Listener::new("sink").on(async |it: Sink| it).inline().pure();
         let served = Served::start(sitting.folder(), "load", durability, echo).await?;
         let threads = served.threads().await?;
-        let mut line = Line::connect(&served, &threads).map_err(|it| broken(&it))?;
+        let mut line = Line::connect(served.address, &threads).map_err(|it| broken(&it))?;
         // This blocks nobody: the pump's tasks run on other threads than a verb.
         let most = line.most(sitting.times(FIRST).max(4 * WINDOW)).map_err(|it| broken(&it))?;
         let pace = most / 2.0;
@@ -43,16 +49,40 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
         let waits = line.paced(pace, count).map_err(|it| broken(&it))?;
         drop(line);
         served.stop().await?;
-        let ratio = waits.at(99) / sync_us.max(1.0);
-        let row = Row::new(LOAD, Some(durability)).waits(&waits).figure(Figure::PerSecond(pace));
-        let row = row.beside(SYNC, Figure::P99(sync_us), ratio);
-        sitting.show(&match durability {
-            Durability::Full => row.goal("p99 ≤ 5× the sync's", ratio <= 5.0),
-            // They wait for no sync.
-            Durability::Normal | Durability::Memory => row,
-        })?;
+        let row = |what, waits: &Waits| {
+            let (ratio, row) = (waits.at(99) / sync_us.max(1.0), Row::new(what, Some(durability)));
+            let row = row.waits(waits).figure(Figure::PerSecond(pace));
+            (row.beside(SYNC, Figure::P99(sync_us), ratio), ratio)
+        };
+        let (load, ratio) = row(LOAD, &waits);
+        if wants_load {
+            sitting.show(&match durability {
+                Durability::Full => load.goal("p99 ≤ 5× the sync's", ratio <= 5.0),
+                // They wait for no sync.
+                Durability::Normal | Durability::Memory => load,
+            })?;
+        }
+        if wants_bare {
+            let waits = bare(sitting.folder(), durability, &threads, pace, count)?;
+            sitting.show(&row(BARE, &waits).0)?;
+        }
     }
     Ok(())
+}
+
+/// What it takes where nothing is done but to keep what was pushed and to send it back.
+fn bare(
+    folder: &Path,
+    durability: Durability,
+    threads: &[ThreadId],
+    pace: f64,
+    count: u64,
+) -> Result<Waits, Failure> {
+    let server = Bare::start(folder, durability).map_err(|it| unwritten(&it))?;
+    let waits = Line::connect(server.address, threads).and_then(|mut it| it.paced(pace, count));
+    // Why it ended says more than that it did.
+    server.end().map_err(|it| unwritten(&it))?;
+    waits.map_err(|it| broken(&it))
 }
 
 fn broken(error: &io::Error) -> Failure {
@@ -68,8 +98,8 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn connect(served: &Served, threads: &'a [ThreadId]) -> io::Result<Line<'a>> {
-        let writer = TcpStream::connect(served.address)?;
+    fn connect(address: SocketAddr, threads: &'a [ThreadId]) -> io::Result<Line<'a>> {
+        let writer = TcpStream::connect(address)?;
         writer.set_nodelay(true)?;
         let reader = BufReader::with_capacity(64 * 1_024, writer.try_clone()?);
         Ok(Line { writer, reader, text: Vec::new(), threads })

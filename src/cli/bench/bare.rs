@@ -1,0 +1,67 @@
+//! A server that only keeps what it is sent, and sends it back: what a pace costs without a pump.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use super::floors::{self, BLOCK, BLOCKS};
+use crate::log::Durability;
+
+/// How much is read at once, in whole blocks.
+const ROOM: usize = 16 * BLOCK.len();
+
+/// The server, for one connection.
+pub(super) struct Bare {
+    pub(super) address: SocketAddr,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Bare {
+    /// Starts one on a free port. In `full` it writes what it read into a file, in whole blocks,
+    /// and syncs that before it sends it back.
+    pub(super) fn start(folder: &Path, durability: Durability) -> io::Result<Bare> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let file = match durability {
+            Durability::Full => Some(floors::file(&folder.join("bare"))?),
+            Durability::Normal | Durability::Memory => None,
+        };
+        let thread = std::thread::spawn(move || serve(&listener.accept()?.0, file));
+        Ok(Bare { address, thread })
+    }
+
+    /// Waits until the client has left; how it ended.
+    pub(super) fn end(self) -> io::Result<()> {
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the bare server failed")))
+    }
+}
+
+/// Sends every line back, those that came together after one sync.
+fn serve(mut stream: &TcpStream, mut file: Option<File>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (mut text, mut held, mut block) = (vec![0; ROOM], 0, 0);
+    loop {
+        let read = stream.read(&mut text[held..])?;
+        if read == 0 {
+            return Ok(());
+        }
+        held += read;
+        let Some(last) = memchr::memrchr(b'\n', &text[..held]) else { continue };
+        let whole = last + 1;
+        if let Some(file) = &mut file {
+            let blocks = whole.div_ceil(BLOCK.len());
+            block += blocks;
+            if block > BLOCKS {
+                file.rewind()?;
+                block = blocks;
+            }
+            file.write_all(&text[..blocks * BLOCK.len()])?;
+            file.sync_data()?;
+        }
+        stream.write_all(&text[..whole])?;
+        text.copy_within(whole..held, 0);
+        held -= whole;
+    }
+}
