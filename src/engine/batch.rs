@@ -17,8 +17,11 @@ use crate::wire::{Code, Fault};
 /// who take little, and little beside what the others have on its way.
 const STEPS_AHEAD: usize = 32;
 const BATCHES_AHEAD: usize = 2;
-/// Steps that a tree may take in a turn however many others wait: a push, and what it comes to.
-const STEPS_IN_TURN_MIN: usize = 2;
+/// Steps that a tree may take in a turn however many others wait: it takes them from what the
+/// processor has at hand by then, where each of a thousand trees fetches its own again.
+const STEPS_IN_TURN_MIN: usize = 16;
+/// The same where somebody goes ahead: a push, and what it comes to.
+const STEPS_IN_TURN_HURRIED: usize = 2;
 
 impl<P: Port> Worker<P> {
     /// Steps trees, each a few events, and sends what they come to to the log as a batch: those
@@ -76,14 +79,14 @@ impl<P: Port> Worker<P> {
             return false;
         }
         let mut step = Step::with_room(self.room);
-        // Of every tree that has something to do, a batch has something, as far as it has room: the
-        // more of them there are, the fewer steps each takes before its neighbours.
-        let each = room / self.turns.len();
-        let each = each.max(STEPS_IN_TURN_MIN).min(limits.steps_in_turn_max);
+        // The more trees have something to do, the fewer steps each takes before its neighbours.
+        let least = if is_hurried { STEPS_IN_TURN_HURRIED } else { STEPS_IN_TURN_MIN };
+        let each = (room / self.turns.len()).max(least).min(limits.steps_in_turn_max);
         let mut steps = 0;
         while steps < room {
             let Some(id) = self.turns.next() else { break };
-            steps += self.step(id, each, Lane::Behind, shared, &mut step);
+            let most = each.min((room - steps).max(STEPS_IN_TURN_HURRIED));
+            steps += self.step(id, most, Lane::Behind, shared, &mut step);
         }
         self.room = step.room();
         self.send(Lane::Behind, step, steps);

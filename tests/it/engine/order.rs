@@ -58,6 +58,29 @@ async fn others_run_at_once_up_to_the_limit() {
 }
 
 #[tokio::test]
+async fn a_tree_with_much_to_do_does_some_of_it_at_once_however_many_others_have() {
+    const TREES: u64 = 64;
+    const LENGTH: u64 = 32;
+    type Trees = Arc<Mutex<Vec<u64>>>;
+    let trees = Trees::default();
+    let down = async |State(trees): State<Trees>, Question { n }: Question| {
+        trees.lock().unwrap().push(n / LENGTH);
+        (n % LENGTH > 0).then(|| Again(Question { n: n - 1 }))
+    };
+    let mut limits = Limits::default();
+    limits.steps_in_batch_max = usize::try_from(TREES).unwrap();
+    let it = Listener::with_state("a", trees.clone()).on(down).inline().pure();
+    let pump = pumphouse::builder().with(it).limits(limits).workers(1).build().unwrap().start();
+    let chains = (1..=TREES).map(|tree| pump.tell(Question { n: tree * LENGTH - 1 }));
+    futures_util::future::try_join_all(chains).await.unwrap();
+    pump.shutdown().await.unwrap();
+    let trees = trees.lock().unwrap();
+    assert_eq!(trees.len() as u64, TREES * LENGTH);
+    let turns = trees.chunk_by(|one, other| one == other).count();
+    assert!(trees.len() / turns >= 4, "{} messages in {turns} turns", trees.len());
+}
+
+#[tokio::test]
 async fn a_serial_listener_may_take_all_that_waits() {
     let takes = Arc::new(Mutex::new(Vec::new()));
     type Takes = Arc<Mutex<Vec<usize>>>;
