@@ -72,6 +72,10 @@ impl Log for MemoryLog {
         ready(self.keep(batch))
     }
 
+    fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        self.append(batch)
+    }
+
     fn health(&self) -> Health {
         Health::Well
     }

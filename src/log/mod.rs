@@ -53,9 +53,7 @@ pub trait Log: Send + Sync + 'static {
     /// those who wouldn't wait behind what others piled up. What goes ahead keeps its order, too.
     ///
     /// A log that needn't queue has nothing to go ahead of, and this is `append` there.
-    fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
-        self.append(batch)
-    }
+    fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
     /// Whether appends are likely to succeed.
     fn health(&self) -> Health;

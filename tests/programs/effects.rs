@@ -141,14 +141,16 @@ struct Mortal {
     dies: Option<(Far, u64)>,
 }
 
-impl Log for Mortal {
-    fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
+type Append = fn(&SqliteLog, Batch) -> Boxed<'static, Receipt>;
+
+impl Mortal {
+    fn put(&self, append: Append, batch: Batch) -> Boxed<'static, Receipt> {
         let number = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
         let dies = self.dies.filter(|(_, at)| *at == number).map(|(far, _)| far);
         if dies == Some(Far::Refused) {
             std::process::abort();
         }
-        let appending = self.log.append(batch);
+        let appending = append(&self.log, batch);
         if dies == Some(Far::Taken) {
             std::process::abort();
         }
@@ -163,6 +165,16 @@ impl Log for Mortal {
             told.map_err(|it| log::Error::Io(it.to_string().into()))?;
             Ok(receipt)
         })
+    }
+}
+
+impl Log for Mortal {
+    fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        self.put(SqliteLog::append, batch)
+    }
+
+    fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        self.put(SqliteLog::append_ahead, batch)
     }
 
     fn identity(&self) -> Identity {
