@@ -322,7 +322,7 @@ fn lint(file: &Path) {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/export.xsd");
     let mut command = Command::new("xmllint");
     match command.args(["--noout", "--nonet", "--schema"]).arg(schema).arg(file).output() {
-        Err(_) => println!("skipped: no xmllint"),
+        Err(_) => crate::skipped("no xmllint"),
         Ok(told) => {
             assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
         }
@@ -373,7 +373,7 @@ fn shells_complete_the_verbs() {
     let asks = "source complete.bash; COMP_WORDS=(pumphouse ex) COMP_CWORD=1; \
                 _pumphouse pumphouse ex pumphouse; echo ${COMPREPLY[@]}";
     match Command::new("bash").args(["-c", asks]).current_dir(scene.path("")).output() {
-        Err(_) => println!("skipped: no bash"),
+        Err(_) => crate::skipped("no bash"),
         Ok(told) => assert_eq!(String::from_utf8_lossy(&told.stdout), "export\n"),
     }
     scene.run(&["completions", "tcsh"]).code(2).says(&["bash", "fish", "zsh"]);

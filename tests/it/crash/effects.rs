@@ -41,7 +41,7 @@ impl Place {
     pub(super) fn traced(&self, durability: &str, options: &[&str]) -> Option<Command> {
         let tried = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
         if !tried.is_ok_and(|it| it.status.success()) {
-            println!("skipped: strace isn't here, or may not trace");
+            crate::skipped("strace isn't here, or may not trace");
             return None;
         }
         let pump = self.command(durability, None);

@@ -169,7 +169,7 @@ impl Mounted {
         let made = run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", options]).arg(&image));
         let mounted = made.and_then(|()| Mounted::mount(image, folder.join("disk")));
         if mounted.is_none() {
-            println!("skipped: no file system can be made and mounted by this user");
+            crate::skipped("no file system can be made and mounted by this user");
         }
         mounted
     }

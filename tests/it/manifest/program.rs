@@ -212,7 +212,7 @@ fn a_full_disk_is_told_and_recovers() {
     let scene = Scene::new();
     let folder = scene.path("small");
     let Some(small) = Small::mount(&folder) else {
-        return println!("skipped: no tmpfs may be mounted");
+        return crate::skipped("no tmpfs may be mounted");
     };
     let fill = |bytes: usize| std::fs::write(folder.join("rest"), vec![b'x'; bytes]);
     drop(fill(2 << 20));

@@ -9,7 +9,7 @@ use super::text_of;
 fn server() -> Option<String> {
     let url = std::env::var("PUMPHOUSE_MODEL").ok();
     if url.is_none() {
-        println!("skipped: PUMPHOUSE_MODEL names no server");
+        crate::skipped("PUMPHOUSE_MODEL names no server");
     }
     url
 }

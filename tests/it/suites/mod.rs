@@ -25,7 +25,7 @@ pub(crate) fn suites() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: no suites");
+    crate::skipped("no suites");
     None
 }
 
