@@ -1,6 +1,7 @@
 //! Logs of older versions, served and read by this one.
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use serde_json::Value;
 
 use crate::program::{Scene, log_in};
@@ -103,4 +104,24 @@ fn a_newer_log_is_refused_by_every_verb_and_left_as_it_is() {
         refused.says(&["has format 3, and this version reads up to 2; upgrade pumphouse"]);
     }
     assert_eq!(std::fs::read(&log).unwrap(), bytes);
+}
+
+#[test]
+fn a_newer_log_that_was_left_in_a_hurry_is_left_as_it_is_too() {
+    let scene = older("format-2");
+    let log = log_in(&scene.path("data"));
+    let newer = Connection::open(&log).unwrap();
+    newer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+    newer.execute_batch("PRAGMA journal_mode = WAL; PRAGMA user_version = 3").unwrap();
+    drop(newer);
+    let bytes = || {
+        let rest = log.with_file_name(format!("{}-wal", log.file_name().unwrap().display()));
+        [&log, &rest].map(|it| std::fs::read(it).unwrap())
+    };
+    let before = bytes();
+    assert!(!before[1].is_empty());
+    for verb in [&["run"][..], &["threads"], &["verify"], &["backup", "copy.db"]] {
+        scene.run(verb).code(2).says(&["has format 3", "upgrade pumphouse"]);
+    }
+    assert!(before == bytes(), "it was written to");
 }

@@ -32,8 +32,14 @@ pub(super) fn writing(path: &Path) -> Result<Connection, Error> {
         _ => {}
     }
     let db = Connection::open_with_flags(path, flags).map_err(|it| schema::opening(path, &it))?;
-    common(&db).map_err(|it| schema::opening(path, &it))?;
+    common(&db).and_then(|()| keeps_its_log(&db, true)).map_err(|it| schema::opening(path, &it))?;
     Ok(db)
+}
+
+/// Whether a connection leaves the write-ahead log to the next one when it is closed. SQLite would
+/// copy it, say nothing of a failure, and remove it.
+pub(super) fn keeps_its_log(db: &Connection, keeps: bool) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps).map(drop)
 }
 
 /// Makes a connection keep what it is told, as durably as it is told.
@@ -124,7 +130,12 @@ fn common(db: &Connection) -> rusqlite::Result<()> {
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
+    /// The last who held it couldn't trust what it wrote.
+    pub(super) is_marked: bool,
 }
+
+/// What stands in the lock's file behind the number of a process whose log was poisoned.
+const MARK: &str = "poisoned";
 
 impl Lock {
     /// Takes the lock of a log; it is freed when the process ends, however it does.
@@ -136,24 +147,57 @@ impl Lock {
             |error: std::io::Error| Error::Io(format!("{}: {error}", beside.display()).into());
         let mut file =
             own().create(true).truncate(false).read(true).open(&beside).map_err(trouble)?;
-        match file.try_lock() {
+        let taken = file.try_lock();
+        let mut text = String::new();
+        // Who holds it is a courtesy.
+        let _ = file.read_to_string(&mut text);
+        let process = text.split_whitespace().next().and_then(|it| it.parse().ok());
+        match taken {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                // Who holds it is a courtesy.
-                let _ = file.read_to_string(&mut text);
-                let process = text.trim().parse().ok();
                 return Err(Error::Locked { path: path.to_owned(), process });
             }
             Err(TryLockError::Error(error)) => return Err(trouble(error)),
         }
-        let courtesy = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        let lock = Lock { file, is_marked: text.contains(MARK) };
+        lock.mark(lock.is_marked);
+        Ok(lock)
+    }
+
+    /// A second handle for whoever marks it.
+    pub(super) fn marker(&self) -> Result<Marker, Error> {
+        let file = self.file.try_clone();
+        file.map(Marker).map_err(|error| Error::Io(error.to_string().into()))
+    }
+
+    /// What was written is to be trusted again.
+    pub(super) fn trust(&mut self) {
+        self.is_marked = false;
+        self.mark(false);
+    }
+
+    fn mark(&self, is_marked: bool) {
+        let text = match is_marked {
+            false => format!("{}\n", std::process::id()),
+            true => format!("{} {MARK}\n", std::process::id()),
+        };
+        let mut file = &self.file;
+        let told = file.set_len(0).and_then(|()| file.rewind());
+        let told = told.and_then(|()| file.write_all(text.as_bytes()));
         // A full disk must not keep a log from being opened.
-        drop(courtesy);
-        Ok(Lock { file })
+        drop(told);
+    }
+}
+
+/// Leaves word in a lock's file that what was written can't be trusted. Where the power is cut, it
+/// may be lost, and what the next one reads is what the disk has.
+#[derive(Debug)]
+pub(super) struct Marker(File);
+
+impl Marker {
+    pub(super) fn mark(&self) {
+        // Behind the number, where the lock left off.
+        let _ = (&self.0).write_all(format!("{MARK}\n").as_bytes());
     }
 }
 

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::clock;
 use crate::log::sqlite::connect;
-use crate::log::sqlite::write::{Retry, Shared, retry};
+use crate::log::sqlite::write::{Retry, Shared, UNCOPIED, retry};
 use crate::log::{Durability, Error};
 
 /// How long the system alone may know what an append of [`Durability::Normal`] wrote. Left to
@@ -123,7 +123,7 @@ impl Copying {
     fn copy(&mut self) -> bool {
         match self.copy_and_look() {
             Err(error) if retry(&error) == Retry::Never => {
-                self.shared.poison(&format!("copying the write-ahead log failed: {error}"));
+                self.shared.poison(&format!("{UNCOPIED}: {error}"));
                 false
             }
             _ => true,
@@ -191,6 +191,12 @@ fn synced(wal: &Path, shared: &Shared) -> bool {
 /// Copies what no reader keeps from being copied; whether another copy was in the way.
 pub(super) fn copy(db: &Connection) -> rusqlite::Result<bool> {
     db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
+}
+
+/// Copies all of it and has nothing left there, waiting for readers a while; whether it could.
+pub(super) fn all(db: &Connection) -> rusqlite::Result<bool> {
+    let is_busy: bool = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    Ok(!is_busy)
 }
 
 /// How much of the write-ahead log there is, in pages.

@@ -77,7 +77,7 @@ impl SqliteLog {
         let path = whole(path.as_ref())?;
         let db = connect::writing(&path)?;
         schema::inspect(&db, &path)?;
-        let lock = Lock::take(&path)?;
+        let mut lock = Lock::take(&path)?;
         let writer = crate::log::fresh_uuid();
         if let Found::Nothing = schema::inspect(&db, &path)? {
             // Which log it is survives a power cut, whatever is lost of what comes.
@@ -87,14 +87,23 @@ impl SqliteLog {
                 .map_err(|error| schema::opening(&path, &error))?;
             sync_directory(&path)?;
         }
+        if lock.is_marked {
+            connect::tune(&db, &path, Durability::Full)?;
+            trust(&db, &path)?;
+            lock.trust();
+        }
         connect::tune(&db, &path, durability)?;
         let identity = schema::identity(&db, &path)?;
         let shared = Arc::new(Shared::default());
+        // Nothing is there yet.
+        let _ = shared.marker.set(lock.marker()?);
         let (db_read, stop) = (connect::reading(&path)?, shared.closing.clone());
         let mut reader = Reader::new(db_read, &path, stop, Digests::Checked);
         let tip = check::tip(&mut reader)?;
         drop(reader);
         schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
+        // The write-ahead log may have been made anew, and `normal` syncs only what is in it.
+        sync_directory(&path)?;
         let (readers, threads) = Readers::start(&path, &shared.closing, Digests::Checked)?;
         let questions = readers.questions();
         let known = Known::default();
@@ -362,6 +371,20 @@ impl Drop for SqliteLog {
         let _ = writer.commands.send(Command::Close(answer));
         let _ = thread.join();
     }
+}
+
+/// Writes into the file, and syncs, what the process before couldn't trust: the system may take its
+/// write-ahead log for written, though it isn't, and what came behind it would be lost with it.
+fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
+    if copy::all(db).map_err(|error| schema::opening(path, &error))? {
+        return Ok(());
+    }
+    let why = format!(
+        "{}: its last writing failed, and it must be copied before it is written to again; \
+         end whoever reads it",
+        path.display()
+    );
+    Err(Error::Io(why.into()))
 }
 
 /// The path itself, whatever links lead to it: two names of a file are one log.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
-use crate::log::sqlite::connect::Lock;
+use crate::log::sqlite::connect::{self, Lock, Marker};
 use crate::log::sqlite::copy::{self, Copier, Due};
 use crate::log::sqlite::queue::{Next, Place, Queue, Waiting};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
@@ -31,6 +31,8 @@ const THREADS_MAX: usize = 65_536;
 const NAMES_MAX: usize = 16_384;
 /// How soon a copy that another was in the way of is tried again.
 const COPY_WAIT: Duration = Duration::from_millis(2);
+/// What is said where it can't be done.
+pub(super) const UNCOPIED: &str = "copying the write-ahead log failed";
 /// How soon a full disk is tried again.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
@@ -44,6 +46,8 @@ pub(super) enum Command {
 #[derive(Default)]
 pub(super) struct Shared {
     poison: Mutex<Option<Arc<str>>>,
+    /// Where the next process reads of it.
+    pub(super) marker: OnceLock<Marker>,
     full: AtomicBool,
     /// Something was written since the last sync, where an append doesn't sync.
     pub(super) unsynced: AtomicBool,
@@ -65,7 +69,13 @@ impl Shared {
 
     pub(super) fn poison(&self, why: &str) -> Error {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
-        Error::Poisoned(poison.get_or_insert_with(|| why.into()).clone())
+        let why = poison.get_or_insert_with(|| {
+            if let Some(marker) = self.marker.get() {
+                marker.mark();
+            }
+            why.into()
+        });
+        Error::Poisoned(why.clone())
     }
 }
 
@@ -139,26 +149,35 @@ impl Writer {
             let _ = reader.join();
         }
         self.copier.stop();
-        let poisoned = match self.shared.health() {
+        let copied = match self.shared.health() {
             Health::Poisoned(why) => Err(Error::Poisoned(why)),
-            Health::Well | Health::Full => Ok(()),
+            Health::Well | Health::Full => match copy::all(&self.db) {
+                Err(error) if retry(&error) == Retry::Never => {
+                    Err(self.shared.poison(&format!("{UNCOPIED}: {error}")))
+                }
+                // It goes with the connection.
+                Ok(true) => {
+                    let _ = connect::keeps_its_log(&self.db, false);
+                    Ok(())
+                }
+                // What can't be copied now stays where it is: somebody reads it, or there is no
+                // room.
+                Ok(false) | Err(_) => Ok(()),
+            },
         };
-        if poisoned.is_ok() {
-            // What can't be copied now will be on the next opening.
-            let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        }
         let closed = self.db.close();
         drop(self.lock);
-        poisoned?;
+        copied?;
         closed.map_err(|(_, error)| Error::Io(format!("{}: {error}", self.path.display()).into()))
     }
 
     /// Keeps a group, waits for room on the disk, or gives up for good.
     fn commit(&mut self, mut group: Vec<Waiting>) {
-        if let Health::Poisoned(why) = self.shared.health() {
-            return refuse(group, &Error::Poisoned(why));
-        }
         let (outcomes, head) = loop {
+            // Also who waited for room while what was written before was given up.
+            if let Health::Poisoned(why) = self.shared.health() {
+                return refuse(group, &Error::Poisoned(why));
+            }
             let before = self.tip;
             let error = match self.attempt(&mut group) {
                 Ok(outcomes) => break (outcomes, self.tip.head),
@@ -176,7 +195,10 @@ impl Writer {
                     return refuse(group, &why);
                 }
                 Retry::WhenThereIsRoom => self.shared.full.store(true, Ordering::Relaxed),
-                Retry::Soon => {}
+                Retry::Soon => {
+                    let file = self.path.display();
+                    tracing::warn!(%file, "somebody else holds the log's file; what comes waits");
+                }
             }
             if self.shared.closing.load(Ordering::Relaxed) {
                 let full = self.shared.full.load(Ordering::Relaxed);
@@ -292,7 +314,7 @@ impl Writer {
         if let Err(error) = self.copy_what_is_due()
             && retry(&error) == Retry::Never
         {
-            self.shared.poison(&format!("copying the write-ahead log failed: {error}"));
+            self.shared.poison(&format!("{UNCOPIED}: {error}"));
         }
     }
 }

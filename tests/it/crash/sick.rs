@@ -140,7 +140,7 @@ impl Small {
         let mut mount = Command::new("mount");
         let ran = mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&at).output();
         if !ran.is_ok_and(|it| it.status.success()) {
-            println!("skipped: no tmpfs may be mounted");
+            crate::skipped("no tmpfs may be mounted");
             return None;
         }
         Some(Small(at))
@@ -237,6 +237,12 @@ fn a_failed_write_ends_acknowledgements_for_good() {
     ends("inject=pwrite64:error=EIO:when=200");
 }
 
+fn started(command: &mut Command) -> (Process, String) {
+    let mut process = Process::spawn(command);
+    let (address, _) = process.ready().expect("it starts");
+    (process, address)
+}
+
 /// A pump that something fails once: what it acknowledges until then is kept, and from then on it
 /// acknowledges nothing, whoever comes; after a restart it does.
 fn ends(inject: &str) {
@@ -259,6 +265,28 @@ fn ends(inject: &str) {
     assert!(again.iter().all(|it| it.1.is_accepted()), "{again:?}");
     process.stop();
     told.extend(again);
+    check(&place, &told);
+}
+
+#[test]
+fn a_failed_sync_at_the_end_is_told_and_the_rest_is_left_to_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::new(folder.path(), folder.path());
+    // The log is made, so that its file is synced next when it is closed.
+    started(&mut place.command("full", None)).0.stop();
+    let file = place.log.to_str().unwrap();
+    let inject = ["-o", "/dev/null", "-P", file, "-e", "inject=fdatasync:error=EIO:when=1"];
+    let Some(mut command) = place.traced("full", &inject) else { return };
+    let (process, address) = started(&mut command);
+    let mut told = ask(&mut Line::to(&address), "text", 20);
+    assert!(told.iter().all(|it| it.1.is_accepted()), "{told:?}");
+    process.stop_somehow();
+    let rest = || std::fs::metadata(format!("{file}-wal")).map_or(0, |it| it.len());
+    assert!(rest() > 0, "what isn't safe elsewhere is gone");
+    let (process, address) = started(&mut place.command("full", None));
+    told.extend(ask(&mut Line::to(&address), "again", 10));
+    process.stop();
+    assert_eq!(rest(), 0);
     check(&place, &told);
 }
 

@@ -66,6 +66,48 @@ fn a_failed_sync_poisons_for_good() {
 }
 
 #[test]
+fn what_could_not_be_trusted_is_in_the_file_before_the_log_goes_on() {
+    let (_directory, path) = place();
+    let rest = || std::fs::metadata(connect::beside(&path, "-wal")).map_or(0, |it| it.len());
+    let mark = || std::fs::read_to_string(connect::beside(&path, "-lock")).unwrap();
+    let log = open(&path);
+    let head = history(&log);
+    log.shared.poison("a test");
+    assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
+    drop(log);
+    assert!(rest() > 0, "nobody copied it, and it is gone");
+    assert!(mark().contains("poisoned"));
+    let reader = connect::reading(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
+    let refused = SqliteLog::open(&path, Durability::Normal);
+    assert!(matches!(&refused, Err(Error::Io(why)) if why.contains("end whoever reads it")));
+    assert!(mark().contains("poisoned"));
+    drop(reader);
+    let log = open(&path);
+    assert_eq!(rest(), 0);
+    assert!(!mark().contains("poisoned"));
+    assert!(wait(log.verify(Some(head))).unwrap().is_sound());
+    keep(&log, batch(&[], &["a/4"]));
+}
+
+#[test]
+fn whoever_waits_for_room_is_refused_when_the_log_is_poisoned_meanwhile() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    let head = history(&log);
+    log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
+    let large = Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") };
+    let append = log.append(Batch { entries: vec![large], ..Batch::default() });
+    while log.health() == Health::Well {
+        std::thread::yield_now();
+    }
+    log.shared.poison("a test");
+    log.shared.trouble.pages_max.store(0, Ordering::Relaxed);
+    assert!(matches!(wait(append), Err(Error::Poisoned(_))));
+    assert_eq!(wait(log.head()).unwrap(), head);
+}
+
+#[test]
 fn a_writer_that_went_past_the_lock_fences_us_off() {
     let (_directory, path) = place();
     let log = open(&path);
