@@ -63,6 +63,10 @@ crash kills="50":
 crash-demo speed="1":
     PUMPHOUSE_CRASH_DEMO={{ speed }} cargo test --test it crash::demo -- --nocapture
 
+# Fills a log with so many GiB, kills the pump, and times its next starts; `--cold` as root.
+ready gib="1" *args:
+    cargo bench --bench ready -- --gib {{ gib }} {{ args }}
+
 # Cuts a loaded pump's disk off so many times, for `full` and for `normal`; as root.
 powercut cuts="200":
     PUMPHOUSE_CUTS={{ cuts }} cargo test --test it crash::power -- --nocapture --test-threads 1

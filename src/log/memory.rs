@@ -11,7 +11,7 @@ use crate::log::admit::{self, Admitted, Job, Ledger, Origins, Standing};
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, MarkWriter, Origin};
 use crate::log::entry::State as ThreadState;
 use crate::log::entry::{Batch, Entry, Flags, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
-use crate::log::open::Opens;
+use crate::log::open::{Came, Opens};
 use crate::log::verify::{Report, Verifier};
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
@@ -448,8 +448,12 @@ impl State {
             let upto = row.commit.last_position as usize;
             for entry in &self.all[from..upto] {
                 if let Some(thread) = self.find(&entry.id.thread) {
-                    let number = thread.standing.number;
-                    opens.entry(number, entry.id.seq, entry.position, entry.receivers);
+                    opens.entry(Came {
+                        thread: thread.standing.number,
+                        seq: entry.id.seq,
+                        position: entry.position,
+                        receivers: entry.receivers,
+                    });
                 }
             }
             from = upto;

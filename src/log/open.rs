@@ -1,14 +1,25 @@
 //! What is not consumed yet, found by one walk over commits.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::log::chain::{MarkRow, Marked};
 use crate::log::entry::{Entry, Open};
 
 /// Fed with entries and marks in their order, it keeps only what is still open.
 #[derive(Default)]
-pub(super) struct Opens(HashMap<(u64, u64), Waiting>);
+pub(super) struct Opens(FxHashMap<(u64, u64), Waiting>);
+
+/// An entry, and how many it is for.
+#[derive(Clone, Copy)]
+pub(super) struct Came {
+    pub(super) thread: u64,
+    pub(super) seq: u64,
+    pub(super) position: u64,
+    pub(super) receivers: u32,
+}
 
 /// An entry that waits for its receivers.
 pub(super) struct Waiting {
@@ -30,7 +41,8 @@ impl Waiting {
 }
 
 impl Opens {
-    pub(super) fn entry(&mut self, thread: u64, seq: u64, position: u64, receivers: u32) {
+    pub(super) fn entry(&mut self, came: Came) {
+        let Came { thread, seq, position, receivers } = came;
         if receivers > 0 {
             let (started, consumed, waits) = Default::default();
             let waiting = Waiting { position, receivers, started, consumed, waits };
@@ -48,6 +60,9 @@ impl Opens {
             }
             Marked::Waits(until_us) => {
                 waiting.waits.insert(mark.listener.clone(), until_us);
+            }
+            Marked::Consumed(_) if waiting.receivers == 1 => {
+                self.0.remove(&key);
             }
             Marked::Consumed(_) => {
                 waiting.consumed.insert(mark.listener.clone());

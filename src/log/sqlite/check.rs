@@ -142,14 +142,15 @@ fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Er
 }
 
 /// One look at the file for many questions: each alone would take its locks anew.
-fn at_once<T>(
+pub(super) fn at_once<T>(
     reader: &mut Reader,
     work: impl FnOnce(&mut Reader) -> Result<T, Error>,
 ) -> Result<T, Error> {
     reader.sql(reader.db.execute_batch("BEGIN"))?;
     let outcome = work(reader);
-    reader.sql(reader.db.execute_batch("COMMIT"))?;
-    outcome
+    let over = reader.sql(reader.db.execute_batch("COMMIT"));
+    // What went wrong first says more.
+    outcome.and_then(|it| over.map(|()| it))
 }
 
 /// One commit: the threads it opened, its entries, its marks.

@@ -4,10 +4,13 @@
 //! part of, is computed anew: a damaged mark has nothing run twice. What is older was consumed, and
 //! `verify` is there for it. An entry's own digest is checked where the entry is read.
 
+use rusqlite::Rows;
+
 use crate::log::Error;
 use crate::log::chain::{self, Commit, CommitRow, Link};
 use crate::log::entry::Open;
-use crate::log::open::Opens;
+use crate::log::open::{Came, Opens};
+use crate::log::sqlite::check::at_once;
 use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::row::{THREADS, Thread};
 use crate::log::sqlite::schema;
@@ -28,6 +31,14 @@ impl At {
     }
 }
 
+/// The next entry that came.
+fn came(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Came>> {
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let receivers = u32::try_from(row.get::<_, i64>(3)?).unwrap_or(u32::MAX);
+    Ok(Some(Came { position: number(0)?, thread: number(1)?, seq: number(2)?, receivers }))
+}
+
 impl Reader {
     /// Walks all commits, some at once, and keeps of them what is still open.
     pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
@@ -35,17 +46,10 @@ impl Reader {
         let genesis = chain::genesis(&identity);
         let mut at = At { number: 0, chain: genesis, position: 0, thread: 0 };
         let (mut opens, mut before) = (Opens::default(), vec![at]);
-        loop {
-            self.go_on()?;
-            let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
-            if some.is_empty() {
-                break;
-            }
-            for row in some {
-                self.open_of(&mut opens, at.position, &row)?;
-                at = At::after(&row);
-            }
+        while let Some(then) = at_once(self, |it| it.some_open(&mut opens, at))? {
+            at = then;
             before.push(at);
+            self.go_on()?;
         }
         let waiting = opens.finish();
         if let Some(first) = waiting.first() {
@@ -62,28 +66,31 @@ impl Reader {
         Ok(open)
     }
 
-    /// One commit: what came with it behind a position, and what was consumed.
-    fn open_of(&self, opens: &mut Opens, after: u64, row: &CommitRow) -> Result<(), Error> {
-        let Commit { number, last_position, .. } = row.commit;
-        let mut entries = || -> rusqlite::Result<()> {
-            let mut find = self.db.prepare_cached(
-                "SELECT position, thread, seq, receivers FROM entries
-                 WHERE position > ?1 AND position <= ?2 ORDER BY position",
-            )?;
-            let mut rows = find.query([after.cast_signed(), last_position.cast_signed()])?;
-            while let Some(row) = rows.next()? {
-                let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
-                let receivers = u32::try_from(row.get::<_, i64>(3)?).unwrap_or(u32::MAX);
-                opens.entry(number(1)?, number(2)?, number(0)?, receivers);
+    /// Some commits: what came with each, and what it says was consumed; where they end, if there
+    /// were any.
+    fn some_open(&self, opens: &mut Opens, at: At) -> Result<Option<At>, Error> {
+        let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
+        let Some(end) = some.last().map(At::after) else { return Ok(None) };
+        let find = self.db.prepare_cached(
+            "SELECT position, thread, seq, receivers FROM entries
+             WHERE position > ?1 AND position <= ?2 AND receivers > 0 ORDER BY position",
+        );
+        let mut find = self.sql(find)?;
+        let bounds = [at.position.cast_signed(), end.position.cast_signed()];
+        let mut rows = self.sql(find.query(bounds))?;
+        let mut next = self.sql(came(&mut rows))?;
+        for row in some {
+            let Commit { number, last_position, .. } = row.commit;
+            while let Some(came_now) = next.take_if(|it| it.position <= last_position) {
+                opens.entry(came_now);
+                next = self.sql(came(&mut rows))?;
             }
-            Ok(())
-        };
-        self.sql(entries())?;
-        let marks = chain::read_marks(&row.marks);
-        for mark in marks.ok_or_else(|| self.changed(number))? {
-            opens.mark(&mark);
+            let marks = chain::read_marks(&row.marks);
+            for mark in marks.ok_or_else(|| self.changed(number))? {
+                opens.mark(&mark);
+            }
         }
-        Ok(())
+        Ok(Some(end))
     }
 
     /// Computes the chain of what came behind a commit.
