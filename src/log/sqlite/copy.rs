@@ -13,7 +13,8 @@ use rusqlite::Connection;
 
 use crate::clock;
 use crate::log::sqlite::connect;
-use crate::log::sqlite::write::{Retry, Shared, UNCOPIED, retry};
+use crate::log::sqlite::shared::Shared;
+use crate::log::sqlite::write::{Retry, UNCOPIED, retry};
 use crate::log::{Durability, Error};
 
 /// How long the system alone may know what an append of [`Durability::Normal`] wrote. Left to

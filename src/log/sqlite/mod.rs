@@ -10,6 +10,7 @@ mod queue;
 mod read;
 mod row;
 mod schema;
+mod shared;
 mod shares;
 mod sources;
 #[cfg(test)]
@@ -39,7 +40,8 @@ use copy::Copier;
 use queue::{Place, Waiting};
 use read::{Digests, Reader, Readers};
 use schema::Found;
-use write::{Command, Commits, Known, Shared, Writer};
+use shared::Shared;
+use write::{Command, Commits, Known, Writer};
 
 /// Batches that wait for the writer; whoever comes later waits to be let in.
 const BATCHES_MAX: usize = 1_024;

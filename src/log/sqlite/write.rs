@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,10 +16,11 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
-use crate::log::sqlite::connect::{self, Lock, Marker};
+use crate::log::sqlite::connect::{self, Lock};
 use crate::log::sqlite::copy::{self, Copier, Due};
 use crate::log::sqlite::queue::{Next, Place, Queue, Waiting};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
+use crate::log::sqlite::shared::Shared;
 use crate::log::sqlite::shares;
 use crate::log::sqlite::sources::Sources;
 use crate::log::{Error, Health};
@@ -40,43 +41,6 @@ const RETRY_TIME: Duration = Duration::from_millis(250);
 pub(super) enum Command {
     Append(Place, Waiting),
     Close(Sender<Result<(), Error>>),
-}
-
-/// What the writer shares with those who append.
-#[derive(Default)]
-pub(super) struct Shared {
-    poison: Mutex<Option<Arc<str>>>,
-    /// Where the next process reads of it.
-    pub(super) marker: OnceLock<Marker>,
-    full: AtomicBool,
-    /// Something was written since the last sync, where an append doesn't sync.
-    pub(super) unsynced: AtomicBool,
-    /// What was copied into the file is most likely synced there.
-    pub(super) is_settled: AtomicBool,
-    /// No more appends; a full disk is waited for no longer.
-    pub(super) closing: Arc<AtomicBool>,
-    #[cfg(test)]
-    pub(super) trouble: trouble::Trouble,
-}
-
-impl Shared {
-    pub(super) fn health(&self) -> Health {
-        if let Some(why) = self.poison.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-            return Health::Poisoned(why);
-        }
-        if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
-    }
-
-    pub(super) fn poison(&self, why: &str) -> Error {
-        let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
-        let why = poison.get_or_insert_with(|| {
-            if let Some(marker) = self.marker.get() {
-                marker.mark();
-            }
-            why.into()
-        });
-        Error::Poisoned(why.clone())
-    }
 }
 
 /// Where the log ends.

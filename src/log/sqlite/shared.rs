@@ -1,0 +1,44 @@
+//! What the writer shares with the copying thread and with those who append.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::log::sqlite::connect::Marker;
+use crate::log::{Error, Health};
+
+/// What the writer shares with those who append.
+#[derive(Default)]
+pub(super) struct Shared {
+    poison: Mutex<Option<Arc<str>>>,
+    /// Where the next process reads of it.
+    pub(super) marker: OnceLock<Marker>,
+    pub(super) full: AtomicBool,
+    /// Something was written since the last sync, where an append doesn't sync.
+    pub(super) unsynced: AtomicBool,
+    /// What was copied into the file is most likely synced there.
+    pub(super) is_settled: AtomicBool,
+    /// No more appends; a full disk is waited for no longer.
+    pub(super) closing: Arc<AtomicBool>,
+    #[cfg(test)]
+    pub(super) trouble: crate::log::sqlite::write::trouble::Trouble,
+}
+
+impl Shared {
+    pub(super) fn health(&self) -> Health {
+        if let Some(why) = self.poison.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Health::Poisoned(why);
+        }
+        if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
+    }
+
+    pub(super) fn poison(&self, why: &str) -> Error {
+        let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = poison.get_or_insert_with(|| {
+            if let Some(marker) = self.marker.get() {
+                marker.mark();
+            }
+            why.into()
+        });
+        Error::Poisoned(why.clone())
+    }
+}
