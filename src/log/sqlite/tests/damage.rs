@@ -42,6 +42,27 @@ fn what_a_killed_process_leaves_is_a_whole_log() {
     assert!(seen > 12, "{seen}");
 }
 
+#[test]
+fn a_damaged_write_ahead_log_ends_early_and_a_head_kept_elsewhere_finds_it() {
+    let (directory, path) = place();
+    let log = open(&path);
+    let mut head = wait(log.head()).unwrap();
+    for seq in 1..=12 {
+        let threads: &[&str] = if seq == 1 { &["a"] } else { &[] };
+        head = keep(&log, batch(threads, &[&format!("a/{seq}")])).head;
+    }
+    let (copy, beside) = (directory.path().join("copy.log"), |path| connect::beside(path, "-wal"));
+    std::fs::copy(&path, &copy).unwrap();
+    let mut rest = std::fs::read(beside(&path)).unwrap();
+    let middle = rest.len() / 2;
+    rest[middle] ^= 1;
+    std::fs::write(beside(&copy), rest).unwrap();
+    let log = SqliteLog::open(&copy, Durability::Full).unwrap();
+    let alone = wait(log.verify(None)).unwrap();
+    assert!(alone.is_sound() && alone.head.number < head.number, "{alone:?}");
+    assert!(!wait(log.verify(Some(head))).unwrap().is_sound());
+}
+
 fn open_identity(path: &Path) -> Identity {
     SqliteLog::open_read_only(path).unwrap().identity()
 }
