@@ -20,7 +20,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::log::sqlite::check;
-use crate::log::sqlite::connect::{self, beside};
+use crate::log::sqlite::connect::{self, Lock, beside};
 use crate::log::sqlite::read::{Digests, Reader};
 use crate::log::sqlite::schema;
 use crate::log::sqlite::{sync_directory, whole};
@@ -61,7 +61,7 @@ pub(super) fn start(
 ) -> Boxed<'static, Report> {
     let begin = || {
         let to = whole(to)?;
-        is_free(log, &to, existing)?;
+        let lock = is_free(log, &to, existing)?;
         let half = Half::make(&to)?;
         let work = Work { log: log.to_owned(), half: half.path.clone(), ended: half.ended.clone() };
         let (answer, answered) = flume::bounded(1);
@@ -72,21 +72,22 @@ pub(super) fn start(
                 let _ = answer.send(work.run(watch));
             })
             .map_err(|error| Error::Io(error.to_string().into()))?;
-        Ok((half, to, answered))
+        Ok((half, to, lock, answered))
     };
-    let (half, to, answered) = match begin() {
+    let (half, to, lock, answered) = match begin() {
         Ok(begun) => begun,
         Err(error) => return ready(Err(error)),
     };
     Box::pin(async move {
         let report = answered.recv_async().await.unwrap_or(Err(Error::Closed))?;
         half.put(&to, existing)?;
+        drop(lock);
         Ok(report)
     })
 }
 
-/// Whether a copy may be put there.
-fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<(), Error> {
+/// Whether a copy may be put there; the lock of a log that is there and that nobody writes to.
+fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Error> {
     let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
     if to == log {
         return refuse("it is the log itself; name another file");
@@ -103,7 +104,8 @@ fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<(), Error> {
             "a write-ahead log is beside it, so a log is in use there; name another file",
         );
     }
-    Ok(())
+    // Whoever writes to one has made the lock's file.
+    if beside(to, "-lock").exists() { Lock::take(to).map(Some) } else { Ok(None) }
 }
 
 /// A copy that isn't whole yet; gone when this is.

@@ -111,6 +111,20 @@ fn what_stands_in_the_way_of_a_backup_stays() {
 }
 
 #[test]
+fn a_backup_takes_the_place_of_no_log_in_use_however_idle() {
+    let (directory, path) = place();
+    let log = open(&path);
+    let copy = directory.path().join("copy.log");
+    drop(open(&copy));
+    let idle = open(&copy);
+    let refused = backup(&log, &copy, Existing::Replace);
+    assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+    drop(idle);
+    let report = backup(&log, &copy, Existing::Replace).unwrap();
+    assert_eq!(report.head, wait(log.head()).unwrap());
+}
+
+#[test]
 fn a_damaged_log_has_no_backup() {
     let (directory, path, _) = written();
     let db = Connection::open(&path).unwrap();
