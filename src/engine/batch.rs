@@ -85,8 +85,7 @@ impl<P: Port> Worker<P> {
         let mut steps = 0;
         while steps < room {
             let Some(id) = self.turns.next() else { break };
-            let most = each.min((room - steps).max(STEPS_IN_TURN_HURRIED));
-            steps += self.step(id, most, Lane::Behind, shared, &mut step);
+            steps += self.step(id, each.min(room - steps), Lane::Behind, shared, &mut step);
         }
         self.room = step.room();
         self.send(Lane::Behind, step, steps);
@@ -102,7 +101,7 @@ impl<P: Port> Worker<P> {
         shared: &Shared,
         step: &mut Step,
     ) -> usize {
-        let mut steps = 0;
+        let (mut steps, mut most) = (0, most);
         while steps < most
             && let Some(Slot::Awake(held)) = self.trees.get_mut(&id)
             && let Some(event) = held.queue.pop_front()
@@ -116,6 +115,8 @@ impl<P: Port> Worker<P> {
             if let Some(Slot::Awake(held)) = self.trees.get_mut(&id).filter(|_| is_push) {
                 let came = held.queue.len() - waiting;
                 held.queue.rotate_right(came);
+                // It is in the log with its push.
+                most = most.max(steps + came.min(1));
             }
         }
         let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { return steps };

@@ -137,6 +137,7 @@ struct Mortal {
     log: SqliteLog,
     /// Each head that the pump was told of, outside of it.
     heads: Arc<File>,
+    ahead: Arc<File>,
     batches: AtomicU64,
     dies: Option<(Far, u64)>,
 }
@@ -174,6 +175,8 @@ impl Log for Mortal {
     }
 
     fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
+        // How many went this way is counted outside of the process.
+        drop((&*self.ahead).write_all(b"."));
         self.put(SqliteLog::append_ahead, batch)
     }
 
@@ -265,11 +268,11 @@ async fn start() -> Result<Pump, Box<dyn Error>> {
     let [path, ledger, heads, durability, rest @ ..] = given.as_slice() else {
         return Err("effects LOG LEDGER HEADS full|normal [refused|taken|kept NUMBER]".into());
     };
-    let beside = |path| OpenOptions::new().append(true).create(true).open(path).map(Arc::new);
+    let beside = |path: &str| OpenOptions::new().append(true).create(true).open(path).map(Arc::new);
     let ledger = Ledger(beside(ledger)?);
     let log = SqliteLog::open(path, durability.parse()?)?;
-    let (heads, dies) = (beside(heads)?, dies(rest)?);
-    let mortal = Arc::new(Mortal { log, heads, batches: AtomicU64::new(0), dies });
+    let (ahead, heads, dies) = (beside(&format!("{heads}-ahead"))?, beside(heads)?, dies(rest)?);
+    let mortal = Arc::new(Mortal { log, heads, ahead, batches: AtomicU64::new(0), dies });
     let new = |name| Listener::with_state(name, ledger.clone());
     let door = Tcp::bind("127.0.0.1:0", Options::default()).await?;
     let address = door.local_addr();

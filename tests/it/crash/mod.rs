@@ -75,6 +75,8 @@ struct Totals {
     unready: u64,
     acknowledged: usize,
     repeated: u64,
+    /// Batches that went ahead of others into the log.
+    ahead: u64,
     sum: Sum,
     starts: Vec<Duration>,
 }
@@ -88,19 +90,20 @@ fn what_was_acknowledged_survives_a_kill() {
         story(last, &mut totals);
         println!("{last} kills, {} acknowledged pushes", totals.acknowledged);
     }
-    let Totals { unready, acknowledged, repeated, sum, mut starts, .. } = totals;
+    let Totals { unready, acknowledged, repeated, ahead, sum, mut starts, .. } = totals;
     starts.sort_unstable();
     let (median, longest) = (starts[starts.len() / 2], starts[starts.len() - 1]);
     println!(
         "{kills} kills, {unready} of them before the pump was ready; {acknowledged} acknowledged \
          pushes, {repeated} said again under their ids, {} entries: 0 lost, 0 doubled; \
          {} effects begun, {} of them again by who may, {} cut off and told so; \
-         ready after {median:?}, at the most {longest:?}",
+         {ahead} batches went ahead; ready after {median:?}, at the most {longest:?}",
         sum.entries, sum.begun, sum.again, sum.unknown,
     );
     assert!(median < READY_MAX, "half of the starts took longer than {median:?}");
     if kills >= KILLS {
         assert!(sum.unknown > 0 && sum.again > 0, "nothing was ever cut off");
+        assert!(ahead > 0, "nothing ever went ahead");
     }
 }
 
@@ -140,6 +143,8 @@ fn story(last: u64, totals: &mut Totals) {
     assert!(process.ready().is_some() && rests(&place, &mut process));
     process.stop();
     let sum = look(&place, &clients);
+    let ahead = std::fs::metadata(format!("{}-ahead", place.heads.display()));
+    totals.ahead += ahead.unwrap().len();
     totals.acknowledged += clients.iter().map(|it| it.kept.len()).sum::<usize>();
     totals.repeated += clients.iter().map(|it| it.repeated).sum::<u64>();
     totals.sum.entries += sum.entries;
