@@ -89,15 +89,14 @@ fn main() -> ExitCode {
 fn fill(address: &str, is_enough: impl Fn() -> bool) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 0..CONNECTIONS {
-            scope.spawn(|| {
-                let mut line = Line::to(address);
-                while !over.load(Relaxed) {
-                    line.push(BLOCK);
-                }
-            });
-        }
-        while !is_enough() {
+        let push = || {
+            let mut line = Line::to(address);
+            while !over.load(Relaxed) {
+                line.push(BLOCK);
+            }
+        };
+        let pushing: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(push)).collect();
+        while !is_enough() && !pushing.iter().any(|it| it.is_finished()) {
             std::thread::sleep(Duration::from_millis(100));
         }
         over.store(true, Relaxed);

@@ -52,7 +52,7 @@ pub trait Log: Send + Sync + 'static {
     /// The same, ahead of what [`append`](Log::append) was given and hasn't begun to keep: for
     /// those who wouldn't wait behind what others piled up. What goes ahead keeps its order, too.
     ///
-    /// A log that needn't queue has nothing to go ahead of, and this is `append` there.
+    /// A log that needn't queue has nothing to go ahead of: its own is [`append`](Log::append).
     fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
     /// Whether appends are likely to succeed.

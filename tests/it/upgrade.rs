@@ -1,5 +1,8 @@
 //! Logs of older versions, served and read by this one.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::Value;
@@ -14,6 +17,16 @@ fn older(name: &str) -> Scene {
     let log = Connection::open(log_in(&scene.path("data"))).unwrap();
     log.execute_batch(&std::fs::read_to_string(path).unwrap()).unwrap();
     scene
+}
+
+/// Those that open a log, each in its way.
+const VERBS: [&[&str]; 4] =
+    [&["run", "--listen", "127.0.0.1:0"], &["threads"], &["verify"], &["backup", "copy.db"]];
+
+/// What stands in the data folder.
+fn names(scene: &Scene) -> BTreeSet<OsString> {
+    let all = std::fs::read_dir(scene.path("data")).unwrap();
+    all.map(|it| it.unwrap().file_name()).collect()
 }
 
 fn echo(meta: &str) -> String {
@@ -98,12 +111,13 @@ fn a_newer_log_is_refused_by_every_verb_and_left_as_it_is() {
     let scene = older("format-1");
     let log = log_in(&scene.path("data"));
     Connection::open(&log).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
-    let bytes = std::fs::read(&log).unwrap();
-    for verb in [&["run"][..], &["threads"], &["verify"], &["backup", "copy.db"]] {
+    let (bytes, beside) = (std::fs::read(&log).unwrap(), names(&scene));
+    for verb in VERBS {
         let refused = scene.run(verb).code(2);
         refused.says(&["has format 3, and this version reads up to 2; upgrade pumphouse"]);
     }
     assert_eq!(std::fs::read(&log).unwrap(), bytes);
+    assert_eq!(names(&scene), beside);
 }
 
 #[test]
@@ -118,10 +132,11 @@ fn a_newer_log_that_was_left_in_a_hurry_is_left_as_it_is_too() {
         let rest = log.with_file_name(format!("{}-wal", log.file_name().unwrap().display()));
         [&log, &rest].map(|it| std::fs::read(it).unwrap())
     };
-    let before = bytes();
+    let (before, beside) = (bytes(), names(&scene));
     assert!(!before[1].is_empty());
-    for verb in [&["run"][..], &["threads"], &["verify"], &["backup", "copy.db"]] {
+    for verb in VERBS {
         scene.run(verb).code(2).says(&["has format 3", "upgrade pumphouse"]);
     }
     assert!(before == bytes(), "it was written to");
+    assert_eq!(names(&scene), beside);
 }

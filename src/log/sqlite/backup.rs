@@ -74,12 +74,18 @@ pub(super) fn start(
             .map_err(|error| Error::Io(error.to_string().into()))?;
         Ok((half, to, lock, answered))
     };
+    let log = log.to_owned();
     let (half, to, lock, answered) = match begin() {
         Ok(begun) => begun,
         Err(error) => return ready(Err(error)),
     };
     Box::pin(async move {
         let report = answered.recv_async().await.unwrap_or(Err(Error::Closed))?;
+        let lock = match lock {
+            // One may have come there meanwhile.
+            None => is_free(&log, &to, existing)?,
+            lock => lock,
+        };
         half.put(&to, existing)?;
         drop(lock);
         Ok(report)
@@ -98,14 +104,18 @@ fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Er
     if existing == Existing::Keep && to.exists() {
         return refuse("it is there already; name another file");
     }
+    // Whoever writes to one has made the lock's file.
+    let lock = match beside(to, "-lock").exists().then(|| Lock::take(to)).transpose() {
+        Err(Error::Locked { .. }) => {
+            return refuse("a pump writes to a log there; name another file");
+        }
+        lock => lock?,
+    };
     // SQLite would take it for the copy's own.
     if std::fs::metadata(beside(to, "-wal")).is_ok_and(|it| it.len() > 0) {
-        return refuse(
-            "a write-ahead log is beside it, so a log is in use there; name another file",
-        );
+        return refuse("entries of a log are in the write-ahead log beside it; name another file");
     }
-    // Whoever writes to one has made the lock's file.
-    if beside(to, "-lock").exists() { Lock::take(to).map(Some) } else { Ok(None) }
+    Ok(lock)
 }
 
 /// A copy that isn't whole yet; gone when this is.

@@ -42,6 +42,15 @@ pub(super) fn keeps_its_log(db: &Connection, keeps: bool) -> rusqlite::Result<()
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps).map(drop)
 }
 
+/// Has a connection that wrote nothing leave nothing behind, where there was nothing beside the
+/// file.
+pub(super) fn leave_as_it_was(db: &Connection, path: &Path) {
+    if std::fs::metadata(beside(path, "-wal")).is_ok_and(|it| it.len() == 0) {
+        // What is left is empty.
+        let _ = keeps_its_log(db, false);
+    }
+}
+
 /// Makes a connection keep what it is told, as durably as it is told.
 pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Result<(), Error> {
     let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
@@ -130,12 +139,7 @@ fn common(db: &Connection) -> rusqlite::Result<()> {
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
-    /// The last who held it couldn't trust what it wrote.
-    pub(super) is_marked: bool,
 }
-
-/// What stands in the lock's file behind the number of a process whose log was poisoned.
-const MARK: &str = "poisoned";
 
 impl Lock {
     /// Takes the lock of a log; it is freed when the process ends, however it does.
@@ -147,57 +151,24 @@ impl Lock {
             |error: std::io::Error| Error::Io(format!("{}: {error}", beside.display()).into());
         let mut file =
             own().create(true).truncate(false).read(true).open(&beside).map_err(trouble)?;
-        let taken = file.try_lock();
-        let mut text = String::new();
-        // Who holds it is a courtesy.
-        let _ = file.read_to_string(&mut text);
-        let process = text.split_whitespace().next().and_then(|it| it.parse().ok());
-        match taken {
+        match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // Who holds it is a courtesy.
+                let _ = file.read_to_string(&mut text);
+                let process = text.trim().parse().ok();
                 return Err(Error::Locked { path: path.to_owned(), process });
             }
             Err(TryLockError::Error(error)) => return Err(trouble(error)),
         }
-        let lock = Lock { file, is_marked: text.contains(MARK) };
-        lock.mark(lock.is_marked);
-        Ok(lock)
-    }
-
-    /// A second handle for whoever marks it.
-    pub(super) fn marker(&self) -> Result<Marker, Error> {
-        let file = self.file.try_clone();
-        file.map(Marker).map_err(|error| Error::Io(error.to_string().into()))
-    }
-
-    /// What was written is to be trusted again.
-    pub(super) fn trust(&mut self) {
-        self.is_marked = false;
-        self.mark(false);
-    }
-
-    fn mark(&self, is_marked: bool) {
-        let text = match is_marked {
-            false => format!("{}\n", std::process::id()),
-            true => format!("{} {MARK}\n", std::process::id()),
-        };
-        let mut file = &self.file;
-        let told = file.set_len(0).and_then(|()| file.rewind());
-        let told = told.and_then(|()| file.write_all(text.as_bytes()));
+        let courtesy = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
         // A full disk must not keep a log from being opened.
-        drop(told);
-    }
-}
-
-/// Leaves word in a lock's file that what was written can't be trusted. Where the power is cut, it
-/// may be lost, and what the next one reads is what the disk has.
-#[derive(Debug)]
-pub(super) struct Marker(File);
-
-impl Marker {
-    pub(super) fn mark(&self) {
-        // Behind the number, where the lock left off.
-        let _ = (&self.0).write_all(format!("{MARK}\n").as_bytes());
+        drop(courtesy);
+        Ok(Lock { file })
     }
 }
 
@@ -207,6 +178,33 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // It goes with the process at the latest.
         let _ = self.file.unlock();
+    }
+}
+
+/// Word for the next process that what this one wrote can't be trusted: a file of its own. Where
+/// the power is cut it may be lost, but then what is read next is what the disk has.
+#[derive(Debug)]
+pub(super) struct Mark(PathBuf);
+
+impl Mark {
+    pub(super) fn of(path: &Path) -> Mark {
+        Mark(beside(path, "-failed"))
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.0.exists()
+    }
+
+    pub(super) fn make(&self) {
+        if let Err(error) = own().create(true).truncate(false).open(&self.0) {
+            let file = self.0.display();
+            tracing::error!(%file, %error, "before the next start, make this file by hand");
+        }
+    }
+
+    pub(super) fn remove(&self) -> Result<(), Error> {
+        let removed = std::fs::remove_file(&self.0);
+        removed.map_err(|error| Error::Io(format!("{}: {error}", self.0.display()).into()))
     }
 }
 

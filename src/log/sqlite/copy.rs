@@ -59,13 +59,13 @@ impl Copier {
         connect::tune(&db, path, durability)?;
         let (wanted, wishes) = flume::bounded(1);
         let shared = shared.clone();
-        let wal = connect::beside(path, "-wal");
+        let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("log-copy".to_owned())
             .spawn(move || {
                 let copying = Copying { db, shared, settling: Settling::default() };
                 match durability {
-                    Durability::Normal => copying.run_and_sync(&wal, &wishes),
+                    Durability::Normal => copying.run_and_sync(&path, &wishes),
                     Durability::Full | Durability::Memory => copying.run(&wishes),
                 }
             })
@@ -100,7 +100,7 @@ impl Copying {
 
     /// The same, and every while a sync of what was written meanwhile. A copy needn't begin with
     /// one: where a reader keeps it from copying anything, it doesn't.
-    fn run_and_sync(mut self, wal: &Path, wishes: &Receiver<()>) {
+    fn run_and_sync(mut self, path: &Path, wishes: &Receiver<()>) {
         let wait_us = u64::try_from(SYNC_WAIT.as_micros()).unwrap_or(u64::MAX);
         let mut last_us = clock::now_us();
         loop {
@@ -111,7 +111,7 @@ impl Copying {
                 Err(RecvTimeoutError::Disconnected) => false,
             };
             if well && clock::now_us().abs_diff(last_us) >= wait_us {
-                well = synced(wal, &self.shared);
+                well = sync(path, &self.shared).is_ok();
                 last_us = clock::now_us();
             }
             if !well {
@@ -175,18 +175,16 @@ impl Settling {
     }
 }
 
-/// Syncs what was written since the last time; whether the log is still to be trusted.
+/// Syncs what was written since the last time, or poisons the log of this path.
 ///
 /// SQLite keeps its locks elsewhere, so that its write-ahead log may be opened and closed.
-fn synced(wal: &Path, shared: &Shared) -> bool {
+pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
     if !shared.unsynced.swap(false, Ordering::AcqRel) {
-        return true;
+        return Ok(());
     }
-    let sync = OpenOptions::new().write(true).open(wal).and_then(|it| it.sync_data());
-    if let Err(error) = &sync {
-        shared.poison(&format!("syncing the write-ahead log failed: {error}"));
-    }
-    sync.is_ok()
+    let wal = OpenOptions::new().write(true).open(connect::beside(path, "-wal"));
+    let synced = wal.and_then(|it| it.sync_data());
+    synced.map_err(|it| shared.poison(&format!("syncing the write-ahead log failed: {it}")))
 }
 
 /// Copies what no reader keeps from being copied; whether another copy was in the way.
@@ -209,7 +207,7 @@ pub(super) struct Wal {
 }
 
 impl Wal {
-    fn copied(self) -> i64 {
+    pub(super) fn copied(self) -> i64 {
         self.pages - self.left
     }
 }

@@ -73,7 +73,7 @@ impl Reader {
         let Some(end) = some.last().map(At::after) else { return Ok(None) };
         let find = self.db.prepare_cached(
             "SELECT position, thread, seq, receivers FROM entries
-             WHERE position > ?1 AND position <= ?2 AND receivers > 0 ORDER BY position",
+             WHERE position > ?1 AND position <= ?2 AND receivers <> 0 ORDER BY position",
         );
         let mut find = self.sql(find)?;
         let bounds = [at.position.cast_signed(), end.position.cast_signed()];

@@ -35,7 +35,7 @@ use crate::log::verify::Report;
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
 pub use backup::{Copied, Existing};
-use connect::Lock;
+use connect::{Lock, Mark};
 use copy::Copier;
 use queue::{Place, Waiting};
 use read::{Digests, Reader, Readers};
@@ -78,8 +78,11 @@ impl SqliteLog {
         }
         let path = whole(path.as_ref())?;
         let db = connect::writing(&path)?;
-        schema::inspect(&db, &path)?;
-        let mut lock = Lock::take(&path)?;
+        if let Err(error) = schema::inspect(&db, &path) {
+            connect::leave_as_it_was(&db, &path);
+            return Err(error);
+        }
+        let lock = Lock::take(&path)?;
         let writer = crate::log::fresh_uuid();
         if let Found::Nothing = schema::inspect(&db, &path)? {
             // Which log it is survives a power cut, whatever is lost of what comes.
@@ -89,16 +92,17 @@ impl SqliteLog {
                 .map_err(|error| schema::opening(&path, &error))?;
             sync_directory(&path)?;
         }
-        if lock.is_marked {
+        let mark = Mark::of(&path);
+        if mark.is_there() {
             connect::tune(&db, &path, Durability::Full)?;
             trust(&db, &path)?;
-            lock.trust();
+            mark.remove()?;
         }
         connect::tune(&db, &path, durability)?;
         let identity = schema::identity(&db, &path)?;
         let shared = Arc::new(Shared::default());
         // Nothing is there yet.
-        let _ = shared.marker.set(lock.marker()?);
+        let _ = shared.mark.set(mark);
         let (db_read, stop) = (connect::reading(&path)?, shared.closing.clone());
         let mut reader = Reader::new(db_read, &path, stop, Digests::Checked);
         let tip = check::tip(&mut reader)?;
@@ -378,7 +382,11 @@ impl Drop for SqliteLog {
 /// Writes into the file, and syncs, what the process before couldn't trust: the system may take its
 /// write-ahead log for written, though it isn't, and what came behind it would be lost with it.
 fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
-    if copy::all(db).map_err(|error| schema::opening(path, &error))? {
+    let copied = || -> rusqlite::Result<bool> {
+        // What was copied before isn't copied again, and only one who has it open knows of that.
+        Ok(copy::wal(db)?.copied() == 0 && copy::all(db)?)
+    };
+    if copied().map_err(|error| schema::opening(path, &error))? {
         return Ok(());
     }
     let why = format!(

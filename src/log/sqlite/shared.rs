@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::log::sqlite::connect::Marker;
+use crate::log::sqlite::connect::Mark;
 use crate::log::{Error, Health};
 
 /// What the writer shares with those who append.
 #[derive(Default)]
 pub(super) struct Shared {
     poison: Mutex<Option<Arc<str>>>,
-    /// Where the next process reads of it.
-    pub(super) marker: OnceLock<Marker>,
+    /// How the next process hears of it.
+    pub(super) mark: OnceLock<Mark>,
     pub(super) full: AtomicBool,
     /// Something was written since the last sync, where an append doesn't sync.
     pub(super) unsynced: AtomicBool,
@@ -33,12 +33,13 @@ impl Shared {
 
     pub(super) fn poison(&self, why: &str) -> Error {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
-        let why = poison.get_or_insert_with(|| {
-            if let Some(marker) = self.marker.get() {
-                marker.mark();
-            }
-            why.into()
-        });
-        Error::Poisoned(why.clone())
+        let is_first = poison.is_none();
+        let why = poison.get_or_insert_with(|| why.into()).clone();
+        // Nobody waits here for a disk that is sick.
+        drop(poison);
+        if let Some(mark) = self.mark.get().filter(|_| is_first) {
+            mark.make();
+        }
+        Error::Poisoned(why)
     }
 }

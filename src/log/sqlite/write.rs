@@ -126,7 +126,7 @@ impl Writer {
                 }
                 // What can't be copied now stays where it is: somebody reads it, or there is no
                 // room.
-                Ok(false) | Err(_) => Ok(()),
+                Ok(false) | Err(_) => copy::sync(&self.path, &self.shared),
             },
         };
         let closed = self.db.close();

@@ -26,7 +26,7 @@ const WORK_US_MAX: u64 = 100_000;
 const IMAGE_BYTES: u64 = 512 << 20;
 /// How long before a cut the earliest may have been acknowledged of what is lost, where nothing is
 /// synced before it is. A sync comes each second, and takes its time.
-const LOST_US_MAX: u64 = 3_000_000;
+const LOST_US_MAX: u64 = 5_000_000;
 /// How often an image is copied again because the system wrote to it meanwhile.
 const COPIES_MAX: u32 = 100;
 

@@ -283,7 +283,10 @@ fn a_failed_sync_at_the_end_is_told_and_the_rest_is_left_to_the_next_start() {
     process.stop_somehow();
     let rest = || std::fs::metadata(format!("{file}-wal")).map_or(0, |it| it.len());
     assert!(rest() > 0, "what isn't safe elsewhere is gone");
+    let is_marked = || Path::new(&format!("{file}-failed")).exists();
+    assert!(is_marked());
     let (process, address) = started(&mut place.command("full", None));
+    assert!(!is_marked(), "it wasn't looked at");
     told.extend(ask(&mut Line::to(&address), "again", 10));
     process.stop();
     assert_eq!(rest(), 0);

@@ -69,25 +69,36 @@ fn a_failed_sync_poisons_for_good() {
 fn what_could_not_be_trusted_is_in_the_file_before_the_log_goes_on() {
     let (_directory, path) = place();
     let rest = || std::fs::metadata(connect::beside(&path, "-wal")).map_or(0, |it| it.len());
-    let mark = || std::fs::read_to_string(connect::beside(&path, "-lock")).unwrap();
+    let is_marked = || connect::beside(&path, "-failed").exists();
     let log = open(&path);
     let head = history(&log);
     log.shared.poison("a test");
     assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
     drop(log);
     assert!(rest() > 0, "nobody copied it, and it is gone");
-    assert!(mark().contains("poisoned"));
-    let reader = connect::reading(&path).unwrap();
-    reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
-    let refused = SqliteLog::open(&path, Durability::Normal);
-    assert!(matches!(&refused, Err(Error::Io(why)) if why.contains("end whoever reads it")));
-    assert!(mark().contains("poisoned"));
-    drop(reader);
+    assert!(is_marked());
     let log = open(&path);
     assert_eq!(rest(), 0);
-    assert!(!mark().contains("poisoned"));
+    assert!(!is_marked());
     assert!(wait(log.verify(Some(head))).unwrap().is_sound());
     keep(&log, batch(&[], &["a/4"]));
+}
+
+#[test]
+fn what_could_not_be_trusted_waits_for_whoever_knows_it_copied() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    history(&log);
+    let reader = connect::reading(&path).unwrap();
+    let copier = connect::writing(&path).unwrap();
+    assert!(!copy::copy(&copier).unwrap());
+    log.shared.poison("a test");
+    drop((copier, log));
+    // It only has it open, as one does that follows the log.
+    let refused = SqliteLog::open(&path, Durability::Normal);
+    assert!(matches!(&refused, Err(Error::Io(why)) if why.contains("end whoever reads it")));
+    drop(reader);
+    keep(&open(&path), batch(&[], &["a/4"]));
 }
 
 #[test]
