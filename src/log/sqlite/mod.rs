@@ -108,8 +108,11 @@ impl SqliteLog {
         let tip = check::tip(&mut reader)?;
         drop(reader);
         schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
-        // The write-ahead log may have been made anew, and `normal` syncs only what is in it.
-        sync_directory(&path)?;
+        if durability == Durability::Normal {
+            // The write-ahead log may have been made anew; where each commit syncs it, SQLite syncs
+            // its name as well.
+            sync_directory(&path)?;
+        }
         let (readers, threads) = Readers::start(&path, &shared.closing, Digests::Checked)?;
         let questions = readers.questions();
         let known = Known::default();
