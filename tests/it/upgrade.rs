@@ -128,10 +128,7 @@ fn a_newer_log_that_was_left_in_a_hurry_is_left_as_it_is_too() {
     newer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
     newer.execute_batch("PRAGMA journal_mode = WAL; PRAGMA user_version = 3").unwrap();
     drop(newer);
-    let bytes = || {
-        let rest = log.with_file_name(format!("{}-wal", log.file_name().unwrap().display()));
-        [&log, &rest].map(|it| std::fs::read(it).unwrap())
-    };
+    let bytes = || [log.clone(), log.with_extension("db-wal")].map(|it| std::fs::read(it).unwrap());
     let (before, beside) = (bytes(), names(&scene));
     assert!(!before[1].is_empty());
     for verb in VERBS {

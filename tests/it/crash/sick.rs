@@ -169,8 +169,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Small::mount(folder.path()) else { return };
     let place = Place::new(&disk.0, folder.path());
-    let mut process = Process::spawn(&mut place.command("full", None));
-    let (address, _) = process.ready().expect("it starts");
+    let (mut process, address) = started(&mut place.command("full", None));
     let mut line = Line::to(&address);
     let mut told = ask(&mut line, "before", 20);
     disk.fill();
@@ -188,8 +187,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     drop(refused(&address, &mut told));
     process.kill();
     disk.make_room();
-    let mut process = Process::spawn(&mut place.command("full", None));
-    let (address, _) = process.ready().expect("it starts again");
+    let (process, address) = started(&mut place.command("full", None));
     told.extend(ask(&mut Line::to(&address), "again", 20));
     process.stop();
     let accepted = told.iter().filter(|it| it.1.is_accepted()).count();
@@ -218,8 +216,7 @@ fn a_disk_without_room_for_some_writes_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(folder.path(), folder.path());
     let Some(mut command) = place.traced("full", &disturbing(inject)) else { return };
-    let mut process = Process::spawn(&mut command);
-    let (address, _) = process.ready().expect("it starts");
+    let (process, address) = started(&mut command);
     let told = ask(&mut Line::to(&address), "text", 60);
     assert!(told.iter().all(|it| it.1.is_accepted()), "{told:?}");
     process.stop();
@@ -249,8 +246,7 @@ fn ends(inject: &str) {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::new(folder.path(), folder.path());
     let Some(mut command) = place.traced("full", &disturbing(inject)) else { return };
-    let mut process = Process::spawn(&mut command);
-    let (address, _) = process.ready().expect("it starts");
+    let (process, address) = started(&mut command);
     let mut told = ask(&mut Line::to(&address), "text", 100);
     let first = told.iter().position(|it| !it.1.is_accepted()).expect("one that fails");
     assert!(first > 0, "nothing was accepted before");
@@ -259,8 +255,7 @@ fn ends(inject: &str) {
     assert!(rest.iter().all(|it| it.1.is("P0019")), "{rest:?}");
     // It says at its end as well that the log isn't what it should be.
     process.stop_somehow();
-    let mut process = Process::spawn(&mut place.command("full", None));
-    let (address, _) = process.ready().expect("it starts again");
+    let (process, address) = started(&mut place.command("full", None));
     let again = ask(&mut Line::to(&address), "again", 10);
     assert!(again.iter().all(|it| it.1.is_accepted()), "{again:?}");
     process.stop();
@@ -275,7 +270,8 @@ fn a_failed_sync_at_the_end_is_told_and_the_rest_is_left_to_the_next_start() {
     // The log is made, so that its file is synced next when it is closed.
     started(&mut place.command("full", None)).0.stop();
     let file = place.log.to_str().unwrap();
-    let inject = ["-o", "/dev/null", "-P", file, "-e", "inject=fdatasync:error=EIO:when=1"];
+    let failing = "inject=fdatasync:error=EIO:when=1";
+    let inject = ["-o", "/dev/null", "-P", file, "-e", "trace=fdatasync", "-e", failing];
     let Some(mut command) = place.traced("full", &inject) else { return };
     let (process, address) = started(&mut command);
     let mut told = ask(&mut Line::to(&address), "text", 20);
@@ -306,8 +302,7 @@ fn a_process_without_descriptors_serves_whom_it_has() {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("ulimit -n {DESCRIPTORS} && exec \"$@\"")).arg("sh");
     command.arg(pump.get_program()).args(pump.get_args());
-    let mut process = Process::spawn(&mut command);
-    let (address, _) = process.ready().expect("it starts");
+    let (process, address) = started(&mut command);
     let mut line = Line::to(&address);
     let mut told = ask(&mut line, "before", 10);
     let mut crowd: Vec<Line> = (0..CROWD).map(|_| Line::to(&address)).collect();

@@ -6,19 +6,23 @@ use super::*;
 use crate::log::Draft;
 use crate::log::suite::{batch, note, wait};
 
+/// Leaves a disk no room, and adds `a/4`, a large one, to a batch: it waits until there is some.
+fn without_room(log: &SqliteLog, mut batch: Batch) -> Boxed<'static, Receipt> {
+    log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
+    batch.entries.push(Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") });
+    let append = log.append(batch);
+    while log.health() == Health::Well {
+        std::thread::yield_now();
+    }
+    append
+}
+
 #[test]
 fn a_full_disk_is_waited_for() {
     let (_directory, path) = place();
     let log = open(&path);
     history(&log);
-    log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
-    let large = Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") };
-    let mut waiting = batch(&["z"], &[]);
-    waiting.entries.push(large);
-    let append = log.append(waiting);
-    while log.health() == Health::Well {
-        std::thread::yield_now();
-    }
+    let append = without_room(&log, batch(&["z"], &[]));
     assert_eq!(log.health(), Health::Full);
     let after = log.append(batch(&[], &["z/1"]));
     assert_eq!(wait(log.tail(0, 99)).unwrap().len(), 6);
@@ -34,12 +38,7 @@ fn a_log_on_a_full_disk_can_be_closed() {
     let (_directory, path) = place();
     let log = open(&path);
     let head = history(&log);
-    log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
-    let large = Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") };
-    let append = log.append(Batch { entries: vec![large], ..Batch::default() });
-    while log.health() == Health::Well {
-        std::thread::yield_now();
-    }
+    let append = without_room(&log, Batch::default());
     wait(log.close()).unwrap();
     assert_eq!(wait(append), Err(Error::Full));
     assert!(wait(open(&path).verify(Some(head))).unwrap().is_sound());
@@ -106,12 +105,7 @@ fn whoever_waits_for_room_is_refused_when_the_log_is_poisoned_meanwhile() {
     let (_directory, path) = place();
     let log = open(&path);
     let head = history(&log);
-    log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
-    let large = Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") };
-    let append = log.append(Batch { entries: vec![large], ..Batch::default() });
-    while log.health() == Health::Well {
-        std::thread::yield_now();
-    }
+    let append = without_room(&log, Batch::default());
     log.shared.poison("a test");
     log.shared.trouble.pages_max.store(0, Ordering::Relaxed);
     assert!(matches!(wait(append), Err(Error::Poisoned(_))));
