@@ -25,9 +25,11 @@ pub(crate) struct Part {
     pub(crate) listener: usize,
     pub(crate) root: u64,
     pub(crate) chain: Chain,
+    /// The push that a message to oneself is for, where that is another.
+    pub(crate) next_root: Option<u64>,
     emitted: usize,
     /// What is said of the emission at hand beside its payload.
-    flags: Flags,
+    pub(crate) flags: Flags,
     meta: Option<Bytes>,
 }
 
@@ -38,6 +40,7 @@ impl Part {
             listener,
             root: running.root,
             chain: running.chain,
+            next_root: None,
             emitted: running.emitted,
             flags: Flags::NONE,
             meta: None,
@@ -108,6 +111,11 @@ impl Thread {
             Target::Entry(_) => {
                 self.refuse(part, checked, None, &Fault::undeliverable(), world, out);
             }
+            Target::Askers(asked, outcome) => {
+                self.answer_askers(part, checked, &asked, outcome, world, out);
+            }
+            // Only what a handler returns says which messages it keeps.
+            Target::Park(_) => {}
             Target::Opener => self.end_with(part, checked, world, out),
             Target::Along if self.spawner.is_none() => self.end_with(part, checked, world, out),
             Target::Along => {
@@ -130,19 +138,34 @@ impl Thread {
             Target::Oneself => {
                 let receiver = world.routes.route(part.listener, checked.name());
                 let to = registered.name.clone();
-                self.forward(part, checked, to, receiver, world, out);
+                let root = part.next_root.unwrap_or(part.root);
+                let part = Part { root, ..part.clone() };
+                self.forward(&part, checked, to, receiver, world, out);
             }
-            Target::Listener(to) => {
-                let found = world.routes.address(Some(registered), &to, checked.name()).ok();
-                let own = |it: &Receiver| {
-                    let listener = &world.routes.listeners[it.listener];
-                    listener.traits.own_thread && it.listener != part.listener
-                };
-                match found.filter(own) {
-                    Some(receiver) => self.open(part, to, checked, How::Call(receiver), out),
-                    None => self.forward(part, checked, to.into(), found, world, out),
-                }
-            }
+            Target::Listener(to) => self.call(part, to, checked, world, out),
+        }
+    }
+
+    /// A message to a listener; one that wants threads of its own, or has work here that isn't
+    /// done, gets it in one.
+    fn call(
+        &mut self,
+        part: &Part,
+        to: String,
+        checked: Checked,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[part.listener];
+        let found = world.routes.address(Some(registered), &to, checked.name()).ok();
+        let own = |it: &Receiver| {
+            let listener = &world.routes.listeners[it.listener];
+            let is_busy = listener.parks && self.has_unfinished(it.listener);
+            (listener.traits.own_thread || is_busy) && it.listener != part.listener
+        };
+        match found.filter(own) {
+            Some(receiver) => self.open(part, to, checked, How::Call(receiver), out),
+            None => self.forward(part, checked, to.into(), found, world, out),
         }
     }
 
@@ -489,6 +512,10 @@ impl Thread {
                     self.said.insert(it.listener, (said, root));
                 }
                 match receiver {
+                    Some(it) if attempt > 0 && until.is_some() => {
+                        let parked = Waiting::new(it, entry.clone(), root);
+                        self.park_again(it, Waiting { attempt, ..parked });
+                    }
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         let later = Later::kept(entry.clone(), it);
@@ -540,6 +567,7 @@ impl Thread {
             listener: 0,
             root: 0,
             chain: Chain::default(),
+            next_root: None,
             emitted: 0,
             flags: Flags::NONE,
             meta: None,

@@ -34,8 +34,8 @@ use crate::schema::{self, Schema};
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
     Accepted, Authenticate, Authenticated, Boot, ContextCleared, ContextRestored, Done, Heartbeat,
-    Huh, ListenerJoined, ListenerLeft, ShutdownSignal, SystemThreadError, ThreadCancelled,
-    ThreadResult, ThreadSpawned,
+    Huh, ListenerJoined, ListenerLeft, NothingUnderWay, ShutdownSignal, SystemThreadError,
+    ThreadCancelled, ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
@@ -241,6 +241,7 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         ThreadCancelled::schema(),
         ThreadResult::schema(),
         ThreadSpawned::schema(),
+        NothingUnderWay::schema(),
         Follow::schema(),
         Following::schema(),
         Unfollow::schema(),
@@ -352,6 +353,10 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
             }
             Need::Queue if !spec.traits.serial => {
                 "it takes a Queue, but isn't serial: add .serial()".to_owned()
+            }
+            Need::Park if !spec.needs.iter().any(|it| matches!(it, Need::Queue)) => {
+                "it parks messages, but takes no Queue: only what is in one can be parked"
+                    .to_owned()
             }
             Need::Arrivals if spec.traits.inline => {
                 "it takes Arrivals, but is inline: nothing comes while it is at work".to_owned()

@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::answer::Part;
 use crate::engine::guard::{Chain, Hop};
 use crate::engine::inlet::News;
+use crate::engine::parked;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Folds, Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Key, Push, Ready, Start, Step, Timing, World};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Entry, Hears};
+use crate::listener::{Entry, Hears, Park};
 use crate::log::{Draft, Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
@@ -48,7 +49,7 @@ impl Thread {
         }
     }
 
-    fn accept(&mut self, push: Push, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn accept(&mut self, push: Push, world: &World<'_>, out: &mut Step) {
         if let Some(short) = self.has_no_room(&push, world, out) {
             return self.refuse_push(push, short, out);
         }
@@ -191,7 +192,7 @@ impl Thread {
     }
 
     /// Notes that it has done it, or never will.
-    fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
         if world.routes.listeners[listener].wakes.is_some() {
             out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
         }
@@ -220,7 +221,7 @@ impl Thread {
 
     /// Starts what waits for a listener, as far as its order and its gate allow. The start is
     /// noted in the batch of the step that decides it, so it is durable before the handler runs.
-    fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
         // A thread that pauses still hears whoever may let it go on.
         if self.state != State::Open && !registered.steers {
@@ -243,6 +244,8 @@ impl Thread {
             } else {
                 VecDeque::new()
             };
+            let parked = std::mem::take(&mut lane.parked.all);
+            self.parked -= parked.len();
             lane.running += 1;
             if !registered.traits.pure {
                 for it in std::iter::once(&first).chain(&rest) {
@@ -255,31 +258,31 @@ impl Thread {
             }
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
             let arrivals = registered.takes_arrivals.then(Hears::default);
-            let running = Running {
-                entry: first.entry.clone(),
-                root: first.root,
-                chain: first.chain,
-                attempt: first.attempt,
-                taken: rest.iter().map(|it| (it.entry.seq(), it.root)).collect(),
-                emitted: 0,
-                sent: first.sent,
+            let (entry, handler, attempt) = (first.entry.clone(), first.handler, first.attempt);
+            let root = lane.parked.root.filter(|_| !parked.is_empty()).unwrap_or(first.root);
+            let (chain, mut hand) = (first.chain, vec![first]);
+            hand.extend(rest.into_iter().chain(parked));
+            let mut queue: Vec<Entry> = hand[1..].iter().map(|it| it.entry.clone()).collect();
+            queue.sort_unstable_by_key(Entry::seq);
+            let sent = std::mem::take(&mut hand[0].sent);
+            let (cancel, arrivals) = (cancel.clone(), arrivals.clone());
+            let last = queue.last().map_or(0, Entry::seq).max(entry.seq());
+            let said = self.said.get(&listener).map_or(0, |it| it.0);
+            let start = Start {
+                entry: entry.clone(),
+                receiver: Receiver { listener, handler },
+                attempt,
+                queue,
+                as_of: last.max(said),
                 cancel: cancel.clone(),
                 arrivals: arrivals.clone(),
             };
-            self.running.insert((first.entry.seq(), listener), running);
-            let last = rest.back().map_or(first.entry.seq(), |it| it.entry.seq());
-            let said = self.said.get(&listener).map_or(0, |it| it.0);
-            out.effects.push(Effect::Start(Box::new(Start {
-                entry: first.entry,
-                receiver: Receiver { listener, handler: first.handler },
-                attempt: first.attempt,
-                queue: rest.into_iter().map(|it| it.entry).collect(),
-                as_of: last.max(said),
-                cancel,
-                arrivals,
-            })));
+            let key = (entry.seq(), listener);
+            let running = Running { entry, root, chain, hand, emitted: 0, sent, cancel, arrivals };
+            self.running.insert(key, running);
+            out.effects.push(Effect::Start(Box::new(start)));
         }
-        if lane.running == 0 {
+        if lane.is_empty() {
             self.lanes.remove(&listener);
         }
     }
@@ -307,8 +310,10 @@ impl Thread {
         let mut ready = ready;
         ready.retain(|_| !repeated.next().unwrap_or(false));
         let part = Part::of(running, key.listener);
-        let taken = running.taken.clone();
-        self.join_taken(part.root, &taken);
+        if !world.routes.listeners[key.listener].parks {
+            let taken = running.taken();
+            self.join_taken(part.root, &taken);
+        }
         self.emit_all(&part, ready, world, out);
         true
     }
@@ -321,9 +326,16 @@ impl Thread {
         out: &mut Step,
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
+        let (ready, park) = parked::split(ready);
+        // Who fails keeps what was parked before; all else keeps what it says.
+        let has_failed = ready.iter().any(|it| it.what.is_err());
+        let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
-        let part = Part::of(&running, key.listener);
-        self.join_taken(part.root, &running.taken);
+        let mut part = Part::of(&running, key.listener);
+        part.next_root = running.next_root(park.as_ref());
+        if !world.routes.listeners[key.listener].parks {
+            self.join_taken(part.root, &running.taken());
+        }
         self.emit_all(&part, ready, world, out);
         if let Some((entry, fault)) = out.uncharged.take() {
             self.tell_refused(&part, &entry, &fault, world, out);
@@ -332,7 +344,7 @@ impl Thread {
         if asked && running.emitted == 0 && !running.entry.is_from_identity() {
             self.nothing_came(&part, world, out);
         }
-        self.consume(running, key.listener, world, out);
+        self.consume(running, key.listener, park, world, out);
     }
 
     /// Notes what tells an inline handler to stop that goes on as a task.
@@ -352,44 +364,7 @@ impl Thread {
         let text = format!("{} took longer than its {seconds} s", registered.name);
         let fault = Fault::new(Code::TimeOut, text);
         self.complain(&Part::of(&running, key.listener), &fault, world, out);
-        self.consume(running, key.listener, world, out);
-    }
-
-    /// A delivery is over: says so, starts the next, and settles what it was part of.
-    pub(crate) fn consume(
-        &mut self,
-        done: Running,
-        listener: usize,
-        world: &World<'_>,
-        out: &mut Step,
-    ) {
-        let registered = &world.routes.listeners[listener];
-        let first = (done.entry.seq(), done.root);
-        if done.emitted == 0 {
-            self.join_silent(done.root, listener);
-        }
-        for (seq, root) in std::iter::once(first).chain(done.taken) {
-            out.batch.marks.push(Mark::Consumed {
-                entry: self.entry(seq),
-                listener: registered.name.clone(),
-                attempt: done.attempt,
-            });
-            self.unconsumed -= 1;
-            self.note_done(seq, listener, world, out);
-            self.let_go(root, world, out);
-        }
-        if let Some(lane) = self.lanes.get_mut(&listener) {
-            lane.running -= 1;
-            if lane.running == 0 && lane.waiting.is_empty() {
-                self.lanes.remove(&listener);
-            } else {
-                self.start(listener, world, out);
-            }
-        }
-        while self.unconsumed < world.limits.unconsumed_max {
-            let Some(push) = self.held.pop_front() else { return };
-            self.accept(*push, world, out);
-        }
+        self.consume(running, key.listener, None, world, out);
     }
 
     /// Ends all that goes on: handlers are told to stop, what waits is answered, nothing runs
@@ -399,15 +374,15 @@ impl Thread {
         let mut over: Vec<(u64, usize, u32)> = Vec::new();
         let mut running: Vec<_> = self.running.drain().collect();
         running.sort_unstable_by_key(|(key, _)| *key);
-        for ((seq, listener), it) in running {
-            over.push((seq, listener, it.attempt));
-            over.extend(it.taken.iter().map(|(seq, _)| (*seq, listener, it.attempt)));
+        for ((_, listener), it) in running {
+            over.extend(it.hand.iter().map(|it| (it.entry.seq(), listener, it.attempt)));
             if let Some(cancel) = it.cancel {
                 cancel.cancel();
             }
         }
         let waiting = self.lanes.drain().flat_map(|(listener, lane)| {
-            lane.waiting.into_iter().map(move |it| (it.entry.seq(), listener, it.attempt))
+            let all = lane.waiting.into_iter().chain(lane.parked.all);
+            all.map(move |it| (it.entry.seq(), listener, it.attempt))
         });
         over.extend(waiting);
         self.overdue.clear();
@@ -431,7 +406,7 @@ impl Thread {
             listener: name(listener),
             attempt,
         }));
-        self.unconsumed = 0;
+        (self.unconsumed, self.parked) = (0, 0);
         for push in std::mem::take(&mut self.held) {
             self.turn_away(*push, out);
         }

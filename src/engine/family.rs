@@ -177,11 +177,15 @@ impl Tree {
         self.end_if_done(&id, world, out);
     }
 
-    /// Ends a child that has nothing left to do and gave no answer.
+    /// Ends a child that has nothing left to do and gave no answer; tells listeners of it that keep
+    /// messages.
     pub(crate) fn end_if_done(&mut self, id: &ThreadId, world: &World<'_>, out: &mut Step) {
-        if let Some(thread) = self.threads.get_mut(id).filter(|it| it.is_done()) {
+        let Some(thread) = self.threads.get_mut(id) else { return };
+        if thread.is_done() {
             thread.end_empty(world, out);
             self.go_beyond(world, out);
+        } else {
+            thread.tell_quiet(world, out);
         }
     }
 
@@ -470,7 +474,11 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let state = if status == ThreadStatus::Failed { State::Failed } else { State::Closed };
+        let state = match status {
+            ThreadStatus::Failed => State::Failed,
+            ThreadStatus::Cancelled => State::Cancelled,
+            ThreadStatus::Completed | ThreadStatus::Empty => State::Closed,
+        };
         let element = Some(checked.element().clone());
         let to = self.spawner.as_ref().map(|it| it.name.clone());
         let sending = self.sending(part, checked, to, world);

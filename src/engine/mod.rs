@@ -2,6 +2,7 @@
 //! Knows no sockets, no YAML, no models, and not what the core's payloads mean.
 
 mod answer;
+mod askers;
 mod batch;
 mod budget;
 mod builder;
@@ -20,6 +21,7 @@ pub(crate) mod ledger;
 mod life;
 mod metrics;
 mod pace;
+mod parked;
 mod plugin;
 mod port;
 mod pump;

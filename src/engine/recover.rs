@@ -32,7 +32,9 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Left>> = BTreeMap::new();
-    let ids: HashSet<EntryId> = open.iter().map(|it| it.entry.id.clone()).collect();
+    // What a listener parked, it had handled before.
+    let at_work = open.iter().filter(|it| it.waits.is_empty());
+    let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     for open in open {
         let thread = open.entry.id.thread.clone();
         let sent = sent_before(shared, &open).await?;

@@ -130,6 +130,8 @@ struct Record {
     outputs: HashMap<EntryId, Vec<Output>>,
     /// By entry and listener: the attempt that consumed it, and when.
     consumed: HashMap<(EntryId, Arc<str>), (u32, When)>,
+    /// By entry and listener: which attempt started last.
+    attempts: HashMap<(EntryId, Arc<str>), u32>,
     /// By thread and listener: how often it started on a message so far.
     starts: HashMap<(ThreadId, Arc<str>), u64>,
     /// By thread, listener and time: what was consumed. A serial listener is done with one message
@@ -165,21 +167,38 @@ impl Record {
         for it in marks {
             match it.mark {
                 Mark::Consumed { entry, listener, attempt } => {
-                    let of = (entry.thread.clone(), listener.clone());
-                    let starts = self.starts.get(&of).copied().unwrap_or(0);
-                    let when = When { after: it.after, starts };
-                    self.hands.entry((of.0, of.1, when)).or_default().insert(entry.seq);
-                    self.consumed.insert((entry, listener), (attempt, when));
+                    self.handled(entry, listener, attempt, it.after);
+                }
+                // What was started and waits was parked by the handling that had it in hand.
+                Mark::Waits { entry, listener, .. } => {
+                    let key = (entry, listener);
+                    if let Some(attempt) = self.attempts.get(&key).copied() {
+                        self.handled(key.0, key.1, attempt, it.after);
+                    }
                 }
                 Mark::Started { entry, listener, attempt: 0 } => {
                     self.chosen.entry(entry).or_default().push(listener);
                 }
-                Mark::Started { entry, listener, .. } => {
-                    *self.starts.entry((entry.thread, listener)).or_default() += 1;
+                Mark::Started { entry, listener, attempt } => {
+                    let of = (entry.thread.clone(), listener.clone());
+                    *self.starts.entry(of).or_default() += 1;
+                    self.attempts.insert((entry, listener), attempt);
                 }
-                Mark::Waits { .. } => {}
             }
         }
+    }
+
+    /// A handling is over that had a message in hand; later ones may have it in hand again.
+    fn handled(&mut self, entry: EntryId, listener: Arc<str>, attempt: u32, after: u64) {
+        let key = (entry, listener);
+        if self.consumed.contains_key(&key) {
+            return;
+        }
+        let of = (key.0.thread.clone(), key.1.clone());
+        let starts = self.starts.get(&of).copied().unwrap_or(0);
+        let when = When { after, starts };
+        self.hands.entry((of.0, of.1, when)).or_default().insert(key.0.seq);
+        self.consumed.insert(key, (attempt, when));
     }
 
     /// Notes what came of which message in a thread, and in those that it opened.
@@ -378,7 +397,8 @@ impl<P: Port> Replay<'_, P> {
         let Some(refusals) = self.refusals(&before) else {
             return Some("its budget was another then");
         };
-        let now = self.run(it, folds, &before, refusals).await;
+        let mut now = self.run(it, folds, &before, refusals).await;
+        now.retain(|it| !matches!(it.target, Target::Park(_)));
         if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
             return Some("it steers threads");
         }

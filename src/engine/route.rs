@@ -28,6 +28,8 @@ pub(crate) struct Registered {
     pub(crate) takes_arrivals: bool,
     /// Whether it says itself when a thread ends.
     pub(crate) ends_itself: bool,
+    /// Whether it keeps messages of its queue until its work on them is done.
+    pub(crate) parks: bool,
     /// Whether it may end, pause and resume threads; then it is heard in those that pause.
     pub(crate) steers: bool,
     pub(crate) wakes: Option<Wakes>,
@@ -58,6 +60,7 @@ impl Registered {
             relies_on: spec.relies_on,
             steers: spec.grants.contains(Threads::GRANT),
             wakes: spec.wakes,
+            parks: spec.needs.iter().any(|it| matches!(it, Need::Park)),
             ends_itself: spec.needs.iter().any(|it| matches!(it, Need::Final)),
             grants: Arc::new(spec.grants),
             folds: spec.folds.into_iter().collect(),

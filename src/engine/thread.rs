@@ -14,6 +14,7 @@ use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, Hears};
 use crate::log::{self, State};
+use crate::name::Name;
 
 /// How many of a thread's first entries stay at hand while it has something to do, and how many
 /// bytes they have at the most: few threads come to more before their first action.
@@ -34,6 +35,8 @@ pub(crate) struct Thread {
     pub(crate) kept: bool,
     /// Deliveries that are not consumed yet.
     pub(crate) unconsumed: usize,
+    /// How many of them are parked.
+    pub(crate) parked: usize,
     pub(crate) lanes: FxHashMap<usize, Lane>,
     pub(crate) running: FxHashMap<(u64, usize), Running>,
     /// Pushes that wait until the thread has consumed some.
@@ -107,6 +110,27 @@ pub(crate) struct Lane {
     pub(crate) waiting: VecDeque<Waiting>,
     /// Whether it waits for the listener to have room.
     pub(crate) starving: bool,
+    pub(crate) parked: Parked,
+}
+
+/// Messages that a serial listener had in hand and isn't done with.
+#[derive(Default)]
+pub(crate) struct Parked {
+    pub(crate) all: Vec<Waiting>,
+    /// The push that the work on them is done for, where that is known.
+    pub(crate) root: Option<u64>,
+    /// Whether the listener wants to hear that nothing is left to do, and what that waits for its
+    /// time doesn't count.
+    pub(crate) quiet: Option<Vec<Name>>,
+    /// Whether it heard so since it last got anything else.
+    pub(crate) is_told: bool,
+}
+
+impl Lane {
+    /// Whether it has neither work nor messages.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running == 0 && self.waiting.is_empty() && self.parked.all.is_empty()
+    }
 }
 
 /// A delivery that hasn't started.
@@ -118,13 +142,16 @@ pub(crate) struct Waiting {
     pub(crate) chain: Chain,
     /// What an earlier attempt sent before its end.
     pub(crate) sent: VecDeque<Entry>,
+    /// Whether the log has it as parked.
+    pub(crate) is_parked: bool,
 }
 
 impl Waiting {
     /// A first attempt.
     pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Waiting {
         let (chain, sent) = (Chain::default(), VecDeque::new());
-        Waiting { entry, handler: receiver.handler, attempt: 1, root, chain, sent }
+        let handler = receiver.handler;
+        Waiting { entry, handler, attempt: 1, root, chain, sent, is_parked: false }
     }
 }
 
@@ -133,9 +160,8 @@ pub(crate) struct Running {
     pub(crate) entry: Entry,
     pub(crate) root: u64,
     pub(crate) chain: Chain,
-    pub(crate) attempt: u32,
-    /// What a serial listener took along: numbers and roots.
-    pub(crate) taken: Vec<(u64, u64)>,
+    /// The messages in hand: this one, what a serial listener took along, what it had parked.
+    pub(crate) hand: Vec<Waiting>,
     pub(crate) emitted: usize,
     /// What an earlier attempt sent and this one hasn't repeated yet.
     pub(crate) sent: VecDeque<Entry>,
@@ -172,6 +198,7 @@ impl Thread {
             lineage: Lineage::default(),
             kept: last_seq > 0,
             unconsumed: 0,
+            parked: 0,
             lanes: FxHashMap::default(),
             running: FxHashMap::default(),
             held: VecDeque::new(),
@@ -267,7 +294,9 @@ impl Thread {
     pub(crate) fn wait(&mut self, receiver: Receiver, it: Waiting) {
         self.unconsumed += 1;
         self.hold(it.root);
-        self.lanes.entry(receiver.listener).or_default().waiting.push_back(it);
+        let lane = self.lanes.entry(receiver.listener).or_default();
+        lane.parked.is_told = false;
+        lane.waiting.push_back(it);
     }
 
     /// Keeps an entry at hand while some fold hasn't seen it; a fold that lags too far is let go.

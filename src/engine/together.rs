@@ -12,8 +12,8 @@ use crate::log::Flags;
 
 impl Thread {
     /// What one handling took in is answered together.
-    pub(crate) fn join_taken(&mut self, root: u64, taken: &[(u64, u64)]) {
-        taken.iter().for_each(|(_, other)| self.join(root, *other));
+    pub(crate) fn join_taken(&mut self, root: u64, taken: &[u64]) {
+        taken.iter().for_each(|other| self.join(root, *other));
     }
 
     /// What a listener took in without a word is answered with what it is at work on.

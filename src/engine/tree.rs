@@ -116,7 +116,7 @@ impl Ready {
             Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
             Target::Note(Some(name)) => first.to() == Some(name),
             // Who that is, the log knows.
-            Target::Opener | Target::Along => true,
+            Target::Opener | Target::Along | Target::Askers(..) => true,
             it => first.reply_to() == it.answered(message),
         };
         to && said.name() == first.name() && said.element().canonical() == *first.body()

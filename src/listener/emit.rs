@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Charges, Entry, Grant, Need, Threads, Timers};
+use crate::listener::{Charges, Entry, Grant, Need, Outcome, Park, Threads, Timers};
 use crate::log::{Flags, State};
 use crate::name::Name;
 use crate::wire::budget::{self, RaiseBudget};
@@ -83,6 +83,10 @@ pub enum Target {
         /// Whether whoever pushed what this comes of waits for it too.
         is_awaited: bool,
     },
+    /// The senders of these messages: each hears it once.
+    Askers(Vec<Entry>, Outcome),
+    /// Nobody: it says which messages the listener keeps in its queue.
+    Park(Box<Park>),
     /// The budget of the message's tree, of which something is spent.
     Charge,
     /// The budget of the message's tree, of which there is to be more.

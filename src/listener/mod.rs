@@ -14,6 +14,7 @@ mod request;
 mod road;
 mod spec;
 mod view;
+mod work;
 
 pub use arrivals::Arrivals;
 pub(crate) use arrivals::Hears;
@@ -40,3 +41,4 @@ pub use road::{Boxed, Call, Road};
 pub use spec::Listener;
 pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
 pub use view::{Clears, View};
+pub use work::{Answer, Outcome, Park};

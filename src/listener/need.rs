@@ -28,6 +28,8 @@ pub enum Need {
     Arrivals,
     /// It says itself when a thread ends.
     Final,
+    /// It keeps messages of its queue until its work on them is done.
+    Park,
 }
 
 /// The type of a fold.

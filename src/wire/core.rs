@@ -106,6 +106,12 @@ pub(crate) fn said(fault: &Fault) -> Option<Checked> {
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Done {}
 
+/// Nothing that a listener waits for is under way any more: no message of the thread is unconsumed
+/// but those that it keeps itself.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", rename = "nothing-under-way", reserved)]
+pub struct NothingUnderWay {}
+
 /// A thread was opened below another.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]

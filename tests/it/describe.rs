@@ -164,7 +164,7 @@ fn inspect_payload_says_what_is_wrong_and_what_would_be_right() {
     scene.write("message.xml", around);
     scene.write("typo.xml", whole.replace("expression", "expresion"));
     scene.write("root.xml", whole.replace("calculate>", "calc>").replace("<calculate", "<calc"));
-    scene.write("alien.xml", "<nothing xmlns='urn:x'/>");
+    scene.write("alien.xml", "<zzz xmlns='urn:x'/>");
     scene.write("nobodys.xml", "<!-- c -->\n<nothing/>");
     scene.write("broken.xml", "<a>");
     scene.write("empty.xml", format!("<message xmlns='{envelope}'><meta/></message>"));
@@ -197,7 +197,7 @@ fn inspect_payload_says_what_is_wrong_and_what_would_be_right() {
     let name = format!("{{{CALCULATE}}}calculate");
     assert_eq!(error(4, "code"), "P0011");
     assert_eq!(error(4, "nearest"), name, "calc is its beginning");
-    assert_eq!(error(5, "message"), "the organism has no payload {urn:x}nothing");
+    assert_eq!(error(5, "message"), "the organism has no payload {urn:x}zzz");
     assert_eq!(error(5, "advice"), "Choose one that `pumphouse describe` lists.");
     assert_eq!((error(6, "line"), error(6, "code")), (json!(2), json!("P0011")));
     assert_eq!(error(7, "code"), "P0001");

@@ -11,6 +11,7 @@ mod handlers;
 mod life;
 mod loops;
 mod order;
+mod parked;
 mod replies;
 mod replay;
 mod rude;

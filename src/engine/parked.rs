@@ -1,0 +1,170 @@
+//! Messages that a serial listener had in hand: what it is done with is consumed, what it isn't
+//! done with is parked, and where nothing else is left to do it hears so. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::engine::deliver::Sending;
+use crate::engine::family::word;
+use crate::engine::guard::Chain;
+use crate::engine::route::Receiver;
+use crate::engine::thread::{Lane, Running, Thread, Waiting};
+use crate::engine::tree::{Ready, Step, World};
+use crate::listener::{Entry, Park, Target};
+use crate::log::{Flags, Mark, State};
+use crate::name::Name;
+use crate::wire::Payload;
+use crate::wire::core::NothingUnderWay;
+
+/// The time of a message that is parked: it waits for none.
+const NEVER: u64 = u64::MAX;
+
+/// What a handler sends when it returns, and which messages it keeps.
+pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
+    let is_park = |it: &mut Ready| matches!(it.target, Target::Park(_));
+    let last = ready.extract_if(.., is_park).last();
+    let park = last.and_then(|it| match it.target {
+        Target::Park(park) => Some(*park),
+        _ => None,
+    });
+    (ready, park)
+}
+
+impl Running {
+    /// The pushes of what was taken along.
+    pub(crate) fn taken(&self) -> Vec<u64> {
+        self.hand.iter().skip(1).map(|it| it.root).collect()
+    }
+
+    /// The push that the listener's next message to itself is for.
+    pub(crate) fn next_root(&self, park: Option<&Park>) -> Option<u64> {
+        let first = park?.first()?;
+        self.hand.iter().find(|it| it.entry.seq() == first).map(|it| it.root)
+    }
+}
+
+impl Thread {
+    /// A delivery is over: says so, starts the next, and settles what it was part of. A handler
+    /// that failed keeps what it had parked before.
+    pub(crate) fn consume(
+        &mut self,
+        done: Running,
+        listener: usize,
+        park: Option<Park>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[listener];
+        if done.emitted == 0 && !registered.parks {
+            self.join_silent(done.root, listener);
+        }
+        let next_root = done.next_root(park.as_ref());
+        let mut parked = Vec::new();
+        for mut it in done.hand {
+            let seq = it.entry.seq();
+            if park.as_ref().map_or(it.is_parked, |park| park.keeps(seq)) {
+                if !std::mem::replace(&mut it.is_parked, true) {
+                    out.batch.marks.push(Mark::Waits {
+                        entry: self.entry(seq),
+                        listener: registered.name.clone(),
+                        until_us: NEVER,
+                    });
+                }
+                parked.push(it);
+                continue;
+            }
+            out.batch.marks.push(Mark::Consumed {
+                entry: self.entry(seq),
+                listener: registered.name.clone(),
+                attempt: it.attempt,
+            });
+            self.unconsumed -= 1;
+            self.note_done(seq, listener, world, out);
+            self.let_go(it.root, world, out);
+        }
+        self.parked += parked.len();
+        if let Some(lane) = self.lanes.get_mut(&listener) {
+            lane.running -= 1;
+            lane.parked.all = parked;
+            if let Some(park) = park {
+                (lane.parked.root, lane.parked.quiet) = (next_root, park.into_quiet());
+            }
+            if lane.is_empty() {
+                self.lanes.remove(&listener);
+            } else {
+                self.start(listener, world, out);
+            }
+        }
+        while self.unconsumed < world.limits.unconsumed_max {
+            let Some(push) = self.held.pop_front() else { return };
+            self.accept(*push, world, out);
+        }
+    }
+
+    /// Keeps a message that was parked before a stop: it starts nothing by itself.
+    pub(crate) fn park_again(&mut self, receiver: Receiver, it: Waiting) {
+        self.unconsumed += 1;
+        self.parked += 1;
+        self.hold(it.root);
+        let lane = self.lanes.entry(receiver.listener).or_default();
+        lane.parked.all.push(Waiting { is_parked: true, ..it });
+        lane.parked.quiet.get_or_insert_default();
+    }
+
+    /// Whether a listener has work in the thread that isn't done.
+    pub(crate) fn has_unfinished(&self, listener: usize) -> bool {
+        self.lanes.contains_key(&listener)
+    }
+
+    /// Tells listeners with parked messages that nothing else is left to do in the thread, if that
+    /// is so and they want to hear it: once, until they get something else.
+    pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
+        let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
+        if self.parked == 0 || is_busy || self.state != State::Open {
+            return;
+        }
+        let timed = self.later.values().map(|it| &it.entry);
+        let timed = timed.filter(|it| !it.flags().contains(Flags::WATCHES));
+        let timed: BTreeSet<&Name> = timed.map(Entry::name).collect();
+        let wants = |it: &Lane| {
+            let besides = it.parked.quiet.as_ref();
+            besides.is_some_and(|besides| timed.iter().all(|it| besides.contains(it)))
+        };
+        let quiet = self.lanes.iter().filter(|(_, it)| wants(it) && !it.parked.is_told);
+        let mut quiet: Vec<usize> = quiet.map(|(listener, _)| *listener).collect();
+        quiet.sort_unstable();
+        for listener in quiet {
+            self.tell_of_quiet(listener, world, out);
+        }
+    }
+
+    fn tell_of_quiet(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
+        let Some(lane) = self.lanes.get(&listener) else { return };
+        let root = lane.parked.root.unwrap_or(0);
+        let cause = lane.parked.all.first().map(|it| it.entry.id().clone());
+        let receiver = world.routes.reply(listener, &NothingUnderWay::NAME);
+        let receivers: Vec<Receiver> = receiver.into_iter().collect();
+        if receivers.is_empty() {
+            return;
+        }
+        let Some(checked) = word(&NothingUnderWay {}) else { return };
+        let sending = Sending {
+            from: world.core,
+            to: Some(world.routes.listeners[listener].name.clone()),
+            checked,
+            cause,
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &receivers,
+            client_id: None,
+            meta: None,
+            root,
+            chain: Chain::default(),
+            until_us: None,
+        };
+        self.append(sending, world, out);
+        if let Some(lane) = self.lanes.get_mut(&listener) {
+            lane.parked.is_told = true;
+        }
+        self.start_all_of(&receivers, world, out);
+    }
+}

@@ -1,0 +1,151 @@
+//! What a serial listener says of work that takes several messages: which of its queue it isn't
+//! done with, and which of them an answer answers.
+
+use crate::listener::emit::aim;
+use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
+use crate::name::Name;
+use crate::wire::core::Done;
+
+/// Answers messages that the listener has in hand, had parked, or handled before: each sender has
+/// the answer once, with the first of their messages, and each connection hears it once.
+///
+/// In a thread below another the answer to its first message is the end of the thread, unless it
+/// is [`partial`](Answer::partial).
+///
+/// ```
+/// use pumphouse::listener::Answer;
+/// use pumphouse::prelude::*;
+///
+/// /// Wants a number.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Ask;
+///
+/// /// A number.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Told {
+///     number: u64,
+/// }
+///
+/// async fn tell(message: Message, Queue(more): Queue, _: Ask) -> Answer<Told> {
+///     let asked = std::iter::once(message.0).chain(more).collect();
+///     Answer::new(asked, Told { number: 42 })
+/// }
+///
+/// let teller = Listener::new("teller").on(tell).serial();
+/// assert!(pumphouse::builder().with(teller).build().is_ok());
+/// ```
+pub struct Answer<E> {
+    asked: Vec<Entry>,
+    outcome: Outcome,
+    it: E,
+}
+
+/// What an answer says of the work that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Exhaustive: a thread's end depends on each.
+pub enum Outcome {
+    /// More follows.
+    Partial,
+    /// The work is done.
+    Completed,
+    /// The work failed.
+    Failed,
+    /// The work was cancelled.
+    Cancelled,
+}
+
+impl<E> Answer<E> {
+    /// The last answer to these messages.
+    #[must_use]
+    pub fn new(asked: Vec<Entry>, it: E) -> Answer<E> {
+        Answer { asked, outcome: Outcome::Completed, it }
+    }
+
+    /// An answer after which more follows.
+    #[must_use]
+    pub fn partial(asked: Vec<Entry>, it: E) -> Answer<E> {
+        Answer { asked, outcome: Outcome::Partial, it }
+    }
+
+    /// Says how the work ended.
+    #[must_use]
+    pub fn outcome(self, outcome: Outcome) -> Answer<E> {
+        Answer { outcome, ..self }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: IntoEmit> IntoEmit for Answer<E> {
+    fn into_emit(self) -> Emit {
+        let target = Target::Askers(self.asked, self.outcome);
+        aim(self.it.into_emit(), &target)
+    }
+
+    fn emits() -> Vec<Need> {
+        [E::emits(), vec![Need::Final]].concat()
+    }
+}
+
+/// Messages that a serial listener with a [`Queue`](crate::listener::Queue) keeps when it returns.
+///
+/// They stay unconsumed: their senders still wait, a restart keeps them, and they are in the queue
+/// again beside the listener's next message. They start nothing by themselves.
+///
+/// A listener that parks messages has unfinished work in the thread: calls of it there run in
+/// threads of their own until it has none.
+#[derive(Clone, Debug, Default)]
+pub struct Park {
+    work: Vec<u64>,
+    others: Vec<u64>,
+    quiet: Option<Vec<Name>>,
+}
+
+impl Park {
+    /// The messages that the listener is working on, by their numbers. What it does next is done
+    /// for the sender of the first of them.
+    #[must_use]
+    pub fn work(self, work: Vec<u64>) -> Park {
+        Park { work, ..self }
+    }
+
+    /// The messages that wait until that work is done.
+    #[must_use]
+    pub fn others(self, others: Vec<u64>) -> Park {
+        Park { others, ..self }
+    }
+
+    /// Has the pump send `nothing-under-way` once nothing is unconsumed, running or timed in the
+    /// thread. What waits for its time under one of these names doesn't count.
+    #[must_use]
+    pub fn quiet(self, besides: Vec<Name>) -> Park {
+        Park { quiet: Some(besides), ..self }
+    }
+
+    pub(crate) fn keeps(&self, seq: u64) -> bool {
+        self.work.contains(&seq) || self.others.contains(&seq)
+    }
+
+    /// The first message of the work.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.work.first().copied()
+    }
+
+    /// Whether the listener wants to hear of quiet, and what doesn't count.
+    pub(crate) fn into_quiet(self) -> Option<Vec<Name>> {
+        self.quiet
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoEmit for Park {
+    fn into_emit(self) -> Emit {
+        // The pump reads the target and sends nothing: the payload stands for none.
+        aim(Done {}.into_emit(), &Target::Park(Box::new(self)))
+    }
+
+    fn emits() -> Vec<Need> {
+        vec![Need::Park]
+    }
+}
