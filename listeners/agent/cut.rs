@@ -5,8 +5,8 @@ use pumphouse::prelude::*;
 use super::super::action::words::Action;
 use super::hand::Turning;
 use super::speak::{Spoken, recalled};
-use super::turn::Came;
-use super::words::{CognitionIn, CognitionOut, Response, Thought};
+use super::turn::{Came, Spoke};
+use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
 
 /// A turn that an earlier attempt began.
 pub(super) struct Begun {
@@ -33,30 +33,37 @@ impl Turning {
     /// had said, since it would say something else, and do it twice.
     pub(super) async fn takes_up(&self, it: Begun) -> Result<Came, Fault> {
         let Begun { turn, until, sent } = it;
+        let mut mind = self.mind.clone();
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
+            sent.iter().for_each(|it| mind.says(it));
             let told = self.mindful.told(&self.capabilities);
-            return self.goes_on(turn, until, recalled(self, over, told)).await;
+            let waits =
+                sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
+            let mut spoken = recalled(self, &over, told);
+            if let Some(it) = &mut spoken.answer {
+                it.waits = waits;
+            }
+            return self.ended(mind, spoken).await;
         }
         let is_wanted = self.interrupted_at().is_none();
-        match is_wanted && self.agent().model.is_repeatable() {
-            true => self.speaks(turn, until, &sent).await,
-            false => self.ends(turn, until, cut(&sent)).await,
+        if is_wanted && self.agent().model.is_repeatable() {
+            if let Spoke::Turned(it) = self.speaks(turn, until, &sent).await? {
+                return self.ends(mind, turn, until, it).await;
+            }
         }
+        self.ends(mind, turn, until, cut(&sent)).await
     }
 }
 
 /// What there is of a reply that wasn't written to its end.
 fn cut(sent: &[Entry]) -> Spoken {
-    let error = Some("the pump stopped while the model wrote".to_owned());
-    let stop = "stopped".to_owned();
-    let mut spoken = Spoken { error, stop, did: true, ..Spoken::default() };
+    let mut spoken = Spoken::cut("the pump stopped while the model wrote");
     for entry in sent {
         if let Some(it) = entry.decode_if::<Thought>() {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);
         } else if let Some(it) = entry.decode_if::<Response>() {
             spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
-        } else if let Some(action) = entry.decode_if::<Action>() {
-            spoken.begins(&action);
+        } else if entry.is::<Action>() {
             spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pumphouse::listener::{Charge, Context, FromContext, Need, Record};
+use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
 use pumphouse::reply::Markup;
 
@@ -12,7 +12,7 @@ use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::super::metadata::words::Metadata;
 use super::super::metadata::{Metadatas, show};
-use super::super::todo::{list::Todos, words::StepsOpen};
+use super::super::todo::list::Todos;
 use super::Agent;
 use super::late::{self, Budgets};
 use super::mind::{Mind, Minds};
@@ -20,7 +20,7 @@ use super::settings::Dialect;
 use super::tools::{Tools, offered};
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta, Notice,
-    Repair, Response, Thought, is_offered,
+    Repair, Response, ResponseWaits, Thought, is_offered,
 };
 
 /// How a model writes that writes its calls as elements.
@@ -108,6 +108,7 @@ pub(super) struct Turning {
     pub(super) message: Message,
     pub(super) queue: Queue,
     pub(super) view: View,
+    pub(super) history: History,
     pub(super) mind: Mind,
     pub(super) actions: Fold<Actions>,
     pub(super) known: Known,
@@ -143,8 +144,8 @@ pub(super) struct Out {
     pub(super) repair: Outbox<Note<Repair>>,
     pub(super) reasoning: Outbox<Note<CognitionReasoning>>,
     pub(super) act: Outbox<To<Action>>,
-    pub(super) partial: Outbox<Partial<Response>>,
-    pub(super) left: Outbox<Partial<StepsOpen>>,
+    pub(super) partial: Outbox<Answer<Response>>,
+    pub(super) waits: Outbox<Note<ResponseWaits>>,
     pub(super) say: Outbox<To<Element, String>>,
     pub(super) over: Outbox<To<CognitionOut>>,
     pub(super) delta: Outbox<Delta>,
@@ -158,6 +159,7 @@ impl FromContext<State_> for Turning {
             <Queue as FromContext<State_>>::needs(),
             <Arrivals as FromContext<State_>>::needs(),
             <View as FromContext<State_>>::needs(),
+            <History as FromContext<State_>>::needs(),
             <Fold<Minds> as FromContext<State_>>::needs(),
             <Fold<Actions> as FromContext<State_>>::needs(),
             <Known as FromContext<State_>>::needs(),
@@ -175,6 +177,7 @@ impl FromContext<State_> for Turning {
             message: Message::from_context(it)?,
             queue: Queue::from_context(it)?,
             view: View::from_context(it)?,
+            history: History::from_context(it)?,
             actions: Fold::from_context(it)?,
             known: Known::from_context(it)?,
             capabilities: Capabilities::from_context(it)?,
@@ -222,8 +225,8 @@ impl FromContext<State_> for Out {
             <Outbox<Note<Repair>> as FromContext<State_>>::needs(),
             <Outbox<Note<CognitionReasoning>> as FromContext<State_>>::needs(),
             <Outbox<To<Action>> as FromContext<State_>>::needs(),
-            <Outbox<Partial<Response>> as FromContext<State_>>::needs(),
-            <Outbox<Partial<StepsOpen>> as FromContext<State_>>::needs(),
+            <Outbox<Answer<Response>> as FromContext<State_>>::needs(),
+            <Outbox<Note<ResponseWaits>> as FromContext<State_>>::needs(),
             <Outbox<To<CognitionOut>> as FromContext<State_>>::needs(),
             <Outbox<Delta> as FromContext<State_>>::needs(),
         ]
@@ -244,7 +247,7 @@ impl FromContext<State_> for Out {
             reasoning: Outbox::from_context(it)?,
             act: Outbox::from_context(it)?,
             partial: Outbox::from_context(it)?,
-            left: Outbox::from_context(it)?,
+            waits: Outbox::from_context(it)?,
             say: Outbox::from_context(it)?,
             over: Outbox::from_context(it)?,
             delta: Outbox::from_context(it)?,

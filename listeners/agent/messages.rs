@@ -90,6 +90,7 @@ struct Building {
 /// A turn that isn't over.
 #[derive(Default)]
 struct Open {
+    turn: u64,
     /// Its words as they came.
     deltas: String,
     /// Its thoughts and partial responses, as elements.
@@ -109,9 +110,9 @@ impl Building {
                 Some(open) => open.during.push(text.clone()),
                 None => self.user(text),
             },
-            What::StepStart { .. } => {
+            What::StepStart { turn, .. } => {
                 self.closes(None);
-                self.open = Some(Open::default());
+                self.open = Some(Open { turn: *turn, ..Open::default() });
             }
             What::CognitionOutDelta { within, text, .. } if within != "reasoning" => {
                 self.open().deltas.push_str(text);
@@ -119,7 +120,10 @@ impl Building {
             What::Thought { text, .. } => {
                 self.open().parts.push(format!("<thought>{text}</thought>"));
             }
-            What::Response { text, is_final: false, .. } => {
+            // One that waited is among the words of its turn, which is over.
+            What::Response { turn, text, is_final: false }
+                if self.open.as_ref().is_some_and(|it| it.turn == *turn) =>
+            {
                 let part = format!("<response final=\"false\">{text}</response>");
                 self.open().parts.push(part);
             }

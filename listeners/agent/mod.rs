@@ -30,8 +30,10 @@ mod hand;
 pub mod late;
 pub mod messages;
 pub mod mind;
+mod order;
 pub mod recall;
 pub mod render;
+mod settle;
 pub mod settings;
 mod speak;
 pub mod transcript;
@@ -150,6 +152,7 @@ impl Agent {
             .fold::<Shown>()
             .may_emit::<ContextFeed>()
             .may_emit::<StepsOpen>()
+            .may_emit::<Done>()
             .serial()
             .shared()
             .idempotent()

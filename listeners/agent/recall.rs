@@ -7,6 +7,7 @@ use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 
 use super::super::feed::Shown;
+use super::order::ordered;
 use super::render::{RENDERING, render};
 use super::words::{CognitionIn, CognitionSystem, CognitionTools};
 
@@ -85,6 +86,7 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let mut clears = Clears::default();
     shown.iter().for_each(|it| clears.apply(it));
     let view: Vec<Entry> = shown.into_iter().filter(|it| !clears.hides(it.seq())).collect();
+    let view = ordered(agent, view, &begun.waiting);
     let system = newest::<CognitionSystem>(thread, entry).map_err(Forgotten::Unreadable)?;
     let system = system.map(|it| it.text).unwrap_or_default();
     let tools = newest::<CognitionTools>(thread, entry).map_err(Forgotten::Unreadable)?;

@@ -14,10 +14,14 @@ use super::super::action::words::{ActionResult, Status};
 use super::super::feed::Feed;
 use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed, Position};
+use super::order::late;
 use super::words::{CognitionIn, CognitionOut, Correction, Notice, Response};
 
 /// The form that this module writes; another number is another form.
 pub const RENDERING: u32 = 1;
+
+/// What stands before the result of an action, or of a thread, whose work was done when it came.
+const LATE: &str = "[A late result, of work that you have answered:]";
 
 /// The prompt of a turn: the newest system text, what is in view, and what feeds hold.
 ///
@@ -29,6 +33,7 @@ pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry], feeds: &[F
     let parts = parts.into_iter().chain([block(feeds, Position::SystemAppend)]);
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
+    let late = late(agent, view);
     // What came while the model wrote stands behind what it wrote.
     let mut during: Option<Vec<String>> = None;
     for entry in view.iter().filter(|it| !it.is_refused()) {
@@ -45,7 +50,8 @@ pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry], feeds: &[F
             }
             told(entry)
         } else if entry.to() == Some(agent) {
-            heard(root, entry)
+            let heard = heard(root, entry);
+            heard.map(|it| if late.contains(&entry.seq()) { format!("{LATE}\n{it}") } else { it })
         } else {
             None
         };
@@ -56,9 +62,9 @@ pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry], feeds: &[F
         }
     }
     during.into_iter().flatten().for_each(|it| put(&mut prompt, Role::User, &it));
-    let late = block(feeds, Position::Late);
-    if !late.is_empty() {
-        put(&mut prompt, Role::User, &late);
+    let last = block(feeds, Position::Late);
+    if !last.is_empty() {
+        put(&mut prompt, Role::User, &last);
     }
     prompt
 }

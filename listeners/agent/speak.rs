@@ -1,17 +1,23 @@
 //! A generation: what the model writes, acted on while it is written.
 
+use pumphouse::listener::Answer as ToAskers;
 use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 
 use super::super::action::read::Mistakes;
+use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::Said;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::hand::{Told, Turning};
 use super::words::{
-    CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, Thought,
+    CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
+    Thought,
 };
 use super::write::{Heard, Writing};
+
+/// What is said of a call in an agent's last turn.
+const LAST: &str = "This was your last turn: no action runs. Give your final response.";
 
 /// What a generation came to.
 #[derive(Default)]
@@ -22,14 +28,20 @@ pub(super) struct Spoken {
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
     pub(super) answer: Option<Answer>,
-    /// A payload that ends the agent's work as a response does.
-    pub(super) finale: Option<Element>,
-    /// How many actions began, and
-    pub(super) began: usize,
-    /// how many of them somebody waits for.
-    pub(super) actions: usize,
-    /// Whether it did anything.
+    /// How many calls there were, also such as didn't run, and
+    pub(super) calls: usize,
+    /// how many of them were sync.
+    pub(super) syncs: usize,
+    /// How many responses wait.
+    pub(super) waiting: usize,
+    /// Whether it did anything that reaches somebody, or changes something.
     pub(super) did: bool,
+    /// Whether it thought.
+    pub(super) thought: bool,
+    /// Whether it wrote its own root.
+    pub(super) wrote_root: bool,
+    /// The text outside of all elements.
+    pub(super) outside: String,
     /// The checklists that it wrote, and
     pub(super) todos: Vec<TodoUntil>,
     /// those that it closed.
@@ -37,10 +49,16 @@ pub(super) struct Spoken {
 }
 
 impl Spoken {
+    /// A reply that comes to nothing more, and why.
+    pub(super) fn cut(why: &str) -> Spoken {
+        let (error, stop) = (Some(why.to_owned()), CognitionOut::STOPPED.to_owned());
+        Spoken { error, stop, did: true, ..Spoken::default() }
+    }
+
     /// Counts an action.
-    pub(super) fn begins(&mut self, action: &Action) {
-        self.began += 1;
-        self.actions += usize::from(action.mode != Mode::FireAndForget);
+    fn begins(&mut self, action: &Action) {
+        self.calls += 1;
+        self.syncs += usize::from(action.mode == Mode::Sync);
     }
 
     /// Whether more was to come.
@@ -54,17 +72,19 @@ impl Spoken {
     }
 }
 
-/// The words of a final response, and where they stand.
+/// The words of a final response, or the payload that ends the work.
 pub(super) struct Answer {
     pub(super) text: String,
-    pub(super) from: usize,
-    pub(super) to: usize,
+    pub(super) finale: Option<Element>,
+    /// Whether it waits for something.
+    pub(super) waits: bool,
 }
 
 /// A generation under way.
 pub(super) struct Speaking<'a> {
     it: &'a Turning,
     turn: u64,
+    is_last: bool,
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
     reasoning: String,
@@ -73,58 +93,49 @@ pub(super) struct Speaking<'a> {
     is_late: bool,
 }
 
-/// What a reply came to that was written to its end before a stop: nothing is sent again.
-pub(super) fn recalled(it: &Turning, over: CognitionOut, told: &Told) -> Spoken {
-    let CognitionOut { turn, stop, error, truncated, text, .. } = over;
+/// The answer of a reply that was written to its end before a stop, where it didn't have to wait:
+/// nothing is sent again.
+pub(super) fn recalled(it: &Turning, over: &CognitionOut, told: &Told) -> Spoken {
     let settings = &it.agent().settings;
-    let mut writing = Writing::new(turn, told.markup.clone(), settings);
-    let mut spoken = Spoken { text, stop, error, truncated, ..Spoken::default() };
-    let mut heard = writing.again(&spoken.text);
+    let mut writing = Writing::new(over.turn, told.markup.clone(), settings);
+    let CognitionOut { stop, error, truncated, text, .. } = over.clone();
+    let mut spoken = Spoken { stop, error, truncated, did: true, ..Spoken::default() };
+    let mut heard = writing.again(&text);
     heard.extend(spoken.finished(writing).1);
-    for heard in heard {
-        if spoken.answer.is_some() || spoken.finale.is_some() {
-            break;
+    let answer = |finale, text| Some(Answer { text, finale, waits: false });
+    spoken.answer = heard.into_iter().find_map(|it_was| match it_was {
+        Heard::Response { is_final, text, .. } if is_final.unwrap_or(settings.final_default) => {
+            answer(None, text)
         }
-        match heard {
-            Heard::Call(call) => {
-                spoken.did = true;
-                if let Ok(it) = *call
-                    && turn < settings.max_turns
-                {
-                    spoken.begins(&it);
-                }
-            }
-            Heard::Response { is_final, text, from, to }
-                if is_final.unwrap_or(settings.final_default) =>
-            {
-                spoken.answer = Some(Answer { text, from, to });
-            }
-            Heard::Payload { local, element: Ok(element), .. }
-                if settings.final_payloads.contains(&local) =>
-            {
-                let name = open_name(&it.capabilities, &local);
-                spoken.finale =
-                    name.and_then(|name| it.capabilities.understand(&element, name).ok());
-            }
-            Heard::Response { .. } | Heard::Payload { .. } | Heard::Own => spoken.did = true,
-            _ => {}
+        Heard::Payload { local, element: Ok(element), .. }
+            if settings.final_payloads.contains(&local) =>
+        {
+            let name = open_name(&it.capabilities, &local)?;
+            let element = it.capabilities.understand(&element, name).ok()?;
+            answer(Some(element), String::new())
         }
-    }
+        _ => None,
+    });
     spoken
 }
 
 /// The first payload of this local name that isn't the pump's own to say.
-fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Name> {
+pub(super) fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Name> {
     let is_open = |it: &&Name| all.schema(it).is_some_and(|it| !it.reserved);
     all.named(local).iter().find(is_open)
 }
 
 impl<'a> Speaking<'a> {
-    pub(super) fn new(it: &'a Turning, turn: u64, earlier: &[Entry]) -> Speaking<'a> {
+    pub(super) fn new(
+        it: &'a Turning,
+        turn: u64,
+        is_last: bool,
+        earlier: &[Entry],
+    ) -> Speaking<'a> {
         let spoken = Spoken::default();
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
-        Speaking { it, turn, earlier, reasoning: String::new(), spoken, is_late: false }
+        Speaking { it, turn, is_last, earlier, reasoning: String::new(), spoken, is_late: false }
     }
 
     pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
@@ -240,13 +251,35 @@ impl<'a> Speaking<'a> {
     }
 
     async fn notice(&self, text: String, place: Option<(u32, u32)>) -> Result<(), Fault> {
+        self.told(None, text, place).await
+    }
+
+    /// Tells of a call that did not run.
+    async fn refuses(
+        &mut self,
+        call: impl Into<String>,
+        text: String,
+        place: Option<(u32, u32)>,
+    ) -> Result<(), Fault> {
+        self.spoken.did = true;
+        self.spoken.calls += 1;
+        self.told(Some(call.into()), text, place).await
+    }
+
+    async fn told(
+        &self,
+        call: Option<String>,
+        text: String,
+        place: Option<(u32, u32)>,
+    ) -> Result<(), Fault> {
         let (line, column) = place.unzip();
-        self.it.out.notice.send(Note(Notice { turn: self.turn, line, column, text })).await
+        let notice = Notice { turn: self.turn, line, column, call, response: None, text };
+        self.it.out.notice.send(Note(notice)).await
     }
 
     /// Does what the reply says.
     async fn act(&mut self, heard: Heard) -> Result<(), Fault> {
-        let is_over = self.spoken.answer.is_some() || self.spoken.finale.is_some();
+        let is_over = self.spoken.answer.is_some();
         if is_over && !matches!(heard, Heard::Text(..)) {
             if !std::mem::replace(&mut self.is_late, true) {
                 let text = "What you wrote behind your final response did not run.";
@@ -256,23 +289,39 @@ impl<'a> Speaking<'a> {
         }
         let (out, turn) = (&self.it.out, self.turn);
         match heard {
-            Heard::Text(within, text) => self.live(within, text),
+            Heard::Text(within, text) => {
+                if within == "text" {
+                    self.spoken.outside.push_str(&text);
+                }
+                self.live(within, text);
+            }
             Heard::Thought(text) if text.is_empty() => {}
-            Heard::Thought(text) => out.thought.send(Note(Thought { turn, text })).await?,
+            Heard::Thought(text) => {
+                self.spoken.thought = true;
+                out.thought.send(Note(Thought { turn, text })).await?;
+            }
             Heard::Call(it) => return self.action(*it).await,
             Heard::Response { is_final, text, from, to } => {
                 return self.response(is_final, text, from, to).await;
             }
-            Heard::Payload { local, element, is_core } => {
-                return self.payload(local, element, is_core).await;
+            Heard::Payload { local, element, is_core, from, to } => {
+                return self.payload(local, element, is_core, (from, to)).await;
             }
             Heard::Metadata(it) => return self.metadata(it).await,
-            Heard::Own => self.spoken.did = true,
+            Heard::Own if self.is_last => {
+                return self.refuses(&*self.it.agent().name.clone(), LAST.to_owned(), None).await;
+            }
+            Heard::Own => (self.spoken.did, self.spoken.wrote_root) = (true, true),
             Heard::Meaningless(name) => {
                 self.notice(format!("<{name}> has no meaning here, and nothing came of it."), None)
                     .await?;
             }
-            Heard::Broken { text, line, column } => self.notice(text, Some((line, column))).await?,
+            Heard::Broken { call: Some(call), text, line, column } => {
+                return self.refuses(call, text, Some((line, column))).await;
+            }
+            Heard::Broken { text, line, column, .. } => {
+                self.notice(text, Some((line, column))).await?;
+            }
             Heard::Repaired { text, line, column } => {
                 out.repair.send(Note(Repair { turn, line, column, text })).await?;
             }
@@ -281,12 +330,13 @@ impl<'a> Speaking<'a> {
     }
 
     /// What it says of its own state is kept as far as it fits; the rest is told next turn.
-    async fn metadata(&self, said: Result<Said, String>) -> Result<(), Fault> {
+    async fn metadata(&mut self, said: Result<Said, String>) -> Result<(), Fault> {
         let fields = &self.it.agent().settings.metadata;
         if fields.is_empty() {
             let text = "<metadata> has no meaning here: you have no fields.";
             return self.notice(text.to_owned(), None).await;
         }
+        self.spoken.did = true;
         match said {
             Ok(said) => {
                 let said = said.held_against(fields, self.turn);
@@ -298,14 +348,12 @@ impl<'a> Speaking<'a> {
 
     async fn action(&mut self, it: Result<Action, Mistakes>) -> Result<(), Fault> {
         self.spoken.did = true;
-        if self.turn == self.it.agent().settings.max_turns {
-            let text = "This was your last turn: no action runs. Give your final response.";
-            return self.notice(text.to_owned(), None).await;
-        }
         match it {
+            Ok(it) if self.is_last => self.refuses(it.id, LAST.to_owned(), None).await,
             Ok(it) if !self.may(&it) => {
                 let why = Fault::undeliverable().message;
-                self.notice(format!("{} did not run: {why}", it.id), None).await
+                let text = format!("{} did not run: {why}", it.id);
+                self.refuses(it.id, text, None).await
             }
             Ok(action) => {
                 self.spoken.begins(&action);
@@ -313,7 +361,8 @@ impl<'a> Speaking<'a> {
             }
             Err(mistakes) => {
                 let name = if mistakes.id.is_empty() { "An action" } else { &*mistakes.id };
-                self.notice(format!("{name} did not run: {mistakes}"), None).await
+                let text = format!("{name} did not run: {mistakes}");
+                self.refuses(name, text, None).await
             }
         }
     }
@@ -331,14 +380,43 @@ impl<'a> Speaking<'a> {
         from: usize,
         to: usize,
     ) -> Result<(), Fault> {
-        if is_final.unwrap_or(self.it.agent().settings.final_default) {
-            self.spoken.answer = Some(Answer { text, from, to });
-            return Ok(());
-        }
         self.spoken.did = true;
-        let now = || Response { turn: self.turn, ..self.it.response(&text, false, false) };
-        let response = self.earlier.next().unwrap_or_else(now);
-        self.it.out.partial.send(Partial(response)).await
+        let is_final = is_final.unwrap_or(self.it.agent().settings.final_default);
+        let names = variables::names(&text);
+        let is_free = self.it.mind.is_free(&names, is_final) && self.spoken.waiting == 0;
+        // What its own calls come to, and in what order, only the next handling knows.
+        let is_free = is_free
+            && match is_final {
+                true => self.spoken.calls == 0,
+                false => self.spoken.syncs == 0 && (names.is_empty() || self.spoken.calls == 0),
+            };
+        if !is_free {
+            let on = names.into_iter().map(str::to_owned).collect();
+            self.waits(is_final, None, (from, to), on).await?;
+        }
+        if is_final {
+            self.spoken.answer = Some(Answer { text, finale: None, waits: !is_free });
+        } else if is_free {
+            let now = || self.it.partial(self.turn, &text);
+            let response = self.earlier.next().unwrap_or_else(now);
+            let asked = self.it.entries(&self.it.mind.answered_by(self.it.until())).await?;
+            self.it.out.partial.send(ToAskers::partial(asked, response)).await?;
+        }
+        Ok(())
+    }
+
+    /// Records a response that waits.
+    async fn waits(
+        &mut self,
+        is_final: bool,
+        payload: Option<String>,
+        (from, to): (usize, usize),
+        on: Vec<String>,
+    ) -> Result<(), Fault> {
+        self.spoken.waiting += 1;
+        let (from, to) = (from as u64, to as u64);
+        let it = ResponseWaits { turn: self.turn, is_final, payload, from, to, on };
+        self.it.out.waits.send(Note(it)).await
     }
 
     async fn payload(
@@ -346,19 +424,28 @@ impl<'a> Speaking<'a> {
         local: String,
         element: Result<Element, String>,
         is_core: bool,
+        place: (usize, usize),
     ) -> Result<(), Fault> {
         self.spoken.did = true;
         let element = match element {
             Ok(element) => element,
-            Err(why) => return self.notice(format!("<{local}> was not sent: {why}"), None).await,
+            Err(why) => {
+                let text = format!("<{local}> was not sent: {why}");
+                return self.refuses(local, text, None).await;
+            }
         };
         let settings = &self.it.agent().settings;
         if settings.final_payloads.contains(&local) {
-            return self.finale(&local, &element).await;
+            return self.finale(&local, &element, place).await;
         }
         let Some((taker, name)) = self.taker(&local, &element, is_core) else {
-            return self.notice(format!("<{local}> was not sent: nobody takes it"), None).await;
+            let text = format!("<{local}> was not sent: nobody takes it");
+            return self.refuses(local, text, None).await;
         };
+        let is_checklist = name == TodoUntil::NAME || name == TodoComplete::NAME;
+        if self.is_last && !is_checklist {
+            return self.refuses(local, LAST.to_owned(), None).await;
+        }
         match self.it.capabilities.understand(&element, &name) {
             Ok(element) => {
                 if name == TodoUntil::NAME {
@@ -367,26 +454,43 @@ impl<'a> Speaking<'a> {
                     let closed = TodoComplete::read(element.view());
                     self.spoken.closed.extend(closed.map(|it| it.id));
                 }
+                if !is_checklist {
+                    self.spoken.calls += 1;
+                }
                 self.it.out.say.send(To(taker, element)).await
             }
             Err(fault) => self.misunderstood(&local, &fault).await,
         }
     }
 
-    async fn misunderstood(&self, local: &str, fault: &Fault) -> Result<(), Fault> {
+    async fn misunderstood(&mut self, local: &str, fault: &Fault) -> Result<(), Fault> {
         let advice = fault.advice.as_deref().unwrap_or_default();
-        self.notice(format!("<{local}> was not sent: {} {advice}", fault.message), None).await
+        let text = format!("<{local}> was not sent: {} {advice}", fault.message);
+        self.refuses(local, text, None).await
     }
 
     /// A payload beside a response that ends the agent's work.
-    async fn finale(&mut self, local: &str, element: &Element) -> Result<(), Fault> {
+    async fn finale(
+        &mut self,
+        local: &str,
+        element: &Element,
+        place: (usize, usize),
+    ) -> Result<(), Fault> {
         let capabilities = &self.it.capabilities;
         let Some(name) = open_name(capabilities, local) else {
-            return self.notice(format!("<{local}> was not sent: nobody knows it"), None).await;
+            let text = format!("<{local}> was not sent: nobody knows it");
+            return self.refuses(local, text, None).await;
         };
         match capabilities.understand(element, name) {
             Ok(element) => {
-                self.spoken.finale = Some(element);
+                let is_free = self.it.mind.is_free(&[], true)
+                    && self.spoken.waiting == 0
+                    && self.spoken.calls == 0;
+                if !is_free {
+                    self.waits(true, Some(local.to_owned()), place, Vec::new()).await?;
+                }
+                let (text, waits) = (String::new(), !is_free);
+                self.spoken.answer = Some(Answer { text, finale: Some(element), waits });
                 Ok(())
             }
             Err(fault) => self.misunderstood(local, &fault).await,

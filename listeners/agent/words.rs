@@ -32,6 +32,15 @@ pub struct CognitionIn {
     /// The form of the prompt.
     #[payload(attribute)]
     pub rendering: u32,
+    /// The rules by which the agent goes on; none in threads of 0.1.0.
+    #[payload(attribute)]
+    pub rules: Option<u32>,
+    /// Whether the agent has no further turn, where that is so.
+    #[payload(attribute)]
+    pub is_last: Option<bool>,
+    /// Messages up to `until` that the model isn't shown: they wait until the work at hand is done.
+    #[payload(attribute, list, no_example)]
+    pub waiting: Vec<u64>,
     /// BLAKE3 of the prompt, in hexadecimal.
     #[payload(attribute)]
     pub digest: String,
@@ -217,8 +226,11 @@ pub struct CognitionOut {
     /// Whether nothing came of it but text: no action, no response, no message to anybody.
     #[payload(attribute)]
     pub is_idle: bool,
-    /// Where the words of a final response stand that waits for the turn's actions: the bytes
-    /// from, and
+    /// Whether the agent wrote its own root, where it did: it goes on.
+    #[payload(attribute)]
+    pub wrote_root: Option<bool>,
+    /// In threads of 0.1.0, where the words of a final response stand that waits for the turn's
+    /// actions: the bytes from, and
     #[payload(attribute)]
     pub held_from: Option<u64>,
     /// up to.
@@ -227,6 +239,37 @@ pub struct CognitionOut {
     /// The words.
     #[payload(text, example = "<thought>It may rain.</thought>")]
     pub text: String,
+}
+
+impl CognitionOut {
+    /// Why a reply ends that a stop of the pump cut.
+    pub const STOPPED: &str = "stopped";
+}
+
+/// A response waits: for what it names, for the actions before it, or for those of its work. Its
+/// words stand in the turn's `cognition_out`; a `response` has them with their values once it is
+/// delivered, and a `notice` where it isn't.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "response-waits")]
+pub struct ResponseWaits {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Whether it is the last word.
+    #[payload(attribute, rename = "final")]
+    pub is_final: bool,
+    /// The local name of the payload that it is, where it is no response.
+    #[payload(attribute, no_example)]
+    pub payload: Option<String>,
+    /// Where its words stand in the reply: the bytes from, and
+    #[payload(attribute)]
+    pub from: u64,
+    /// up to.
+    #[payload(attribute)]
+    pub to: u64,
+    /// The names in it that may be references.
+    #[payload(example = "fetch")]
+    pub on: Vec<String>,
 }
 
 /// What a model thought before it wrote, where it says so.
@@ -269,7 +312,7 @@ pub struct Response {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Whether it had waited for the actions of its turn.
+    /// Whether it had waited: for what it names, or for actions.
     #[payload(attribute)]
     pub was_held: bool,
     /// The text.
@@ -290,6 +333,12 @@ pub struct Notice {
     /// The column, in characters from 1.
     #[payload(attribute)]
     pub column: Option<u32>,
+    /// The call that didn't run, where it is about one.
+    #[payload(attribute, example = "fetch")]
+    pub call: Option<String>,
+    /// The response that was not delivered, where it is about one: as it was written.
+    #[payload(attribute, no_example)]
+    pub response: Option<String>,
     /// What it is, and why.
     #[payload(text, example = "The action a did not run: its JSON has no closing brace.")]
     pub text: String,
@@ -378,6 +427,9 @@ pub struct Stopped {
     /// Why, in a word: `idle`, `turns`, `budget`, `context-full`, `model`, `interrupted`.
     #[payload(attribute, example = "idle")]
     pub reason: String,
+    /// The last entry of the thread that was looked at; none in threads of 0.1.0.
+    #[payload(attribute)]
+    pub until: Option<u64>,
     /// Why, in a sentence.
     #[payload(text, example = "Two turns in a row did nothing.")]
     pub text: String,

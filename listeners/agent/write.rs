@@ -32,18 +32,21 @@ pub(super) enum Heard {
     },
     /// What it says of its own state, or why that can't be read.
     Metadata(Result<Said, String>),
-    /// A payload for the core or for a peer.
+    /// A payload for the core or for a peer, and where it stands.
     Payload {
         local: String,
         element: Result<Element, String>,
         is_core: bool,
+        from: usize,
+        to: usize,
     },
     /// The agent's own root: it wants to go on.
     Own,
     /// Something that has no meaning here.
     Meaningless(String),
-    /// An element that will not run, and why.
+    /// An element that will not run, and why; of a call its id, as far as it has one.
     Broken {
+        call: Option<String>,
         text: String,
         line: u32,
         column: u32,
@@ -182,25 +185,29 @@ impl Hearing {
                 self.heard.push(Heard::Text(within, event.source.to_owned()));
             }
             What::Opened(it) if it.kind == Kind::Response => self.response = end,
-            What::Closed(it) => self.closed(&it),
+            What::Closed(_) | What::Broken(_) if is_mention(event.source) => {}
+            What::Closed(it) => self.closed(&it, end),
             What::Broken(it) => {
+                let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: {}, at {}", it.name, it.reason, it.snippet);
-                self.heard.push(Heard::Broken { text, line, column });
+                self.heard.push(Heard::Broken { call, text, line, column });
             }
             What::Repaired(text) => {
                 self.heard.push(Heard::Repaired { text: text.to_owned(), line, column });
             }
+            What::Finished { cut: Some(_) } if is_mention(event.source) => {}
             What::Finished { cut: Some(it) } => {
+                let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: the reply ended within it", it.name);
                 let (line, column) = (it.place.line, it.place.column);
-                self.heard.push(Heard::Broken { text, line, column });
+                self.heard.push(Heard::Broken { call, text, line, column });
             }
             _ => {}
         }
         self.at = end;
     }
 
-    fn closed(&mut self, it: &reply::Element<'_>) {
+    fn closed(&mut self, it: &reply::Element<'_>, end: usize) {
         let body = it.body.as_str();
         let heard = match it.kind {
             Kind::Thought => Heard::Thought(body.trim().to_owned()),
@@ -218,12 +225,33 @@ impl Hearing {
             Kind::Core | Kind::Peer => {
                 let element = element(it);
                 let is_core = it.kind == Kind::Core;
-                Heard::Payload { local: it.name.to_owned(), element, is_core }
+                let (local, from, to) = (it.name.to_owned(), self.at, end);
+                Heard::Payload { local, element, is_core, from, to }
             }
             _ => Heard::Meaningless(it.name.to_owned()),
         };
         self.heard.push(heard);
     }
+}
+
+/// Whether an element only speaks of actions: `<action>` without attributes, and neither JSON nor
+/// elements in it.
+fn is_mention(source: &str) -> bool {
+    let body = source.strip_prefix("<action>").map(str::trim_start);
+    body.is_some_and(|it| !it.starts_with('{') && (!it.starts_with('<') || it.starts_with("</")))
+}
+
+/// The id of a call, or what it is, where it has none; nothing where it is no call.
+fn called(name: &str, source: &str) -> Option<String> {
+    if !matches!(name, "metadata" | "thought" | "think" | "thinking" | "response") {
+        let tag = &source[..source.find('>').unwrap_or(source.len())];
+        let id = |quote: char| {
+            let (_, behind) = tag.split_once(&format!(" id={quote}"))?;
+            Some(behind.split_once(quote)?.0.to_owned())
+        };
+        return Some(id('"').or_else(|| id('\'')).unwrap_or_else(|| name.to_owned()));
+    }
+    None
 }
 
 /// A text before a call as [`Writing::call`] puts it, the call, and what is behind it.

@@ -123,7 +123,8 @@ fn a_model_that_never_stops_is_bounded_by_what_a_reply_may_have() {
     assert!(notice.text.contains("text_bytes_max"), "{}", notice.text);
     let body = format!("<action id=\"a\">{{\"name\": \"tool\", \"x\": \"{long}\"}}</action>");
     let text = format!("{body}<response>So.</response>");
-    let (world, thread) = saying([text], |it| it.reply_limits.action_bytes_max = 500);
+    let replies = [&*text, "<response>So.</response>"];
+    let (world, thread) = saying(replies, |it| it.reply_limits.action_bytes_max = 500);
     assert_eq!(last(&world, &thread), "So.");
     assert!(world.all::<Action>(&thread).is_empty());
     let notice = world.all::<Notice>(&thread).remove(0);

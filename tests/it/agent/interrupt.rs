@@ -124,12 +124,12 @@ fn an_agent_that_waits_for_an_action_takes_it_back() {
 }
 
 #[test]
-fn where_nothing_is_under_way_nothing_comes_of_it() {
+fn where_there_is_no_work_it_is_answered_done() {
     let (world, _, thread) = interrupted(&[NEXT], 1_000);
     world.sim.rest().unwrap();
     let at = format!("{:#?}", world.story(&thread));
     assert_eq!(finals(&world, &thread), ["Here I am."], "{at}");
-    assert!(world.story(&thread).last().unwrap().ends_with(": interrupt"), "{at}");
+    assert!(world.story(&thread).last().unwrap().ends_with("> console: done"), "{at}");
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn no_model_is_told_of_it_and_none_may_send_it() {
 }
 
 #[test]
-fn what_is_asked_while_a_sync_action_outlives_its_answer_is_not_forgotten() {
-    const TRUSTS: &str = r#"<action id="a" mode="sync">
+fn what_is_asked_while_an_action_outlives_its_answer_is_not_forgotten() {
+    const TRUSTS: &str = r#"<action id="a" mode="async">
 {"name": "tool", "parameters": {"what": "a", "ms": 5000}}</action>
 <response>It will be done.</response>"#;
     let world = World::new(3);

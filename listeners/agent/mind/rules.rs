@@ -1,0 +1,465 @@
+//! How an agent goes on: what it does next, from what the thread says of it alone. Pure.
+//!
+//! The order of the questions counts. An interrupt comes first; then what waits is delivered or
+//! withdrawn; then the reasons to stop; then whether there is a turn, or it sleeps.
+
+use pumphouse::prelude::*;
+
+use super::super::super::action::words::{Mode, Status};
+use super::super::settings::FinalWithActions;
+use super::{Acting, Asker, Last, Mind, Queued, Thing, Waiting, What, Work};
+
+/// How many turns in a row may do nothing.
+pub(super) const IDLE_MAX: u32 = 2;
+/// How many turns in a row may fail for the model's sake.
+pub(super) const FAILURES_MAX: u32 = 3;
+
+/// What an agent's settings say of how it goes on.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Rules {
+    /// What becomes of a final response while actions are unfinished.
+    pub policy: FinalWithActions,
+    /// How many turns it has.
+    pub max_turns: u64,
+}
+
+impl Rules {
+    /// These.
+    #[must_use]
+    pub fn new(policy: FinalWithActions, max_turns: u64) -> Rules {
+        Rules { policy, max_turns }
+    }
+}
+
+/// What an agent does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Next {
+    /// It has nothing to do until something comes.
+    Wait,
+    /// It ends its work, for somebody said so.
+    Interrupt,
+    /// Somebody said so, and there is no work.
+    NoWork,
+    /// The first response that waits is delivered.
+    Deliver,
+    /// The final response that waits is not, and why.
+    Withdraw(String),
+    /// It ends its work without an answer.
+    Stop(StopReason),
+    /// It has a turn.
+    Turn,
+}
+
+/// Why an agent ends its work without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// It has no turn left.
+    Turns,
+    /// Its model failed too often.
+    Model,
+    /// Its turns do nothing.
+    Idle,
+}
+
+impl Mind {
+    /// What it does next. No turn is at hand.
+    #[must_use]
+    pub fn next(&self, rules: &Rules) -> Next {
+        let Some(work) = &self.work else {
+            return if self.interrupts.is_empty() { Next::Wait } else { Next::NoWork };
+        };
+        if !self.interrupts.is_empty() {
+            return Next::Interrupt;
+        }
+        if self.pending.front().is_some_and(|it| self.is_ready(it, rules)) {
+            return Next::Deliver;
+        }
+        if let Some(held) = self.held() {
+            if let Some(why) = self.withdraws(held, work, rules) {
+                return Next::Withdraw(why);
+            }
+        } else if self.last.is_last || self.turns_counted() >= rules.max_turns {
+            return Next::Stop(StopReason::Turns);
+        }
+        let is_news = self.has_news();
+        if self.failures >= FAILURES_MAX {
+            return Next::Stop(StopReason::Model);
+        }
+        if self.idle >= IDLE_MAX && !is_news && self.under_way().next().is_none() {
+            return Next::Stop(StopReason::Idle);
+        }
+        if self.is_blocked() || self.held().is_some() {
+            return Next::Wait;
+        }
+        let Last { began, mistake, failed, is_cut, .. } = self.last;
+        let goes_on = is_news || began || mistake || failed || is_cut;
+        if goes_on || !self.slept { Next::Turn } else { Next::Wait }
+    }
+
+    /// Whether a turn that began now would be the last.
+    #[must_use]
+    pub fn is_last_turn(&self, rules: &Rules) -> bool {
+        self.turns_counted() + 1 >= rules.max_turns
+    }
+
+    /// The final response that waits.
+    #[must_use]
+    pub fn held(&self) -> Option<&Waiting> {
+        self.pending.back().filter(|it| it.is_final)
+    }
+
+    /// Why a final response isn't delivered, if that is so.
+    fn withdraws(&self, held: &Waiting, work: &Work, rules: &Rules) -> Option<String> {
+        if held.is_last {
+            return None;
+        }
+        let joins = |it: &Queued| matches!(it, Queued::Ask(asker) if *asker == work.asker);
+        if self.queue.values().any(joins) {
+            return Some(format!("{} has sent another message", work.asker.name));
+        }
+        let failed: Vec<String> = self.failed_for(held, rules).map(Acting::told).collect();
+        if !failed.is_empty() {
+            return Some(failed.join("; "));
+        }
+        let is_strict = rules.policy == FinalWithActions::Strict && held.is_early;
+        is_strict.then(|| "actions were unfinished when you wrote it".to_owned())
+    }
+
+    /// Whether a response may go out, being the first that waits.
+    pub(super) fn is_ready(&self, it: &Waiting, rules: &Rules) -> bool {
+        let holds = |seq: u64, action: &Acting| {
+            let is_before = action.mode == Mode::Sync && seq < it.at;
+            let is_held = it.is_final
+                && action.mode != Mode::FireAndForget
+                && rules.policy != FinalWithActions::Trust;
+            action.ended.is_none() && action.work == Some(it.work) && (is_before || is_held)
+        };
+        if self.actions.iter().any(|(seq, action)| holds(*seq, action)) {
+            return false;
+        }
+        let mut meant = it.meant();
+        if meant.any(|seq| self.actions.get(&seq).is_some_and(|it| it.ended.is_none())) {
+            return false;
+        }
+        let is_strict = rules.policy == FinalWithActions::Strict && it.is_early;
+        let is_good = || !is_strict && self.failed_for(it, rules).next().is_none();
+        !it.is_final || it.is_last || is_good()
+    }
+
+    /// The actions whose failure counts against a final response: those that its turn hadn't been
+    /// shown.
+    fn failed_for<'a>(
+        &'a self,
+        it: &'a Waiting,
+        rules: &Rules,
+    ) -> impl Iterator<Item = &'a Acting> {
+        let is_trusted = rules.policy == FinalWithActions::Trust;
+        let counts = move |action: &&Acting| {
+            !is_trusted
+                && action.work == Some(it.work)
+                && action.ended.is_some_and(|(status, _)| status != Status::Ok)
+                && action.mode != Mode::FireAndForget
+                && !action.skips
+                && !action.is_taken_back
+                && action.shown.is_none_or(|shown| shown > it.turn)
+        };
+        self.actions.values().filter(counts)
+    }
+
+    /// Whether something of the queue begins a turn of the work at hand.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.queue.values().any(|it| self.is_news(it))
+    }
+
+    /// Whether something begins a turn of the work at hand.
+    pub(super) fn is_news(&self, it: &Queued) -> bool {
+        let Some(work) = &self.work else { return false };
+        match it {
+            Queued::Ask(asker) => *asker == work.asker,
+            Queued::Tick(timer) => self
+                .timers
+                .get(timer)
+                .is_some_and(|it| it.asker == work.asker || it.work == work.id),
+            Queued::Result(of, waited) => {
+                let own = |it: &Acting| it.work == Some(work.id) && it.mode != Mode::FireAndForget;
+                *waited == Some(work.id) || self.actions.get(of).is_some_and(own)
+            }
+            Queued::Came(of) => *of == work.id,
+        }
+    }
+
+    /// Whether a turn of the work at hand shows something: not the messages and ticks of others.
+    pub(super) fn shows(&self, it: &Queued) -> bool {
+        !matches!(it, Queued::Ask(_) | Queued::Tick(_)) || self.is_news(it)
+    }
+
+    /// Whether the next turn has to wait for an action.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        let is_open =
+            |it: &Acting| it.mode == Mode::Sync && it.ended.is_none() && self.owns(it.work);
+        self.actions.values().any(is_open)
+    }
+
+    pub(super) fn owns(&self, work: Option<u64>) -> bool {
+        work.is_some() && self.work.as_ref().map(|it| it.id) == work
+    }
+
+    /// What the work at hand waits for, by the places of what began it.
+    pub fn under_way(&self) -> impl Iterator<Item = u64> {
+        let named: Vec<u64> = self.named().collect();
+        let is_open = move |seq: u64, it: &Acting| {
+            let is_own = self.owns(it.work) && it.mode != Mode::FireAndForget;
+            it.ended.is_none() && (is_own || named.contains(&seq))
+        };
+        let actions = self.actions.iter().filter(move |(seq, it)| is_open(**seq, it));
+        let things = self.things.iter().filter(|(_, it)| self.owns(Some(it.work)));
+        actions.map(|(seq, _)| *seq).chain(things.map(|(seq, _)| *seq))
+    }
+
+    /// The actions that responses which wait mean.
+    pub(super) fn named(&self) -> impl Iterator<Item = u64> {
+        self.pending.iter().flat_map(Waiting::meant)
+    }
+
+    /// The actions that it waits for, by their ids.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<&str> {
+        let all = self.under_way().filter_map(|seq| self.actions.get(&seq));
+        all.map(|it| &*it.id).collect()
+    }
+
+    /// The actions of the work at hand that aren't done: their ids and turns; and whether they are
+    /// all that isn't.
+    #[must_use]
+    pub fn acting(&self) -> (Vec<(String, u64)>, bool) {
+        let open = || self.actions.values().filter(|it| it.ended.is_none());
+        let own = open().filter(|it| self.owns(it.work)).map(|it| (it.id.clone(), it.turn));
+        (own.collect(), open().all(|it| self.owns(it.work)))
+    }
+
+    /// Whether a response without calls before it in its turn may go out at once.
+    #[must_use]
+    pub fn is_free(&self, names: &[&str], is_final: bool) -> bool {
+        let is_done = |seq: &u64| self.actions.get(seq).is_none_or(|it| it.ended.is_some());
+        let is_settled = |name: &&str| match self.names.meant(name) {
+            Some(seq) => is_done(&seq),
+            None => is_final || self.names.feeds.contains(*name),
+        };
+        let is_open = |it: &Acting| it.ended.is_none() && it.mode != Mode::FireAndForget;
+        let holds = |it: &Acting| is_final && is_open(it) && self.owns(it.work);
+        self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
+    }
+
+    /// Whether a call of a name didn't even become an action.
+    #[must_use]
+    pub fn has_failed(&self, name: &str) -> bool {
+        let failed = |it: &Acting| it.ended.is_some_and(|(status, _)| status == Status::Failed);
+        self.actions.values().any(|it| it.id == name && failed(it))
+    }
+
+    /// Whether nothing but payloads to peers is under way: only the pump knows when nothing that
+    /// those caused is left to do.
+    #[must_use]
+    pub fn waits_for_peers_only(&self) -> bool {
+        let is_sent = |seq: u64| self.things.get(&seq).is_some_and(|it| it.what == What::Sent);
+        self.under_way().all(is_sent)
+    }
+
+    /// The messages and ticks of the work at hand that aren't answered yet, and those that wait
+    /// until it is done.
+    #[must_use]
+    pub fn unanswered(&self) -> (Vec<u64>, Vec<u64>) {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        if let Some(work) = &self.work {
+            own.push(work.id);
+            own.extend(work.asked.iter().filter(|it| **it != work.id));
+        }
+        for (seq, it) in &self.queue {
+            let is_own = matches!(it, Queued::Ask(_)) && self.is_news(it);
+            match it {
+                Queued::Ask(_) | Queued::Tick(_) if is_own => own.push(*seq),
+                Queued::Ask(_) | Queued::Tick(_) => others.push(*seq),
+                Queued::Result(..) | Queued::Came(_) => {}
+            }
+        }
+        own.sort_unstable();
+        own.dedup();
+        others.retain(|it| !own.contains(it));
+        (own, others)
+    }
+
+    /// What a turn up to an entry doesn't show, though it stands before: the messages and ticks
+    /// that wait until the work at hand is done.
+    #[must_use]
+    pub fn waiting(&self, until: u64) -> Vec<u64> {
+        let upto = self.queue.range(..=until).filter(|(_, it)| !self.shows(it));
+        upto.map(|(seq, _)| *seq).collect()
+    }
+
+    /// The messages that an answer to the work at hand answers.
+    #[must_use]
+    pub fn answered(&self) -> Vec<u64> {
+        let Some(work) = &self.work else { return Vec::new() };
+        match (&work.asked[..], work.origin) {
+            ([], Some(origin)) => vec![origin],
+            ([], None) => vec![work.id],
+            (asked, _) => asked.to_vec(),
+        }
+    }
+
+    /// The messages that an answer within a turn answers that shows the thread up to an entry.
+    #[must_use]
+    pub fn answered_by(&self, until: u64) -> Vec<u64> {
+        let asked = self
+            .queue
+            .range(..=until)
+            .filter(|(_, it)| matches!(it, Queued::Ask(_)) && self.is_news(it));
+        let asked: Vec<u64> = asked.map(|(seq, _)| *seq).collect();
+        let before = self.work.as_ref().map(|it| it.asked.clone()).unwrap_or_default();
+        let all: Vec<u64> = before.into_iter().chain(asked).collect();
+        if all.is_empty() { self.answered() } else { all }
+    }
+
+    /// Whether a timer of the work at hand is under way.
+    #[must_use]
+    pub fn has_timers(&self) -> bool {
+        self.things.values().any(|it| it.what == What::Timer && self.owns(Some(it.work)))
+    }
+
+    /// Who waits until the work at hand is done.
+    pub fn others(&self) -> impl Iterator<Item = &Asker> {
+        self.queue.values().filter_map(|it| match it {
+            Queued::Ask(asker) if !self.is_news(it) => Some(asker),
+            _ => None,
+        })
+    }
+
+    /// What a stop takes besides, of what came up to an entry: messages that it answers, and timers
+    /// that it clears.
+    #[must_use]
+    pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Taken {
+        let mut taken = Taken::default();
+        let Some(work) = &self.work else { return taken };
+        let timers =
+            self.things.iter().filter(|(_, it)| it.what == What::Timer && it.work == work.id);
+        let timers: Vec<u64> = timers.map(|(seq, _)| *seq).collect();
+        let is_unturned = work.asked.is_empty() && self.last == Last::default();
+        for (seq, it) in self.queue.range(..=until) {
+            let is_taken = match (it, stop) {
+                (Queued::Ask(asker), Stop::Interrupted) => *asker == work.asker,
+                (Queued::Tick(timer), Stop::Interrupted) => {
+                    let set = self.timers.get(timer);
+                    *seq == work.id || set.is_some_and(|it| it.work == work.id)
+                }
+                (Queued::Ask(_) | Queued::Tick(_), Stop::Spent) => is_unturned && self.is_news(it),
+                _ => false,
+            };
+            match it {
+                Queued::Ask(_) if is_taken => taken.asks.push(*seq),
+                Queued::Tick(timer) if is_taken => {
+                    taken.ticks.push(*seq);
+                    if stop == Stop::Spent && self.things.contains_key(timer) {
+                        taken.timers.push(*timer);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if stop != Stop::Other {
+            taken.timers.extend(timers);
+            taken.timers.sort_unstable();
+            taken.timers.dedup();
+        }
+        taken
+    }
+}
+
+/// How work ends without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// Somebody said so.
+    Interrupted,
+    /// Its turns or its budget are spent.
+    Spent,
+    /// For another reason.
+    Other,
+}
+
+impl Stop {
+    /// By the word of `agent-stopped`.
+    #[must_use]
+    pub fn of(reason: &str) -> Stop {
+        match reason {
+            "interrupted" => Stop::Interrupted,
+            "turns" | "budget" => Stop::Spent,
+            _ => Stop::Other,
+        }
+    }
+}
+
+/// What a stop takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Taken {
+    /// Messages that no turn had shown, and that it answers.
+    pub(in super::super) asks: Vec<u64>,
+    /// Ticks that nothing comes of.
+    pub(in super::super) ticks: Vec<u64>,
+    /// Timers that it clears.
+    pub(in super::super) timers: Vec<u64>,
+}
+
+impl Waiting {
+    /// A response that waits for nothing.
+    pub(in super::super) fn now(turn: u64, text: &str) -> Waiting {
+        Waiting {
+            at: u64::MAX,
+            turn,
+            is_final: true,
+            is_last: false,
+            is_early: false,
+            text: text.to_owned(),
+            payload: None,
+            work: 0,
+            place: (0, 0),
+            names: Vec::new(),
+        }
+    }
+
+    /// The actions that its names mean.
+    pub(super) fn meant(&self) -> impl Iterator<Item = u64> {
+        self.names.iter().filter_map(|(_, meant)| *meant)
+    }
+}
+
+impl Acting {
+    /// What became of it, in words.
+    fn told(&self) -> String {
+        let id = &self.id;
+        match self.ended.map(|(status, _)| status) {
+            Some(Status::TimedOut) => format!("{id} took too long"),
+            Some(Status::Skipped) => format!("{id} was skipped"),
+            Some(Status::Cancelled) => format!("{id} was cancelled"),
+            Some(Status::Unknown) => format!("nobody knows what became of {id}"),
+            _ => format!("{id} failed"),
+        }
+    }
+}
+
+impl Thing {
+    pub(super) fn new(work: u64, what: What) -> Thing {
+        Thing { work, what }
+    }
+}
+
+impl Asker {
+    /// The sender of a message.
+    pub(super) fn of(entry: &Entry) -> Asker {
+        Asker { name: entry.from().to_owned(), is_identity: entry.is_from_identity() }
+    }
+}

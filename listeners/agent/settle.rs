@@ -1,0 +1,235 @@
+//! Between turns: responses that waited are delivered or withdrawn, work ends, and what isn't
+//! answered yet stays in the queue.
+
+use std::borrow::Cow;
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listener::{Answer, Outcome, Park};
+use pumphouse::prelude::*;
+use pumphouse::xml::{Profile, read};
+
+use super::super::action::words::CancelAction;
+use super::super::action::{call, variables};
+use super::super::timer::{ClearTimer, TimerDue};
+use super::hand::Turning;
+use super::mind::{Mind, Next, Stop, StopReason, Waiting};
+use super::speak::open_name;
+use super::turn::{Came, root};
+use super::words::{Interrupt, Notice, Response, Stopped};
+
+impl Turning {
+    /// Delivers and withdraws what waits, and ends work, until there is a turn or nothing to do.
+    pub(super) async fn settles(&self, mind: &mut Mind, came: &mut Came) -> Result<(), Fault> {
+        loop {
+            match mind.next(&self.rules()) {
+                Next::Wait | Next::Turn => return Ok(()),
+                Next::Interrupt => {
+                    self.stops(mind, came, Interrupt::WORD, "It was interrupted.".to_owned())
+                        .await?;
+                }
+                Next::NoWork => {
+                    for it in self.entries(&mind.interrupts).await? {
+                        came.add(Reply(it, Done {}));
+                    }
+                    mind.lets_pass();
+                }
+                Next::Deliver => self.delivers(mind, came).await?,
+                Next::Withdraw(why) => {
+                    let held = mind.held().map(|it| it.text.clone()).unwrap_or_default();
+                    came.add(Note(undelivered(mind.turns, held, &why)));
+                    mind.withdraws_held();
+                }
+                Next::Stop(why) => {
+                    let (reason, text) = self.reason(why, mind);
+                    self.stops(mind, came, reason, text).await?;
+                }
+            }
+        }
+    }
+
+    /// What is left: a message to itself where there is a turn, and the messages that it keeps.
+    pub(super) fn goes_on(&self, mind: &Mind, mut came: Came) -> Result<Came, Fault> {
+        if mind.next(&self.rules()) == Next::Turn {
+            came.add(self.again(mind)?);
+        }
+        self.parks(mind, &mut came);
+        Ok(came)
+    }
+
+    /// The agent's own root: it goes on.
+    pub(super) fn again(&self, mind: &Mind) -> Result<Again<Element>, Fault> {
+        let turn = [("turn", (mind.turns + 1).to_string())];
+        root(&self.agent().root(), &turn, "").map(Again)
+    }
+
+    /// Keeps the messages that aren't answered yet.
+    pub(super) fn parks(&self, mind: &Mind, came: &mut Came) {
+        let (work, others) = mind.unanswered();
+        let park = Park::default().work(work).others(others);
+        came.add(match mind.work {
+            Some(_) => park.quiet(if mind.has_timers() { vec![] } else { vec![TimerDue::NAME] }),
+            None => park,
+        });
+    }
+
+    /// The messages in hand, in order.
+    pub(super) fn hand(&self) -> impl Iterator<Item = &Entry> {
+        std::iter::once(&self.message.0).chain(&self.queue.0)
+    }
+
+    /// The last of the messages in hand that has it stop what it does, if one does.
+    pub(super) fn interrupted_at(&self) -> Option<u64> {
+        self.hand().filter(|it| it.is::<Interrupt>()).map(Entry::seq).last()
+    }
+
+    /// Entries of the thread by their numbers: those in hand, and others from the log.
+    pub(super) async fn entries(&self, all: &[u64]) -> Result<Vec<Entry>, Fault> {
+        let mut found = Vec::new();
+        for seq in all {
+            match self.hand().find(|it| it.seq() == *seq) {
+                Some(it) => found.push(it.clone()),
+                None => found.extend(self.history.read(seq - 1, 1).await?),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Delivers the first response that waits.
+    async fn delivers(&self, mind: &mut Mind, came: &mut Came) -> Result<(), Fault> {
+        let Some(waiting) = mind.pending.front().cloned() else { return Ok(()) };
+        let asked = self.entries(&mind.answered()).await?;
+        if let Some(local) = &waiting.payload {
+            match self.finale(local, &waiting.text) {
+                Ok(element) => came.add(Answer::new(asked, element)),
+                Err(why) => {
+                    let text = format!("<{local}> was not sent: {why}");
+                    came.add(Note(undelivered(waiting.turn, waiting.text, &text)));
+                    mind.withdraws_held();
+                    return Ok(());
+                }
+            }
+        } else {
+            let text = self.filled(&waiting, mind);
+            let (is_final, turn) = (waiting.is_final, waiting.turn);
+            let response = Response { is_final, turn, was_held: true, text };
+            match is_final {
+                true => {
+                    if let Some(left) = self.known.todos.left_after(&[], &[]) {
+                        came.add(Answer::partial(asked.clone(), left));
+                    }
+                    came.add(Answer::new(asked, response));
+                }
+                false => came.add(Answer::partial(asked, response)),
+            }
+        }
+        mind.responds(waiting.is_final, true);
+        Ok(())
+    }
+
+    /// The payload that ends the agent's work, as it was written.
+    fn finale(&self, local: &str, text: &str) -> Result<Element, String> {
+        let element = read(text.to_owned(), Profile::Wire, &XmlLimits::INSIDE);
+        let element = element.map_err(|it| it.to_string())?;
+        let name = open_name(&self.capabilities, local);
+        let name = name.ok_or_else(|| "nobody knows it".to_owned())?;
+        self.capabilities.understand(&element, name).map_err(|it| it.message)
+    }
+
+    /// Ends the work at hand without an answer: what waits is withdrawn, what was begun is taken
+    /// back where that is so.
+    pub(super) async fn stops(
+        &self,
+        mind: &mut Mind,
+        came: &mut Came,
+        reason: &str,
+        text: String,
+    ) -> Result<(), Fault> {
+        let stop = Stop::of(reason);
+        // What comes after an interrupt isn't what it ends.
+        let interrupt = mind.interrupts.last().copied().filter(|_| stop == Stop::Interrupted);
+        let until = interrupt.unwrap_or_else(|| self.until());
+        let taken = mind.taken_by(stop, until);
+        for it in &mind.pending {
+            came.add(Note(undelivered(mind.turns, it.text.clone(), &text)));
+        }
+        for timer in &taken.timers {
+            came.add(To("timer", ClearTimer { timer: *timer }));
+        }
+        let mut asked = mind.work.as_ref().map(|it| it.asked.clone()).unwrap_or_default();
+        asked.extend(&taken.asks);
+        if asked.is_empty() {
+            asked = mind.answered();
+        }
+        let outcome = match stop {
+            Stop::Interrupted => {
+                self.takes_back(mind, came);
+                asked.extend(&mind.interrupts);
+                Outcome::Cancelled
+            }
+            _ => Outcome::Failed,
+        };
+        let reason = reason.to_owned();
+        let it = Stopped { turns: mind.turns, reason, until: Some(until), text };
+        came.add(Answer::new(self.entries(&asked).await?, it).outcome(outcome));
+        mind.stops(stop, until);
+        Ok(())
+    }
+
+    /// Takes back the actions of the work at hand.
+    fn takes_back(&self, mind: &Mind, came: &mut Came) {
+        let agent = Some(self.agent().name.clone());
+        let reason = Some("its agent was interrupted".to_owned());
+        let cancel =
+            |id, turn| CancelAction { id, turn, agent: agent.clone(), reason: reason.clone() };
+        match mind.acting() {
+            (all, _) if all.is_empty() => {}
+            (_, true) => came.add(To("action", cancel(None, None))),
+            (all, false) => {
+                for (id, turn) in all {
+                    came.add(To("action", cancel(Some(id), Some(turn))));
+                }
+            }
+        }
+    }
+
+    /// Why it stops: in a word, and in a sentence.
+    fn reason(&self, why: StopReason, mind: &Mind) -> (&'static str, String) {
+        match why {
+            StopReason::Turns => {
+                let text = format!("It had its {} turns.", self.agent().settings.max_turns);
+                ("turns", text)
+            }
+            StopReason::Model => {
+                let text = format!("The model failed {} times in a row", mind.failures());
+                ("model", format!("{text}: {}", mind.error))
+            }
+            StopReason::Idle => ("idle", format!("{} turns in a row did nothing.", mind.idle)),
+        }
+    }
+
+    /// The words of a response, with the values that its references stand for.
+    pub(super) fn filled(&self, waiting: &Waiting, mind: &Mind) -> String {
+        let graph = self.actions.graph();
+        let agent = &self.agent().name;
+        let value = |name: &str| {
+            if let Some(value) = graph.value(agent, name) {
+                return Some(Cow::Owned(call::json(&self.capabilities, &value)));
+            }
+            let failed = || serde_json::Value::String(format!("[{name}: failed]"));
+            mind.has_failed(name).then(|| Cow::Owned(failed()))
+        };
+        variables::resolve(&waiting.text, value).text
+    }
+
+    /// A partial response that goes out at once.
+    pub(super) fn partial(&self, turn: u64, text: &str) -> Response {
+        let text = self.filled(&Waiting::now(turn, text), &self.mind);
+        Response { is_final: false, turn, was_held: false, text }
+    }
+}
+
+/// A response that wasn't delivered, and why.
+fn undelivered(turn: u64, response: String, why: &str) -> Notice {
+    let text = format!("Your response was not delivered: {why}");
+    Notice { turn, line: None, column: None, call: None, response: Some(response), text }
+}
