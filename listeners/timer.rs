@@ -112,7 +112,7 @@ pub struct TimerCleared {
 
 /// A timer that waits for its time.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct TimerDue {
     /// The timer.
     #[payload(attribute)]

@@ -18,7 +18,7 @@ use super::super::thread::fork::ForkThread;
 /// newest `cognition_system` and beside the newest `cognition_tools`; `digest` says whether it
 /// still reads the same.
 #[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in", bookkeeping)]
 pub struct CognitionIn {
     /// The turn, from 1 in each thread.
     #[payload(attribute)]
@@ -138,7 +138,7 @@ pub enum Dispatch {
 
 /// What a model is told before all else. Recorded when it is new to the thread.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_system")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_system", bookkeeping)]
 pub struct CognitionSystem {
     /// The text.
     #[payload(text, example = "You are a researcher.")]
@@ -148,7 +148,7 @@ pub struct CognitionSystem {
 /// What a model is offered as tools in its provider's own protocol. Recorded when it is new to the
 /// thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_tools")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_tools", bookkeeping)]
 pub struct CognitionTools {
     /// The tools, in their order.
     pub tool: Vec<Offered>,
@@ -231,7 +231,7 @@ pub struct CognitionOut {
 
 /// What a model thought before it wrote, where it says so.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning", bookkeeping)]
 pub struct CognitionReasoning {
     /// The turn.
     #[payload(attribute)]
@@ -249,7 +249,7 @@ pub struct CognitionReasoning {
 
 /// A thought, for the agent itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Thought {
     /// The turn.
     #[payload(attribute)]
@@ -297,7 +297,7 @@ pub struct Notice {
 
 /// Markup that was not quite right, and how it was understood.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Repair {
     /// The turn.
     #[payload(attribute)]
@@ -327,7 +327,7 @@ pub struct Correction {
 
 /// A prompt doesn't fit the model's window.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct ContextFull {
     /// About how many tokens the prompt has.
     #[payload(attribute)]
@@ -385,7 +385,7 @@ pub struct Stopped {
 
 /// Text of a turn while it is written: for those who follow, and never in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live, bookkeeping)]
 pub struct Delta {
     /// The turn.
     #[payload(attribute)]
