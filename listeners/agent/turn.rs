@@ -363,17 +363,28 @@ impl Turning {
         if tokens + reply <= window {
             return None;
         }
-        let keep = agent.settings.context_keep.max(1);
-        let was_cleared = self.hand().any(Entry::is::<ContextCleared>);
-        if agent.settings.on_context_full == OnFull::Stop || was_cleared {
+        let keep = self.keeps().filter(|_| agent.settings.on_context_full == OnFull::Clear);
+        let Some(keep) = keep else {
             let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
             let full = ContextFull { tokens, window, keep: None };
             let came = self.stop(turn - 1, "context-full", text);
             return Some(Came { full: Some(Note(full)), ..came });
-        }
+        };
         let full = ContextFull { tokens, window, keep: Some(keep) };
         let clear = Some(To("view", ClearContext { keep }));
         Some(Came { full: Some(Note(full)), clear, ..Came::default() })
+    }
+
+    /// How many messages a clear for the sake of the window leaves in view: as many as the
+    /// settings say, and half as many where that many were too many. None where one was.
+    fn keeps(&self) -> Option<u64> {
+        let keep = self.agent().settings.context_keep.max(1);
+        let cleared = self.hand().filter_map(Entry::decode_if::<ContextCleared>).last();
+        match cleared.map(|it| it.kept_messages) {
+            Some(1) => None,
+            Some(kept) => Some((kept / 2).min(keep)),
+            None => Some(keep),
+        }
     }
 
     /// Records what the model is shown.
