@@ -49,7 +49,7 @@ impl Turning {
 fn cut(sent: &[Entry]) -> Spoken {
     let error = Some("the pump stopped while the model wrote".to_owned());
     let stop = "stopped".to_owned();
-    let mut spoken = Spoken { error, stop, did: true, ..Spoken::default() };
+    let mut spoken = Spoken { error, stop, truncated: true, did: true, ..Spoken::default() };
     for entry in sent {
         if let Some(it) = entry.decode_if::<Thought>() {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);

@@ -164,6 +164,8 @@ impl<'a> Speaking<'a> {
         if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
             self.spoken.stop = "error".to_owned();
         }
+        // A reply that is read from a log is as it was recorded there: 0.1.0 said otherwise.
+        self.spoken.truncated |= self.spoken.error.is_some();
         Ok(())
     }
 

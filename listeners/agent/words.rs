@@ -199,7 +199,8 @@ pub struct CognitionOut {
     /// Whether more was to come.
     #[payload(attribute)]
     pub is_partial: bool,
-    /// Whether a limit of its length cut it.
+    /// Whether something cut it: a limit of its length, a failure, an interruption, a stop of the
+    /// pump. `stop` and `error` say what. In logs of 0.1.0 only where a limit did.
     #[payload(attribute)]
     pub truncated: bool,
     /// What went wrong.
