@@ -5,7 +5,7 @@ mod choose;
 mod pending;
 mod words;
 
-use pumphouse::listener::Clears;
+use pumphouse::listener::{Clears, Record};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ContextCleared, ContextRestored};
 
@@ -34,8 +34,14 @@ async fn clear(
     clears: Fold<Clears>,
     pending: Fold<Pending>,
     all: Capabilities,
+    record: Record,
     it: ClearContext,
 ) -> Result<ContextCleared, Fault> {
+    // A replay of what 0.1.0 said counts entries, as that did.
+    let then = record.0.iter().flatten().find_map(Entry::decode_if::<ContextCleared>);
+    if let Some(then) = then.filter(|it| it.upto.is_none()) {
+        return Ok(ContextCleared { kept_messages: it.keep, ..then });
+    }
     let mut before = view.all().await?;
     before.retain(|it| it.seq() < message.seq());
     let hidden = clears.messages();
