@@ -36,7 +36,7 @@ use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, Feeds, Source};
-use self::internal::At;
+use self::internal::{At, Internal, Open, Standing};
 use self::rounds::{Named, Rounds, Todo, key};
 pub use self::shown::{Feed, Shown};
 use self::words::{
@@ -46,6 +46,7 @@ use super::action::graph::Value as Found;
 use super::action::variables::resolve_json;
 use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
+use super::timer::Timers as Clocks;
 
 /// What the listener is called.
 pub const NAME: &str = "feed";
@@ -66,6 +67,7 @@ pub fn feed() -> Listener {
         .fold::<Shown>()
         .fold::<Actions>()
         .fold::<Minds>()
+        .fold::<Clocks>()
         .wakes(rounds::wakes)
         .serial()
         .inline()
@@ -83,6 +85,7 @@ struct Handling {
     shown: Fold<Shown>,
     actions: Fold<Actions>,
     minds: Fold<Minds>,
+    clocks: Fold<Clocks>,
     capabilities: Capabilities,
     clock: Clock,
     random: Random,
@@ -96,6 +99,7 @@ impl<S> FromContext<S> for Handling {
             <Fold<Shown> as FromContext<S>>::needs(),
             <Fold<Actions> as FromContext<S>>::needs(),
             <Fold<Minds> as FromContext<S>>::needs(),
+            <Fold<Clocks> as FromContext<S>>::needs(),
         ]
         .concat()
     }
@@ -108,6 +112,7 @@ impl<S> FromContext<S> for Handling {
             shown: Fold::from_context(context)?,
             actions: Fold::from_context(context)?,
             minds: Fold::from_context(context)?,
+            clocks: Fold::from_context(context)?,
             capabilities: Capabilities::from_context(context)?,
             clock: Clock::from_context(context)?,
             random: Random::from_context(context)?,
@@ -187,7 +192,12 @@ impl Handling {
             return Ok(());
         };
         let first = self.history.read(0, 1).await?;
+        let standing = match internal {
+            Ok(Internal::Debug) => self.standing(&of.agent),
+            _ => Standing::default(),
+        };
         let at = At {
+            standing,
             now_us: self.clock.now_us(),
             chance: self.random.next_u64(),
             opened_us: first.first().map_or(0, Entry::at_us),
@@ -203,6 +213,24 @@ impl Handling {
             Err(why) => self.lose(of, &why, None, sent),
         }
         Ok(())
+    }
+
+    /// Where an agent stands.
+    fn standing(&self, agent: &str) -> Standing {
+        let open = self.actions.graph().open(agent);
+        let open = open.map(|(action, state)| Open {
+            id: action.id.clone(),
+            name: action.name.clone(),
+            turn: action.turn,
+            state,
+        });
+        Standing {
+            thread: self.message.thread().to_string(),
+            agent: agent.to_owned(),
+            threads: self.minds.of(agent).children,
+            actions: open.collect(),
+            timers: self.clocks.all().collect(),
+        }
     }
 
     /// Whom a feed's source is, and what it is asked.

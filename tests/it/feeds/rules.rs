@@ -268,7 +268,7 @@ fn feeds_that_cannot_be_are_told() {
     assert_eq!(wrong(zero), "a: an interval has at least 1 s, not 0");
     let other = Definition::on_demand("a", Source::internal("systm_clock"));
     let told = "a: the pump has no systm_clock; it has system_clock, random_number, \
-        thread_statistics; did you mean system_clock?";
+        thread_statistics, debug_context; did you mean system_clock?";
     assert_eq!(wrong(other), told);
     let twice = Feeds::new([teller("a"), teller("a")]).unwrap_err().to_string();
     assert_eq!(twice, "the feed a stands twice");
@@ -291,4 +291,29 @@ fn feeds_that_cannot_be_are_told() {
     let late = json!({"id": "a", "interval": 3, "source": {"type": "tool", "name": "x"}});
     assert_eq!(wrong(late), "a: an interval is for a feed of the type periodic");
     assert!(wrong(json!({"id": "a", "type": "perodic"})).starts_with("unknown variant `perodic`"));
+}
+
+#[test]
+fn a_debugger_is_shown_where_the_agent_stands() {
+    let slow = r#"<set-timer in="PT1H" note="tea"/><action id="slow" mode="async">
+        {"name": "teller", "parameters": {}}</action>
+        <ada xmlns="https://xml-pipeline.org/ns/ada/v1">On.</ada>"#;
+    let world = World::new(&[(0, slow), (0, DONE)]).saying(&[(60, Ok("late"))]);
+    let debug = Source::internal("debug_context");
+    let came = world.ask(world.agent(&[Definition::on_demand("debug_info", debug)]), &["Go."]);
+    let told: Vec<serde_json::Value> = came
+        .late
+        .iter()
+        .map(|it| {
+            let text = it.split_once('\n').unwrap().1.rsplit_once('\n').unwrap().0;
+            serde_json::from_str(text).unwrap()
+        })
+        .collect();
+    assert_eq!((&told[0]["turn"], &told[0]["agent"]), (&json!(1), &json!("ada")));
+    assert_eq!((&told[0]["actions"], &told[0]["timers"]), (&json!([]), &json!([])));
+    assert!(told[0]["thread"].as_str().unwrap().starts_with("sess-"));
+    let last = told.last().unwrap();
+    let slow = json!({"id": "slow", "name": "teller", "state": "running", "turn": 1});
+    assert_eq!((&last["turn"], &last["actions"]), (&json!(2), &json!([slow])));
+    assert_eq!(last["timers"].as_array().unwrap().len(), 1);
 }
