@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pumphouse::limits::FeedLimits;
-use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::listener::{Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
@@ -89,6 +89,7 @@ struct Handling {
     capabilities: Capabilities,
     clock: Clock,
     random: Random,
+    record: Record,
 }
 
 impl<S> FromContext<S> for Handling {
@@ -116,6 +117,7 @@ impl<S> FromContext<S> for Handling {
             capabilities: Capabilities::from_context(context)?,
             clock: Clock::from_context(context)?,
             random: Random::from_context(context)?,
+            record: Record::from_context(context)?,
         })
     }
 }
@@ -147,7 +149,10 @@ impl Handling {
                     };
                     self.record(of, &text, &mut sent);
                 }
-                Todo::Lost(of, why, had_at) => self.lose(of, why, *had_at, &mut sent),
+                Todo::Lost(of, why, had_at) => match self.recorded(of) {
+                    Some(then) => sent.0.push(Note(To(of.agent.clone(), then))),
+                    None => self.lose(of, why, *had_at, &mut sent),
+                },
                 Todo::Ready(asked) => {
                     if let Ok(RefreshFeeds { turn }) = asked.decode() {
                         sent.3.push(Reply(asked.clone(), FeedsRefreshed { turn }));
@@ -290,6 +295,14 @@ impl Handling {
         if self.shown.get(&of.agent, &of.id) != Some(&feed) {
             self.note(of, feed, None, sent);
         }
+    }
+
+    /// What a log of 0.1.0 has of a feed whose agent stopped, where that is replayed: it took what
+    /// the agent said of that for content.
+    fn recorded(&self, of: &Named) -> Option<ContextFeed> {
+        let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
+        let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
+        all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }
 
     /// Records that a feed can't be had, where it could before.
