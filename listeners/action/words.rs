@@ -220,7 +220,7 @@ pub struct ActionsCancelled {
 
 /// An action can't be sent to anybody as it is: for the listener `action` itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct ActionRefused {
     /// The action's place in the thread.
     #[payload(attribute)]
@@ -239,7 +239,7 @@ pub struct ActionRefused {
 /// The next time at which something about an agent's actions is due: for the listener `action`
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct ActionsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]

@@ -6,6 +6,7 @@
 //! to there the prompt of a turn begins with the prompt of the turn before it, unless a clear hid
 //! something meanwhile.
 
+use pumphouse::listener::Clears;
 use pumphouse::model::{Prompt, Role, Said};
 use pumphouse::prelude::*;
 use pumphouse::xml::Child;
@@ -36,7 +37,11 @@ pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry], feeds: &[F
     let late = late(agent, view);
     // What came while the model wrote stands behind what it wrote.
     let mut during: Option<Vec<String>> = None;
+    let mut gap = gap(RENDERING, view);
     for entry in view.iter().filter(|it| !it.is_refused()) {
+        if let Some(gap) = gap.take_if(|it| it.first < entry.seq()) {
+            put(&mut prompt, Role::User, &gap.said);
+        }
         let heard = if entry.from() == agent {
             if entry.is::<CognitionIn>() {
                 during = Some(during.unwrap_or_default());
@@ -77,6 +82,29 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
         }
         _ => prompt.messages.push(Said { role, text: text.to_owned() }),
     }
+}
+
+/// Where messages are missing that a clear hides, and what is said of that.
+struct Gap {
+    /// The first entry that is hidden.
+    first: u64,
+    said: String,
+}
+
+/// What a prompt says in the place of what clears hide; from form 2 on.
+///
+/// The newest clear in force is always in view itself, so the view tells.
+fn gap(form: u32, view: &[Entry]) -> Option<Gap> {
+    let mut clears = Clears::default();
+    view.iter().for_each(|it| clears.apply(it));
+    let first = *clears.hidden().first().filter(|_| form >= 2)?.start();
+    let said = match clears.messages() {
+        Some(0) => return None,
+        Some(1) => "[1 earlier message is hidden; nothing is lost.]".to_owned(),
+        Some(count) => format!("[{count} earlier messages are hidden; nothing is lost.]"),
+        None => "[Earlier messages are hidden; nothing is lost.]".to_owned(),
+    };
+    Some(Gap { first, said })
 }
 
 /// What somebody else sent the agent.

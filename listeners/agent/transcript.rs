@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::action::words::{Action, ActionResult, Mode};
+use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
+use super::super::metadata::words::Metadata;
 use super::render;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, ContextFull, Correction, Delta,
@@ -129,7 +131,7 @@ pub enum What {
         tool_count: u64,
         /// Whether more was to come.
         is_partial: bool,
-        /// Whether a limit of its length cut it.
+        /// Whether something cut it.
         truncated: bool,
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +149,16 @@ pub enum What {
         /// Whether that is its last word.
         #[serde(rename = "final")]
         is_final: bool,
+    },
+    /// The agent says how it is, in its metadata.
+    Metadata {
+        /// The turn.
+        turn: u64,
+        /// The fields that it sets, with their values.
+        fields: Value,
+        /// Those that weren't set, each with the reason.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        errors: Vec<String>,
     },
     /// The agent sends somebody a payload.
     Message {
@@ -336,7 +348,15 @@ impl Transcript {
         if let Some(Repair { turn, text, .. }) = read(entry) {
             return Some(What::Repair { turn, text });
         }
-        sends(entry)
+        if let Some(Metadata { turn, fields, error }) = read(entry) {
+            let fields = fields.and_then(|it| serde_json::from_str(&it).ok());
+            let fields = fields.unwrap_or_else(|| Value::Object(Map::new()));
+            let errors = error.into_iter().map(|it| it.message).collect();
+            return Some(What::Metadata { turn, fields, errors });
+        }
+        // What it asks of its feeds is the runtime's, and none of the model's.
+        let is_quiet = entry.is::<RefreshFeeds>() || entry.is::<DeclareFeeds>();
+        if is_quiet { None } else { sends(entry) }
     }
 
     fn calls(&mut self, seq: u64, it: Action) -> What {

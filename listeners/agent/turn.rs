@@ -278,16 +278,26 @@ impl Turning {
             return None;
         }
         let mut came = Came::default();
-        let keep = agent.settings.context_keep.max(1);
-        let was_cleared = self.hand().any(Entry::is::<ContextCleared>);
-        if agent.settings.on_context_full == OnFull::Stop || was_cleared {
-            came.add(Note(ContextFull { tokens, window, keep: None }));
+        let keep = self.keeps().filter(|_| agent.settings.on_context_full == OnFull::Clear);
+        came.add(Note(ContextFull { tokens, window, keep }));
+        let Some(keep) = keep else {
             let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
             return Some(Spoke::Stopped("context-full", text, came));
-        }
-        came.add(Note(ContextFull { tokens, window, keep: Some(keep) }));
+        };
         came.add(To("view", ClearContext { keep }));
         Some(Spoke::Full(came))
+    }
+
+    /// How many messages a clear for the sake of the window leaves in view: as many as the
+    /// settings say, and half as many where that many were too many. None where one was.
+    fn keeps(&self) -> Option<u64> {
+        let keep = self.agent().settings.context_keep.max(1);
+        let cleared = self.hand().filter_map(Entry::decode_if::<ContextCleared>).last();
+        match cleared.map(|it| it.kept_messages) {
+            Some(1) => None,
+            Some(kept) => Some((kept / 2).min(keep)),
+            None => Some(keep),
+        }
     }
 
     /// Records what the model is shown.

@@ -30,13 +30,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pumphouse::limits::FeedLimits;
-use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::listener::{Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, Feeds, Source};
-use self::internal::At;
+use self::internal::{At, Internal, Open, Standing};
 use self::rounds::{Named, Rounds, Todo, key};
 pub use self::shown::{Feed, Shown};
 use self::words::{
@@ -46,6 +46,7 @@ use super::action::graph::Value as Found;
 use super::action::variables::resolve_json;
 use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
+use super::timer::Timers as Clocks;
 
 /// What the listener is called.
 pub const NAME: &str = "feed";
@@ -66,6 +67,7 @@ pub fn feed() -> Listener {
         .fold::<Shown>()
         .fold::<Actions>()
         .fold::<Minds>()
+        .fold::<Clocks>()
         .wakes(rounds::wakes)
         .serial()
         .inline()
@@ -83,9 +85,11 @@ struct Handling {
     shown: Fold<Shown>,
     actions: Fold<Actions>,
     minds: Fold<Minds>,
+    clocks: Fold<Clocks>,
     capabilities: Capabilities,
     clock: Clock,
     random: Random,
+    record: Record,
 }
 
 impl<S> FromContext<S> for Handling {
@@ -96,6 +100,7 @@ impl<S> FromContext<S> for Handling {
             <Fold<Shown> as FromContext<S>>::needs(),
             <Fold<Actions> as FromContext<S>>::needs(),
             <Fold<Minds> as FromContext<S>>::needs(),
+            <Fold<Clocks> as FromContext<S>>::needs(),
         ]
         .concat()
     }
@@ -108,9 +113,11 @@ impl<S> FromContext<S> for Handling {
             shown: Fold::from_context(context)?,
             actions: Fold::from_context(context)?,
             minds: Fold::from_context(context)?,
+            clocks: Fold::from_context(context)?,
             capabilities: Capabilities::from_context(context)?,
             clock: Clock::from_context(context)?,
             random: Random::from_context(context)?,
+            record: Record::from_context(context)?,
         })
     }
 }
@@ -142,7 +149,10 @@ impl Handling {
                     };
                     self.record(of, &text, &mut sent);
                 }
-                Todo::Lost(of, why, had_at) => self.lose(of, why, *had_at, &mut sent),
+                Todo::Lost(of, why, had_at) => match self.recorded(of) {
+                    Some(then) => sent.0.push(Note(To(of.agent.clone(), then))),
+                    None => self.lose(of, why, *had_at, &mut sent),
+                },
                 Todo::Ready(asked) => {
                     if let Ok(RefreshFeeds { turn }) = asked.decode() {
                         sent.3.push(Reply(asked.clone(), FeedsRefreshed { turn }));
@@ -187,7 +197,12 @@ impl Handling {
             return Ok(());
         };
         let first = self.history.read(0, 1).await?;
+        let standing = match internal {
+            Ok(Internal::Debug) => self.standing(&of.agent),
+            _ => Standing::default(),
+        };
         let at = At {
+            standing,
             now_us: self.clock.now_us(),
             chance: self.random.next_u64(),
             opened_us: first.first().map_or(0, Entry::at_us),
@@ -203,6 +218,24 @@ impl Handling {
             Err(why) => self.lose(of, &why, None, sent),
         }
         Ok(())
+    }
+
+    /// Where an agent stands.
+    fn standing(&self, agent: &str) -> Standing {
+        let open = self.actions.graph().open(agent);
+        let open = open.map(|(action, state)| Open {
+            id: action.id.clone(),
+            name: action.name.clone(),
+            turn: action.turn,
+            state,
+        });
+        Standing {
+            thread: self.message.thread().to_string(),
+            agent: agent.to_owned(),
+            threads: self.minds.of(agent).threads(),
+            actions: open.collect(),
+            timers: self.clocks.all().collect(),
+        }
     }
 
     /// Whom a feed's source is, and what it is asked.
@@ -262,6 +295,14 @@ impl Handling {
         if self.shown.get(&of.agent, &of.id) != Some(&feed) {
             self.note(of, feed, None, sent);
         }
+    }
+
+    /// What a log of 0.1.0 has of a feed whose agent stopped, where that is replayed: it took what
+    /// the agent said of that for content.
+    fn recorded(&self, of: &Named) -> Option<ContextFeed> {
+        let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
+        let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
+        all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }
 
     /// Records that a feed can't be had, where it could before.

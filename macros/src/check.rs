@@ -73,7 +73,7 @@ fn head(input: &Input, errors: &mut Errors) {
         namespace(it, errors);
         return;
     }
-    for it in [&options.live, &options.reserved].into_iter().flatten() {
+    for it in [&options.live, &options.reserved, &options.bookkeeping].into_iter().flatten() {
         errors.push(it, error::NO_NAMESPACE);
     }
     if let Some(it) = &options.rename {

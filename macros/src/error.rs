@@ -15,7 +15,7 @@ pub(crate) const DOC: Message = Message(
     "write the text itself: `/// Adds two integers.`",
 );
 pub(crate) const NO_NAMESPACE: Message = Message(
-    "only a payload can be live or reserved or have a name, and one has a namespace",
+    "only a payload can be live, reserved or bookkeeping or have a name, and one has a namespace",
     "add `ns = \"…\"`, or leave this out if the type is only a part of payloads",
 );
 pub(crate) const NAMESPACE: Message = Message(

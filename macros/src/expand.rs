@@ -29,6 +29,7 @@ pub(crate) fn input(input: &Input) -> TokenStream {
 fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     let Some(namespace) = &options.namespace else { return TokenStream::new() };
     let (is_live, is_reserved) = (options.live.is_some(), options.reserved.is_some());
+    let is_bookkeeping = options.bookkeeping.is_some();
     let live = options.live.as_ref().map(|_| {
         quote! {
             #[automatically_derived]
@@ -46,7 +47,8 @@ fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
                 static SCHEMA: ::std::sync::LazyLock<derive::Schema> =
                     ::std::sync::LazyLock::new(|| {
                         let name = <#ident as derive::Payload>::NAME;
-                        derive::schema(name, #is_live, #is_reserved, describe())
+                        let shape = describe();
+                        derive::schema(name, #is_live, #is_reserved, #is_bookkeeping, shape)
                     });
                 &SCHEMA
             }

@@ -36,6 +36,8 @@ use proc_macro::TokenStream;
 /// * `rename = "…"`: another name for the root element.
 /// * `live`: may be sent past the log, to those who follow now.
 /// * `reserved`: takes the grant `emit:core` to send.
+/// * `bookkeeping`: no prompt shows it, and `clear-context` doesn't count it: it keeps an account
+///   of the work, as a charge does.
 ///
 /// On a field:
 ///

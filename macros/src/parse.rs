@@ -76,6 +76,7 @@ pub(crate) struct Options {
     pub(crate) rename: Option<LitStr>,
     pub(crate) live: Option<syn::Path>,
     pub(crate) reserved: Option<syn::Path>,
+    pub(crate) bookkeeping: Option<syn::Path>,
     attribute: Option<syn::Path>,
     text: Option<syn::Path>,
     pub(crate) list: Option<syn::Path>,
@@ -98,6 +99,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
     ("rename", &[Owner::Type, Owner::Field, Owner::Variant]),
     ("live", &[Owner::Type]),
     ("reserved", &[Owner::Type]),
+    ("bookkeeping", &[Owner::Type]),
     ("attribute", &[Owner::Field]),
     ("text", &[Owner::Field]),
     ("list", &[Owner::Field]),
@@ -277,6 +279,7 @@ impl Options {
         match name {
             "live" => &mut self.live,
             "reserved" => &mut self.reserved,
+            "bookkeeping" => &mut self.bookkeeping,
             "attribute" => &mut self.attribute,
             "list" => &mut self.list,
             "no_example" => &mut self.no_example,

@@ -44,6 +44,8 @@ pub struct Schema {
     pub live: bool,
     /// Whether only a listener with the grant `emit:core` may send it.
     pub reserved: bool,
+    /// Whether no prompt shows it: it keeps an account of the work, and is no message to a reader.
+    pub bookkeeping: bool,
     /// What the root element holds.
     pub shape: Shape,
     /// Whether a value of its type may break it; found out when it is asked first.
@@ -54,7 +56,8 @@ impl Schema {
     /// The schema of an ordinary payload.
     #[must_use]
     pub fn new(name: Name, shape: Shape) -> Schema {
-        Schema { name, live: false, reserved: false, shape, is_narrow: OnceLock::new() }
+        let (live, reserved, bookkeeping) = (false, false, false);
+        Schema { name, live, reserved, bookkeeping, shape, is_narrow: OnceLock::new() }
     }
 
     /// The schema of a root element that may hold anything.

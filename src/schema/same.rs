@@ -6,13 +6,14 @@ use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 type Seen = Vec<(*const Shape, *const Shape)>;
 
 impl Schema {
-    /// Whether both let the same payloads through. Documentation may differ.
+    /// Whether both let the same payloads through, and treat them alike. Documentation may differ.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         std::ptr::eq(self, other)
             || (self.name == other.name
                 && self.live == other.live
                 && self.reserved == other.reserved
+                && self.bookkeeping == other.bookkeeping
                 && shapes(&self.shape, &other.shape, &mut Seen::new()))
     }
 }

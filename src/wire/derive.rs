@@ -30,10 +30,11 @@ pub fn fields(
 
 /// A payload, described.
 #[must_use]
-pub fn schema(name: Name, live: bool, reserved: bool, shape: Shape) -> Schema {
+pub fn schema(name: Name, live: bool, reserved: bool, bookkeeping: bool, shape: Shape) -> Schema {
     let mut schema = Schema::new(name, shape);
     schema.live = live;
     schema.reserved = reserved;
+    schema.bookkeeping = bookkeeping;
     schema
 }
 

@@ -342,6 +342,13 @@ impl Graph {
         }
     }
 
+    /// The actions of an agent that aren't done, and how far each is, in a word.
+    pub fn open<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = (&'a Action, &'static str)> {
+        let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
+        let nodes = nodes.filter(move |it| *it.agent == *agent);
+        nodes.map(|it| (&it.definition.action, it.state.word()))
+    }
+
     /// Whether an agent's turn has actions that its next turn waits for.
     pub fn holds(&self, agent: &str) -> bool {
         let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));

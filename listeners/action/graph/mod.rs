@@ -92,6 +92,19 @@ enum State {
     Done(Arc<Done>),
 }
 
+impl State {
+    fn word(&self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Batched => "batched",
+            State::Queued => "queued",
+            State::Running(_) => "running",
+            State::Pausing(_) => "pausing",
+            State::Done(_) => "done",
+        }
+    }
+}
+
 impl Graph {
     /// Says how the actions of a turn begin. Those before it are over.
     pub fn begins(&mut self, agent: &Arc<str>, turn: u64, policy: Policy) {

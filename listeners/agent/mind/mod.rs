@@ -228,6 +228,13 @@ impl Mind {
         self.turn.is_some()
     }
 
+    /// How many threads it opened that haven't ended.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        let open = self.things.values().filter(|it| matches!(it.what, What::Thread(_)));
+        u32::try_from(open.count()).unwrap_or(u32::MAX)
+    }
+
     /// How many turns count.
     #[must_use]
     pub fn turns_counted(&self) -> u64 {

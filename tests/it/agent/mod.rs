@@ -4,6 +4,7 @@ mod asked;
 mod chat;
 pub(crate) mod demo;
 mod examples;
+mod hiding;
 mod iteration;
 mod peers;
 mod recall;
