@@ -26,7 +26,7 @@ use crate::golden::Goldens;
 use crate::reply::protocol::examples;
 
 /// Whom the examples call, and of what sort they are.
-const CALLED: [(&str, &str); 21] = [
+pub(super) const CALLED: [(&str, &str); 21] = [
     ("analyze-image", "tool"),
     ("arxiv_search", "tool"),
     ("authenticate", "tool"),

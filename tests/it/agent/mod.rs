@@ -16,6 +16,7 @@ mod interrupt;
 mod native;
 mod rules;
 mod works;
+mod spoken;
 mod world;
 
 use std::sync::Arc;
