@@ -79,6 +79,7 @@ pub(crate) struct Options {
     attribute: Option<syn::Path>,
     text: Option<syn::Path>,
     pub(crate) list: Option<syn::Path>,
+    pub(crate) value: Option<syn::Path>,
     pub(crate) no_example: Option<syn::Path>,
     pub(crate) facets: Facets,
 }
@@ -101,6 +102,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
     ("attribute", &[Owner::Field]),
     ("text", &[Owner::Field]),
     ("list", &[Owner::Field]),
+    ("value", &[Owner::Field]),
     ("pattern", NARROWED),
     ("one_of", NARROWED),
     ("min", NARROWED),
@@ -279,6 +281,7 @@ impl Options {
             "reserved" => &mut self.reserved,
             "attribute" => &mut self.attribute,
             "list" => &mut self.list,
+            "value" => &mut self.value,
             "no_example" => &mut self.no_example,
             _ => &mut self.text,
         }
