@@ -23,7 +23,9 @@ pub struct Minds(BTreeMap<String, Mind>);
 pub struct Mind {
     /// How many turns it began.
     pub turns: u64,
-    /// Whether the newest of them came to its end.
+    /// The rules that the newest of them goes by.
+    pub rules: Option<u32>,
+    /// Whether it came to its end.
     pub is_over: bool,
     /// Whether it is at work on something, and has not answered it yet.
     pub is_at_work: bool,
@@ -140,6 +142,7 @@ impl Minds {
         let Some(it) = entry.decode_if::<CognitionIn>() else { return };
         let mind = self.mind(entry.from());
         mind.turns = mind.turns.max(it.turn);
+        mind.rules = it.rules;
         mind.seen = it.until;
         (mind.is_over, mind.is_at_work) = (false, true);
         mind.held = None;

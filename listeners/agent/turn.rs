@@ -24,7 +24,7 @@ use super::settings::{FinalWithActions, OnFull};
 use super::speak::{Speaking, Spoken};
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
-    Limited, Response, Stopped,
+    Limited, RULES, Response, Stopped,
 };
 
 /// What a turn spends of the tree's budget.
@@ -208,9 +208,10 @@ impl Turning {
     pub(super) fn response(&self, text: &str, is_final: bool, was_held: bool) -> Response {
         let graph = self.actions.graph();
         let agent = &self.agent().name;
+        let rules = if was_held { self.mind.rules } else { self.form(&[]).1 };
         let value = |name: &str| {
             let value = graph.value(agent, name)?;
-            Some(Cow::Owned(call::json(&self.capabilities, &value)))
+            Some(Cow::Owned(call::lookup(&self.capabilities, &value, rules)))
         };
         let text = variables::resolve(text, value).text;
         Response { is_final, turn: self.mind.turns.max(1), was_held, text }
@@ -256,7 +257,8 @@ impl Turning {
             [] => self.feeds(turn),
             sent => (self.known.feeds.of(&self.agent().name), recorded(sent)),
         };
-        let prompt = self.prompt(told, turn, until, &feeds).await?;
+        let form = self.form(earlier);
+        let prompt = self.prompt(told, turn, until, (form.0, &feeds)).await?;
         if let Some(came) = self.is_full(&prompt, turn) {
             return Ok(came);
         }
@@ -267,9 +269,17 @@ impl Turning {
         for it in changed {
             self.out.feed.send(Note(it)).await?;
         }
-        self.begins(turn, until, &prompt).await?;
+        self.begins(turn, until, form, &prompt).await?;
         let spoken = Speaking::new(self, turn, earlier).speak(prompt, told).await?;
         self.ends(turn, until, spoken).await
+    }
+
+    /// The form of a turn's prompt and the rules that it goes by: the newest, unless the log has
+    /// the turn begun, for a replay or before a stop.
+    fn form(&self, earlier: &[Entry]) -> (u32, Option<u32>) {
+        let recorded = self.record.0.iter().flatten();
+        let begun = earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>());
+        begun.map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
 
     /// Records what the model is told before all else, and offered, where that is new.
@@ -341,12 +351,12 @@ impl Turning {
         told: &Told,
         turn: u64,
         until: u64,
-        feeds: &[Feed],
+        (form, feeds): (u32, &[Feed]),
     ) -> Result<Prompt, Fault> {
         let agent = self.agent();
         let mut view = self.view.all().await?;
         view.retain(|it| it.seq() <= until);
-        let mut prompt = render(&agent.name, &agent.root(), &told.text, &view, feeds);
+        let mut prompt = render(form, &agent.name, &agent.root(), &told.text, &view, feeds);
         prompt.turn = turn;
         prompt.tools.clone_from(told.tools.all());
         prompt.max_tokens = agent.settings.max_tokens;
@@ -377,13 +387,20 @@ impl Turning {
     }
 
     /// Records what the model is shown.
-    async fn begins(&self, turn: u64, until: u64, prompt: &Prompt) -> Result<(), Fault> {
+    async fn begins(
+        &self,
+        turn: u64,
+        until: u64,
+        (rendering, rules): (u32, Option<u32>),
+        prompt: &Prompt,
+    ) -> Result<(), Fault> {
         let agent = self.agent();
         let begun = CognitionIn {
             turn,
             model: agent.model.describe(),
             until,
-            rendering: RENDERING,
+            rendering,
+            rules,
             digest: prompt.digest().to_string(),
             bytes: bytes(prompt),
             dispatch: agent.settings.dispatch,

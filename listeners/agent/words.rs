@@ -12,6 +12,9 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::action::words::Action;
 use super::super::thread::fork::ForkThread;
 
+/// The rules by which agents go on, as `cognition_in` says them.
+pub const RULES: u32 = 2;
+
 /// A turn begins: what the model is shown, by its manifest.
 ///
 /// The prompt is not copied: it is the thread up to `until` in the form `rendering`, behind the
@@ -32,6 +35,9 @@ pub struct CognitionIn {
     /// The form of the prompt.
     #[payload(attribute)]
     pub rendering: u32,
+    /// The rules by which the agent goes on; none in threads of 0.1.0.
+    #[payload(attribute)]
+    pub rules: Option<u32>,
     /// BLAKE3 of the prompt, in hexadecimal.
     #[payload(attribute)]
     pub digest: String,
@@ -273,7 +279,7 @@ pub struct Response {
     #[payload(attribute)]
     pub was_held: bool,
     /// The text.
-    #[payload(text, example = "It will rain.")]
+    #[payload(text, value, example = "It will rain.")]
     pub text: String,
 }
 

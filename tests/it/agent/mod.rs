@@ -14,6 +14,7 @@ mod hostile;
 mod interrupt;
 mod native;
 mod rules;
+mod value;
 mod world;
 
 use std::sync::Arc;
