@@ -14,7 +14,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
-use super::super::agent::words::{CognitionIn, CognitionOut};
+use super::super::agent::words::{CognitionIn, CognitionOut, RULES};
 use super::super::feed::words::{ContextFeed, ContextFeedRemoved, FeedStatus};
 use super::NAME;
 use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply, Time};
@@ -32,6 +32,8 @@ pub struct Actions {
     calls: BTreeMap<u64, (Id, u32)>,
     /// What is done in threads of its own.
     threads: BTreeMap<String, (Id, u32)>,
+    /// The newest turn of each agent that 0.1.0 began.
+    old: BTreeMap<String, u64>,
     /// The times that wait in the log.
     waiting: BTreeSet<Time>,
     last: (u64, Arc<[Todo]>),
@@ -60,10 +62,18 @@ impl Actions {
         &self.graph
     }
 
+    /// The rules of an agent's turn, as its `cognition_in` has them; the newest for what belongs to
+    /// no turn.
+    pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
+        let is_old = turn.is_some_and(|turn| self.old.get(agent).is_some_and(|it| turn <= *it));
+        (!is_old).then_some(RULES)
+    }
+
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
-        *self = Actions { graph, thread: self.thread.take(), ..Actions::default() };
+        let (thread, old) = (self.thread.take(), std::mem::take(&mut self.old));
+        *self = Actions { graph, thread, old, ..Actions::default() };
     }
 
     /// Notes where what was asked for stands, and what else the graph goes by.
@@ -78,6 +88,9 @@ impl Actions {
             let limits = it.action_limits.unwrap_or_default().limits();
             let policy = Policy { dispatch: it.dispatch, limits };
             self.graph.begins(&entry.from().into(), it.turn, policy);
+            if it.rules.is_none() {
+                self.old.insert(entry.from().to_owned(), it.turn);
+            }
         } else if entry.is::<ContextFeed>() {
             self.observe_feed(entry);
         } else if let Some(it) = entry.decode_if::<ContextFeedRemoved>() {
@@ -231,6 +244,7 @@ fn replied(entry: &Entry) -> Option<Reply> {
         return Some(Reply::Ok(answer));
     }
     let code = entry.name().local().to_owned();
+    // Its payload says more, to whoever knows its schema.
     let message = format!("{} answered an error: {code}", entry.from());
     Some(Reply::Failed { error: ActionError { code, message }, answer, again: true })
 }

@@ -49,8 +49,35 @@ impl Unresolved {
     }
 }
 
+/// What a name stands for: a value, and the payload that it is the value of.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Known {
+    /// The value: what the name alone stands for.
+    pub value: Value,
+    /// The payload as JSON, where the value is a part of it: `${name.field}` is one of its fields.
+    pub fields: Option<Value>,
+}
+
+impl From<Value> for Known {
+    fn from(value: Value) -> Known {
+        Known { value, fields: None }
+    }
+}
+
+impl Known {
+    /// What a path begins in: the value, where it has the first step, else the payload.
+    fn root(&self, first: Option<&str>) -> &Value {
+        let is_there = |step| step_into(&self.value, step).is_some();
+        match &self.fields {
+            Some(fields) if first.is_some_and(|it| !is_there(it)) => fields,
+            _ => &self.value,
+        }
+    }
+}
+
 /// Puts values in the place of a text's variables: texts as they are, all else as JSON.
-pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Option<Cow<'a, Value>>) -> Resolved {
+pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Option<Cow<'a, Known>>) -> Resolved {
     let mut resolved = Resolved { text: String::with_capacity(text.len()), ..Resolved::default() };
     for piece in pieces(text) {
         match piece {
@@ -71,7 +98,7 @@ pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Option<Cow<'a, Value>>) 
 /// reference becomes its value, of whatever type; names of properties stay as they are.
 pub fn resolve_json<'a>(
     value: &Value,
-    lookup: &impl Fn(&str) -> Option<Cow<'a, Value>>,
+    lookup: &impl Fn(&str) -> Option<Cow<'a, Known>>,
     unresolved: &mut Vec<Unresolved>,
 ) -> Value {
     match value {
@@ -197,24 +224,27 @@ fn steps(path: &str) -> Option<Vec<&str>> {
 impl<'t> Reference<'t> {
     fn value<'a>(
         &self,
-        lookup: &impl Fn(&str) -> Option<Cow<'a, Value>>,
+        lookup: &impl Fn(&str) -> Option<Cow<'a, Known>>,
     ) -> Result<Value, Unresolved> {
         let missing = |it: Option<String>| Unresolved {
             reference: self.whole.to_owned(),
             name: self.name.to_owned(),
             missing: it,
         };
-        let root = lookup(self.name).ok_or_else(|| missing(None))?;
-        let mut value = &*root;
-        for step in steps(self.path).unwrap_or_default() {
-            let index = || step.parse::<usize>().ok();
-            let found = match value {
-                Value::Array(items) => index().and_then(|it| items.get(it)),
-                it => it.get(step),
-            };
-            value = found.ok_or_else(|| missing(Some(step.to_owned())))?;
+        let known = lookup(self.name).ok_or_else(|| missing(None))?;
+        let steps = steps(self.path).unwrap_or_default();
+        let mut value = known.root(steps.first().copied());
+        for step in steps {
+            value = step_into(value, step).ok_or_else(|| missing(Some(step.to_owned())))?;
         }
         Ok(value.clone())
+    }
+}
+
+fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
+    match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        it => it.get(step),
     }
 }
 
@@ -232,15 +262,24 @@ mod tests {
 
     use super::*;
 
-    fn lookup(name: &str) -> Option<Cow<'static, Value>> {
+    fn lookup(name: &str) -> Option<Cow<'static, Known>> {
         let value = match name {
             "x" => json!("$y <b> ${y}"),
             "y" => json!(7),
             "page" => json!({"title": "T", "links": [{"href": "a"}, "b"], "n": null}),
             "my-id" => json!(true),
+            "sum" => {
+                let fields = Some(json!({"value": "42"}));
+                return Some(Cow::Owned(Known { value: json!("42"), fields }));
+            }
+            "found" => {
+                let value = json!({"hits": ["a"], "took": "inside"});
+                let fields = Some(json!({"took": 7, "by": {"name": "ada"}, "all": value}));
+                return Some(Cow::Owned(Known { value, fields }));
+            }
             _ => return None,
         };
-        Some(Cow::Owned(value))
+        Some(Cow::Owned(value.into()))
     }
 
     #[track_caller]
@@ -261,6 +300,14 @@ mod tests {
         check("$page", r#"{"links":[{"href":"a"},"b"],"n":null,"title":"T"}"#, &[]);
         check("${page.title} ${page.links[0].href} ${page.links.1}", "T a b", &[]);
         check("${my-id} $y-id $y.z", "true 7-id 7.z", &[]);
+    }
+
+    #[test]
+    fn a_name_is_the_value_and_a_path_leads_into_it_or_else_into_its_payload() {
+        check("$sum ${sum} ${sum.value}", "42 42 42", &[]);
+        check("${sum.turn}", "${sum.turn}", &["${sum.turn}"]);
+        check("${found.hits[0]} ${found.by.name} ${found.all.hits}", "a ada [\"a\"]", &[]);
+        check("${found.took}", "inside", &[]);
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Turning {
                 }
             }
         } else {
-            let text = self.filled(&waiting, mind);
+            let text = self.filled(&waiting, mind, mind.rules);
             let (is_final, turn) = (waiting.is_final, waiting.turn);
             let response = Response { is_final, turn, was_held: true, text };
             match is_final {
@@ -208,14 +208,15 @@ impl Turning {
     }
 
     /// The words of a response, with the values that its references stand for.
-    pub(super) fn filled(&self, waiting: &Waiting, mind: &Mind) -> String {
+    pub(super) fn filled(&self, waiting: &Waiting, mind: &Mind, rules: Option<u32>) -> String {
         let graph = self.actions.graph();
         let agent = &self.agent().name;
         let value = |name: &str| {
             if let Some(value) = graph.value(agent, name) {
-                return Some(Cow::Owned(call::json(&self.capabilities, &value)));
+                return Some(Cow::Owned(call::lookup(&self.capabilities, &value, rules)));
             }
-            let failed = || serde_json::Value::String(format!("[{name}: failed]"));
+            let failed =
+                || variables::Known::from(serde_json::Value::String(format!("[{name}: failed]")));
             mind.has_failed(name).then(|| Cow::Owned(failed()))
         };
         variables::resolve(&waiting.text, value).text
@@ -223,7 +224,8 @@ impl Turning {
 
     /// A partial response that goes out at once.
     pub(super) fn partial(&self, turn: u64, text: &str) -> Response {
-        let text = self.filled(&Waiting::now(turn, text), &self.mind);
+        let rules = self.form(&[]).1;
+        let text = self.filled(&Waiting::now(turn, text), &self.mind, rules);
         Response { is_final: false, turn, was_held: false, text }
     }
 }

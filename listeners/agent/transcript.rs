@@ -383,7 +383,7 @@ impl Transcript {
         if !matches!(standing, Some(Standing::Agent | Standing::Asked(_))) && !is_root {
             return None;
         }
-        let text = render::heard(&super::root(&to), entry)?;
+        let text = render::heard(render::RENDERING, &super::root(&to), entry)?;
         let (role, from) = ("user".to_owned(), entry.from().to_owned());
         let event = event(&to, entry, What::CognitionIn { role, from, text });
         match self.standing.entry(to).or_insert_with(|| Standing::Asked(Vec::new())) {
@@ -457,14 +457,14 @@ fn mode(it: Mode) -> &'static str {
 }
 
 fn came(it: ActionResult, call: Option<Call>) -> What {
+    let (output, error) = (it.value(), it.why());
     let call = call.unwrap_or(Call { id: it.id, turn: it.turn });
-    let value = |it: String| serde_json::from_str(&it).unwrap_or(Value::String(it));
     What::ToolCallResult {
         turn: call.turn,
         call_id: call.id,
         tool: it.name,
-        status: render::status(it.status).to_owned(),
-        output: it.value.map(value),
-        error: it.error.map(|it| format!("{}: {}", it.code, it.message)),
+        status: it.status.as_str().to_owned(),
+        output,
+        error,
     }
 }

@@ -12,6 +12,9 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::action::words::Action;
 use super::super::thread::fork::ForkThread;
 
+/// The rules by which agents go on, as `cognition_in` says them.
+pub const RULES: u32 = 2;
+
 /// A turn begins: what the model is shown, by its manifest.
 ///
 /// The prompt is not copied: it is the thread up to `until` in the form `rendering`, behind the
@@ -317,7 +320,7 @@ pub struct Response {
     #[payload(attribute)]
     pub was_held: bool,
     /// The text.
-    #[payload(text, example = "It will rain.")]
+    #[payload(text, value, example = "It will rain.")]
     pub text: String,
 }
 

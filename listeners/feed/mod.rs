@@ -43,9 +43,11 @@ use self::words::{
     ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
 };
 use super::action::graph::Value as Found;
-use super::action::variables::resolve_json;
+use super::action::value::{known, value};
+use super::action::variables::{Known, resolve_json};
 use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
+use super::agent::words::RULES;
 use super::timer::Timers as Clocks;
 
 /// What the listener is called.
@@ -136,12 +138,12 @@ impl Handling {
     async fn goes_on(mut self) -> Result<Sent, Fault> {
         let mut sent = Sent::default();
         // What pure inside is known of before it is in the log.
-        let mut fresh: BTreeMap<String, Value> = BTreeMap::new();
+        let mut fresh: BTreeMap<String, Known> = BTreeMap::new();
         for it in &*self.rounds.of(self.message.seq()) {
             match it {
                 Todo::Ask(of) => self.ask(of, &mut fresh, &mut sent).await?,
                 Todo::Take(of, answer) => {
-                    let value = answer.as_ref().map(|it| call::answer(&self.capabilities, it));
+                    let value = answer.as_ref().map(|it| value(&self.capabilities, it));
                     let text = match value {
                         None | Some(Value::Null) => String::new(),
                         Some(Value::String(it)) => it,
@@ -179,7 +181,7 @@ impl Handling {
     async fn ask(
         &mut self,
         of: &Named,
-        fresh: &mut BTreeMap<String, Value>,
+        fresh: &mut BTreeMap<String, Known>,
         sent: &mut Sent,
     ) -> Result<(), Fault> {
         let Some(internal) = self.definition(of).map(Definition::internal) else { return Ok(()) };
@@ -212,7 +214,7 @@ impl Handling {
         match internal.and_then(|it| it.answer(at)) {
             Ok(text) => {
                 let text = writable(&text);
-                fresh.insert(of.id.clone(), call::text(&text));
+                fresh.insert(of.id.clone(), call::text(&text).into());
                 self.record(of, &text, sent);
             }
             Err(why) => self.lose(of, &why, None, sent),
@@ -242,7 +244,7 @@ impl Handling {
     fn question(
         &self,
         of: &Named,
-        fresh: &BTreeMap<String, Value>,
+        fresh: &BTreeMap<String, Known>,
     ) -> Result<(String, Element), String> {
         let registered = self.rounds.registry().get(&of.agent, &of.id);
         let (Some(registered), Some(source)) = (registered, self.source(of)) else {
@@ -267,19 +269,20 @@ impl Handling {
         &'a self,
         agent: &str,
         name: &str,
-        fresh: &'a BTreeMap<String, Value>,
-    ) -> Option<Cow<'a, Value>> {
-        let found = self.actions.graph().value(agent, name);
-        if let Some(it @ Found::Result(_)) = &found {
-            return Some(Cow::Owned(call::json(&self.capabilities, it)));
+        fresh: &'a BTreeMap<String, Known>,
+    ) -> Option<Cow<'a, Known>> {
+        let all = &self.capabilities;
+        let value = self.actions.graph().value(agent, name);
+        if let Some(it @ Found::Result(_)) = &value {
+            return Some(Cow::Owned(call::lookup(all, it, Some(RULES))));
         }
         if let Some(it) = fresh.get(name) {
             return Some(Cow::Borrowed(it));
         }
         if let Some(it) = self.rounds.value(agent, name) {
-            return Some(Cow::Owned(call::answer(&self.capabilities, it)));
+            return Some(Cow::Owned(known(all, it, Some(RULES))));
         }
-        found.map(|it| Cow::Owned(call::json(&self.capabilities, &it)))
+        value.map(|it| Cow::Owned(call::lookup(all, &it, Some(RULES))))
     }
 
     /// Records what a feed holds, where that has changed.

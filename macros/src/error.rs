@@ -59,6 +59,12 @@ pub(crate) const TEXT_AND_ELEMENTS: Message = Message(
     "an element has text or elements, not both",
     "make the text an element, or the elements attributes",
 );
+pub(crate) const TWO_VALUES: Message =
+    Message("a payload has one value, and another field is it already", "mark one of the two");
+pub(crate) const NO_VALUE_HERE: Message = Message(
+    "only a payload has a value, and this is a part of one, or a variant",
+    "mark a field of the payload itself: a struct with `ns = \"…\"`",
+);
 pub(crate) const SAME_NAME: Message = Message(
     "two fields are called `{}`",
     "give one of them another with `#[payload(rename = \"…\")]`",

@@ -433,13 +433,17 @@ fn described(fields: &[Field]) -> TokenStream {
             if it.options.no_example.is_some() && place != Place::Text {
                 described = quote!(derive::without_example(#described));
             }
-            if it.options.facets.is_empty() {
-                return described;
+            if !it.options.facets.is_empty() {
+                let data = it.options.facets.data();
+                described = match place {
+                    Place::Text => quote!(derive::narrow_text(#described, #data)),
+                    _ => quote!(derive::narrow(#described, #data)),
+                };
             }
-            let data = it.options.facets.data();
-            match place {
-                Place::Text => quote!(derive::narrow_text(#described, #data)),
-                _ => quote!(derive::narrow(#described, #data)),
+            match (&it.options.value, place) {
+                (None, _) => described,
+                (Some(_), Place::Text) => quote!(derive::value_text(#described)),
+                (Some(_), _) => quote!(derive::value(#described)),
             }
         })
     };

@@ -80,6 +80,7 @@ pub(crate) struct Options {
     attribute: Option<syn::Path>,
     text: Option<syn::Path>,
     pub(crate) list: Option<syn::Path>,
+    pub(crate) value: Option<syn::Path>,
     pub(crate) no_example: Option<syn::Path>,
     pub(crate) facets: Facets,
 }
@@ -103,6 +104,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
     ("attribute", &[Owner::Field]),
     ("text", &[Owner::Field]),
     ("list", &[Owner::Field]),
+    ("value", &[Owner::Field]),
     ("pattern", NARROWED),
     ("one_of", NARROWED),
     ("min", NARROWED),
@@ -282,6 +284,7 @@ impl Options {
             "bookkeeping" => &mut self.bookkeeping,
             "attribute" => &mut self.attribute,
             "list" => &mut self.list,
+            "value" => &mut self.value,
             "no_example" => &mut self.no_example,
             _ => &mut self.text,
         }

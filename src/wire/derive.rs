@@ -62,11 +62,27 @@ pub fn without_example(field: Field) -> Field {
     Field { in_example: false, ..field }
 }
 
+/// A field that is its payload's value.
+#[must_use]
+pub fn value(field: Field) -> Field {
+    Field { is_value: true, ..field }
+}
+
+/// A text that is its payload's value.
+#[must_use]
+pub fn value_text(content: Content) -> Content {
+    text_with(content, value)
+}
+
 /// A text, narrowed.
 #[must_use]
 pub fn narrow_text(content: Content, facets: Facets) -> Content {
+    text_with(content, |field| narrow(field, facets))
+}
+
+fn text_with(content: Content, change: impl FnOnce(Field) -> Field) -> Content {
     match content {
-        Content::Text(field) => Content::Text(narrow(field, facets)),
+        Content::Text(field) => Content::Text(change(field)),
         other => other,
     }
 }

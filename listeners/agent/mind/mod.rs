@@ -31,6 +31,8 @@ pub struct Minds {
 pub struct Mind {
     /// How many turns it began.
     pub turns: u64,
+    /// The rules that the newest of them goes by; none in threads of 0.1.0.
+    pub rules: Option<u32>,
     /// How many of them a stop of the pump cut: they don't count.
     pub cuts: u64,
     /// The newest text that its model was told before all else.

@@ -209,8 +209,8 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         turn,
         model: "script".into(),
         until: 1,
-        rendering: 1,
-        rules: None,
+        rendering: 2,
+        rules: Some(2),
         is_last: None,
         waiting: Vec::new(),
         digest: String::new(),
@@ -298,8 +298,8 @@ async fn results(log: &dyn Log, thread: &ThreadId) -> Vec<String> {
         let element = Element::from_canonical(it.body.clone()).unwrap();
         let it = ActionResult::read(element.view()).unwrap();
         let status = format!("{:?}", it.status).to_lowercase();
-        let error = it.error.map(|it| format!(" {}: {}", it.code, it.message));
-        let value = it.value.map(|it| format!(" {it}"));
+        let value = it.value().map(|it| format!(" {it}"));
+        let error = it.error.map(|it| format!(" {it}"));
         let rest = error.or(value).unwrap_or_default();
         let warnings = it.warning.iter().map(|it| format!(" ({it})")).collect::<String>();
         format!("{} {status}{rest}{warnings}", it.id)

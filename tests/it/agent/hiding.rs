@@ -161,7 +161,7 @@ fn what_a_clear_counts_is_what_a_prompt_shows() {
     told.ask("And then?");
     let root = pumphouse::listeners::agent::root("oracle");
     let shows = |it: &Entry| {
-        let alone = render("oracle", &root, "", std::slice::from_ref(it), &[]);
+        let alone = render(2, "oracle", &root, "", std::slice::from_ref(it), &[]);
         !alone.messages.is_empty()
     };
     let all = told.entries();

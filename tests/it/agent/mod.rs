@@ -15,8 +15,9 @@ mod hostile;
 mod interrupt;
 mod native;
 mod rules;
-mod works;
 mod spoken;
+mod value;
+mod works;
 mod world;
 
 use std::sync::Arc;
