@@ -89,7 +89,7 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let mut clears = Clears::default();
     shown.iter().for_each(|it| clears.apply(it));
     let view: Vec<Entry> = shown.into_iter().filter(|it| !clears.hides(it.seq())).collect();
-    let view = ordered(agent, view, &begun.waiting);
+    let view = ordered(agent, view, begun.waiting.as_deref().unwrap_or_default());
     let system = newest::<CognitionSystem>(thread, entry).map_err(Forgotten::Unreadable)?;
     let system = system.map(|it| it.text).unwrap_or_default();
     let tools = newest::<CognitionTools>(thread, entry).map_err(Forgotten::Unreadable)?;

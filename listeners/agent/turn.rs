@@ -322,7 +322,7 @@ impl Turning {
             rendering,
             rules,
             is_last: self.mind.is_last_turn(&self.rules()).then_some(true),
-            waiting: self.mind.waiting(until),
+            waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),
             bytes: bytes(prompt),
             dispatch: agent.settings.dispatch,

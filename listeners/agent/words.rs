@@ -43,7 +43,7 @@ pub struct CognitionIn {
     pub is_last: Option<bool>,
     /// Messages up to `until` that the model isn't shown: they wait until the work at hand is done.
     #[payload(attribute, list, no_example)]
-    pub waiting: Vec<u64>,
+    pub waiting: Option<Vec<u64>>,
     /// BLAKE3 of the prompt, in hexadecimal.
     #[payload(attribute)]
     pub digest: String,

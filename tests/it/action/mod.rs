@@ -212,7 +212,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         rendering: 2,
         rules: Some(2),
         is_last: None,
-        waiting: Vec::new(),
+        waiting: None,
         digest: String::new(),
         bytes: 0,
         dispatch,
