@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::super::agent::words::is_offered;
 use super::graph::{self, Definition, Parameters};
 use super::open::open;
-use super::variables::{Unresolved, resolve, resolve_json};
+use super::variables::{Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind};
 use super::{NAME, Settings};
 
@@ -184,29 +184,32 @@ fn write(
     writer.end();
 }
 
-/// Values that references stand for, as JSON.
+/// What references stand for, as JSON.
 #[derive(Debug, Default)]
-pub(super) struct Values(BTreeMap<String, Value>);
+pub(super) struct Values(BTreeMap<String, Lookup<'static>>);
 
 impl Values {
     /// The values as the organism's schemas say them.
     pub(super) fn of(capabilities: &Capabilities, values: &graph::Values) -> Values {
         let each = values.iter();
-        Values(each.map(|(name, it)| (name.clone(), json(capabilities, it))).collect())
+        Values(each.map(|(name, it)| (name.clone(), lookup(capabilities, it))).collect())
     }
 
-    fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
-        self.0.get(name).map(Cow::Borrowed)
+    fn get(&self, name: &str) -> Lookup<'_> {
+        self.0.get(name).map_or(Lookup::Unknown, Lookup::borrowed)
     }
 }
 
 /// What a name stands for, as JSON.
-pub fn json(capabilities: &Capabilities, value: &graph::Value) -> Value {
-    match value {
+pub fn lookup(capabilities: &Capabilities, value: &graph::Value) -> Lookup<'static> {
+    let value = match value {
         graph::Value::Result(None) => Value::Null,
         graph::Value::Result(Some(it)) => answer(capabilities, it),
-        graph::Value::Feed(it) => text(&it.text()),
-    }
+        graph::Value::Feed(it) => text(it),
+        graph::Value::Failed => return Lookup::Failed,
+        graph::Value::Unavailable => return Lookup::Unavailable,
+    };
+    Lookup::Value(Cow::Owned(value))
 }
 
 /// What a feed holds, as JSON: itself where it is an object or an array, else a text.

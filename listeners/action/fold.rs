@@ -14,8 +14,8 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
-use super::super::agent::words::{CognitionIn, CognitionOut};
-use super::super::feed::words::{ContextFeed, ContextFeedRemoved, FeedStatus};
+use super::super::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
+use super::super::feed::Shown;
 use super::NAME;
 use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply, Time};
 use super::words::{Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction};
@@ -24,6 +24,8 @@ use super::words::{Action, ActionError, ActionRefused, ActionResult, ActionsDue,
 #[derive(Clone, Debug, Default)]
 pub struct Actions {
     graph: Graph,
+    /// What the feeds of the thread's agents hold.
+    feeds: Shown,
     /// The entries of those that aren't done: their results answer them.
     asked: BTreeMap<Id, Entry>,
     /// How often each of them was tried, as the log shows it.
@@ -63,7 +65,8 @@ impl Actions {
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
-        *self = Actions { graph, thread: self.thread.take(), ..Actions::default() };
+        let (feeds, thread) = (std::mem::take(&mut self.feeds), self.thread.take());
+        *self = Actions { graph, feeds, thread, ..Actions::default() };
     }
 
     /// Notes where what was asked for stands, and what else the graph goes by.
@@ -74,23 +77,17 @@ impl Actions {
         if entry.is_from_identity() || entry.is_refused() {
             return;
         }
+        self.feeds.apply(entry);
         if let Some(it) = entry.decode_if::<CognitionIn>() {
             let limits = it.action_limits.unwrap_or_default().limits();
             let policy = Policy { dispatch: it.dispatch, limits };
-            self.graph.begins(&entry.from().into(), it.turn, policy);
-        } else if entry.is::<ContextFeed>() {
-            self.observe_feed(entry);
-        } else if let Some(it) = entry.decode_if::<ContextFeedRemoved>() {
-            self.graph.feed(&it.agent, &it.id, None);
-        }
-    }
-
-    /// A feed that can't be had anew stands for what it held before.
-    fn observe_feed(&mut self, entry: &Entry) {
-        let (Some(agent), Ok(it)) = (entry.to(), entry.decode::<ContextFeed>()) else { return };
-        let is_had = matches!(it.status, FeedStatus::Fresh | FeedStatus::Truncated);
-        if let Some(element) = entry.element().ok().filter(|_| is_had) {
-            self.graph.feed(agent, &it.id, Some(element.clone()));
+            let agent: Arc<str> = entry.from().into();
+            self.graph.begins(&agent, it.turn, policy);
+            self.graph.shows(&agent, it.turn, self.feeds.contents(&agent));
+        } else if entry.is::<Stopped>()
+            || entry.decode_if::<Response>().is_some_and(|it| it.is_final)
+        {
+            self.graph.work_over(entry.from());
         }
     }
 
@@ -254,7 +251,9 @@ fn ended(it: ThreadResult) -> Reply {
     match (it.status, it.payload) {
         (ThreadStatus::Completed, payload) => Reply::Ok(payload),
         (ThreadStatus::Empty, _) => Reply::Ok(None),
-        (ThreadStatus::Cancelled, _) => Reply::Cancelled(error("was cancelled")),
+        (ThreadStatus::Cancelled, _) => {
+            Reply::Cancelled { error: error("was cancelled"), answer: None }
+        }
         (ThreadStatus::Failed, payload) => {
             let huh = payload.as_ref().and_then(|it| Huh::read(it.view()).ok());
             let failed = || Reply::Failed { error: error("failed"), answer: None, again: true };

@@ -10,8 +10,9 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 use pumphouse::xml::Writer;
 
-use super::super::action::words::CancelAction;
-use super::super::action::{call, variables};
+use super::super::action::graph::{Id, Meaning};
+use super::super::action::variables::{self, Lookup};
+use super::super::action::{call, words::CancelAction};
 use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
 use super::super::feed::{self, Feed, Shown};
 use super::super::todo::words::TodoUntil;
@@ -206,13 +207,23 @@ impl Turning {
     }
 
     pub(super) fn response(&self, text: &str, is_final: bool, was_held: bool) -> Response {
-        let graph = self.actions.graph();
-        let agent = &self.agent().name;
+        let (mind, agent) = (&self.mind, &*self.agent().name);
+        // What this turn's prompt shows of feeds the graph doesn't know yet, unless it was cut.
+        let is_new = !was_held && (mind.is_over || mind.turns == 0);
+        let turn = mind.turns + u64::from(is_new);
+        let mut graph = Cow::Borrowed(self.actions.graph());
+        if is_new && text.contains('$') {
+            graph.to_mut().shows(&agent.into(), turn, self.known.feeds.contents(agent));
+        }
         let value = |name: &str| {
-            let value = graph.value(agent, name)?;
-            Some(Cow::Owned(call::json(&self.capabilities, &value)))
+            let value = match graph.meaning(agent, name, Id::MAX, turn) {
+                Meaning::Action(id) => graph.resolved(id),
+                Meaning::Feed => graph.shown(agent, name, turn),
+                Meaning::Nothing => None,
+            };
+            value.map_or(Lookup::Unknown, |it| call::lookup(&self.capabilities, &it))
         };
-        let text = variables::resolve(text, value).text;
+        let text = variables::fill(&variables::in_prose(text), value).text;
         Response { is_final, turn: self.mind.turns.max(1), was_held, text }
     }
 

@@ -42,8 +42,7 @@ pub use self::shown::{Feed, Shown};
 use self::words::{
     ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
 };
-use super::action::graph::Value as Found;
-use super::action::variables::resolve_json;
+use super::action::variables::{Lookup, resolve_json};
 use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
 
@@ -235,18 +234,22 @@ impl Handling {
         agent: &str,
         name: &str,
         fresh: &'a BTreeMap<String, Value>,
-    ) -> Option<Cow<'a, Value>> {
-        let found = self.actions.graph().value(agent, name);
-        if let Some(it @ Found::Result(_)) = &found {
-            return Some(Cow::Owned(call::json(&self.capabilities, it)));
+    ) -> Lookup<'a> {
+        if let Some(it) = self.actions.graph().value(agent, name) {
+            return call::lookup(&self.capabilities, &it);
         }
+        let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
         if let Some(it) = fresh.get(name) {
-            return Some(Cow::Borrowed(it));
+            Lookup::Value(Cow::Borrowed(it))
+        } else if let Some(it) = self.rounds.value(agent, name) {
+            Lookup::Value(Cow::Owned(call::answer(&self.capabilities, it)))
+        } else if let Some(it) = held() {
+            Lookup::Value(Cow::Owned(call::text(&it.text)))
+        } else if self.rounds.registry().get(agent, name).is_some() {
+            Lookup::Unavailable
+        } else {
+            Lookup::Unknown
         }
-        if let Some(it) = self.rounds.value(agent, name) {
-            return Some(Cow::Owned(call::answer(&self.capabilities, it)));
-        }
-        found.map(|it| Cow::Owned(call::json(&self.capabilities, &it)))
     }
 
     /// Records what a feed holds, where that has changed.

@@ -3,6 +3,7 @@
 
 mod crash;
 mod execution;
+mod references;
 mod rules;
 
 use std::sync::{Arc, Mutex};

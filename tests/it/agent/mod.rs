@@ -7,6 +7,7 @@ mod examples;
 mod iteration;
 mod peers;
 mod recall;
+mod references;
 mod told;
 mod transcript;
 mod cut;
