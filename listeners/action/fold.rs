@@ -14,7 +14,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
-use super::super::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
+use super::super::agent::words::{CognitionIn, CognitionOut, Interrupt, Response, Stopped};
 use super::super::feed::Shown;
 use super::NAME;
 use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply, Time};
@@ -224,6 +224,9 @@ fn replied(entry: &Entry) -> Option<Reply> {
         }
     }
     let answer = entry.element().ok().cloned();
+    if let Some(it) = entry.decode_if::<Stopped>() {
+        return Some(stopped(entry.from(), &it, answer));
+    }
     if !entry.flags().contains(Flags::ERROR) {
         return Some(Reply::Ok(answer));
     }
@@ -242,8 +245,23 @@ fn wrong(huh: &Huh) -> Reply {
     Reply::Failed { error, answer: None, again }
 }
 
+/// What it comes to that an agent stopped: a run of its own for each attempt may do better, unless
+/// there is nothing left to spend.
+fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> Reply {
+    let message = format!("{who} stopped ({}): {}", it.reason, it.text);
+    let error = ActionError { code: Stopped::NAME.local().to_owned(), message };
+    match &*it.reason {
+        Interrupt::WORD => Reply::Cancelled { error, answer },
+        reason => Reply::Failed { error, answer, again: reason != Stopped::BUDGET },
+    }
+}
+
 /// What the end of a thread comes to.
 fn ended(it: ThreadResult) -> Reply {
+    let payload = it.payload.as_ref().filter(|it| it.name() == Stopped::NAME);
+    if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
+        return stopped(&it.thread, &read, it.payload);
+    }
     let error = |message: &str| ActionError {
         code: "thread".to_owned(),
         message: format!("{} {message}", it.thread),
