@@ -17,7 +17,7 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 use super::super::agent::words::{CognitionIn, CognitionOut, Interrupt, Response, Stopped};
 use super::super::feed::Shown;
 use super::NAME;
-use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply, Time};
+use super::graph::{Cancel, Done as Outcome, Graph, Id, Input, Output, Policy, Reply, Time};
 use super::words::{Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction};
 
 /// The actions of a thread.
@@ -26,7 +26,7 @@ pub struct Actions {
     graph: Graph,
     /// What the feeds of the thread's agents hold.
     feeds: Shown,
-    /// The entries of those that aren't done: their results answer them.
+    /// The entries of those that have no result in the log yet: it answers them.
     asked: BTreeMap<Id, Entry>,
     /// How often each of them was tried, as the log shows it.
     tried: BTreeMap<Id, u32>,
@@ -84,11 +84,24 @@ impl Actions {
             let agent: Arc<str> = entry.from().into();
             self.graph.begins(&agent, it.turn, policy);
             self.graph.shows(&agent, it.turn, self.feeds.contents(&agent));
+        } else if entry.is::<ActionResult>() && entry.from() == NAME {
+            self.observe_result(entry);
         } else if entry.is::<Stopped>()
             || entry.decode_if::<Response>().is_some_and(|it| it.is_final)
         {
             self.graph.work_over(entry.from());
         }
+    }
+
+    /// What is recorded of an action is so, whatever the graph makes of it now.
+    fn observe_result(&mut self, entry: &Entry) {
+        let Ok(it) = entry.decode::<ActionResult>() else { return };
+        let ActionResult { of, status, error, because, .. } = it;
+        self.graph.settle(of, Outcome { status, answer: None, error, because });
+        self.asked.remove(&of);
+        self.tried.remove(&of);
+        self.calls.retain(|_, (it, _)| *it != of);
+        self.threads.retain(|_, (it, _)| *it != of);
     }
 
     fn observe_call(&mut self, entry: &Entry) {
@@ -107,12 +120,12 @@ impl Actions {
             }
             return;
         };
-        if !self.graph.is_live(id) {
+        let attempt = self.tried.get(&id).copied().unwrap_or(0) + 1;
+        if !self.graph.called(id, attempt) {
             return;
         }
-        let tried = self.tried.entry(id).or_default();
-        *tried += 1;
-        let call = (id, *tried);
+        self.tried.insert(id, attempt);
+        let call = (id, attempt);
         match entry.is::<ThreadSpawned>() {
             true => self.threads.extend(spawned().map(|it| (it, call))),
             false => drop(self.calls.insert(entry.seq(), call)),
@@ -167,10 +180,7 @@ impl Actions {
     fn todo(&mut self, output: Output) -> Option<Todo> {
         match &output {
             Output::Result { action, .. } => {
-                let asked = self.asked.remove(action)?;
-                self.tried.remove(action);
-                self.calls.retain(|_, (it, _)| it != action);
-                self.threads.retain(|_, (it, _)| it != action);
+                let asked = self.asked.get(action)?.clone();
                 Some(Todo::Output(output, Some(asked)))
             }
             Output::Abandon { action, attempt } => {

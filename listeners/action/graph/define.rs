@@ -171,6 +171,8 @@ impl Graph {
             values: Arc::default(),
             attempts: 0,
             state: State::Waiting,
+            answer: None,
+            is_recorded: false,
         };
         self.nodes.insert(id, node);
         self.live.insert(id);

@@ -3,6 +3,7 @@
 
 mod define;
 mod names;
+mod record;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 
 pub use self::define::{Definition, Parameters};
@@ -33,6 +35,8 @@ pub struct Graph {
     /// The times that were asked for and haven't come: whose they are, and whether somebody waits
     /// for what comes of them.
     armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
+    /// When it last took something in.
+    now: u64,
 }
 
 /// What an agent's names stand for, and its turns.
@@ -70,6 +74,10 @@ struct Node {
     values: Arc<Values>,
     attempts: u32,
     state: State,
+    /// The last payload that an attempt was answered with.
+    answer: Option<Element>,
+    /// Whether the log has its result.
+    is_recorded: bool,
 }
 
 /// What a reference in an action's parameters means.
@@ -120,6 +128,7 @@ impl Graph {
     /// Takes in what happened at a time, and says what is to be done.
     pub fn step(&mut self, now: u64, input: Input) -> Vec<Output> {
         let mut out = Vec::new();
+        self.now = now;
         match input {
             Input::Defined(agent, id, action) => self.define(&agent, id, *action, &mut out),
             Input::TurnOver(agent, turn) => {
@@ -192,6 +201,7 @@ impl Graph {
     /// An attempt came to its end.
     fn attempted(&mut self, now: u64, id: Id, done: Done, again: bool, out: &mut Vec<Output>) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.answer.clone_from(&done.answer);
         if again && node.attempts <= node.definition.retry {
             let pause = node.definition.retry_delay_us;
             let times = node.attempts.saturating_sub(1).min(32);

@@ -3,6 +3,7 @@
 
 mod crash;
 mod execution;
+mod older;
 mod references;
 mod rules;
 mod stopped;

@@ -2,6 +2,7 @@
 
 mod names;
 mod random;
+mod record;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,5 @@
 //! What references mean: in parameters, where an action waits for them, and in responses.
 
-use pumphouse::Element;
-
 use super::*;
 
 #[test]
