@@ -15,7 +15,7 @@ use super::super::agent::words::is_offered;
 use super::graph::{self, Definition, Parameters};
 use super::open::open;
 use super::value::known;
-use super::variables::{Known, Unresolved, resolve, resolve_json};
+use super::variables::{Known, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind};
 use super::{NAME, Settings};
 
@@ -186,7 +186,7 @@ fn write(
 
 /// What references stand for.
 #[derive(Debug, Default)]
-pub(super) struct Values(BTreeMap<String, Known>);
+pub(super) struct Values(BTreeMap<String, Lookup<'static>>);
 
 impl Values {
     /// The values as the organism's schemas say them, by the rules of a turn.
@@ -195,19 +195,22 @@ impl Values {
         Values(each.map(|(name, it)| (name.clone(), lookup(all, it, rules))).collect())
     }
 
-    fn get(&self, name: &str) -> Option<Cow<'_, Known>> {
-        self.0.get(name).map(Cow::Borrowed)
+    fn get(&self, name: &str) -> Lookup<'_> {
+        self.0.get(name).map_or(Lookup::Unknown, Lookup::borrowed)
     }
 }
 
 /// What a name of an agent's stands for, by the rules of a turn.
 #[must_use]
-pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Known {
-    match value {
+pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
+    let known: Known = match value {
         graph::Value::Result(None) => Value::Null.into(),
         graph::Value::Result(Some(it)) => known(all, it, rules),
-        graph::Value::Feed(it) => text(&it.text()).into(),
-    }
+        graph::Value::Feed(it) => text(it).into(),
+        graph::Value::Failed => return Lookup::Failed,
+        graph::Value::Unavailable => return Lookup::Unavailable,
+    };
+    Lookup::Value(Cow::Owned(known))
 }
 
 /// What a feed holds, as JSON: itself where it is an object or an array, else a text.

@@ -384,7 +384,7 @@ impl<'a> Speaking<'a> {
     ) -> Result<(), Fault> {
         self.spoken.did = true;
         let is_final = is_final.unwrap_or(self.it.agent().settings.final_default);
-        let names = variables::names(&text);
+        let names = variables::names_in_prose(&text);
         let is_free = self.it.mind.is_free(&names, is_final) && self.spoken.waiting == 0;
         // What its own calls come to, and in what order, only the next handling knows.
         let is_free = is_free

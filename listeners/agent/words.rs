@@ -439,6 +439,11 @@ pub struct Stopped {
     pub text: String,
 }
 
+impl Stopped {
+    /// Why an agent stopped that had nothing left to spend.
+    pub const BUDGET: &str = "budget";
+}
+
 /// Text of a turn while it is written: for those who follow, and never in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live, bookkeeping)]

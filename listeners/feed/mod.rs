@@ -42,9 +42,8 @@ pub use self::shown::{Feed, Shown};
 use self::words::{
     ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
 };
-use super::action::graph::Value as Found;
 use super::action::value::{known, value};
-use super::action::variables::{Known, resolve_json};
+use super::action::variables::{Known, Lookup, resolve_json};
 use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
 use super::agent::words::RULES;
@@ -270,19 +269,23 @@ impl Handling {
         agent: &str,
         name: &str,
         fresh: &'a BTreeMap<String, Known>,
-    ) -> Option<Cow<'a, Known>> {
+    ) -> Lookup<'a> {
         let all = &self.capabilities;
-        let value = self.actions.graph().value(agent, name);
-        if let Some(it @ Found::Result(_)) = &value {
-            return Some(Cow::Owned(call::lookup(all, it, Some(RULES))));
+        if let Some(it) = self.actions.graph().value(agent, name) {
+            return call::lookup(all, &it, Some(RULES));
         }
+        let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
         if let Some(it) = fresh.get(name) {
-            return Some(Cow::Borrowed(it));
+            Lookup::Value(Cow::Borrowed(it))
+        } else if let Some(it) = self.rounds.value(agent, name) {
+            Lookup::Value(Cow::Owned(known(all, it, Some(RULES))))
+        } else if let Some(it) = held() {
+            Lookup::Value(Cow::Owned(call::text(&it.text).into()))
+        } else if self.rounds.registry().get(agent, name).is_some() {
+            Lookup::Unavailable
+        } else {
+            Lookup::Unknown
         }
-        if let Some(it) = self.rounds.value(agent, name) {
-            return Some(Cow::Owned(known(all, it, Some(RULES))));
-        }
-        value.map(|it| Cow::Owned(call::lookup(all, &it, Some(RULES))))
     }
 
     /// Records what a feed holds, where that has changed.

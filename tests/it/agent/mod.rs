@@ -8,6 +8,7 @@ mod hiding;
 mod iteration;
 mod peers;
 mod recall;
+mod references;
 mod told;
 mod transcript;
 mod cut;
