@@ -2,7 +2,7 @@
 //! of the same messages today, and what was under way goes on.
 
 use bytes::Bytes;
-use pumphouse::listeners::action::words::Status;
+use pumphouse::listeners::action::words::{ResultValue, Status};
 use pumphouse::log::{Batch, Draft, Mark, NewThread};
 
 use super::*;
@@ -90,7 +90,7 @@ fn ok(of: u64, id: &str) -> Element {
         answer: Some(Stopped::NAME.to_string()),
         warning: Vec::new(),
         error: None,
-        value: Some("null".to_owned()),
+        value: Some(ResultValue { form: None, text: "null".to_owned() }),
     };
     result.encode().unwrap()
 }
