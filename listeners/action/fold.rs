@@ -145,6 +145,14 @@ impl Actions {
         }
     }
 
+    /// Whether an action belongs to a turn of 0.1.0: there an agent that stopped had answered like
+    /// any other.
+    fn is_old(&self, id: Id) -> bool {
+        let Some(asked) = self.asked.get(&id) else { return false };
+        let turn = asked.decode_if::<Action>().and_then(|it| it.turn);
+        self.rules(asked.from(), turn).is_none()
+    }
+
     /// What a message to `action` says to the graph.
     fn input(&mut self, entry: &Entry) -> Option<Input> {
         let from: Arc<str> = entry.from().into();
@@ -165,12 +173,12 @@ impl Actions {
             return Some(Input::Replied(of, attempt, reply));
         }
         if let Some(call) = entry.reply_to().and_then(|it| self.calls.get(&it.seq)) {
-            return Some(Input::Replied(call.0, call.1, replied(entry)?));
+            return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
         }
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
             let call = self.threads.get(&result.thread)?;
-            return Some(Input::Replied(call.0, call.1, ended(result)));
+            return Some(Input::Replied(call.0, call.1, ended(result, self.is_old(call.0))));
         }
         if entry.reply_to().is_some() {
             return None;
@@ -234,7 +242,7 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
 }
 
 /// What an answer comes to; nothing where the call goes on in a thread.
-fn replied(entry: &Entry) -> Option<Reply> {
+fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
     if entry.from() == "core" {
         if entry.is::<ThreadSpawned>() {
             return None;
@@ -248,8 +256,7 @@ fn replied(entry: &Entry) -> Option<Reply> {
     }
     let answer = entry.element().ok().cloned();
     let is_error = entry.flags().contains(Flags::ERROR);
-    // In threads of 0.1.0 an agent that stopped had answered like any other.
-    if let Some(it) = entry.decode_if::<Stopped>().filter(|_| is_error) {
+    if let Some(it) = entry.decode_if::<Stopped>().filter(|_| !is_old) {
         return Some(stopped(entry.from(), &it, answer));
     }
     if !is_error {
@@ -283,9 +290,8 @@ fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> Reply {
 }
 
 /// What the end of a thread comes to.
-fn ended(it: ThreadResult) -> Reply {
-    let has_failed = it.status != ThreadStatus::Completed;
-    let payload = it.payload.as_ref().filter(|it| has_failed && it.name() == Stopped::NAME);
+fn ended(it: ThreadResult, is_old: bool) -> Reply {
+    let payload = it.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
     if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
         return stopped(&it.thread, &read, it.payload);
     }

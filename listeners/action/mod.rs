@@ -30,7 +30,7 @@ use self::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
     Mode, ResultValue, Status,
 };
-use super::agent::words::CognitionOut;
+use super::agent::words::{CognitionOut, Stopped};
 use super::thread::CancelThread;
 
 /// What the listener is called.
@@ -238,7 +238,9 @@ impl Handling {
             None => ResultValue { form: None, text: it.to_string() },
         });
         let mut error = error.clone();
-        if let (Some(error), Some(answer), Some(_)) = (&mut error, answer, rules) {
+        // Why an agent stopped is a sentence already.
+        let told = answer.as_ref().filter(|it| it.name() != Stopped::NAME);
+        if let (Some(error), Some(answer), Some(_)) = (&mut error, told, rules) {
             error.message = match sentence(all, answer) {
                 said if said.is_empty() => format!("{} says no more", action.name),
                 said => said,

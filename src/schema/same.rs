@@ -6,8 +6,8 @@ use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 type Seen = Vec<(*const Shape, *const Shape)>;
 
 impl Schema {
-    /// Whether both let the same payloads through, treat them alike, and find the same value in them.
-    /// Documentation may differ.
+    /// Whether both let the same payloads through, treat them alike, and find the same value in
+    /// them. Documentation may differ.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         std::ptr::eq(self, other)
