@@ -6,6 +6,7 @@ pub(crate) mod demo;
 mod examples;
 mod iteration;
 mod peers;
+mod properties;
 mod recall;
 mod told;
 mod transcript;
