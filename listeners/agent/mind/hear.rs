@@ -446,6 +446,11 @@ impl Mind {
 
     /// Its work ends without an answer.
     pub(in super::super) fn stops(&mut self, stop: Stop, until: u64) {
+        let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
+        if is_told {
+            // Whoever interrupted another's work hears of it, too: the work is over by then.
+            return;
+        }
         let taken = self.taken_by(stop, until);
         for seq in taken.asks.iter().chain(&taken.ticks) {
             self.queue.remove(seq);

@@ -265,7 +265,7 @@ impl Run {
 fn events(seed: u64) -> Vec<(u64, What)> {
     let mut dice = Dice::new(seed, 2);
     let who = ["ann", "ann", "bob"];
-    let mut at = |dice: &mut Dice| match dice.below(3) {
+    let at = |dice: &mut Dice| match dice.below(3) {
         0 => dice.below(500),
         1 => dice.below(2_500),
         _ => dice.below(9_000),
