@@ -251,7 +251,8 @@ impl Mind {
             meant.for_each(|it| it.is_taken_back = true);
         }
         if entry.is::<ClearTimer>() {
-            self.last.began = true;
+            // A stop clears timers as well, and that is no turn's doing.
+            self.last.began |= self.turn.is_some();
             return;
         }
         if let Some(it) = entry.decode_if::<SetTimer>()
@@ -323,9 +324,14 @@ impl Mind {
             shown: None,
             is_taken_back: false,
         };
+        let is_again = self.actions.values().any(|of| of.id == acting.id && of.turn == acting.turn);
         self.actions.insert(seq, acting);
-        self.names.add(seq, it);
         self.last.began = true;
+        if is_again {
+            // It is refused: the name is the first one's.
+            return;
+        }
+        self.names.add(seq, it);
         // What was written before and names it means it, where the name was nobody's then.
         for (name, meant) in self.written.iter_mut().flat_map(|it| &mut it.names) {
             if meant.is_none() {

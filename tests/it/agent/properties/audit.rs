@@ -99,7 +99,11 @@ impl<'a> Audit<'a> {
         let mut last = (0, 0);
         for said in self.book.said.clone() {
             let Some(place) = place(&said.it.text) else {
-                self.wrong(said.seq, "a response without its place");
+                let turn = self.book.turns.iter().find(|it| it.number == said.it.turn);
+                let out = turn.and_then(|it| it.out.as_ref());
+                if !out.is_some_and(|(_, it)| it.is_partial) {
+                    self.wrong(said.seq, "a response without its place");
+                }
                 continue;
             };
             if place <= last {
@@ -294,7 +298,9 @@ fn place(text: &str) -> Option<Place> {
 
 /// The names in a response, and what is shown for them.
 fn references(text: &str) -> Vec<(String, String)> {
-    let parts = text.split(")").filter_map(|it| it.trim().rsplit(' ').next()?.split_once("=("));
+    // A reply that was cut may end within one.
+    let closed = text.rsplit_once(')').map_or("", |(closed, _)| closed);
+    let parts = closed.split(')').filter_map(|it| it.trim().rsplit(' ').next()?.split_once("=("));
     let failed = |it: &str| it.to_owned();
     let mut found: Vec<(String, String)> =
         parts.map(|(name, shown)| (failed(name), failed(shown))).collect();
