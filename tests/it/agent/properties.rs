@@ -4,10 +4,13 @@
 
 mod audit;
 mod book;
+mod found;
 mod run;
 mod script;
 
 use std::collections::BTreeMap;
+
+use pumphouse::prelude::Entry;
 
 use audit::Audit;
 use run::Run;
@@ -72,9 +75,9 @@ fn judged(seed: u64, run: &Run, counts: &mut BTreeMap<String, u64>) -> Result<()
     let mut named = audit.book.named;
     named.extend((run.restarts > 0).then(|| "restart".to_owned()));
     named.extend((run.restarts_in_turns > 0).then(|| "restart in a turn".to_owned()));
-    let asks_back = run.all.iter().any(|it| it.from() == "friend" && it.to() == Some("oracle")
-        || it.from() == "action" && String::from_utf8_lossy(it.body()).contains("Which?"));
-    named.extend(asks_back.then(|| "peer that asks back".to_owned()));
+    let asks_back = |it: &Entry| it.from() == "friend" && it.name().local() == "action";
+    let asked_back = run.all.iter().any(asks_back);
+    named.extend(asked_back.then(|| "peer that asks back".to_owned()));
     named.into_iter().for_each(|it| *counts.entry(it).or_default() += 1);
     *counts.entry("turns in all".into()).or_default() += audit.book.turns.len() as u64;
     *counts.entry("entries in all".into()).or_default() += run.all.len() as u64;

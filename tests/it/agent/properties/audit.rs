@@ -47,7 +47,8 @@ impl<'a> Audit<'a> {
         for turn in &self.book.turns {
             let Some((_, out)) = &turn.out else { continue };
             for (at, it) in &turn.waits {
-                let (from, to) = (usize::try_from(it.from).unwrap(), usize::try_from(it.to).unwrap());
+                let (from, to) =
+                    (usize::try_from(it.from).unwrap(), usize::try_from(it.to).unwrap());
                 let text = out.text.get(from..to).unwrap_or_default();
                 self.written.extend(place(text).map(|place| (place, *at)));
             }
@@ -81,7 +82,8 @@ impl<'a> Audit<'a> {
             if !work.begins.is_identity {
                 continue;
             }
-            let told: Vec<_> = of_work.filter(|it| it.2.as_ref() == Some(&work.begins.asker)).collect();
+            let told: Vec<_> =
+                of_work.filter(|it| it.2.as_ref() == Some(&work.begins.asker)).collect();
             if told.len() != 1 {
                 let text = format!("{} is told {} times", work.begins.asker, told.len());
                 self.wrong(end, text);
@@ -134,9 +136,11 @@ impl<'a> Audit<'a> {
             let as_written = [format!("${name}"), format!("${{{name}}}")].contains(&shown);
             let meant = self.book.meant(&name, turn.number, at);
             let Some(act) = meant.and_then(|it| self.book.act(it)).cloned() else {
-                let has_failed = self.book.acts.iter().any(|it| {
-                    it.id == name && it.is_refused && it.seq < said.seq
-                });
+                let has_failed = self
+                    .book
+                    .acts
+                    .iter()
+                    .any(|it| it.id == name && it.is_refused && it.seq < said.seq);
                 if !as_written && !has_failed {
                     self.wrong(said.seq, format!("{name} means nothing and reads {shown}"));
                 }
@@ -151,7 +155,8 @@ impl<'a> Audit<'a> {
                 }
             };
             if shown != expected {
-                let text = format!("{name} is action {}, and reads {shown}, not {expected}", act.seq);
+                let text =
+                    format!("{name} is action {}, and reads {shown}, not {expected}", act.seq);
                 self.wrong(said.seq, text);
             }
         }
@@ -210,14 +215,17 @@ impl<'a> Audit<'a> {
 
     /// What is under way for a work before an entry.
     fn under_way(&self, work: Option<usize>, seq: u64) -> Option<u64> {
-        let is_open = |begins: u64, over: Option<u64>| begins < seq && over.is_none_or(|it| it > seq);
+        let is_open =
+            |begins: u64, over: Option<u64>| begins < seq && over.is_none_or(|it| it > seq);
         let acts = self.book.acts.iter().filter(|it| {
             let end = it.end.map(|(end, _)| end);
             it.work == work && it.mode != Mode::FireAndForget && is_open(it.seq, end)
         });
-        let things = self.book.things.iter().filter(|it| {
-            it.work == work && it.kind != "short" && is_open(it.seq, it.over)
-        });
+        let things = self
+            .book
+            .things
+            .iter()
+            .filter(|it| it.work == work && it.kind != "short" && is_open(it.seq, it.over));
         acts.map(|it| it.seq).chain(things.map(|it| it.seq)).next()
     }
 
@@ -236,11 +244,14 @@ impl<'a> Audit<'a> {
             let before = number.checked_sub(1).map(|it| &turns[it]);
             let Some(before) = before.filter(|it| it.work == turn.work) else { continue };
             let since = |seq: u64| seq > before.at && seq < turn.at;
-            let news = self.book.news.iter().any(|(seq, _)| *seq > before.until && *seq <= turn.until);
+            let news =
+                self.book.news.iter().any(|(seq, _)| *seq > before.until && *seq <= turn.until);
             let began = self.book.began.iter().any(|it| since(*it));
-            let told = self.book.notices.iter().any(|(seq, it)| {
-                since(*seq) && (it.call.is_some() || it.response.is_some())
-            });
+            let told = self
+                .book
+                .notices
+                .iter()
+                .any(|(seq, it)| since(*seq) && (it.call.is_some() || it.response.is_some()));
             let cut = before.out.as_ref().is_none_or(|(_, it)| it.error.is_some() || it.is_partial);
             if news || began || told || cut {
                 if cut {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pumphouse::listeners::action::words::{Action, ActionResult, CancelAction, Mode, OnError, Status};
+use pumphouse::listeners::action::words::{
+    Action, ActionResult, CancelAction, Mode, OnError, Status,
+};
 use pumphouse::listeners::agent::root;
 use pumphouse::listeners::agent::words::{
     CognitionIn, CognitionOut, Interrupt, Notice, Response, ResponseWaits, Stopped,
@@ -24,8 +26,6 @@ pub(super) struct Call {
     /// Whose it is: a tick's is who asked for what set its timer.
     pub(super) asker: String,
     pub(super) is_identity: bool,
-    /// The number that its text says.
-    pub(super) number: Option<u64>,
     /// The timer of a tick, and the work in which that was set.
     pub(super) timer: Option<(u64, usize)>,
 }
@@ -68,7 +68,6 @@ pub(super) struct Turn {
     pub(super) number: u64,
     pub(super) at: u64,
     pub(super) until: u64,
-    pub(super) waiting: Vec<u64>,
     pub(super) is_last: bool,
     pub(super) work: Option<usize>,
     pub(super) out: Option<(u64, CognitionOut)>,
@@ -126,8 +125,6 @@ pub(super) struct Book {
     /// What begins a turn besides: what an agent wrote that isn't over with its turn.
     pub(super) began: Vec<u64>,
     pub(super) notices: Vec<(u64, Notice)>,
-    pub(super) quiet: Vec<u64>,
-    pub(super) cancels: Vec<u64>,
     pub(super) wrong: Vec<String>,
     pub(super) named: BTreeSet<String>,
     pub(super) work: Option<usize>,
@@ -175,7 +172,7 @@ impl Book {
         }
     }
 
-    fn begin_next(&mut self, _: u64) {
+    fn begin_next(&mut self) {
         if self.work.is_some() {
             return;
         }
@@ -196,16 +193,17 @@ impl Book {
         let (seq, work) = (entry.seq(), self.work);
         if *entry.name() == root(ORACLE) {
             let text = String::from_utf8_lossy(entry.body()).into_owned();
-            let number = text.split("Ask#").nth(1).and_then(|it| it.split('#').next()?.parse().ok());
+            let number =
+                text.split("Ask#").nth(1).and_then(|it| it.split('#').next()?.parse().ok());
             self.questions.extend(number.map(|it| (seq, it)));
             let (asker, is_identity) = (entry.from().to_owned(), entry.is_from_identity());
-            let call = Call { seq, asker, is_identity, number, timer: None };
+            let call = Call { seq, asker, is_identity, timer: None };
             if work.is_some() && !self.is_news(&call) {
                 self.named("message of another identity waits");
             }
             self.news.push((seq, work.filter(|_| self.is_news(&call))));
             self.queue.push(call);
-            self.begin_next(seq);
+            self.begin_next();
         } else if entry.is::<Interrupt>() {
             self.interrupts.push((seq, entry.from().to_owned()));
         } else if let Some(it) = entry.decode_if::<Tick>().filter(|_| entry.from() == "timer") {
@@ -217,7 +215,14 @@ impl Book {
             self.ends(of, seq);
             let work = self.things.iter().find(|it| it.seq == of).map_or(work, |it| it.work);
             let thread = Some(it.assigned_id);
-            self.things.push(Thing { seq, kind: "thread", work, thread, ticks_on: false, over: None });
+            self.things.push(Thing {
+                seq,
+                kind: "thread",
+                work,
+                thread,
+                ticks_on: false,
+                over: None,
+            });
         } else if let Some(it) = entry.decode_if::<ThreadResult>() {
             let thing = self.things.iter().find(|thing| thing.thread.as_ref() == Some(&it.thread));
             let thing = thing.map(|it| (it.seq, it.work));
@@ -225,12 +230,12 @@ impl Book {
             self.ends(thing.map_or(0, |it| it.0), seq);
         } else if entry.is::<NothingUnderWay>() {
             self.named("nothing-under-way");
-            self.quiet.push(seq);
             self.news.push((seq, work));
         } else if let Some(of) = entry.reply_to().map(|it| it.seq) {
             let thing = self.things.iter().find(|it| it.seq == of).map(|it| (it.kind, it.work));
             match thing {
-                Some(("timer", _)) if !entry.is::<Huh>() && entry.name().local() != "timer-refused" => {}
+                Some(("timer", _))
+                    if !entry.is::<Huh>() && entry.name().local() != "timer-refused" => {}
                 Some((_, of_work)) => {
                     self.ends(of, seq);
                     self.news.push((seq, of_work));
@@ -249,10 +254,10 @@ impl Book {
         }
         let Some(of) = set.work else { return };
         let asker = self.works[of].begins.clone();
-        let call = Call { seq, number: None, timer: Some((timer, of)), ..asker };
+        let call = Call { seq, timer: Some((timer, of)), ..asker };
         self.news.push((seq, self.work.filter(|_| self.is_news(&call))));
         self.queue.push(call);
-        self.begin_next(seq);
+        self.begin_next();
     }
 
     fn is_done(&mut self, seq: u64, it: &ActionResult) {
@@ -317,8 +322,8 @@ impl Book {
             self.responds(entry, it);
         } else if let Some(it) = entry.decode_if::<Stopped>() {
             self.stops(entry, &it);
-        } else if let Some(it) = entry.decode_if::<CancelAction>().filter(|it| it.reason.is_none()) {
-            self.cancels.push(seq);
+        } else if let Some(it) = entry.decode_if::<CancelAction>().filter(|it| it.reason.is_none())
+        {
             self.began.push(seq);
             let open = self.acts.iter_mut().filter(|act| act.end.is_none());
             let meant = open.filter(|act| it.id.as_ref().is_none_or(|id| act.id == *id));
@@ -403,9 +408,10 @@ impl Book {
         if let Some(work) = self.work {
             self.works[work].turns += 1;
         }
-        let CognitionIn { turn, until, waiting, is_last, .. } = it;
+        let CognitionIn { turn, until, is_last, .. } = it;
         let (number, is_last, work) = (turn, is_last == Some(true), self.work);
-        self.turns.push(Turn { number, at, until, waiting, is_last, work, out: None, waits: Vec::new() });
+        let waits = Vec::new();
+        self.turns.push(Turn { number, at, until, is_last, work, out: None, waits });
     }
 
     /// The work at hand is over.
@@ -413,7 +419,7 @@ impl Book {
         if let Some(work) = self.work.take() {
             self.works[work].end = Some(seq);
         }
-        self.begin_next(seq);
+        self.begin_next();
     }
 
     fn responds(&mut self, entry: &Entry, it: Response) {
@@ -435,9 +441,10 @@ impl Book {
         let (seq, until) = (entry.seq(), it.until.unwrap_or(0));
         let (to, reply_to) = (entry.to().map(str::to_owned), entry.reply_to().map(|it| it.seq));
         let is_interrupt = it.reason == Interrupt::WORD;
-        let before = self.stops.last().filter(|stop| {
-            is_interrupt && stop.seq + 1 == seq && stop.reason == it.reason
-        });
+        let before = self
+            .stops
+            .last()
+            .filter(|stop| is_interrupt && stop.seq + 1 == seq && stop.reason == it.reason);
         let is_more = before.is_some();
         let work = before.map_or(self.work, |it| it.work);
         let reason = it.reason.clone();
@@ -449,10 +456,8 @@ impl Book {
         let Some(current) = self.work else {
             return self.wrong(seq, "it stops without work".into());
         };
-        let was_held = self.notices.iter().rev().take_while(|(at, it)| {
-            it.response.is_some() && seq - at < 12
-        });
-        if was_held.count() > 0 {
+        let is_of_it = |told: &Notice| told.response.is_some() && told.text.ends_with(&it.text);
+        if self.notices.iter().any(|(at, told)| seq - at < 40 && is_of_it(told)) {
             self.named("stop or interrupt while held");
         }
         let is_unturned = self.works[current].turns == 0;
@@ -492,7 +497,8 @@ impl Book {
 
     /// The action that a name means, where it was written in a turn before or after a place.
     pub(super) fn meant(&self, name: &str, turn: u64, at: u64) -> Option<u64> {
-        let named = || self.acts.iter().filter(|it| it.id == name && !it.is_refused && !it.is_again);
+        let named =
+            || self.acts.iter().filter(|it| it.id == name && !it.is_refused && !it.is_again);
         let before = named().rfind(|it| it.seq < at).map(|it| it.seq);
         before.or_else(|| named().find(|it| it.seq > at && it.turn == turn).map(|it| it.seq))
     }

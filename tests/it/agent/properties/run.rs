@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pumphouse::engine::{Identity, Plan, Replayed};
 use pumphouse::listeners::agent::settings::{Calls, Settings};
-use pumphouse::listeners::agent::{Agent, ask};
 use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Interrupt};
+use pumphouse::listeners::agent::{Agent, ask};
 use pumphouse::listeners::metadata::{Field, Fields};
 use pumphouse::listeners::{core, mind};
 use pumphouse::log::Log;
@@ -212,9 +212,8 @@ impl Run {
             }
             style.script(prompt, turn)
         });
-        let peers = [
-            "tool", "teller", "mute", "genie", "friend", "timer", "thread", "todo", "action",
-        ];
+        let peers =
+            ["tool", "teller", "mute", "genie", "friend", "timer", "thread", "todo", "action"];
         let mut settings = Settings::default();
         settings.max_turns = self.style.max_turns;
         settings.final_with_actions = self.style.policy;

@@ -15,7 +15,8 @@ pub(super) struct Dice(u64);
 
 impl Dice {
     pub(super) fn new(seed: u64, salt: u64) -> Dice {
-        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xD6E8_FEB8));
+        let mut dice =
+            Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xD6E8_FEB8));
         dice.draw();
         dice
     }
@@ -73,7 +74,13 @@ impl Style {
             return Script::text("<response>That one.</response>").after(Duration::from_millis(20));
         }
         let timers = timers(prompt);
-        let mut it = Page { dice: Dice::new(self.seed, 1_000 + turn), turn, count: 0, text: String::new(), timers };
+        let mut it = Page {
+            dice: Dice::new(self.seed, 1_000 + turn),
+            turn,
+            count: 0,
+            text: String::new(),
+            timers,
+        };
         for kind in self.kinds(&mut it) {
             it.write(kind);
         }
@@ -92,9 +99,11 @@ impl Style {
     fn kinds(&self, page: &mut Page) -> Vec<&'static str> {
         let has_timers = !page.timers.is_empty();
         let dice = &mut page.dice;
-        let quiet: [&[&str]; 4] = [&["thought"], &["metadata"], &["checklist"], &["thought", "text"]];
+        let quiet: [&[&str]; 4] =
+            [&["thought"], &["metadata"], &["checklist"], &["thought", "text"]];
         let text: [&[&str]; 3] = [&["text"], &[], &["thought", "text"]];
-        let waits: [&[&str]; 5] = [&["thought"], &["thought"], &["text"], &["metadata"], &["partial"]];
+        let waits: [&[&str]; 5] =
+            [&["thought"], &["thought"], &["text"], &["metadata"], &["partial"]];
         match self.chatter {
             "quiet" if dice.percent(70) => return dice.one(&quiet).to_vec(),
             "text" if dice.percent(60) => return dice.one(&text).to_vec(),
@@ -105,9 +114,20 @@ impl Style {
             _ => {}
         }
         let weighed = [
-            ("thought", 4), ("text", 1), ("partial", 6), ("action", 15), ("malformed", 1),
-            ("twice", 1), ("peer", 2), ("own-root", 1), ("timer", 2), ("clear", 1), ("spawn", 1),
-            ("metadata", 1), ("checklist", 1), ("cancel", 1),
+            ("thought", 4),
+            ("text", 1),
+            ("partial", 6),
+            ("action", 15),
+            ("malformed", 1),
+            ("twice", 1),
+            ("peer", 2),
+            ("own-root", 1),
+            ("timer", 2),
+            ("clear", 1),
+            ("spawn", 1),
+            ("metadata", 1),
+            ("checklist", 1),
+            ("cancel", 1),
         ];
         let all: Vec<&str> =
             weighed.iter().flat_map(|(kind, weight)| vec![*kind; *weight]).collect();
@@ -153,7 +173,9 @@ impl Page {
                 let first = self.action(id, &mark);
                 first + &self.action(id, &format!("{mark}x"))
             }
-            "malformed" => "<action id=\"x\">{\"name\": \"tool\", \"parameters\": {</action>\n".into(),
+            "malformed" => {
+                "<action id=\"x\">{\"name\": \"tool\", \"parameters\": {</action>\n".into()
+            }
             "peer" => match self.dice.below(4) {
                 0 => format!("<hail><mark>{mark}</mark></hail>\n"),
                 1 => format!("<hush><mark>{mark}</mark></hush>\n"),
@@ -166,7 +188,11 @@ impl Page {
             "own-root" => format!("<oracle>Go on {mark}.</oracle>\n"),
             "timer" => match self.dice.below(4) {
                 0 => "<set-timer every=\"PT1S\" note=\"n\"/>\n".into(),
-                _ => format!("<set-timer in=\"PT{}.{}S\" note=\"n\"/>\n", self.dice.below(3), 1 + self.dice.below(9)),
+                _ => format!(
+                    "<set-timer in=\"PT{}.{}S\" note=\"n\"/>\n",
+                    self.dice.below(3),
+                    1 + self.dice.below(9)
+                ),
             },
             "clear" if !self.timers.is_empty() => {
                 let timer = self.dice.one(&self.timers);
@@ -192,7 +218,12 @@ impl Page {
         let mut text = format!("<response final=\"{is_final}\">R{mark}:");
         for _ in 0..self.dice.one(&[0, 0, 1, 2]) {
             let name = self.dice.one(&NAMES);
-            write!(text, " {name}=({})", if self.dice.percent(50) { format!("${name}") } else { format!("${{{name}}}") }).unwrap();
+            write!(
+                text,
+                " {name}=({})",
+                if self.dice.percent(50) { format!("${name}") } else { format!("${{{name}}}") }
+            )
+            .unwrap();
         }
         text + "</response>\n"
     }
@@ -201,7 +232,8 @@ impl Page {
         let dice = &mut self.dice;
         let mode = dice.one(&["sync", "async", "async", "fire_and_forget"]);
         let depends = if dice.percent(30) { dice.one(&NAMES[..4]) } else { "" };
-        let depends = if depends.is_empty() { String::new() } else { format!(" depends_on=\"{depends}\"") };
+        let depends =
+            if depends.is_empty() { String::new() } else { format!(" depends_on=\"{depends}\"") };
         let on_error = dice.one(&["fail", "fail", "skip"]);
         let ms = dice.one(&[0, 30, 300, 1_000, 3_000]) + dice.below(100);
         let (outcome, ms, timeout) = match dice.below(5) {
