@@ -47,19 +47,27 @@ fn whatever_an_agent_does_every_rule_holds() {
         let run = Run::play(seed);
         println!("{}", run.story());
         let judged = judged(seed, &run, &mut BTreeMap::new());
-        return judged.unwrap();
+        return judged.map_err(|it| it.told()).unwrap();
     }
     let first = number("PUMPHOUSE_AGENT_FIRST").unwrap_or(0);
     let seeds = number("PUMPHOUSE_AGENT_SEEDS").unwrap_or(SEEDS);
     let (mut counts, mut wrong) = (BTreeMap::new(), Vec::new());
+    let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for seed in first..first + seeds {
-        wrong.extend(judged(seed, &Run::play(seed), &mut counts).err());
+        let Err(found) = judged(seed, &Run::play(seed), &mut counts) else { continue };
+        for it in &found.wrong {
+            kinds.entry(kind(it)).or_insert((0, seed)).0 += 1;
+        }
+        wrong.push(found.told());
     }
     println!("{seeds} seeds");
     for (event, count) in &counts {
         println!("{count:>8} {event}");
     }
-    let shown = &wrong[..wrong.len().min(60)];
+    for (kind, (count, seed)) in &kinds {
+        println!("{count:>8} wrong, first in seed {seed}: {kind}");
+    }
+    let shown = &wrong[..wrong.len().min(5)];
     assert!(wrong.is_empty(), "{} seeds: {}", wrong.len(), shown.join("\n"));
     let (from, of) = ENOUGH;
     for event in EVENTS.iter().filter(|_| seeds >= from) {
@@ -68,8 +76,33 @@ fn whatever_an_agent_does_every_rule_holds() {
     }
 }
 
+/// What is wrong with a seed's run.
+struct Found {
+    seed: u64,
+    wrong: Vec<String>,
+}
+
+impl Found {
+    fn told(&self) -> String {
+        let Found { seed, wrong } = self;
+        let shown = &wrong[..wrong.len().min(4)];
+        format!("seed {seed}: {shown:#?}; `just agent-seed {seed}` tells its story")
+    }
+}
+
+/// What is wrong, without its numbers and names.
+fn kind(wrong: &str) -> String {
+    let text: String = wrong.chars().filter(|it| !it.is_ascii_digit()).take(120).collect();
+    let words = text.split(' ').map(|it| match it {
+        "a" | "b" | "c" | "d" => "x",
+        it if it.contains(['$', '#']) => "…",
+        it => it,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What is wrong with a seed's run, and what came up in it.
-fn judged(seed: u64, run: &Run, counts: &mut BTreeMap<String, u64>) -> Result<(), String> {
+fn judged(seed: u64, run: &Run, counts: &mut BTreeMap<String, u64>) -> Result<(), Found> {
     let audit = Audit::of(run);
     let mut wrong = audit.wrong;
     let mut named = audit.book.named;
@@ -87,8 +120,7 @@ fn judged(seed: u64, run: &Run, counts: &mut BTreeMap<String, u64>) -> Result<()
     if wrong.is_empty() {
         return Ok(());
     }
-    wrong.truncate(4);
-    Err(format!("seed {seed}: {wrong:#?}; `just agent-seed {seed}` tells its story"))
+    Err(Found { seed, wrong })
 }
 
 fn number(variable: &str) -> Option<u64> {

@@ -263,14 +263,14 @@ impl Run {
 
 fn events(seed: u64) -> Vec<(u64, What)> {
     let mut dice = Dice::new(seed, 2);
-    let who = ["ann", "ann", "bob"];
+    let who = ["ann", "ann", "ann", "bob"];
     let at = |dice: &mut Dice| match dice.below(3) {
         0 => dice.below(500),
         1 => dice.below(2_500),
         _ => dice.below(9_000),
     };
     let mut rest = Vec::new();
-    for _ in 1..=dice.below(4) {
+    for _ in 0..1 + dice.below(4) {
         rest.push((at(&mut dice), What::Ask(dice.one(&who))));
     }
     for _ in 0..dice.one(&[0, 0, 0, 1, 2]) {

@@ -109,7 +109,7 @@ impl Style {
             "text" if dice.percent(60) => return dice.one(&text).to_vec(),
             "waits" if has_timers && dice.percent(80) => return dice.one(&waits).to_vec(),
             "waits" if dice.percent(50) => {
-                return vec![dice.one(&["peer", "timer", "spawn", "action"])];
+                return vec![dice.one(&["peer", "peer", "timer", "spawn", "action"])];
             }
             _ => {}
         }
@@ -120,7 +120,7 @@ impl Style {
             ("action", 15),
             ("malformed", 1),
             ("twice", 1),
-            ("peer", 2),
+            ("peer", 4),
             ("own-root", 1),
             ("timer", 2),
             ("clear", 1),
@@ -176,10 +176,10 @@ impl Page {
             "malformed" => {
                 "<action id=\"x\">{\"name\": \"tool\", \"parameters\": {</action>\n".into()
             }
-            "peer" => match self.dice.below(4) {
+            "peer" => match self.dice.below(6) {
                 0 => format!("<hail><mark>{mark}</mark></hail>\n"),
-                1 => format!("<hush><mark>{mark}</mark></hush>\n"),
-                2 => {
+                1..=3 => format!("<hush><mark>{mark}</mark></hush>\n"),
+                4 => {
                     let ms = self.dice.below(2_500);
                     format!("<wish><mark>{mark}</mark><ms>{ms}</ms></wish>\n")
                 }
@@ -235,7 +235,7 @@ impl Page {
         let depends =
             if depends.is_empty() { String::new() } else { format!(" depends_on=\"{depends}\"") };
         let on_error = dice.one(&["fail", "fail", "skip"]);
-        let ms = dice.one(&[0, 30, 300, 1_000, 3_000]) + dice.below(100);
+        let ms = dice.one(&[0, 30, 300, 1_500, 4_000]) + dice.below(100);
         let (outcome, ms, timeout) = match dice.below(5) {
             0 => ("fails", ms, 20.0),
             1 => ("slow", 60_000, 0.5),
