@@ -201,13 +201,15 @@ impl Page {
             "spawn" => {
                 let ms = self.dice.below(1_500);
                 format!(
-                    "<spawn-thread suggested_sub_id=\"s\"><initial-payload><task xmlns=\"urn:props\">\
-                     <mark>s#{mark}</mark><ms>{ms}</ms><outcome>ok</outcome></task>\
+                    "<spawn-thread suggested_sub_id=\"s\"><initial-payload>\
+                     <task xmlns=\"urn:props\"><mark>s#{mark}</mark><ms>{ms}</ms><outcome>ok</outcome></task>\
                      </initial-payload></spawn-thread>\n"
                 )
             }
             "metadata" => "<metadata>{\"status\": \"BUSY\"}</metadata>\n".into(),
-            "checklist" => "<todo-until condition=\"all\"><step>one</step></todo-until>\n".into(),
+            "checklist" => "<todo-until condition=\"all\">\
+                 <step done=\"false\">one</step></todo-until>\n"
+                .into(),
             "cancel" => format!("<cancel-action id=\"{}\"/>\n", self.dice.one(&NAMES[..4])),
             _ => String::new(),
         };
