@@ -92,10 +92,10 @@ impl Found {
 
 /// What is wrong, without its numbers and names.
 fn kind(wrong: &str) -> String {
-    let text: String = wrong.chars().filter(|it| !it.is_ascii_digit()).take(120).collect();
+    let text: String = wrong.chars().filter(|it| !it.is_ascii_digit()).take(110).collect();
     let words = text.split(' ').map(|it| match it {
         "a" | "b" | "c" | "d" => "x",
-        it if it.contains(['$', '#']) => "…",
+        it if it.contains(['$', '#']) || it.starts_with("sess-") => "…",
         it => it,
     });
     words.collect::<Vec<_>>().join(" ")
