@@ -95,6 +95,14 @@ sim seed:
 sim-all seeds="10000":
     PUMPHOUSE_SEEDS={{ seeds }} cargo test --test it sim::whatever -- --nocapture
 
+# Tells the story of one seed of the agents' properties.
+agent-seed seed:
+    PUMPHOUSE_AGENT_SEED={{ seed }} cargo test --test it agent::properties::whatever -- --nocapture
+
+# Plays so many seeds of the agents' properties, and counts what came up in them.
+agent-seeds seeds="10000":
+    PUMPHOUSE_AGENT_SEEDS={{ seeds }} cargo test --test it agent::properties::whatever -- --nocapture
+
 # Cuts a client's connections so many times, and looks for what was lost or doubled.
 disconnects times="10000":
     PUMPHOUSE_DISCONNECTS={{ times }} cargo test --test it door::resume -- --nocapture

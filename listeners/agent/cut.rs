@@ -25,7 +25,13 @@ impl Turning {
         }
         let sent = self.sent.sent().await?;
         let begun = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
-        Ok(begun.map(|CognitionIn { turn, until, .. }| Begun { turn, until, sent }))
+        let begun = begun.map(|CognitionIn { turn, until, .. }| Begun { turn, until, sent });
+        // An interrupt that came first has ended it.
+        let is_ended = |it: &Begun| {
+            let is_over = it.sent.iter().any(Entry::is::<CognitionOut>);
+            !is_over && self.mind.turns >= it.turn && !self.mind.is_turning()
+        };
+        Ok(begun.filter(|it| !is_ended(it)))
     }
 
     /// Goes on with it. What the model had said to its end is read again, and not asked for; a

@@ -161,7 +161,11 @@ impl Turning {
         let told = self.mindful.told(&self.capabilities);
         let (feeds, changed) = match earlier {
             [] => self.feeds(turn),
-            sent => (self.known.feeds.of(&self.agent().name), recorded(sent)),
+            sent => {
+                let mut shown = Shown::clone(&self.known.feeds);
+                sent.iter().for_each(|it| shown.apply(it));
+                (shown.of(&self.agent().name), recorded(sent))
+            }
         };
         let form = self.form(earlier);
         let prompt = self.prompt(told, turn, until, (form.0, &feeds)).await?;

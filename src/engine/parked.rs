@@ -84,7 +84,8 @@ impl Thread {
         self.parked += parked.len();
         if let Some(lane) = self.lanes.get_mut(&listener) {
             lane.running -= 1;
-            lane.parked.all = parked;
+            // What a start gave back meanwhile wasn't in its hand.
+            lane.parked.all.extend(parked);
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.quiet) = (next_root, park.into_quiet());
             }

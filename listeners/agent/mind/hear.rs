@@ -251,7 +251,8 @@ impl Mind {
             meant.for_each(|it| it.is_taken_back = true);
         }
         if entry.is::<ClearTimer>() {
-            self.last.began = true;
+            // A stop clears timers as well, and that is no turn's doing.
+            self.last.began |= self.turn.is_some();
             return;
         }
         if let Some(it) = entry.decode_if::<SetTimer>()
@@ -324,9 +325,14 @@ impl Mind {
             shown: None,
             is_taken_back: false,
         };
+        let is_again = self.actions.values().any(|of| of.id == acting.id && of.turn == acting.turn);
         self.actions.insert(seq, acting);
-        self.names.add(seq, it);
         self.last.began = true;
+        if is_again {
+            // It is refused: the name is the first one's.
+            return;
+        }
+        self.names.add(seq, it);
         // What was written before and names it means it, where the name was nobody's then.
         for (name, meant) in self.written.iter_mut().flat_map(|it| &mut it.names) {
             if meant.is_none() {
@@ -447,6 +453,11 @@ impl Mind {
 
     /// Its work ends without an answer.
     pub(in super::super) fn stops(&mut self, stop: Stop, until: u64) {
+        let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
+        if is_told {
+            // Whoever interrupted another's work hears of it, too: the work is over by then.
+            return;
+        }
         let taken = self.taken_by(stop, until);
         for seq in taken.asks.iter().chain(&taken.ticks) {
             self.queue.remove(seq);

@@ -7,6 +7,7 @@ mod examples;
 mod hiding;
 mod iteration;
 mod peers;
+mod properties;
 mod recall;
 mod references;
 mod told;
