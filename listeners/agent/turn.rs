@@ -301,6 +301,11 @@ impl Turning {
     /// How many messages a clear for the sake of the window leaves in view: as many as the
     /// settings say, and half as many where that many were too many. None where one was.
     fn keeps(&self) -> Option<u64> {
+        // A replay takes the word of the log: 0.1.0 stopped after the first clear.
+        let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
+        if let Some(then) = then {
+            return then.keep;
+        }
         let keep = self.agent().settings.context_keep.max(1);
         let cleared = self.hand().filter_map(Entry::decode_if::<ContextCleared>).last();
         match cleared.map(|it| it.kept_messages) {

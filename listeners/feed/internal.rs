@@ -108,7 +108,7 @@ impl Internal {
                 .ok_or_else(|| format!("timezone is UTC or an offset such as +02:00, not {it}"))?,
         };
         let it = Internal::Clock { format, zone };
-        it.answer(At::default()).map(|_| it)
+        it.answer(&At::default()).map(|_| it)
     }
 
     fn random(params: &Map<String, Value>) -> Result<Internal, String> {
@@ -125,7 +125,7 @@ impl Internal {
     }
 
     /// What it says.
-    pub(super) fn answer(&self, at: At) -> Result<String, String> {
+    pub(super) fn answer(&self, at: &At) -> Result<String, String> {
         match self {
             Internal::Clock { format, zone } => {
                 let now = stamp(at.now_us).to_zoned(zone.clone());
@@ -155,13 +155,16 @@ impl Internal {
                 Ok(format!("{all:#}"))
             }
             Internal::Debug => {
-                let Standing { thread, agent, threads, actions, timers } = &at.standing;
-                let open = |it: &Open| json!({ "id": it.id, "name": it.name, "turn": it.turn, "state": it.state });
-                let actions: Vec<Value> = actions.iter().map(open).collect();
+                let it = &at.standing;
+                let open = |it: &Open| {
+                    let Open { id, name, turn, state } = it;
+                    json!({ "id": id, "name": name, "turn": turn, "state": state })
+                };
+                let actions: Vec<Value> = it.actions.iter().map(open).collect();
                 let all = json!({
-                    "thread": thread, "agent": agent, "turn": at.turns + 1, "entries": at.entries,
-                    "opened": iso(at.opened_us), "now": iso(at.now_us), "actions": actions,
-                    "timers": timers, "threads": threads,
+                    "thread": it.thread, "agent": it.agent, "turn": at.turns + 1,
+                    "entries": at.entries, "opened": iso(at.opened_us), "now": iso(at.now_us),
+                    "actions": actions, "timers": it.timers, "threads": it.threads,
                 });
                 Ok(format!("{all:#}"))
             }
@@ -235,7 +238,7 @@ mod tests {
             turns: 2,
             standing,
         };
-        let said = Internal::read(action, Some(params)).and_then(|it| it.answer(at));
+        let said = Internal::read(action, Some(params)).and_then(|it| it.answer(&at));
         assert_eq!(said.unwrap_or_else(|it| it), expected, "{action} {params}");
     }
 

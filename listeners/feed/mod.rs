@@ -210,7 +210,7 @@ impl Handling {
             entries: self.message.seq(),
             turns: self.minds.of(&of.agent).turns,
         };
-        match internal.and_then(|it| it.answer(at)) {
+        match internal.and_then(|it| it.answer(&at)) {
             Ok(text) => {
                 let text = writable(&text);
                 fresh.insert(of.id.clone(), call::text(&text).into());

@@ -102,10 +102,8 @@ impl Apply for Pending {
                     |call: &Call| matches!(&call.what, What::Thread(id) if *id == it.thread);
                 self.calls.retain(|_, call| !is_it(call));
             }
-            Some(to) if asked.is_none() && entry.receivers() > 0 && to != "action" => {
-                if self.agents.get(from).is_some_and(|it| it.begun.is_some()) {
-                    self.calls(entry, from, What::Payload(to.to_owned(), entry.name().clone()));
-                }
+            Some(to) if asked.is_none() && self.asks(entry, to) => {
+                self.calls(entry, from, What::Payload(to.to_owned(), entry.name().clone()));
             }
             _ => {}
         }
@@ -152,6 +150,12 @@ impl Pending {
             What::Payload(..) => self.calls.remove(&asked),
             What::Action | What::Thread(_) => None,
         }
+    }
+
+    /// Whether an agent asks another listener for something, in the turn that it is in.
+    fn asks(&self, entry: &Entry, to: &str) -> bool {
+        let is_turn = self.agents.get(entry.from()).is_some_and(|it| it.begun.is_some());
+        is_turn && entry.receivers() > 0 && to != super::super::action::NAME
     }
 
     fn begins(&mut self, entry: &Entry) {

@@ -280,3 +280,16 @@ fn a_prompt_that_is_too_large_for_its_newest_alone_ends_the_work() {
     let responses = told.world.all::<Response>(&told.thread);
     assert_eq!(responses.last().unwrap().text, "So.");
 }
+
+#[test]
+fn what_waited_where_a_thread_was_forked_is_not_waited_for_in_the_fork() {
+    let told = Told::new(&["<response>Answer 1.</response>", SLOW]);
+    told.ask("Do it slowly.");
+    let all = told.entries();
+    let asked = all.iter().rev().find(|it| it.name().local() == "action").unwrap();
+    let fork = told.pump.fork_at(asked.id());
+    let cleared: ContextCleared =
+        told.world.sim.run(fork.ask(ClearContext { keep: 1 })).unwrap().unwrap();
+    assert_eq!((cleared.except, cleared.upto), (None, Some(asked.seq())));
+    assert!(told.clear(1).except.unwrap().contains(&asked.seq()));
+}
