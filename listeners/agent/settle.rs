@@ -171,7 +171,8 @@ impl Turning {
             _ => Outcome::Failed,
         };
         let reason = reason.to_owned();
-        let it = Stopped { turns: mind.turns, reason, until: Some(until), text };
+        let until_said = Some(until).filter(|_| !self.is_old());
+        let it = Stopped { turns: mind.turns, reason, until: until_said, text };
         came.add(Answer::new(self.entries(&asked).await?, it).outcome(outcome));
         mind.stops(stop, until);
         Ok(())
@@ -203,7 +204,8 @@ impl Turning {
             }
             StopReason::Model => {
                 let text = format!("The model failed {} times in a row", mind.failures());
-                ("model", format!("{text}: {}", mind.error))
+                let why = if self.is_old() { ".".to_owned() } else { format!(": {}", mind.error) };
+                ("model", text + &why)
             }
             StopReason::Idle => ("idle", format!("{} turns in a row did nothing.", mind.idle)),
         }

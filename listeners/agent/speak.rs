@@ -32,10 +32,14 @@ pub(super) struct Spoken {
     pub(super) calls: usize,
     /// how many of them were sync.
     pub(super) syncs: usize,
+    /// How many of them somebody waits for.
+    pub(super) heeded: usize,
     /// How many responses wait.
     pub(super) waiting: usize,
     /// Whether it did anything that reaches somebody, or changes something.
     pub(super) did: bool,
+    /// Whether it called somebody, wrote to somebody, or wrote its own root.
+    pub(super) acted: bool,
     /// Whether it thought.
     pub(super) thought: bool,
     /// Whether it wrote its own root.
@@ -59,6 +63,7 @@ impl Spoken {
     fn begins(&mut self, action: &Action) {
         self.calls += 1;
         self.syncs += usize::from(action.mode == Mode::Sync);
+        self.heeded += usize::from(action.mode != Mode::FireAndForget);
     }
 
     /// Whether more was to come.
@@ -78,6 +83,8 @@ pub(super) struct Answer {
     pub(super) finale: Option<Element>,
     /// Whether it waits for something.
     pub(super) waits: bool,
+    /// Where its words stand in the reply.
+    pub(super) place: (usize, usize),
 }
 
 /// A generation under way.
@@ -97,12 +104,12 @@ pub(super) struct Speaking<'a> {
 /// nothing is sent again.
 pub(super) fn recalled(it: &Turning, over: &CognitionOut, told: &Told) -> Spoken {
     let settings = &it.agent().settings;
-    let mut writing = Writing::new(over.turn, told.markup.clone(), settings);
+    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, it.is_old());
     let CognitionOut { stop, error, truncated, text, .. } = over.clone();
     let mut spoken = Spoken { stop, error, truncated, did: true, ..Spoken::default() };
     let mut heard = writing.again(&text);
     heard.extend(spoken.finished(writing).1);
-    let answer = |finale, text| Some(Answer { text, finale, waits: false });
+    let answer = |finale, text| Some(Answer { text, finale, waits: false, place: (0, 0) });
     spoken.answer = heard.into_iter().find_map(|it_was| match it_was {
         Heard::Response { is_final, text, .. } if is_final.unwrap_or(settings.final_default) => {
             answer(None, text)
@@ -140,7 +147,8 @@ impl<'a> Speaking<'a> {
 
     pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
         let agent = self.it.agent();
-        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings);
+        let is_old = self.it.is_old();
+        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings, is_old);
         match &self.it.record.0 {
             Some(record) => self.reads(record, &mut writing).await?,
             None => self.generates(prompt, &mut writing, told).await?,
@@ -275,6 +283,8 @@ impl<'a> Speaking<'a> {
         place: Option<(u32, u32)>,
     ) -> Result<(), Fault> {
         let (line, column) = place.unzip();
+        // 0.1.0 didn't say which call a notice is about.
+        let call = call.filter(|_| !self.it.is_old());
         let notice = Notice { turn: self.turn, line, column, call, response: None, text };
         self.it.out.notice.send(Note(notice)).await
     }
@@ -310,10 +320,12 @@ impl<'a> Speaking<'a> {
                 return self.payload(local, element, is_core, (from, to)).await;
             }
             Heard::Metadata(it) => return self.metadata(it).await,
-            Heard::Own if self.is_last => {
+            Heard::Own if self.is_last && !self.it.is_old() => {
                 return self.refuses(&*self.it.agent().name.clone(), LAST.to_owned(), None).await;
             }
-            Heard::Own => (self.spoken.did, self.spoken.wrote_root) = (true, true),
+            Heard::Own => {
+                (self.spoken.did, self.spoken.acted, self.spoken.wrote_root) = (true, true, true);
+            }
             Heard::Meaningless(name) => {
                 self.notice(format!("<{name}> has no meaning here, and nothing came of it."), None)
                     .await?;
@@ -349,7 +361,7 @@ impl<'a> Speaking<'a> {
     }
 
     async fn action(&mut self, it: Result<Action, Mistakes>) -> Result<(), Fault> {
-        self.spoken.did = true;
+        (self.spoken.did, self.spoken.acted) = (true, true);
         match it {
             Ok(it) if self.is_last => self.refuses(it.id, LAST.to_owned(), None).await,
             Ok(it) if !self.may(&it) => {
@@ -384,20 +396,16 @@ impl<'a> Speaking<'a> {
     ) -> Result<(), Fault> {
         self.spoken.did = true;
         let is_final = is_final.unwrap_or(self.it.agent().settings.final_default);
+        self.spoken.acted |= !is_final;
         let names = variables::names_in_prose(&text);
-        let is_free = self.it.mind.is_free(&names, is_final) && self.spoken.waiting == 0;
-        // What its own calls come to, and in what order, only the next handling knows.
-        let is_free = is_free
-            && match is_final {
-                true => self.spoken.calls == 0,
-                false => self.spoken.syncs == 0 && (names.is_empty() || self.spoken.calls == 0),
-            };
-        if !is_free {
+        let is_free = self.is_free(&names, is_final);
+        if !is_free && !self.it.is_old() {
             let on = names.into_iter().map(str::to_owned).collect();
             self.waits(is_final, None, (from, to), on).await?;
         }
         if is_final {
-            self.spoken.answer = Some(Answer { text, finale: None, waits: !is_free });
+            let place = (from, to);
+            self.spoken.answer = Some(Answer { text, finale: None, waits: !is_free, place });
         } else if is_free {
             let now = || self.it.partial(self.turn, &text);
             let response = self.earlier.next().unwrap_or_else(now);
@@ -405,6 +413,20 @@ impl<'a> Speaking<'a> {
             self.it.out.partial.send(ToAskers::partial(asked, response)).await?;
         }
         Ok(())
+    }
+
+    /// Whether a response needn't wait. What its own calls come to, and in what order, only the
+    /// next handling knows.
+    fn is_free(&self, names: &[&str], is_final: bool) -> bool {
+        let Spoken { calls, syncs, heeded, waiting, .. } = self.spoken;
+        if self.it.is_old() {
+            return !is_final || heeded == 0;
+        }
+        let own = match is_final {
+            true => calls == 0,
+            false => syncs == 0 && (names.is_empty() || calls == 0),
+        };
+        own && waiting == 0 && self.it.mind.is_free(names, is_final)
     }
 
     /// Records a response that waits.
@@ -428,7 +450,7 @@ impl<'a> Speaking<'a> {
         is_core: bool,
         place: (usize, usize),
     ) -> Result<(), Fault> {
-        self.spoken.did = true;
+        (self.spoken.did, self.spoken.acted) = (true, true);
         let element = match element {
             Ok(element) => element,
             Err(why) => {
@@ -445,7 +467,7 @@ impl<'a> Speaking<'a> {
             return self.refuses(local, text, None).await;
         };
         let is_checklist = name == TodoUntil::NAME || name == TodoComplete::NAME;
-        if self.is_last && !is_checklist {
+        if self.is_last && !is_checklist && !self.it.is_old() {
             return self.refuses(local, LAST.to_owned(), None).await;
         }
         match self.it.capabilities.understand(&element, &name) {
@@ -485,14 +507,16 @@ impl<'a> Speaking<'a> {
         };
         match capabilities.understand(element, name) {
             Ok(element) => {
-                let is_free = self.it.mind.is_free(&[], true)
-                    && self.spoken.waiting == 0
-                    && self.spoken.calls == 0;
+                let is_free = self.it.is_old()
+                    || self.it.mind.is_free(&[], true)
+                        && self.spoken.waiting == 0
+                        && self.spoken.calls == 0;
                 if !is_free {
                     self.waits(true, Some(local.to_owned()), place, Vec::new()).await?;
                 }
                 let (text, waits) = (String::new(), !is_free);
-                self.spoken.answer = Some(Answer { text, finale: Some(element), waits });
+                let finale = Some(element);
+                self.spoken.answer = Some(Answer { text, finale, waits, place });
                 Ok(())
             }
             Err(fault) => self.misunderstood(local, &fault).await,

@@ -116,6 +116,10 @@ impl Turning {
             return self.takes_up(begun).await;
         }
         let (mut mind, mut came) = (self.mind.clone(), Came::default());
+        if self.is_old() && matches!(mind.next(&self.rules()), Next::Withdraw(_)) {
+            // A turn of 0.1.0 whose response isn't delivered is followed by another without a word.
+            mind.withdraws_held();
+        }
         if mind.is_turning() {
             // The handling of that turn failed: nothing more comes of it.
             let it = Spoken::cut("its handling failed");
@@ -183,6 +187,21 @@ impl Turning {
         let is_last = self.mind.is_last_turn(&self.rules());
         let spoken = Speaking::new(self, turn, is_last, earlier).speak(prompt, told).await?;
         Ok(Spoke::Turned(spoken))
+    }
+
+    /// Whether this is a replay of what 0.1.0 did: it went by other rules.
+    pub(super) fn is_old(&self) -> bool {
+        let Some(record) = &self.record.0 else { return false };
+        match record.iter().find_map(|it| it.decode_if::<CognitionIn>()) {
+            Some(begun) => begun.rules.is_none(),
+            None => {
+                let is_new = |it: &Entry| {
+                    it.decode_if::<Notice>().is_some_and(|it| it.response.is_some())
+                        || it.decode_if::<Stopped>().is_some_and(|it| it.until.is_some())
+                };
+                self.mind.turns > 0 && self.mind.rules.is_none() && !record.iter().any(is_new)
+            }
+        }
     }
 
     /// The form of a turn's prompt and the rules that it goes by: the newest, unless the log has
@@ -360,6 +379,8 @@ impl Turning {
 
     /// What a turn came to.
     pub(super) fn over(&self, turn: u64, it: &Spoken) -> CognitionOut {
+        let is_old = self.is_old();
+        let held = it.answer.as_ref().filter(|it| is_old && it.waits).map(|it| it.place);
         CognitionOut {
             turn,
             stop: it.stop.clone(),
@@ -369,10 +390,10 @@ impl Turning {
             completion_percentage: it.percent(self.agent().settings.max_tokens),
             tokens_in: it.usage.map(|it| it.input),
             tokens_out: it.usage.map(|it| it.output),
-            is_idle: it.is_idle(),
-            wrote_root: it.wrote_root.then_some(true),
-            held_from: None,
-            held_to: None,
+            is_idle: it.is_idle(is_old),
+            wrote_root: (it.wrote_root && !is_old).then_some(true),
+            held_from: held.map(|it| it.0 as u64),
+            held_to: held.map(|it| it.1 as u64),
             text: it.text.clone(),
         }
     }
@@ -382,7 +403,10 @@ impl Turning {
     pub(super) async fn ended(&self, mut mind: Mind, it: Spoken) -> Result<Came, Fault> {
         let mut came = Came::default();
         let is_interrupted = it.stop == Interrupt::WORD;
-        if it.is_idle() {
+        let is_old = self.is_old();
+        if is_old && it.is_idle(true) && mind.under_way().next().is_none() {
+            came.add(Note(Correction { turn: mind.turns, text: CORRECTION_1.to_owned() }));
+        } else if it.is_idle(false) && !is_old {
             came.add(Note(Correction { turn: mind.turns, text: correction(&it.outside) }));
         }
         if let Some(answer) = it.answer.as_ref().filter(|it| !it.waits) {
@@ -410,6 +434,10 @@ impl Turning {
         Ok(came)
     }
 }
+
+/// What 0.1.0 told a model that wrote nothing but text.
+const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
+    Answer within <response>…</response>, or begin an <action>.]";
 
 /// How far a turn came.
 pub(super) enum Spoke {
@@ -442,7 +470,11 @@ fn recorded(sent: &[Entry]) -> Vec<ContextFeed> {
 impl Spoken {
     /// Whether nothing came of it: it was empty, or had text outside of elements beside nothing but
     /// thoughts.
-    fn is_idle(&self) -> bool {
+    fn is_idle(&self, is_old: bool) -> bool {
+        if is_old {
+            // 0.1.0 looked at calls, messages and responses only.
+            return !self.acted && self.error.is_none() && self.answer.is_none();
+        }
         let is_said = !self.outside.trim().is_empty() || !self.thought;
         !self.did && self.error.is_none() && self.answer.is_none() && is_said
     }

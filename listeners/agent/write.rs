@@ -81,10 +81,12 @@ struct Hearing {
     at: usize,
     /// Where the words of the response begin that is being written.
     response: usize,
+    /// Whether 0.1.0 read it: a mention of an action was one to it.
+    is_old: bool,
 }
 
 impl Writing {
-    pub(super) fn new(turn: u64, markup: Markup, settings: &Settings) -> Writing {
+    pub(super) fn new(turn: u64, markup: Markup, settings: &Settings, is_old: bool) -> Writing {
         let dialect = match settings.dialect {
             Dialect::ToolUse => reply::Dialect::ToolUse,
             Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
@@ -93,7 +95,7 @@ impl Writing {
         config.limits = settings.reply_limits;
         let limits = settings.action_limits;
         let hearing =
-            Hearing { heard: Vec::new(), turn, dialect: None, limits, at: 0, response: 0 };
+            Hearing { heard: Vec::new(), turn, dialect: None, limits, at: 0, response: 0, is_old };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
         Writing { config, parser, is_native, text: String::new(), hearing }
@@ -185,7 +187,7 @@ impl Hearing {
                 self.heard.push(Heard::Text(within, event.source.to_owned()));
             }
             What::Opened(it) if it.kind == Kind::Response => self.response = end,
-            What::Closed(_) | What::Broken(_) if is_mention(event.source) => {}
+            What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {}
             What::Closed(it) => self.closed(&it, end),
             What::Broken(it) => {
                 let call = called(it.name, event.source);
@@ -195,7 +197,7 @@ impl Hearing {
             What::Repaired(text) => {
                 self.heard.push(Heard::Repaired { text: text.to_owned(), line, column });
             }
-            What::Finished { cut: Some(_) } if is_mention(event.source) => {}
+            What::Finished { cut: Some(_) } if !self.is_old && is_mention(event.source) => {}
             What::Finished { cut: Some(it) } => {
                 let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: the reply ended within it", it.name);

@@ -542,7 +542,8 @@ impl<'a> Before<'a> {
             recorded: then.map(|it| Said::of(&it.entry)),
             now,
         };
-        let (mut entries, mut faults) = (self.entries.iter().copied(), self.faults.iter());
+        let mut entries = self.entries.iter().copied().peekable();
+        let mut faults = self.faults.iter();
         for it in now {
             let (checked, then) = match &it.what {
                 // Where it failed then, that is what it came to.
@@ -562,6 +563,9 @@ impl<'a> Before<'a> {
             if then.is_none_or(|it| !now.is(&it.entry)) {
                 return Some(different(then, Some(now)));
             }
+            // Each sender has an answer of its own.
+            let is_shared = matches!(it.target, Target::Askers(..));
+            while is_shared && entries.next_if(|it| now.is(&it.entry)).is_some() {}
         }
         if let Some(less) = entries.next() {
             return Some(different(Some(less), None));

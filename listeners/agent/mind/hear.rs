@@ -404,7 +404,11 @@ impl Mind {
         }
         self.holds_as_before(it);
         let Last { began, mistake, failed, is_cut, .. } = self.last;
-        let is_quiet = !(began || mistake || failed || is_cut);
+        // In turns of 0.1.0 only one that did nothing had it sleep.
+        let is_quiet = match self.rules {
+            Some(_) => !(began || mistake || failed || is_cut),
+            None => it.is_idle,
+        };
         self.slept = is_quiet && self.held().is_none() && self.under_way().next().is_some();
     }
 
