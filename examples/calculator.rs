@@ -2,7 +2,7 @@
 //!
 //! `divider` divides, or answers `by-zero`: an error is an answer like any other. `average` adds
 //! up nothing itself: it keeps a fold of the numbers its thread has had, asks `divider` with `To`,
-//! takes the quotient with `on_reply`, and only then answers whoever asked.
+//! takes the quotient with `on_reply`, and only then answers the message that it was `Asked` by.
 
 #![expect(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -61,8 +61,6 @@ struct NoNumbers;
 struct Numbers {
     sum: f64,
     count: u32,
-    /// The question that the next quotient answers.
-    question: Option<Entry>,
 }
 
 impl Apply for Numbers {
@@ -70,8 +68,6 @@ impl Apply for Numbers {
         if let Ok(Number { value }) = entry.decode() {
             self.sum += value;
             self.count += 1;
-        } else if entry.is::<Average>() {
-            self.question = Some(entry.clone());
         }
     }
 }
@@ -83,18 +79,12 @@ async fn average(numbers: Fold<Numbers>, _: Average) -> To<Divide> {
     To("divider", Divide { a: numbers.sum, b: numbers.count.into() })
 }
 
-async fn quotient(
-    numbers: Fold<Numbers>,
-    out: Outbox<Averaged>,
-    Quotient { value }: Quotient,
-) -> Result<(), Fault> {
-    let Some(question) = &numbers.question else { return Ok(()) };
-    out.reply_to(question, Averaged { value }).await
+async fn quotient(asked: Asked, Quotient { value }: Quotient) -> Reply<Averaged> {
+    Reply(asked.0, Averaged { value })
 }
 
-async fn by_zero(numbers: Fold<Numbers>, out: Outbox<NoNumbers>, _: ByZero) -> Result<(), Fault> {
-    let Some(question) = &numbers.question else { return Ok(()) };
-    out.reply_to(question, NoNumbers).await
+async fn by_zero(asked: Asked, _: ByZero) -> Reply<NoNumbers> {
+    Reply(asked.0, NoNumbers)
 }
 
 #[tokio::main]
@@ -122,6 +112,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     session.tell(Number { value: 7.0 }).await?;
     let Averaged { value } = session.ask(Average).await?;
     println!("the average of 2, 3 and 7 is {value}");
+
+    // Two ask before the first is answered, and each is.
+    let (one, two) = (session.ask::<Averaged>(Average), session.ask::<Averaged>(Average));
+    let (one, number, two) = tokio::join!(one, session.tell(Number { value: 20.0 }), two);
+    number?;
+    println!("before 20 it is {}, after it {}", one?.value, two?.value);
 
     if let Err(error) = pump.ask::<Averaged>(Average).await {
         println!("the average of nothing is {:?}", error.other::<NoNumbers>());

@@ -112,7 +112,7 @@ pub struct TimerCleared {
 
 /// A timer that waits for its time.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct TimerDue {
     /// The timer.
     #[payload(attribute)]
@@ -173,6 +173,11 @@ impl Apply for Timers {
 }
 
 impl Timers {
+    /// Those that wait, by the place in the thread of what set each.
+    pub fn all(&self) -> impl Iterator<Item = u64> {
+        self.set.iter().copied()
+    }
+
     /// How many there are, with those that were asked for before a place.
     fn count_before(&self, seq: u64) -> usize {
         self.set.len() + self.asked.range(..seq).count()

@@ -1,5 +1,4 @@
-//! What an action means to the organism: whom it calls, with what payload, and what an answer is
-//! as JSON.
+//! What an action means to the organism: whom it calls, and with what payload.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,14 +7,15 @@ use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Capabilities, Described};
 use pumphouse::name::CORE;
 use pumphouse::prelude::*;
-use pumphouse::schema::{self, Content, Field, Kind, Occurs, Schema};
+use pumphouse::schema::{self, Content, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
 use super::super::agent::words::is_offered;
 use super::graph::{self, Definition, Parameters};
 use super::open::open;
-use super::variables::{Unresolved, resolve, resolve_json};
+use super::value::known;
+use super::variables::{Known, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind};
 use super::{NAME, Settings};
 
@@ -184,29 +184,33 @@ fn write(
     writer.end();
 }
 
-/// Values that references stand for, as JSON.
+/// What references stand for.
 #[derive(Debug, Default)]
-pub(super) struct Values(BTreeMap<String, Value>);
+pub(super) struct Values(BTreeMap<String, Lookup<'static>>);
 
 impl Values {
-    /// The values as the organism's schemas say them.
-    pub(super) fn of(capabilities: &Capabilities, values: &graph::Values) -> Values {
+    /// The values as the organism's schemas say them, by the rules of a turn.
+    pub(super) fn of(all: &Capabilities, values: &graph::Values, rules: Option<u32>) -> Values {
         let each = values.iter();
-        Values(each.map(|(name, it)| (name.clone(), json(capabilities, it))).collect())
+        Values(each.map(|(name, it)| (name.clone(), lookup(all, it, rules))).collect())
     }
 
-    fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
-        self.0.get(name).map(Cow::Borrowed)
+    fn get(&self, name: &str) -> Lookup<'_> {
+        self.0.get(name).map_or(Lookup::Unknown, Lookup::borrowed)
     }
 }
 
-/// What a name stands for, as JSON.
-pub fn json(capabilities: &Capabilities, value: &graph::Value) -> Value {
-    match value {
-        graph::Value::Result(None) => Value::Null,
-        graph::Value::Result(Some(it)) => answer(capabilities, it),
-        graph::Value::Feed(it) => text(&it.text()),
-    }
+/// What a name of an agent's stands for, by the rules of a turn.
+#[must_use]
+pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
+    let known: Known = match value {
+        graph::Value::Result(None) => Value::Null.into(),
+        graph::Value::Result(Some(it)) => known(all, it, rules),
+        graph::Value::Feed(it) => text(it).into(),
+        graph::Value::Failed => return Lookup::Failed,
+        graph::Value::Unavailable => return Lookup::Unavailable,
+    };
+    Lookup::Value(Cow::Owned(known))
 }
 
 /// What a feed holds, as JSON: itself where it is an object or an array, else a text.
@@ -215,26 +219,6 @@ pub fn text(text: &str) -> Value {
     let json = text.trim_start().starts_with(['{', '[']);
     let json = json.then(|| schema::json::read(text).ok()).flatten();
     json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
-}
-
-/// A payload as JSON; one that holds a single scalar, as its text or as its only field, is that
-/// scalar.
-pub fn answer(capabilities: &Capabilities, payload: &Element) -> Value {
-    let as_xml = || Value::String(String::from_utf8_lossy(&payload.canonical()).into_owned());
-    let Some(schema) = capabilities.schema(&payload.name()) else { return as_xml() };
-    let Ok(json) = schema::to_json(schema, payload.view()) else { return as_xml() };
-    let is_one = |it: &Field| it.occurs == Occurs::One && matches!(it.kind, Kind::Scalar(_));
-    let is_scalar = match &schema.shape.content {
-        Content::Text(_) => true,
-        Content::Sequence(fields) => fields.len() == 1 && fields.iter().all(is_one),
-        _ => false,
-    };
-    match json {
-        Value::Object(it) if is_scalar && schema.shape.attributes.is_empty() => {
-            it.into_iter().next().map_or(Value::Null, |(_, value)| value)
-        }
-        json => json,
-    }
 }
 
 /// What is odd about an action that calls this.

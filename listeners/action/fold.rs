@@ -14,17 +14,19 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
-use super::super::agent::words::{CognitionIn, CognitionOut};
-use super::super::feed::words::{ContextFeed, ContextFeedRemoved, FeedStatus};
+use super::super::agent::words::{CognitionIn, CognitionOut, Interrupt, RULES, Response, Stopped};
+use super::super::feed::Shown;
 use super::NAME;
-use super::graph::{Cancel, Graph, Id, Input, Output, Policy, Reply, Time};
+use super::graph::{Cancel, Done as Outcome, Graph, Id, Input, Output, Policy, Reply, Time};
 use super::words::{Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction};
 
 /// The actions of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Actions {
     graph: Graph,
-    /// The entries of those that aren't done: their results answer them.
+    /// What the feeds of the thread's agents hold.
+    feeds: Shown,
+    /// The entries of those that have no result in the log yet: it answers them.
     asked: BTreeMap<Id, Entry>,
     /// How often each of them was tried, as the log shows it.
     tried: BTreeMap<Id, u32>,
@@ -32,6 +34,8 @@ pub struct Actions {
     calls: BTreeMap<u64, (Id, u32)>,
     /// What is done in threads of its own.
     threads: BTreeMap<String, (Id, u32)>,
+    /// The newest turn of each agent that 0.1.0 began.
+    old: BTreeMap<String, u64>,
     /// The times that wait in the log.
     waiting: BTreeSet<Time>,
     last: (u64, Arc<[Todo]>),
@@ -60,10 +64,19 @@ impl Actions {
         &self.graph
     }
 
+    /// The rules of an agent's turn, as its `cognition_in` has them; the newest for what belongs to
+    /// no turn.
+    pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
+        let is_old = turn.is_some_and(|turn| self.old.get(agent).is_some_and(|it| turn <= *it));
+        (!is_old).then_some(RULES)
+    }
+
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
-        *self = Actions { graph, thread: self.thread.take(), ..Actions::default() };
+        let (thread, old) = (self.thread.take(), std::mem::take(&mut self.old));
+        let feeds = std::mem::take(&mut self.feeds);
+        *self = Actions { graph, feeds, thread, old, ..Actions::default() };
     }
 
     /// Notes where what was asked for stands, and what else the graph goes by.
@@ -74,24 +87,34 @@ impl Actions {
         if entry.is_from_identity() || entry.is_refused() {
             return;
         }
+        self.feeds.apply(entry);
         if let Some(it) = entry.decode_if::<CognitionIn>() {
             let limits = it.action_limits.unwrap_or_default().limits();
             let policy = Policy { dispatch: it.dispatch, limits };
-            self.graph.begins(&entry.from().into(), it.turn, policy);
-        } else if entry.is::<ContextFeed>() {
-            self.observe_feed(entry);
-        } else if let Some(it) = entry.decode_if::<ContextFeedRemoved>() {
-            self.graph.feed(&it.agent, &it.id, None);
+            let agent: Arc<str> = entry.from().into();
+            self.graph.begins(&agent, it.turn, policy);
+            self.graph.shows(&agent, it.turn, self.feeds.contents(&agent));
+            if it.rules.is_none() {
+                self.old.insert(entry.from().to_owned(), it.turn);
+            }
+        } else if entry.is::<ActionResult>() && entry.from() == NAME {
+            self.observe_result(entry);
+        } else if entry.is::<Stopped>()
+            || entry.decode_if::<Response>().is_some_and(|it| it.is_final)
+        {
+            self.graph.work_over(entry.from());
         }
     }
 
-    /// A feed that can't be had anew stands for what it held before.
-    fn observe_feed(&mut self, entry: &Entry) {
-        let (Some(agent), Ok(it)) = (entry.to(), entry.decode::<ContextFeed>()) else { return };
-        let is_had = matches!(it.status, FeedStatus::Fresh | FeedStatus::Truncated);
-        if let Some(element) = entry.element().ok().filter(|_| is_had) {
-            self.graph.feed(agent, &it.id, Some(element.clone()));
-        }
+    /// What is recorded of an action is so, whatever the graph makes of it now.
+    fn observe_result(&mut self, entry: &Entry) {
+        let Ok(it) = entry.decode::<ActionResult>() else { return };
+        let ActionResult { of, status, error, because, .. } = it;
+        self.graph.settle(of, Outcome { status, answer: None, error, because });
+        self.asked.remove(&of);
+        self.tried.remove(&of);
+        self.calls.retain(|_, (it, _)| *it != of);
+        self.threads.retain(|_, (it, _)| *it != of);
     }
 
     fn observe_call(&mut self, entry: &Entry) {
@@ -110,16 +133,24 @@ impl Actions {
             }
             return;
         };
-        if !self.graph.is_live(id) {
+        let attempt = self.tried.get(&id).copied().unwrap_or(0) + 1;
+        if !self.graph.called(id, attempt) {
             return;
         }
-        let tried = self.tried.entry(id).or_default();
-        *tried += 1;
-        let call = (id, *tried);
+        self.tried.insert(id, attempt);
+        let call = (id, attempt);
         match entry.is::<ThreadSpawned>() {
             true => self.threads.extend(spawned().map(|it| (it, call))),
             false => drop(self.calls.insert(entry.seq(), call)),
         }
+    }
+
+    /// Whether an action belongs to a turn of 0.1.0: there an agent that stopped had answered like
+    /// any other.
+    fn is_old(&self, id: Id) -> bool {
+        let Some(asked) = self.asked.get(&id) else { return false };
+        let turn = asked.decode_if::<Action>().and_then(|it| it.turn);
+        self.rules(asked.from(), turn).is_none()
     }
 
     /// What a message to `action` says to the graph.
@@ -142,12 +173,12 @@ impl Actions {
             return Some(Input::Replied(of, attempt, reply));
         }
         if let Some(call) = entry.reply_to().and_then(|it| self.calls.get(&it.seq)) {
-            return Some(Input::Replied(call.0, call.1, replied(entry)?));
+            return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
         }
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
             let call = self.threads.get(&result.thread)?;
-            return Some(Input::Replied(call.0, call.1, ended(result)));
+            return Some(Input::Replied(call.0, call.1, ended(result, self.is_old(call.0))));
         }
         if entry.reply_to().is_some() {
             return None;
@@ -170,10 +201,7 @@ impl Actions {
     fn todo(&mut self, output: Output) -> Option<Todo> {
         match &output {
             Output::Result { action, .. } => {
-                let asked = self.asked.remove(action)?;
-                self.tried.remove(action);
-                self.calls.retain(|_, (it, _)| it != action);
-                self.threads.retain(|_, (it, _)| it != action);
+                let asked = self.asked.get(action)?.clone();
                 Some(Todo::Output(output, Some(asked)))
             }
             Output::Abandon { action, attempt } => {
@@ -214,7 +242,7 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
 }
 
 /// What an answer comes to; nothing where the call goes on in a thread.
-fn replied(entry: &Entry) -> Option<Reply> {
+fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
     if entry.from() == "core" {
         if entry.is::<ThreadSpawned>() {
             return None;
@@ -227,10 +255,15 @@ fn replied(entry: &Entry) -> Option<Reply> {
         }
     }
     let answer = entry.element().ok().cloned();
-    if !entry.flags().contains(Flags::ERROR) {
+    let is_error = entry.flags().contains(Flags::ERROR);
+    if let Some(it) = entry.decode_if::<Stopped>().filter(|_| !is_old) {
+        return Some(stopped(entry.from(), &it, answer));
+    }
+    if !is_error {
         return Some(Reply::Ok(answer));
     }
     let code = entry.name().local().to_owned();
+    // Its payload says more, to whoever knows its schema.
     let message = format!("{} answered an error: {code}", entry.from());
     Some(Reply::Failed { error: ActionError { code, message }, answer, again: true })
 }
@@ -245,8 +278,23 @@ fn wrong(huh: &Huh) -> Reply {
     Reply::Failed { error, answer: None, again }
 }
 
+/// What it comes to that an agent stopped: a run of its own for each attempt may do better, unless
+/// there is nothing left to spend.
+fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> Reply {
+    let message = format!("{who} stopped ({}): {}", it.reason, it.text);
+    let error = ActionError { code: Stopped::NAME.local().to_owned(), message };
+    match &*it.reason {
+        Interrupt::WORD => Reply::Cancelled { error, answer },
+        reason => Reply::Failed { error, answer, again: reason != Stopped::BUDGET },
+    }
+}
+
 /// What the end of a thread comes to.
-fn ended(it: ThreadResult) -> Reply {
+fn ended(it: ThreadResult, is_old: bool) -> Reply {
+    let payload = it.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
+    if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
+        return stopped(&it.thread, &read, it.payload);
+    }
     let error = |message: &str| ActionError {
         code: "thread".to_owned(),
         message: format!("{} {message}", it.thread),
@@ -254,7 +302,9 @@ fn ended(it: ThreadResult) -> Reply {
     match (it.status, it.payload) {
         (ThreadStatus::Completed, payload) => Reply::Ok(payload),
         (ThreadStatus::Empty, _) => Reply::Ok(None),
-        (ThreadStatus::Cancelled, _) => Reply::Cancelled(error("was cancelled")),
+        (ThreadStatus::Cancelled, _) => {
+            Reply::Cancelled { error: error("was cancelled"), answer: None }
+        }
         (ThreadStatus::Failed, payload) => {
             let huh = payload.as_ref().and_then(|it| Huh::read(it.view()).ok());
             let failed = || Reply::Failed { error: error("failed"), answer: None, again: true };

@@ -9,6 +9,7 @@ mod fold;
 pub mod graph;
 mod open;
 pub mod read;
+pub mod value;
 pub mod variables;
 pub mod words;
 
@@ -18,16 +19,18 @@ use std::sync::Arc;
 use pumphouse::listener::{Context, FromContext, Need};
 use pumphouse::prelude::*;
 use serde::Deserialize;
+use serde_json::Value;
 
-use self::call::{Values, answer, called, oddity, payload};
+use self::call::{Values, called, oddity, payload};
 pub use self::fold::Actions;
 use self::fold::{Todo, key};
 use self::graph::{Done as Outcome, Output, Time};
+use self::value::{known, sentence};
 use self::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
-    Mode, Status,
+    Mode, ResultValue, Status,
 };
-use super::agent::words::CognitionOut;
+use super::agent::words::{CognitionOut, Stopped};
 use super::thread::CancelThread;
 
 /// What the listener is called.
@@ -157,7 +160,7 @@ impl Handling {
                     sent.4.push(To("thread", end));
                 }
                 Todo::Output(Output::Call { action, attempt, agent, definition, values }, _) => {
-                    let values = Values::of(&self.capabilities, values);
+                    let values = self.values(agent, definition, values);
                     match self.call(agent, definition, &values) {
                         Ok((listener, payload)) => {
                             let key = key(self.message.thread(), *action);
@@ -202,6 +205,17 @@ impl Handling {
         Ok((called.listener.name.clone(), made.payload?))
     }
 
+    /// What an action's references stand for, by the rules of its turn.
+    fn values(
+        &self,
+        agent: &str,
+        definition: &graph::Definition,
+        values: &graph::Values,
+    ) -> Values {
+        let rules = self.actions.rules(agent, definition.action.turn);
+        Values::of(&self.capabilities, values, rules)
+    }
+
     fn is_quiet(&self, output: &Output) -> bool {
         let Output::Result { definition, .. } = output else { return false };
         definition.action.mode == Mode::FireAndForget
@@ -213,14 +227,28 @@ impl Handling {
             return None;
         };
         let action = &definition.action;
-        let Outcome { status, answer: payload, error, because } = &**done;
-        let value = match (status, payload) {
-            (Status::Ok, None) => Some("null".to_owned()),
-            (_, it) => it.as_ref().map(|it| answer(&self.capabilities, it).to_string()),
+        let Outcome { status, answer, error, because } = &**done;
+        let (all, rules) = (&self.capabilities, self.actions.rules(agent, action.turn));
+        let value = match (status, answer) {
+            (Status::Ok, None) => Some(Value::Null),
+            (_, it) => it.as_ref().map(|it| known(all, it, rules).value),
         };
+        let value = value.map(|it| match rules {
+            Some(_) => ResultValue::from(it),
+            None => ResultValue { form: None, text: it.to_string() },
+        });
+        let mut error = error.clone();
+        // Why an agent stopped is a sentence already.
+        let told = answer.as_ref().filter(|it| it.name() != Stopped::NAME);
+        if let (Some(error), Some(answer), Some(_)) = (&mut error, told, rules) {
+            error.message = match sentence(all, answer) {
+                said if said.is_empty() => format!("{} says no more", action.name),
+                said => said,
+            };
+        }
         let warning = match *attempts {
             0 => Vec::new(),
-            _ => self.warnings(agent, definition, &Values::of(&self.capabilities, values)),
+            _ => self.warnings(agent, definition, &self.values(agent, definition, values)),
         };
         Some(ActionResult {
             id: action.id.clone(),
@@ -232,9 +260,9 @@ impl Handling {
             dialect: action.dialect,
             show: action.show,
             because: because.clone(),
-            answer: payload.as_ref().map(|it| it.name().to_string()),
+            answer: answer.as_ref().map(|it| it.name().to_string()),
             warning,
-            error: error.clone(),
+            error,
             value,
         })
     }

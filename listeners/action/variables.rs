@@ -1,12 +1,44 @@
 //! Variables in texts and in JSON: `$name`, `${name}`, `${name.path[0].field}`.
 //!
-//! What is put in is never looked at again. `$$` is `$`, and `$5` is text.
+//! A name that nothing has is no reference: such a word stays as it is written. What is put in is
+//! never looked at again. `$$` is `$`, and `$5` is text. Within the code of a response `$name` is
+//! text, and so is `$$`, unless a `{` follows.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
+use pumphouse::reply::code_ranges;
 use pumphouse::schema::nearest;
 use serde_json::Value;
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq)]
+// Exhaustive: a lookup that forgets one would fill in something else.
+pub enum Lookup<'a> {
+    /// A value.
+    Value(Cow<'a, Known>),
+    /// An action that came to no result. A reference to `fetch` reads `[fetch: failed]`.
+    Failed,
+    /// A feed of which the turn's prompt showed nothing. One to `weather` reads
+    /// `[weather: unavailable]`.
+    Unavailable,
+    /// Nothing has the name, or what has it isn't done: the reference stays as it is written.
+    Unknown,
+}
+
+impl Lookup<'_> {
+    /// The same, borrowed.
+    #[must_use]
+    pub fn borrowed(&self) -> Lookup<'_> {
+        match self {
+            Lookup::Value(it) => Lookup::Value(Cow::Borrowed(it)),
+            Lookup::Failed => Lookup::Failed,
+            Lookup::Unavailable => Lookup::Unavailable,
+            Lookup::Unknown => Lookup::Unknown,
+        }
+    }
+}
 
 /// A text whose variables were looked up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,10 +81,42 @@ impl Unresolved {
     }
 }
 
+/// What a name stands for: a value, and the payload that it is the value of.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Known {
+    /// The value: what the name alone stands for.
+    pub value: Value,
+    /// The payload as JSON, where the value is a part of it: `${name.field}` is one of its fields.
+    pub fields: Option<Value>,
+}
+
+impl From<Value> for Known {
+    fn from(value: Value) -> Known {
+        Known { value, fields: None }
+    }
+}
+
+impl Known {
+    /// What a path begins in: the value, where it has the first step, else the payload.
+    fn root(&self, first: Option<&str>) -> &Value {
+        let is_there = |step| step_into(&self.value, step).is_some();
+        match &self.fields {
+            Some(fields) if first.is_some_and(|it| !is_there(it)) => fields,
+            _ => &self.value,
+        }
+    }
+}
+
 /// Puts values in the place of a text's variables: texts as they are, all else as JSON.
-pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Option<Cow<'a, Value>>) -> Resolved {
-    let mut resolved = Resolved { text: String::with_capacity(text.len()), ..Resolved::default() };
-    for piece in pieces(text) {
+pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Lookup<'a>) -> Resolved {
+    fill(&pieces(text), lookup)
+}
+
+/// Puts values in the place of the references among a text's pieces.
+pub fn fill<'a>(pieces: &[Piece<'_>], lookup: impl Fn(&str) -> Lookup<'a>) -> Resolved {
+    let mut resolved = Resolved::default();
+    for piece in pieces {
         match piece {
             Piece::Text(it) => resolved.text.push_str(it),
             Piece::Reference(it) => match it.value(&lookup) {
@@ -71,7 +135,7 @@ pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Option<Cow<'a, Value>>) 
 /// reference becomes its value, of whatever type; names of properties stay as they are.
 pub fn resolve_json<'a>(
     value: &Value,
-    lookup: &impl Fn(&str) -> Option<Cow<'a, Value>>,
+    lookup: &impl Fn(&str) -> Lookup<'a>,
     unresolved: &mut Vec<Unresolved>,
 ) -> Value {
     match value {
@@ -101,7 +165,17 @@ pub fn resolve_json<'a>(
 /// The names that a text refers to.
 #[must_use]
 pub fn names(text: &str) -> Vec<&str> {
-    let names = pieces(text).into_iter().filter_map(|it| match it {
+    names_among(&pieces(text))
+}
+
+/// The names that a response refers to.
+#[must_use]
+pub fn names_in_prose(text: &str) -> Vec<&str> {
+    names_among(&in_prose(text))
+}
+
+fn names_among<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
+    let names = pieces.iter().filter_map(|it| match it {
         Piece::Reference(it) => Some(it.name),
         Piece::Text(_) => None,
     });
@@ -118,32 +192,57 @@ pub fn names_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// A part of a text.
-#[derive(Clone, Copy)]
-enum Piece<'a> {
+/// A part of a text: the parts of one, put together, are what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Exhaustive: whoever fills in a text must know each.
+pub enum Piece<'a> {
+    /// Text.
     Text(&'a str),
+    /// A reference, if something has its name; else text as well.
     Reference(Reference<'a>),
 }
 
-/// A reference: how it is written, the name in it, and the path behind that.
-#[derive(Clone, Copy)]
-struct Reference<'a> {
-    whole: &'a str,
-    name: &'a str,
-    path: &'a str,
+/// A reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reference<'a> {
+    /// Where it begins in its text, in bytes.
+    pub at: usize,
+    /// How it is written.
+    pub whole: &'a str,
+    /// The name in it.
+    pub name: &'a str,
+    /// The path behind that.
+    pub path: &'a str,
+}
+
+/// The pieces of a response. Its code, which is Markdown's fences and spans, has no reference but
+/// `${…}`.
+#[must_use]
+pub fn in_prose(text: &str) -> Vec<Piece<'_>> {
+    let code = if text.contains('$') { code_ranges(text) } else { Vec::new() };
+    split(text, &code)
 }
 
 fn pieces(text: &str) -> Vec<Piece<'_>> {
+    split(text, &[])
+}
+
+fn split<'a>(text: &'a str, code: &[Range<usize>]) -> Vec<Piece<'a>> {
     let (mut all, mut from, mut at) = (Vec::new(), 0, 0);
     while let Some(found) = text[at..].find('$') {
         let dollar = at + found;
         let rest = &text[dollar + 1..];
         at = dollar + 1;
+        let is_code = code.iter().any(|it| it.contains(&dollar));
+        if is_code && !rest.trim_start_matches('$').starts_with('{') {
+            continue;
+        }
         if rest.starts_with('$') {
             all.push(Piece::Text(&text[from..at]));
             at += 1;
             from = at;
-        } else if let Some(it) = reference(&text[dollar..]) {
+        } else if let Some(it) = reference(text, dollar) {
             all.push(Piece::Text(&text[from..dollar]));
             all.push(Piece::Reference(it));
             at = dollar + it.whole.len();
@@ -155,20 +254,22 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     all
 }
 
-/// The reference that a text begins with.
-fn reference(text: &str) -> Option<Reference<'_>> {
+/// The reference that begins at a place of a text.
+fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
+    let text = &text[at..];
     let rest = &text[1..];
     let Some(braced) = rest.strip_prefix('{') else {
         let word = |it: char| it.is_ascii_alphanumeric() || it == '_';
         let name = &rest[..rest.find(|it| !word(it)).unwrap_or(rest.len())];
         let begins = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
-        return begins.then(|| Reference { whole: &text[..=name.len()], name, path: "" });
+        return begins.then(|| Reference { at, whole: &text[..=name.len()], name, path: "" });
     };
     let inner = &braced[..braced.find('}')?];
     let (name, path) = inner.split_at(inner.find(['.', '[']).unwrap_or(inner.len()));
     let word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ':');
     let begins = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
     (begins && name.chars().all(word) && steps(path).is_some()).then(|| Reference {
+        at,
         whole: &text[..inner.len() + 3],
         name,
         path,
@@ -195,26 +296,32 @@ fn steps(path: &str) -> Option<Vec<&str>> {
 }
 
 impl<'t> Reference<'t> {
-    fn value<'a>(
-        &self,
-        lookup: &impl Fn(&str) -> Option<Cow<'a, Value>>,
-    ) -> Result<Value, Unresolved> {
+    fn value<'a>(&self, lookup: &impl Fn(&str) -> Lookup<'a>) -> Result<Value, Unresolved> {
         let missing = |it: Option<String>| Unresolved {
             reference: self.whole.to_owned(),
             name: self.name.to_owned(),
             missing: it,
         };
-        let root = lookup(self.name).ok_or_else(|| missing(None))?;
-        let mut value = &*root;
-        for step in steps(self.path).unwrap_or_default() {
-            let index = || step.parse::<usize>().ok();
-            let found = match value {
-                Value::Array(items) => index().and_then(|it| items.get(it)),
-                it => it.get(step),
-            };
-            value = found.ok_or_else(|| missing(Some(step.to_owned())))?;
+        let says = |it: &str| Ok(Value::String(format!("[{}: {it}]", self.name)));
+        let known = match lookup(self.name) {
+            Lookup::Value(it) => it,
+            Lookup::Failed => return says("failed"),
+            Lookup::Unavailable => return says("unavailable"),
+            Lookup::Unknown => return Err(missing(None)),
+        };
+        let steps = steps(self.path).unwrap_or_default();
+        let mut value = known.root(steps.first().copied());
+        for step in steps {
+            value = step_into(value, step).ok_or_else(|| missing(Some(step.to_owned())))?;
         }
         Ok(value.clone())
+    }
+}
+
+fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
+    match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        it => it.get(step),
     }
 }
 
@@ -232,15 +339,26 @@ mod tests {
 
     use super::*;
 
-    fn lookup(name: &str) -> Option<Cow<'static, Value>> {
+    fn lookup(name: &str) -> Lookup<'static> {
         let value = match name {
             "x" => json!("$y <b> ${y}"),
             "y" => json!(7),
             "page" => json!({"title": "T", "links": [{"href": "a"}, "b"], "n": null}),
             "my-id" => json!(true),
-            _ => return None,
+            "sum" => {
+                let fields = Some(json!({"value": "42"}));
+                return Lookup::Value(Cow::Owned(Known { value: json!("42"), fields }));
+            }
+            "found" => {
+                let value = json!({"hits": ["a"], "took": "inside"});
+                let fields = Some(json!({"took": 7, "by": {"name": "ada"}, "all": value}));
+                return Lookup::Value(Cow::Owned(Known { value, fields }));
+            }
+            "fetch" => return Lookup::Failed,
+            "weather" => return Lookup::Unavailable,
+            _ => return Lookup::Unknown,
         };
-        Some(Cow::Owned(value))
+        Lookup::Value(Cow::Owned(value.into()))
     }
 
     #[track_caller]
@@ -261,6 +379,14 @@ mod tests {
         check("$page", r#"{"links":[{"href":"a"},"b"],"n":null,"title":"T"}"#, &[]);
         check("${page.title} ${page.links[0].href} ${page.links.1}", "T a b", &[]);
         check("${my-id} $y-id $y.z", "true 7-id 7.z", &[]);
+    }
+
+    #[test]
+    fn a_name_is_the_value_and_a_path_leads_into_it_or_else_into_its_payload() {
+        check("$sum ${sum} ${sum.value}", "42 42 42", &[]);
+        check("${sum.turn}", "${sum.turn}", &["${sum.turn}"]);
+        check("${found.hits[0]} ${found.by.name} ${found.all.hits}", "a ada [\"a\"]", &[]);
+        check("${found.took}", "inside", &[]);
     }
 
     #[test]
@@ -298,5 +424,40 @@ mod tests {
         let mut found = Vec::new();
         names_in(&value, &mut found);
         assert_eq!(found, ["y", "page", "y", "x"]);
+    }
+
+    #[test]
+    fn what_failed_or_is_unavailable_says_so() {
+        check(
+            "$fetch ${fetch.title}; $weather.",
+            "[fetch: failed] [fetch: failed]; [weather: unavailable].",
+            &[],
+        );
+        let mut unresolved = Vec::new();
+        let json = resolve_json(&json!(["$fetch", "$weather"]), &lookup, &mut unresolved);
+        assert_eq!(json, json!(["[fetch: failed]", "[weather: unavailable]"]));
+        assert!(unresolved.is_empty());
+    }
+
+    /// What a response says, and the names that it has.
+    #[track_caller]
+    fn check_prose(text: &str, expected: &str, names: &[&str]) {
+        assert_eq!(fill(&in_prose(text), lookup).text, expected);
+        assert_eq!(names_in_prose(text), names, "{text}");
+        for it in in_prose(text) {
+            let Piece::Reference(it) = it else { continue };
+            assert!(text[it.at..].starts_with(it.whole), "{text}");
+        }
+    }
+
+    #[test]
+    fn in_the_code_of_a_response_only_braces_refer() {
+        check_prose("$y `$y ${y} $` $y", "7 `$y 7 $` 7", &["y", "y", "y"]);
+        check_prose("```sh\n$y ${y}\n```\n$y", "```sh\n$y 7\n```\n7", &["y", "y"]);
+        check_prose("$$y `$$y $$ $${y}`", "$y `$$y $$ ${y}`", &[]);
+        check_prose("`$nope ${nope}` $nope", "`$nope ${nope}` $nope", &["nope", "nope"]);
+        check_prose("~~~\n$5 $y", "~~~\n$5 $y", &[]);
+        // Parameters have no prose, and so no code.
+        check("`$y`", "`7`", &[]);
     }
 }

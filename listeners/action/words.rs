@@ -1,7 +1,12 @@
 //! What is said to `action`, and what it says.
 
+use std::fmt;
+
 use pumphouse::prelude::*;
+use pumphouse::schema::json;
 use pumphouse::wire::SignedDuration;
+use pumphouse::xml::is_character;
+use serde_json::Value;
 
 /// Something to be done: a call of another listener, when the actions that it depends on are done.
 /// The answer is `action-result`.
@@ -157,9 +162,70 @@ pub struct ActionResult {
     pub warning: Vec<String>,
     /// What went wrong.
     pub error: Option<ActionError>,
-    /// What was answered, as JSON; null where nothing was.
-    #[payload(example = "{\"value\":\"42\"}")]
-    pub value: Option<String>,
+    /// The value of what was answered; null where nothing was.
+    pub value: Option<ResultValue>,
+}
+
+impl ActionResult {
+    /// The value of what was answered, whatever form it is written in; null where nothing was, and
+    /// none where there was no answer.
+    #[must_use]
+    pub fn value(&self) -> Option<Value> {
+        self.value.as_ref().map(ResultValue::json)
+    }
+
+    /// What went wrong, in a sentence: what sort of mistake it is, where the status doesn't say so
+    /// already, and what is wrong.
+    #[must_use]
+    pub fn why(&self) -> Option<String> {
+        let error = self.error.as_ref()?;
+        let is_said = error.code == self.status.as_str();
+        Some(if is_said { error.message.clone() } else { error.to_string() })
+    }
+}
+
+/// The value of an answer, as it is written: a text as it is, all else as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct ResultValue {
+    /// How it is written; 0.1.0 wrote JSON, and didn't say so.
+    #[payload(attribute)]
+    pub form: Option<ValueForm>,
+    /// The value.
+    #[payload(text, example = "42")]
+    pub text: String,
+}
+
+impl ResultValue {
+    /// As JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        match self.form {
+            Some(ValueForm::Text) => Value::String(self.text.clone()),
+            Some(ValueForm::Json) | None => {
+                json::read(&self.text).unwrap_or_else(|_| Value::String(self.text.clone()))
+            }
+        }
+    }
+}
+
+impl From<Value> for ResultValue {
+    /// A text that no document may hold is written as JSON, which has escapes for it.
+    fn from(value: Value) -> ResultValue {
+        let (form, text) = match value {
+            Value::String(it) if it.chars().all(is_character) => (ValueForm::Text, it),
+            it => (ValueForm::Json, it.to_string()),
+        };
+        ResultValue { form: Some(form), text }
+    }
+}
+
+/// How the value of an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum ValueForm {
+    /// A text, as it is.
+    Text,
+    /// An object, a list, a number, a truth, or null.
+    Json,
 }
 
 /// What went wrong with an action.
@@ -171,6 +237,12 @@ pub struct ActionError {
     /// What is wrong, and what would be right.
     #[payload(text, example = "a depends on b; b depends on a")]
     pub message: String,
+}
+
+impl fmt::Display for ActionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
 }
 
 /// What came of an action, in a word.
@@ -188,6 +260,21 @@ pub enum Status {
     Cancelled,
     /// It began, and whether it had its effect nobody knows.
     Unknown,
+}
+
+impl Status {
+    /// In a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Failed => "failed",
+            Status::Skipped => "skipped",
+            Status::TimedOut => "timed-out",
+            Status::Cancelled => "cancelled",
+            Status::Unknown => "unknown",
+        }
+    }
 }
 
 /// Takes an action back, or all that aren't done. What is done stays done; what runs is heard no
@@ -220,7 +307,7 @@ pub struct ActionsCancelled {
 
 /// An action can't be sent to anybody as it is: for the listener `action` itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct ActionRefused {
     /// The action's place in the thread.
     #[payload(attribute)]
@@ -239,7 +326,7 @@ pub struct ActionRefused {
 /// The next time at which something about an agent's actions is due: for the listener `action`
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct ActionsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]

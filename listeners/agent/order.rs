@@ -16,7 +16,8 @@ use super::words::{CognitionIn, Response, Stopped};
 pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Entry> {
     let turns = view.iter().filter(|it| it.from() == agent);
     let turns: Vec<CognitionIn> = turns.filter_map(|it| it.decode_if()).collect();
-    let mut moved: BTreeSet<u64> = turns.iter().flat_map(|it| it.waiting.clone()).collect();
+    let mut moved: BTreeSet<u64> =
+        turns.iter().filter_map(|it| it.waiting.clone()).flatten().collect();
     moved.extend(waiting);
     if moved.is_empty() {
         return view;
@@ -24,7 +25,8 @@ pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Ent
     // Where each of them stands: behind the last entry that the turn was shown which shows it.
     let mut places: BTreeMap<u64, u64> = BTreeMap::new();
     for seq in &moved {
-        let shows = |it: &&CognitionIn| it.until >= *seq && !it.waiting.contains(seq);
+        let waits = |it: &CognitionIn| it.waiting.as_ref().is_some_and(|it| it.contains(seq));
+        let shows = |it: &&CognitionIn| it.until >= *seq && !waits(it);
         let shown = turns.iter().find(shows).map(|it| it.until);
         let now = || (!waiting.contains(seq)).then_some(u64::MAX);
         places.extend(shown.or_else(now).map(|until| (*seq, until)));

@@ -53,7 +53,10 @@ impl fmt::Display for Forgotten {
             Forgotten::NoTurn => f.write_str("no turn of an agent had begun there"),
             Forgotten::Unreadable(fault) => write!(f, "{fault}"),
             Forgotten::Form { recorded } => {
-                write!(f, "the prompt is of form {recorded}, and this program makes {RENDERING}")
+                write!(
+                    f,
+                    "the prompt is of form {recorded}, and this program makes 1 to {RENDERING}"
+                )
             }
             Forgotten::Different { recorded, now } => {
                 write!(f, "the prompt had the digest {recorded}, and comes to {now} now")
@@ -78,7 +81,7 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let own = turns.iter().rev().find(|it| Some(it.from()) == sender);
     let entry = *own.or(turns.last()).ok_or(Forgotten::NoTurn)?;
     let begun: CognitionIn = entry.decode().map_err(Forgotten::Unreadable)?;
-    if begun.rendering != RENDERING {
+    if !(1..=RENDERING).contains(&begun.rendering) {
         return Err(Forgotten::Form { recorded: begun.rendering });
     }
     let agent = entry.from();
@@ -86,14 +89,15 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let mut clears = Clears::default();
     shown.iter().for_each(|it| clears.apply(it));
     let view: Vec<Entry> = shown.into_iter().filter(|it| !clears.hides(it.seq())).collect();
-    let view = ordered(agent, view, &begun.waiting);
+    let view = ordered(agent, view, begun.waiting.as_deref().unwrap_or_default());
     let system = newest::<CognitionSystem>(thread, entry).map_err(Forgotten::Unreadable)?;
     let system = system.map(|it| it.text).unwrap_or_default();
     let tools = newest::<CognitionTools>(thread, entry).map_err(Forgotten::Unreadable)?;
     let mut feeds = Shown::default();
     let own = |it: &&Entry| it.seq() <= begun.until || it.seq() < entry.seq() && it.from() == agent;
     thread.iter().filter(own).for_each(|it| feeds.apply(it));
-    let mut prompt = render(agent, &super::root(agent), &system, &view, &feeds.of(agent));
+    let (form, root, feeds) = (begun.rendering, super::root(agent), feeds.of(agent));
+    let mut prompt = render(form, agent, &root, &system, &view, &feeds);
     prompt.turn = begun.turn;
     prompt.tools = tools.unwrap_or_default().into();
     prompt.max_tokens = begun.max_tokens;

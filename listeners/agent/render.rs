@@ -6,37 +6,59 @@
 //! to there the prompt of a turn begins with the prompt of the turn before it, unless a clear hid
 //! something meanwhile.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use pumphouse::listener::Clears;
 use pumphouse::model::{Prompt, Role, Said};
 use pumphouse::prelude::*;
-use pumphouse::xml::Child;
+use pumphouse::wire::core::{ThreadResult, ThreadStatus};
+use pumphouse::xml::{Child, escape_attribute};
+use serde_json::Value;
 
-use super::super::action::words::{ActionResult, Status};
+use super::super::action::words::ActionResult;
 use super::super::feed::Feed;
 use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed, Position};
 use super::order::late;
 use super::words::{CognitionIn, CognitionOut, Correction, Notice, Response};
 
-/// The form that this module writes; another number is another form.
-pub const RENDERING: u32 = 1;
+/// The newest form of prompts, in which new turns are shown. Older forms stay as they were, so that
+/// the prompts of old turns still have their digests:
+///
+/// 1. Results are JSON in escaped XML, and what peers say is the payload's XML. Of 0.1.0.
+/// 2. Results are text, errors are sentences, and a response of another agent is its text, also as
+///    the end of a thread.
+pub const RENDERING: u32 = 2;
 
 /// What stands before the result of an action, or of a thread, whose work was done when it came.
 const LATE: &str = "[A late result, of work that you have answered:]";
 
-/// The prompt of a turn: the newest system text, what is in view, and what feeds hold.
+/// The prompt of a turn in a form: the newest system text, what is in view, and what feeds hold.
 ///
 /// Those are what [`Shown`](super::super::feed::Shown) makes of the thread up to the `until` of the
 /// turn's `cognition_in`, and of what the agent itself recorded between the two.
 #[must_use]
-pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry], feeds: &[Feed]) -> Prompt {
+pub fn render(
+    form: u32,
+    agent: &str,
+    root: &Name,
+    system: &str,
+    view: &[Entry],
+    feeds: &[Feed],
+) -> Prompt {
     let parts = [block(feeds, Position::SystemPrepend), system.to_owned()];
     let parts = parts.into_iter().chain([block(feeds, Position::SystemAppend)]);
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
-    let late = late(agent, view);
+    let late = if form > 1 { late(agent, view) } else { BTreeSet::new() };
     // What came while the model wrote stands behind what it wrote.
     let mut during: Option<Vec<String>> = None;
+    let mut gap = gap(form, view);
     for entry in view.iter().filter(|it| !it.is_refused()) {
+        if let Some(gap) = gap.take_if(|it| it.first < entry.seq()) {
+            put(&mut prompt, Role::User, &gap.said);
+        }
         let heard = if entry.from() == agent {
             if entry.is::<CognitionIn>() {
                 during = Some(during.unwrap_or_default());
@@ -50,7 +72,7 @@ pub fn render(agent: &str, root: &Name, system: &str, view: &[Entry], feeds: &[F
             }
             told(entry)
         } else if entry.to() == Some(agent) {
-            let heard = heard(root, entry);
+            let heard = heard(form, root, entry);
             heard.map(|it| if late.contains(&entry.seq()) { format!("{LATE}\n{it}") } else { it })
         } else {
             None
@@ -79,13 +101,42 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
     }
 }
 
+/// Where messages are missing that a clear hides, and what is said of that.
+struct Gap {
+    /// The first entry that is hidden.
+    first: u64,
+    said: String,
+}
+
+/// What a prompt says in the place of what clears hide; from form 2 on.
+///
+/// The newest clear in force is always in view itself, so the view tells.
+fn gap(form: u32, view: &[Entry]) -> Option<Gap> {
+    let mut clears = Clears::default();
+    view.iter().for_each(|it| clears.apply(it));
+    let first = *clears.hidden().first().filter(|_| form >= 2)?.start();
+    let said = match clears.messages() {
+        Some(0) => return None,
+        Some(1) => "[1 earlier message is hidden; nothing is lost.]".to_owned(),
+        Some(count) => format!("[{count} earlier messages are hidden; nothing is lost.]"),
+        None => "[Earlier messages are hidden; nothing is lost.]".to_owned(),
+    };
+    Some(Gap { first, said })
+}
+
 /// What somebody else sent the agent.
-pub(super) fn heard(root: &Name, entry: &Entry) -> Option<String> {
+pub(super) fn heard(form: u32, root: &Name, entry: &Entry) -> Option<String> {
     if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
         return None;
     }
     if entry.is::<ActionResult>() {
-        return Some(result(&entry.decode().ok()?));
+        let it = entry.decode().ok()?;
+        return Some(if form == 1 { result_1(&it) } else { result(&it) });
+    }
+    if form > 1
+        && let Some(text) = responded(entry)
+    {
+        return Some(text);
     }
     let element = entry.element().ok()?;
     let has_elements = element.children().any(|it| matches!(it, Child::Element(_)));
@@ -93,8 +144,23 @@ pub(super) fn heard(root: &Name, entry: &Entry) -> Option<String> {
         true => element.text().into_owned(),
         false => String::from_utf8_lossy(entry.body()).into_owned(),
     };
-    let from = entry.from();
-    Some(if from == "core" { text } else { format!("[From {from}]\n{text}") })
+    Some(match (entry.from(), form) {
+        ("core", _) => text,
+        (from, 1) => format!("[From {from}]\n{text}"),
+        (from, _) => format!("[From {from}]\n{}", harmless(&text)),
+    })
+}
+
+/// What another agent responded, by itself or as the end of its thread.
+fn responded(entry: &Entry) -> Option<String> {
+    if let Some(it) = entry.decode_if::<Response>() {
+        return Some(format!("[From {}]\n{}", entry.from(), harmless(&it.text)));
+    }
+    let ThreadResult { thread, status, payload } = entry.decode_if()?;
+    let payload = payload.filter(|_| status == ThreadStatus::Completed)?;
+    let text = Response::decode(&payload).ok()?.text;
+    let text = harmless(&text);
+    Some(format!("<thread-result thread=\"{thread}\" status=\"completed\">{text}</thread-result>"))
 }
 
 /// A reply of the agent's, which stands for all that was in it.
@@ -119,35 +185,75 @@ pub(super) fn told(entry: &Entry) -> Option<String> {
         return Some(format!("[{}]", it.text));
     }
     let it = entry.decode_if::<Response>()?;
-    it.was_held.then(|| "[Your final response was delivered.]".to_owned())
+    let what = if it.is_final { "final response" } else { "response" };
+    it.was_held.then(|| format!("[Your {what} was delivered.]"))
 }
 
-/// What came of an action, as a model reads it.
+/// What came of an action, as a model reads it: what was answered as it is, or what went wrong, and
+/// what is odd about it.
 fn result(it: &ActionResult) -> String {
-    let mut text = format!("<action-result id=\"{}\" status=\"{}\">", it.id, status(it.status));
-    if let Some(error) = &it.error {
-        text += &escape(&format!("{}: {}", error.code, error.message));
+    // What 0.1.0 said of an error lacks what the listener answered; that stands in the value.
+    let value = it.value.as_ref().filter(|value| it.error.is_none() || value.form.is_none());
+    let value = value.map(|it| match it.json() {
+        Value::String(text) => text,
+        value => value.to_string(),
+    });
+    let said: Vec<String> = it.why().into_iter().chain(value).collect();
+    let mut text = said.join(", ");
+    for warning in &it.warning {
+        text += &format!("\nwarning: {warning}");
     }
-    text += &escape(it.value.as_deref().unwrap_or_default());
+    let mut id = String::new();
+    escape_attribute(&it.id, &mut id);
+    let (status, text) = (it.status.as_str(), harmless(&text));
+    format!("<action-result id=\"{id}\" status=\"{status}\">{text}</action-result>")
+}
+
+/// A text that can neither end the result that it stands in nor be taken for one: where
+/// `<action-result`, `</action-result` or the same of `thread-result` stands in it, in letters of
+/// either case and with white space or not, the `<` is `&lt;`. All else is as it was, so that code,
+/// logs and markup are what they are, and an edit by exact text finds its place.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_tag = |rest: &str| {
+        let rest = rest.trim_start_matches(|it: char| it == '/' || it.is_whitespace());
+        RESULTS
+            .iter()
+            .any(|tag| rest.get(..tag.len()).is_some_and(|it| it.eq_ignore_ascii_case(tag)))
+    };
+    let mut places = text.match_indices('<').filter(|(at, _)| is_tag(&text[at + 1..])).peekable();
+    if places.peek().is_none() {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut from) = (String::with_capacity(text.len() + 16), 0);
+    for (at, _) in places {
+        out += &text[from..at];
+        out += "&lt;";
+        from = at + 1;
+    }
+    Cow::Owned(out + &text[from..])
+}
+
+/// The elements in which results stand.
+const RESULTS: [&str; 2] = ["action-result", "thread-result"];
+
+/// What came of an action, in form 1.
+fn result_1(it: &ActionResult) -> String {
+    let mut text = format!("<action-result id=\"{}\" status=\"{}\">", it.id, it.status.as_str());
+    if let Some(error) = &it.error {
+        text += &escape(&error.to_string());
+    }
+    let value = it.value.as_ref().map(|it| match it.form {
+        None => it.text.clone(),
+        Some(_) => it.json().to_string(),
+    });
+    text += &escape(&value.unwrap_or_default());
     for warning in &it.warning {
         text += &escape(&format!("\nwarning: {warning}"));
     }
     text + "</action-result>"
 }
 
-/// What came of an action, in a word.
-pub(super) fn status(it: Status) -> &'static str {
-    match it {
-        Status::Ok => "ok",
-        Status::Failed => "failed",
-        Status::Skipped => "skipped",
-        Status::TimedOut => "timed-out",
-        Status::Cancelled => "cancelled",
-        Status::Unknown => "unknown",
-    }
-}
-
-/// A tool's text can't end the element that it stands in.
+/// In form 1 a tool's text can't end the element that it stands in.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -8,8 +8,10 @@ use pumphouse::listener::{Answer, Outcome, Park};
 use pumphouse::prelude::*;
 use pumphouse::xml::{Profile, read};
 
+use super::super::action::call;
+use super::super::action::graph::{Meaning, Value as Found};
+use super::super::action::variables::{self, Lookup};
 use super::super::action::words::CancelAction;
-use super::super::action::{call, variables};
 use super::super::timer::{ClearTimer, TimerDue};
 use super::hand::Turning;
 use super::mind::{Mind, Next, Stop, StopReason, Waiting};
@@ -109,7 +111,7 @@ impl Turning {
                 }
             }
         } else {
-            let text = self.filled(&waiting, mind);
+            let text = self.filled(&waiting, mind, mind.rules);
             let (is_final, turn) = (waiting.is_final, waiting.turn);
             let response = Response { is_final, turn, was_held: true, text };
             match is_final {
@@ -208,22 +210,37 @@ impl Turning {
     }
 
     /// The words of a response, with the values that its references stand for.
-    pub(super) fn filled(&self, waiting: &Waiting, mind: &Mind) -> String {
-        let graph = self.actions.graph();
-        let agent = &self.agent().name;
+    pub(super) fn filled(&self, waiting: &Waiting, mind: &Mind, rules: Option<u32>) -> String {
+        let (agent, turn) = (&*self.agent().name, waiting.turn);
+        let mut graph = Cow::Borrowed(self.actions.graph());
+        // What the prompt of the turn at hand showed of feeds the graph doesn't know yet.
+        if turn > self.mind.turns && waiting.text.contains('$') {
+            graph.to_mut().shows(&agent.into(), turn, self.known.feeds.contents(agent));
+        }
         let value = |name: &str| {
-            if let Some(value) = graph.value(agent, name) {
-                return Some(Cow::Owned(call::json(&self.capabilities, &value)));
+            let value = match graph.meaning(agent, name, waiting.at, turn) {
+                Meaning::Action(id) => graph.resolved(id),
+                Meaning::Feed => graph.shown(agent, name, turn),
+                Meaning::Nothing if mind.has_failed(name) => Some(Found::Failed),
+                Meaning::Nothing => None,
+            };
+            let found = value.map(|it| call::lookup(&self.capabilities, &it, rules));
+            match found {
+                // In threads of 0.1.0 only what succeeded stood for something.
+                Some(Lookup::Failed | Lookup::Unavailable) if rules.is_none() => Lookup::Unknown,
+                it => it.unwrap_or(Lookup::Unknown),
             }
-            let failed = || serde_json::Value::String(format!("[{name}: failed]"));
-            mind.has_failed(name).then(|| Cow::Owned(failed()))
         };
-        variables::resolve(&waiting.text, value).text
+        if rules.is_none() {
+            return variables::resolve(&waiting.text, value).text;
+        }
+        variables::fill(&variables::in_prose(&waiting.text), value).text
     }
 
     /// A partial response that goes out at once.
     pub(super) fn partial(&self, turn: u64, text: &str) -> Response {
-        let text = self.filled(&Waiting::now(turn, text), &self.mind);
+        let rules = self.form(&[]).1;
+        let text = self.filled(&Waiting::now(turn, text), &self.mind, rules);
         Response { is_final: false, turn, was_held: false, text }
     }
 }

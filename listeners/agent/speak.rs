@@ -52,7 +52,7 @@ impl Spoken {
     /// A reply that comes to nothing more, and why.
     pub(super) fn cut(why: &str) -> Spoken {
         let (error, stop) = (Some(why.to_owned()), CognitionOut::STOPPED.to_owned());
-        Spoken { error, stop, did: true, ..Spoken::default() }
+        Spoken { error, stop, truncated: true, did: true, ..Spoken::default() }
     }
 
     /// Counts an action.
@@ -175,6 +175,8 @@ impl<'a> Speaking<'a> {
         if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
             self.spoken.stop = "error".to_owned();
         }
+        // A reply that is read from a log is as it was recorded there: 0.1.0 said otherwise.
+        self.spoken.truncated |= self.spoken.error.is_some();
         Ok(())
     }
 
@@ -382,7 +384,7 @@ impl<'a> Speaking<'a> {
     ) -> Result<(), Fault> {
         self.spoken.did = true;
         let is_final = is_final.unwrap_or(self.it.agent().settings.final_default);
-        let names = variables::names(&text);
+        let names = variables::names_in_prose(&text);
         let is_free = self.it.mind.is_free(&names, is_final) && self.spoken.waiting == 0;
         // What its own calls come to, and in what order, only the next handling knows.
         let is_free = is_free

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::action::words::{Action, ActionResult, Mode};
+use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
+use super::super::metadata::words::Metadata;
 use super::render;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, ContextFull, Correction, Delta,
@@ -129,7 +131,7 @@ pub enum What {
         tool_count: u64,
         /// Whether more was to come.
         is_partial: bool,
-        /// Whether a limit of its length cut it.
+        /// Whether something cut it.
         truncated: bool,
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +149,16 @@ pub enum What {
         /// Whether that is its last word.
         #[serde(rename = "final")]
         is_final: bool,
+    },
+    /// The agent says how it is, in its metadata.
+    Metadata {
+        /// The turn.
+        turn: u64,
+        /// The fields that it sets, with their values.
+        fields: Value,
+        /// Those that weren't set, each with the reason.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        errors: Vec<String>,
     },
     /// The agent sends somebody a payload.
     Message {
@@ -336,7 +348,15 @@ impl Transcript {
         if let Some(Repair { turn, text, .. }) = read(entry) {
             return Some(What::Repair { turn, text });
         }
-        sends(entry)
+        if let Some(Metadata { turn, fields, error }) = read(entry) {
+            let fields = fields.and_then(|it| serde_json::from_str(&it).ok());
+            let fields = fields.unwrap_or_else(|| Value::Object(Map::new()));
+            let errors = error.into_iter().map(|it| it.message).collect();
+            return Some(What::Metadata { turn, fields, errors });
+        }
+        // What it asks of its feeds is the runtime's, and none of the model's.
+        let is_quiet = entry.is::<RefreshFeeds>() || entry.is::<DeclareFeeds>();
+        if is_quiet { None } else { sends(entry) }
     }
 
     fn calls(&mut self, seq: u64, it: Action) -> What {
@@ -363,7 +383,7 @@ impl Transcript {
         if !matches!(standing, Some(Standing::Agent | Standing::Asked(_))) && !is_root {
             return None;
         }
-        let text = render::heard(&super::root(&to), entry)?;
+        let text = render::heard(render::RENDERING, &super::root(&to), entry)?;
         let (role, from) = ("user".to_owned(), entry.from().to_owned());
         let event = event(&to, entry, What::CognitionIn { role, from, text });
         match self.standing.entry(to).or_insert_with(|| Standing::Asked(Vec::new())) {
@@ -437,14 +457,14 @@ fn mode(it: Mode) -> &'static str {
 }
 
 fn came(it: ActionResult, call: Option<Call>) -> What {
+    let (output, error) = (it.value(), it.why());
     let call = call.unwrap_or(Call { id: it.id, turn: it.turn });
-    let value = |it: String| serde_json::from_str(&it).unwrap_or(Value::String(it));
     What::ToolCallResult {
         turn: call.turn,
         call_id: call.id,
         tool: it.name,
-        status: render::status(it.status).to_owned(),
-        output: it.value.map(value),
-        error: it.error.map(|it| format!("{}: {}", it.code, it.message)),
+        status: it.status.as_str().to_owned(),
+        output,
+        error,
     }
 }

@@ -25,11 +25,8 @@ use super::settings::OnFull;
 use super::speak::{Speaking, Spoken};
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
-    Limited, Notice, Response, Stopped,
+    Limited, Notice, RULES, Response, Stopped,
 };
-
-/// The rules by which agents go on, as `cognition_in` says them.
-const RULES: u32 = 2;
 
 /// What a turn spends of the tree's budget.
 const TURN: Cost = Cost { turns: 1, tokens: 0, micros: 0 };
@@ -170,7 +167,8 @@ impl Turning {
                 (shown.of(&self.agent().name), recorded(sent))
             }
         };
-        let prompt = self.prompt(told, turn, until, &feeds).await?;
+        let form = self.form(earlier);
+        let prompt = self.prompt(told, turn, until, (form.0, &feeds)).await?;
         if let Some(came) = self.is_full(&prompt) {
             return Ok(came);
         }
@@ -181,10 +179,18 @@ impl Turning {
         for it in changed {
             self.out.feed.send(Note(it)).await?;
         }
-        self.begins(turn, until, &prompt).await?;
+        self.begins(turn, until, form, &prompt).await?;
         let is_last = self.mind.is_last_turn(&self.rules());
         let spoken = Speaking::new(self, turn, is_last, earlier).speak(prompt, told).await?;
         Ok(Spoke::Turned(spoken))
+    }
+
+    /// The form of a turn's prompt and the rules that it goes by: the newest, unless the log has
+    /// the turn begun, for a replay or before a stop.
+    pub(super) fn form(&self, earlier: &[Entry]) -> (u32, Option<u32>) {
+        let recorded = self.record.0.iter().flatten();
+        let begun = earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>());
+        begun.map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
 
     /// Records what the model is told before all else, and offered, where that is new.
@@ -258,13 +264,13 @@ impl Turning {
         told: &Told,
         turn: u64,
         until: u64,
-        feeds: &[Feed],
+        (form, feeds): (u32, &[Feed]),
     ) -> Result<Prompt, Fault> {
         let agent = self.agent();
         let mut view = self.view.all().await?;
         view.retain(|it| it.seq() <= until);
         let view = ordered(&agent.name, view, &self.mind.waiting(until));
-        let mut prompt = render(&agent.name, &agent.root(), &told.text, &view, feeds);
+        let mut prompt = render(form, &agent.name, &agent.root(), &told.text, &view, feeds);
         prompt.turn = turn;
         prompt.tools.clone_from(told.tools.all());
         prompt.max_tokens = agent.settings.max_tokens;
@@ -282,29 +288,45 @@ impl Turning {
             return None;
         }
         let mut came = Came::default();
-        let keep = agent.settings.context_keep.max(1);
-        let was_cleared = self.hand().any(Entry::is::<ContextCleared>);
-        if agent.settings.on_context_full == OnFull::Stop || was_cleared {
-            came.add(Note(ContextFull { tokens, window, keep: None }));
+        let keep = self.keeps().filter(|_| agent.settings.on_context_full == OnFull::Clear);
+        came.add(Note(ContextFull { tokens, window, keep }));
+        let Some(keep) = keep else {
             let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
             return Some(Spoke::Stopped("context-full", text, came));
-        }
-        came.add(Note(ContextFull { tokens, window, keep: Some(keep) }));
+        };
         came.add(To("view", ClearContext { keep }));
         Some(Spoke::Full(came))
     }
 
+    /// How many messages a clear for the sake of the window leaves in view: as many as the
+    /// settings say, and half as many where that many were too many. None where one was.
+    fn keeps(&self) -> Option<u64> {
+        let keep = self.agent().settings.context_keep.max(1);
+        let cleared = self.hand().filter_map(Entry::decode_if::<ContextCleared>).last();
+        match cleared.map(|it| it.kept_messages) {
+            Some(1) => None,
+            Some(kept) => Some((kept / 2).min(keep)),
+            None => Some(keep),
+        }
+    }
+
     /// Records what the model is shown.
-    async fn begins(&self, turn: u64, until: u64, prompt: &Prompt) -> Result<(), Fault> {
+    async fn begins(
+        &self,
+        turn: u64,
+        until: u64,
+        (rendering, rules): (u32, Option<u32>),
+        prompt: &Prompt,
+    ) -> Result<(), Fault> {
         let agent = self.agent();
         let begun = CognitionIn {
             turn,
             model: agent.model.describe(),
             until,
-            rendering: RENDERING,
-            rules: Some(RULES),
+            rendering,
+            rules,
             is_last: self.mind.is_last_turn(&self.rules()).then_some(true),
-            waiting: self.mind.waiting(until),
+            waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),
             bytes: bytes(prompt),
             dispatch: agent.settings.dispatch,
@@ -367,7 +389,8 @@ impl Turning {
                 Some(element) => came.add(Answer::new(asked, element.clone())),
                 None => {
                     let turn = mind.turns;
-                    let text = self.filled(&Waiting::now(turn, &answer.text), &mind);
+                    let rules = self.form(&[]).1;
+                    let text = self.filled(&Waiting::now(turn, &answer.text), &mind, rules);
                     let response = Response { is_final: true, turn, was_held: false, text };
                     came.add(Answer::new(asked, response));
                 }

@@ -12,13 +12,16 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::action::words::Action;
 use super::super::thread::fork::ForkThread;
 
+/// The rules by which agents go on, as `cognition_in` says them.
+pub const RULES: u32 = 2;
+
 /// A turn begins: what the model is shown, by its manifest.
 ///
 /// The prompt is not copied: it is the thread up to `until` in the form `rendering`, behind the
 /// newest `cognition_system` and beside the newest `cognition_tools`; `digest` says whether it
 /// still reads the same.
 #[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in", bookkeeping)]
 pub struct CognitionIn {
     /// The turn, from 1 in each thread.
     #[payload(attribute)]
@@ -40,7 +43,7 @@ pub struct CognitionIn {
     pub is_last: Option<bool>,
     /// Messages up to `until` that the model isn't shown: they wait until the work at hand is done.
     #[payload(attribute, list, no_example)]
-    pub waiting: Vec<u64>,
+    pub waiting: Option<Vec<u64>>,
     /// BLAKE3 of the prompt, in hexadecimal.
     #[payload(attribute)]
     pub digest: String,
@@ -147,7 +150,7 @@ pub enum Dispatch {
 
 /// What a model is told before all else. Recorded when it is new to the thread.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_system")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_system", bookkeeping)]
 pub struct CognitionSystem {
     /// The text.
     #[payload(text, example = "You are a researcher.")]
@@ -157,7 +160,7 @@ pub struct CognitionSystem {
 /// What a model is offered as tools in its provider's own protocol. Recorded when it is new to the
 /// thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_tools")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_tools", bookkeeping)]
 pub struct CognitionTools {
     /// The tools, in their order.
     pub tool: Vec<Offered>,
@@ -208,7 +211,8 @@ pub struct CognitionOut {
     /// Whether more was to come.
     #[payload(attribute)]
     pub is_partial: bool,
-    /// Whether a limit of its length cut it.
+    /// Whether something cut it: a limit of its length, a failure, an interruption, a stop of the
+    /// pump. `stop` and `error` say what. In logs of 0.1.0 only where a limit did.
     #[payload(attribute)]
     pub truncated: bool,
     /// What went wrong.
@@ -250,7 +254,7 @@ impl CognitionOut {
 /// words stand in the turn's `cognition_out`; a `response` has them with their values once it is
 /// delivered, and a `notice` where it isn't.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "response-waits")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "response-waits", bookkeeping)]
 pub struct ResponseWaits {
     /// The turn.
     #[payload(attribute)]
@@ -274,7 +278,7 @@ pub struct ResponseWaits {
 
 /// What a model thought before it wrote, where it says so.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning", bookkeeping)]
 pub struct CognitionReasoning {
     /// The turn.
     #[payload(attribute)]
@@ -292,7 +296,7 @@ pub struct CognitionReasoning {
 
 /// A thought, for the agent itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Thought {
     /// The turn.
     #[payload(attribute)]
@@ -316,7 +320,7 @@ pub struct Response {
     #[payload(attribute)]
     pub was_held: bool,
     /// The text.
-    #[payload(text, example = "It will rain.")]
+    #[payload(text, value, example = "It will rain.")]
     pub text: String,
 }
 
@@ -346,7 +350,7 @@ pub struct Notice {
 
 /// Markup that was not quite right, and how it was understood.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Repair {
     /// The turn.
     #[payload(attribute)]
@@ -376,7 +380,7 @@ pub struct Correction {
 
 /// A prompt doesn't fit the model's window.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct ContextFull {
     /// About how many tokens the prompt has.
     #[payload(attribute)]
@@ -435,9 +439,14 @@ pub struct Stopped {
     pub text: String,
 }
 
+impl Stopped {
+    /// Why an agent stopped that had nothing left to spend.
+    pub const BUDGET: &str = "budget";
+}
+
 /// Text of a turn while it is written: for those who follow, and never in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live, bookkeeping)]
 pub struct Delta {
     /// The turn.
     #[payload(attribute)]

@@ -94,7 +94,8 @@ pub struct Source {
     #[payload(attribute, example = "log_service")]
     #[serde(default)]
     pub name: Option<String>,
-    /// What the pump itself is asked: `system_clock`, `random_number` or `thread_statistics`.
+    /// What the pump itself is asked: `system_clock`, `random_number`, `thread_statistics` or
+    /// `debug_context`.
     #[payload(attribute, no_example)]
     #[serde(default)]
     pub action: Option<String>,

@@ -16,6 +16,8 @@ pub(super) enum Internal {
     Random { min: i64, max: i64 },
     /// What there is to count of the thread.
     Statistics,
+    /// Where the agent stands, and what is under way for it.
+    Debug,
 }
 
 /// How a time is written.
@@ -29,18 +31,42 @@ pub(super) enum Format {
 }
 
 /// What an answer is made of.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct At {
     pub(super) now_us: u64,
     pub(super) chance: u64,
     pub(super) opened_us: u64,
     pub(super) entries: u64,
     pub(super) turns: u64,
+    /// Where the agent stands, where that is asked.
+    pub(super) standing: Standing,
+}
+
+/// Where an agent stands, and what is under way for it: all that the log tells.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) thread: String,
+    pub(super) agent: String,
+    /// How many threads it opened that go on.
+    pub(super) threads: u32,
+    pub(super) actions: Vec<Open>,
+    /// The timers of the thread, by what set each.
+    pub(super) timers: Vec<u64>,
+}
+
+/// An action that isn't done.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) turn: Option<u64>,
+    pub(super) state: &'static str,
 }
 
 impl Internal {
     /// What may be asked.
-    pub(super) const ACTIONS: [&str; 3] = ["system_clock", "random_number", "thread_statistics"];
+    pub(super) const ACTIONS: [&str; 4] =
+        ["system_clock", "random_number", "thread_statistics", "debug_context"];
 
     /// What a source asks.
     pub(super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
@@ -50,6 +76,7 @@ impl Internal {
             "system_clock" => Internal::clock(params),
             "random_number" => Internal::random(params),
             "thread_statistics" => known(action, params, &[]).map(|()| Internal::Statistics),
+            "debug_context" => known(action, params, &[]).map(|()| Internal::Debug),
             _ => {
                 let all = Internal::ACTIONS;
                 let text = format!("the pump has no {action}; it has {}", all.join(", "));
@@ -127,6 +154,17 @@ impl Internal {
                 });
                 Ok(format!("{all:#}"))
             }
+            Internal::Debug => {
+                let Standing { thread, agent, threads, actions, timers } = &at.standing;
+                let open = |it: &Open| json!({ "id": it.id, "name": it.name, "turn": it.turn, "state": it.state });
+                let actions: Vec<Value> = actions.iter().map(open).collect();
+                let all = json!({
+                    "thread": thread, "agent": agent, "turn": at.turns + 1, "entries": at.entries,
+                    "opened": iso(at.opened_us), "now": iso(at.now_us), "actions": actions,
+                    "timers": timers, "threads": threads,
+                });
+                Ok(format!("{all:#}"))
+            }
         }
     }
 }
@@ -176,7 +214,27 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, params: &Value, expected: &str) {
-        let at = At { now_us: JUNE, chance: 12, opened_us: JUNE - 5_000_000, entries: 7, turns: 2 };
+        let open = |id: &str, turn| Open {
+            id: id.to_owned(),
+            name: "fetch".to_owned(),
+            turn,
+            state: "running",
+        };
+        let standing = Standing {
+            thread: "sess-a".to_owned(),
+            agent: "ada".to_owned(),
+            threads: 1,
+            actions: vec![open("a", Some(2))],
+            timers: vec![5],
+        };
+        let at = At {
+            now_us: JUNE,
+            chance: 12,
+            opened_us: JUNE - 5_000_000,
+            entries: 7,
+            turns: 2,
+            standing,
+        };
         let said = Internal::read(action, Some(params)).and_then(|it| it.answer(at));
         assert_eq!(said.unwrap_or_else(|it| it), expected, "{action} {params}");
     }
@@ -213,12 +271,37 @@ mod tests {
     }
 
     #[test]
+    fn a_debugger_sees_where_an_agent_stands() {
+        let expected = r#"{
+  "actions": [
+    {
+      "id": "a",
+      "name": "fetch",
+      "state": "running",
+      "turn": 2
+    }
+  ],
+  "agent": "ada",
+  "entries": 7,
+  "now": "2024-06-15T12:34:56Z",
+  "opened": "2024-06-15T12:34:51Z",
+  "thread": "sess-a",
+  "threads": 1,
+  "timers": [
+    5
+  ],
+  "turn": 3
+}"#;
+        check("debug_context", &json!({}), expected);
+    }
+
+    #[test]
     fn what_is_not_there_is_told_with_what_is() {
         check(
             "systm_clock",
             &json!({}),
             "the pump has no systm_clock; it has system_clock, \
-            random_number, thread_statistics; did you mean system_clock?",
+            random_number, thread_statistics, debug_context; did you mean system_clock?",
         );
         check(
             "system_clock",

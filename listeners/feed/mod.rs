@@ -30,22 +30,24 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pumphouse::limits::FeedLimits;
-use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::listener::{Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, Feeds, Source};
-use self::internal::At;
+use self::internal::{At, Internal, Open, Standing};
 use self::rounds::{Named, Rounds, Todo, key};
 pub use self::shown::{Feed, Shown};
 use self::words::{
     ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
 };
-use super::action::graph::Value as Found;
-use super::action::variables::resolve_json;
+use super::action::value::{known, value};
+use super::action::variables::{Known, Lookup, resolve_json};
 use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
+use super::agent::words::RULES;
+use super::timer::Timers as Clocks;
 
 /// What the listener is called.
 pub const NAME: &str = "feed";
@@ -66,6 +68,7 @@ pub fn feed() -> Listener {
         .fold::<Shown>()
         .fold::<Actions>()
         .fold::<Minds>()
+        .fold::<Clocks>()
         .wakes(rounds::wakes)
         .serial()
         .inline()
@@ -83,9 +86,11 @@ struct Handling {
     shown: Fold<Shown>,
     actions: Fold<Actions>,
     minds: Fold<Minds>,
+    clocks: Fold<Clocks>,
     capabilities: Capabilities,
     clock: Clock,
     random: Random,
+    record: Record,
 }
 
 impl<S> FromContext<S> for Handling {
@@ -96,6 +101,7 @@ impl<S> FromContext<S> for Handling {
             <Fold<Shown> as FromContext<S>>::needs(),
             <Fold<Actions> as FromContext<S>>::needs(),
             <Fold<Minds> as FromContext<S>>::needs(),
+            <Fold<Clocks> as FromContext<S>>::needs(),
         ]
         .concat()
     }
@@ -108,9 +114,11 @@ impl<S> FromContext<S> for Handling {
             shown: Fold::from_context(context)?,
             actions: Fold::from_context(context)?,
             minds: Fold::from_context(context)?,
+            clocks: Fold::from_context(context)?,
             capabilities: Capabilities::from_context(context)?,
             clock: Clock::from_context(context)?,
             random: Random::from_context(context)?,
+            record: Record::from_context(context)?,
         })
     }
 }
@@ -129,12 +137,12 @@ impl Handling {
     async fn goes_on(mut self) -> Result<Sent, Fault> {
         let mut sent = Sent::default();
         // What pure inside is known of before it is in the log.
-        let mut fresh: BTreeMap<String, Value> = BTreeMap::new();
+        let mut fresh: BTreeMap<String, Known> = BTreeMap::new();
         for it in &*self.rounds.of(self.message.seq()) {
             match it {
                 Todo::Ask(of) => self.ask(of, &mut fresh, &mut sent).await?,
                 Todo::Take(of, answer) => {
-                    let value = answer.as_ref().map(|it| call::answer(&self.capabilities, it));
+                    let value = answer.as_ref().map(|it| value(&self.capabilities, it));
                     let text = match value {
                         None | Some(Value::Null) => String::new(),
                         Some(Value::String(it)) => it,
@@ -142,7 +150,10 @@ impl Handling {
                     };
                     self.record(of, &text, &mut sent);
                 }
-                Todo::Lost(of, why, had_at) => self.lose(of, why, *had_at, &mut sent),
+                Todo::Lost(of, why, had_at) => match self.recorded(of) {
+                    Some(then) => sent.0.push(Note(To(of.agent.clone(), then))),
+                    None => self.lose(of, why, *had_at, &mut sent),
+                },
                 Todo::Ready(asked) => {
                     if let Ok(RefreshFeeds { turn }) = asked.decode() {
                         sent.3.push(Reply(asked.clone(), FeedsRefreshed { turn }));
@@ -169,7 +180,7 @@ impl Handling {
     async fn ask(
         &mut self,
         of: &Named,
-        fresh: &mut BTreeMap<String, Value>,
+        fresh: &mut BTreeMap<String, Known>,
         sent: &mut Sent,
     ) -> Result<(), Fault> {
         let Some(internal) = self.definition(of).map(Definition::internal) else { return Ok(()) };
@@ -187,7 +198,12 @@ impl Handling {
             return Ok(());
         };
         let first = self.history.read(0, 1).await?;
+        let standing = match internal {
+            Ok(Internal::Debug) => self.standing(&of.agent),
+            _ => Standing::default(),
+        };
         let at = At {
+            standing,
             now_us: self.clock.now_us(),
             chance: self.random.next_u64(),
             opened_us: first.first().map_or(0, Entry::at_us),
@@ -197,7 +213,7 @@ impl Handling {
         match internal.and_then(|it| it.answer(at)) {
             Ok(text) => {
                 let text = writable(&text);
-                fresh.insert(of.id.clone(), call::text(&text));
+                fresh.insert(of.id.clone(), call::text(&text).into());
                 self.record(of, &text, sent);
             }
             Err(why) => self.lose(of, &why, None, sent),
@@ -205,11 +221,29 @@ impl Handling {
         Ok(())
     }
 
+    /// Where an agent stands.
+    fn standing(&self, agent: &str) -> Standing {
+        let open = self.actions.graph().open(agent);
+        let open = open.map(|(action, state)| Open {
+            id: action.id.clone(),
+            name: action.name.clone(),
+            turn: action.turn,
+            state,
+        });
+        Standing {
+            thread: self.message.thread().to_string(),
+            agent: agent.to_owned(),
+            threads: self.minds.of(agent).threads(),
+            actions: open.collect(),
+            timers: self.clocks.all().collect(),
+        }
+    }
+
     /// Whom a feed's source is, and what it is asked.
     fn question(
         &self,
         of: &Named,
-        fresh: &BTreeMap<String, Value>,
+        fresh: &BTreeMap<String, Known>,
     ) -> Result<(String, Element), String> {
         let registered = self.rounds.registry().get(&of.agent, &of.id);
         let (Some(registered), Some(source)) = (registered, self.source(of)) else {
@@ -234,19 +268,24 @@ impl Handling {
         &'a self,
         agent: &str,
         name: &str,
-        fresh: &'a BTreeMap<String, Value>,
-    ) -> Option<Cow<'a, Value>> {
-        let found = self.actions.graph().value(agent, name);
-        if let Some(it @ Found::Result(_)) = &found {
-            return Some(Cow::Owned(call::json(&self.capabilities, it)));
+        fresh: &'a BTreeMap<String, Known>,
+    ) -> Lookup<'a> {
+        let all = &self.capabilities;
+        if let Some(it) = self.actions.graph().value(agent, name) {
+            return call::lookup(all, &it, Some(RULES));
         }
+        let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
         if let Some(it) = fresh.get(name) {
-            return Some(Cow::Borrowed(it));
+            Lookup::Value(Cow::Borrowed(it))
+        } else if let Some(it) = self.rounds.value(agent, name) {
+            Lookup::Value(Cow::Owned(known(all, it, Some(RULES))))
+        } else if let Some(it) = held() {
+            Lookup::Value(Cow::Owned(call::text(&it.text).into()))
+        } else if self.rounds.registry().get(agent, name).is_some() {
+            Lookup::Unavailable
+        } else {
+            Lookup::Unknown
         }
-        if let Some(it) = self.rounds.value(agent, name) {
-            return Some(Cow::Owned(call::answer(&self.capabilities, it)));
-        }
-        found.map(|it| Cow::Owned(call::json(&self.capabilities, &it)))
     }
 
     /// Records what a feed holds, where that has changed.
@@ -262,6 +301,14 @@ impl Handling {
         if self.shown.get(&of.agent, &of.id) != Some(&feed) {
             self.note(of, feed, None, sent);
         }
+    }
+
+    /// What a log of 0.1.0 has of a feed whose agent stopped, where that is replayed: it took what
+    /// the agent said of that for content.
+    fn recorded(&self, of: &Named) -> Option<ContextFeed> {
+        let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
+        let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
+        all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }
 
     /// Records that a feed can't be had, where it could before.

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use pumphouse::limits::FeedLimits;
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
+use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::action::variables::names_in;
 use super::super::agent::words::{Response, Stopped};
+use super::super::todo::words::StepsOpen;
 use super::NAME;
 use super::definition::Definition;
 use super::registry::{Registered, Registry};
@@ -177,24 +178,25 @@ impl Rounds {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let it = entry.decode_if::<ThreadResult>()?;
             let asked = self.threads.remove(&it.thread)?;
+            let stopped = it.payload.as_ref().and_then(stopped);
             return Some((
                 asked,
-                match it.status {
-                    ThreadStatus::Completed | ThreadStatus::Empty => Ok(it.payload),
-                    ThreadStatus::Cancelled => Err(format!("{} was cancelled", it.thread)),
-                    ThreadStatus::Failed => Err(format!("{} failed", it.thread)),
+                match (stopped, it.status) {
+                    // In logs of 0.1.0 an agent's thread has completed however it ended.
+                    (Some(why), _) => Err(why),
+                    (None, ThreadStatus::Completed | ThreadStatus::Empty) => Ok(it.payload),
+                    (None, ThreadStatus::Cancelled) => Err(format!("{} was cancelled", it.thread)),
+                    (None, ThreadStatus::Failed) => Err(format!("{} failed", it.thread)),
                 },
             ));
         }
         let asked = entry.reply_to()?;
-        if entry.is::<ThreadSpawned>() {
+        if entry.is::<ThreadSpawned>() || is_partial(entry) {
             return None;
         }
         let asked = self.calls.remove(&asked.seq)?;
-        if entry.from() == "core"
-            && let Some(huh) = entry.decode_if::<Huh>()
-        {
-            return Some((asked, Err(format!("{}: {}", huh.code, huh.message))));
+        if let Some(why) = refused(entry).or_else(|| entry.element().ok().and_then(stopped)) {
+            return Some((asked, Err(why)));
         }
         let has_failed = entry.flags().contains(Flags::ERROR);
         let error = || format!("{} answered an error: {}", entry.from(), entry.name().local());
@@ -378,6 +380,29 @@ impl State {
         let last = self.had_at.max(self.failed_at).filter(|_| self.until.is_none())?;
         (it.is_periodic() && it.is_enabled()).then(|| last.saturating_add(it.ttl_us()))
     }
+}
+
+/// Why an agent has no answer, where that is what it says.
+fn stopped(element: &Element) -> Option<String> {
+    let is_it = element.is(Stopped::NAME.namespace(), Stopped::NAME.local());
+    let it = Stopped::decode(element).ok().filter(|_| is_it)?;
+    Some(format!("the agent stopped, {}: {}", it.reason, it.text))
+}
+
+/// Whether more follows, and so this isn't the answer.
+fn is_partial(entry: &Entry) -> bool {
+    entry.is::<StepsOpen>() || entry.decode_if::<Response>().is_some_and(|it| !it.is_final)
+}
+
+/// Why the pump itself answers in a source's stead.
+fn refused(entry: &Entry) -> Option<String> {
+    if entry.from() != "core" {
+        return None;
+    }
+    if let Some(it) = entry.decode_if::<SystemThreadError>() {
+        return Some(it.message);
+    }
+    entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
 }
 
 /// The names that a feed's source is asked with.

@@ -1,6 +1,7 @@
 //! What feeds hold, as the thread's history adds up to it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
@@ -59,6 +60,21 @@ impl Shown {
         ids.filter_map(|id| self.get(agent, id)).cloned().collect()
     }
 
+    /// What a prompt shows of an agent's feeds, by their ids: none where it shows nothing of one.
+    /// The parts that the pump makes count where they are shown.
+    #[must_use]
+    pub fn contents(&self, agent: &str) -> BTreeMap<String, Option<Arc<str>>> {
+        let feeds = self.registry.of(agent).iter().map(|it| (it.definition.id.clone(), None));
+        let mut contents: BTreeMap<_, _> = feeds.collect();
+        let shown = self.of(agent);
+        for position in [Position::SystemPrepend, Position::SystemAppend, Position::Late] {
+            let blocks = blocks(&shown, position).filter(|(it, _)| it.is_had());
+            let whole = blocks.filter(|(_, block)| block.is_ok());
+            contents.extend(whole.map(|(it, _)| (it.id.clone(), Some(it.text.as_str().into()))));
+        }
+        contents
+    }
+
     /// Which feeds there are.
     #[must_use]
     pub fn registry(&self) -> &Registry {
@@ -112,9 +128,9 @@ impl Feed {
             text += &format!(" as_of=\"{as_of}\"");
         }
         text += ">\n";
-        text += &match (self.status, self.text.is_empty()) {
-            (FeedStatus::Unavailable, _) | (_, true) => "[Feed unavailable]".to_owned(),
-            _ => self.text.replace('&', "&amp;").replace('<', "&lt;"),
+        text += &match self.is_had() {
+            true => self.text.replace('&', "&amp;").replace('<', "&lt;"),
+            false => "[Feed unavailable]".to_owned(),
         };
         if self.status == FeedStatus::Truncated {
             text += "\n[Content truncated]";
@@ -122,7 +138,12 @@ impl Feed {
         text + "\n</context_feed>"
     }
 
-    /// Whether there is anything to show.
+    /// Whether its text is there to be shown.
+    fn is_had(&self) -> bool {
+        !self.text.is_empty() && self.status != FeedStatus::Unavailable
+    }
+
+    /// Whether there is anything to say of it.
     fn is_told(&self) -> bool {
         !self.text.is_empty() || self.status != FeedStatus::Fresh
     }
@@ -132,26 +153,40 @@ impl Feed {
 /// would be too much together is left out, and said.
 #[must_use]
 pub fn block(feeds: &[Feed], position: Position) -> String {
-    let max = FeedLimits::default().feeds_bytes_max;
     let mut text = String::new();
-    for it in feeds.iter().filter(|it| it.position == position && it.is_told()) {
-        let block = it.block();
+    for (_, block) in blocks(feeds, position) {
         if text.is_empty() {
             text += WRAPPER;
         }
         text.push('\n');
-        let (bytes, before) = (block.len(), text.len());
-        if before + bytes <= max {
-            text += &block;
-        } else {
-            text += &format!(
+        text += block.as_ref().unwrap_or_else(|skipped| skipped);
+    }
+    text
+}
+
+/// The feeds of a place in a prompt, each with its block; with another one, where its own would be
+/// too much together with those before it.
+fn blocks(
+    feeds: &[Feed],
+    position: Position,
+) -> impl Iterator<Item = (&Feed, Result<String, String>)> {
+    let max = FeedLimits::default().feeds_bytes_max;
+    let mut before = WRAPPER.len();
+    feeds.iter().filter(move |it| it.position == position && it.is_told()).map(move |it| {
+        let block = it.block();
+        before += 1;
+        let bytes = block.len();
+        let block = match before + bytes <= max {
+            true => Ok(block),
+            false => Err(format!(
                 "<context_feed id=\"{}\" status=\"skipped\">\n[total feed size cap reached; \
                  block_bytes={bytes} total_before={before} max_total_bytes={max}]\n</context_feed>",
                 it.id,
-            );
-        }
-    }
-    text
+            )),
+        };
+        before += block.as_ref().map_or_else(String::len, String::len);
+        (it, block)
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,12 @@ use super::definition::{Definition, FeedKind, Source};
 /// What a feed holds, for the prompts of the agent that it is recorded for. It is recorded when
 /// that has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feed", reserved)]
+#[payload(
+    ns = "https://xml-pipeline.org/ns/agent/v1",
+    rename = "context_feed",
+    reserved,
+    bookkeeping
+)]
 pub struct ContextFeed {
     /// The feed.
     #[payload(attribute, example = "current_datetime")]
@@ -77,7 +82,7 @@ pub enum Position {
 
 /// The feeds that an agent is set up with: for `feed`, which reads it in the thread's history.
 #[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct DeclareFeeds {
     /// Each of them.
     pub feed: Vec<Definition>,
@@ -86,7 +91,7 @@ pub struct DeclareFeeds {
 /// Has an agent's feeds had anew that aren't as of now. The answer is `feeds-refreshed`, when all
 /// that its next turn waits for are there or can't be had.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct RefreshFeeds {
     /// The turn that is to show them.
     #[payload(attribute)]
@@ -95,7 +100,7 @@ pub struct RefreshFeeds {
 
 /// What can be had of an agent's feeds is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedsRefreshed {
     /// The turn that is to show it.
     #[payload(attribute)]
@@ -190,7 +195,7 @@ pub struct ContextFeedRefused {
 
 /// A feed's source can't be asked: for the listener `feed` itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedUnasked {
     /// The agent.
     #[payload(attribute, example = "researcher")]
@@ -205,7 +210,7 @@ pub struct FeedUnasked {
 
 /// The next time at which something about a thread's feeds is due: for the listener `feed` itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]

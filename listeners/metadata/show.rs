@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::words::MetadataError;
 use super::{Field, Fields, Kind, Known, Method};
 
 /// What the fields are, for the beginning of a prompt. Nothing where there are none, or where a
@@ -31,6 +32,13 @@ pub fn current(fields: &Fields, known: &Known, last_turn: u64) -> String {
         return String::new();
     }
     let errors = if known.turn == last_turn { &known.errors[..] } else { &[] };
+    let held = |errors| held(fields, known, errors);
+    let told = match (&fields.injection.template, errors) {
+        (None, _) => held(errors),
+        (Some(template), []) => filled(template, fields, known),
+        // What was refused is held against what stands, which a template may not say.
+        (Some(template), _) => format!("{}\n\n{}", held(errors), filled(template, fields, known)),
+    };
     let mut text = String::new();
     if !errors.is_empty() {
         text += "⚠️ Previous metadata update had errors:\n";
@@ -39,11 +47,14 @@ pub fn current(fields: &Fields, known: &Known, last_turn: u64) -> String {
         }
         text.push('\n');
     }
-    if let Some(template) = &fields.injection.template {
-        return text + filled(template, fields, known).trim_end();
-    }
+    text + told.trim_end()
+}
+
+/// What the fields hold, and what of that an update would have changed but for its errors.
+fn held(fields: &Fields, known: &Known, errors: &[MetadataError]) -> String {
     let nothing = !errors.is_empty() && !known.has_changed;
-    text += if nothing { "Current metadata (unchanged):" } else { "Current metadata:" };
+    let mut text =
+        if nothing { "Current metadata (unchanged):" } else { "Current metadata:" }.to_owned();
     for it in fields.all() {
         text += &format!("\n  - {}: {}", it.name(), value(fields, known, it));
         if !nothing && errors.iter().any(|error| error.field == it.name()) {

@@ -226,6 +226,26 @@ fn a_template_has_the_words_of_the_document() {
 }
 
 #[test]
+fn errors_come_with_what_the_fields_hold_beside_a_template_too() {
+    let template = "- status: {values} (current: {current_value})\n";
+    let injection = Injection { template: Some(template.to_owned()), ..Injection::default() };
+    let (plain, fields) = (coding(), coding().injection(injection));
+    let mut known = Known::default();
+    let reply = r#"<metadata>{"status": "COMPILING", "priority": "CRITICAL"}</metadata>"#;
+    made(&fields, reply).into_iter().for_each(|it| known.take(it));
+    let told = current(&fields, &known, known.turn);
+    let block = current(&plain, &known, known.turn);
+    assert!(block.contains("\n\nCurrent metadata (unchanged):\n  - status: IDLE\n"), "{block}");
+    let filled = current(&fields, &known, known.turn + 1);
+    assert_eq!(
+        filled,
+        "- status: [IDLE, CODING, PLANNING, DEBUGGING, TESTING, TALKING] \
+        (current: IDLE)"
+    );
+    assert_eq!(told, format!("{block}\n\n{filled}"));
+}
+
+#[test]
 fn a_manifest_declares_fields() {
     let written = json!({"fields": {
         "status": {"type": "enum", "values": ["IDLE", "CODING"], "default": "IDLE",

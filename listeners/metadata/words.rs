@@ -5,7 +5,7 @@ use pumphouse::prelude::*;
 /// What an agent said about its own state, for itself: the fields that it changes, and those that
 /// it couldn't.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Metadata {
     /// The turn.
     #[payload(attribute)]

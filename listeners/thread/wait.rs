@@ -37,7 +37,7 @@ pub enum Mode {
 
 /// A wait, on its way: who waits, for whom, and for how many.
 #[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct AwaitingThreads {
     /// The place in the thread of what asked for it.
     #[payload(attribute)]

@@ -103,7 +103,7 @@ pub struct TodoClosed {
 
 /// A checklist that is open: it waits in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct TodoOpen {
     /// The list.
     #[payload(attribute)]

@@ -43,7 +43,10 @@ const MORE: &[RangeInclusive<char>] =
 pub(crate) fn input(input: &Input, errors: &mut Errors) {
     head(input, errors);
     match &input.body {
-        Body::Fields(all) => fields(all, errors),
+        Body::Fields(all) => {
+            fields(all, errors);
+            value(all, input.options.namespace.is_some(), errors);
+        }
         Body::Newtype(it) => {
             text(&it.ty, error::NEWTYPE, errors);
             bare(it, errors);
@@ -59,7 +62,10 @@ pub(crate) fn input(input: &Input, errors: &mut Errors) {
                         held(&it.ty, errors);
                         bare(it, errors);
                     }
-                    Hold::Fields(all) => fields(all, errors),
+                    Hold::Fields(all) => {
+                        fields(all, errors);
+                        value(all, false, errors);
+                    }
                 }
             }
         }
@@ -73,7 +79,7 @@ fn head(input: &Input, errors: &mut Errors) {
         namespace(it, errors);
         return;
     }
-    for it in [&options.live, &options.reserved].into_iter().flatten() {
+    for it in [&options.live, &options.reserved, &options.bookkeeping].into_iter().flatten() {
         errors.push(it, error::NO_NAMESPACE);
     }
     if let Some(it) = &options.rename {
@@ -131,6 +137,17 @@ fn fields(fields: &[Field], errors: &mut Errors) {
                 }
             }
             Place::Element => items(&field.ty, errors),
+        }
+    }
+}
+
+/// At most one field is the value, and only a payload has one.
+fn value(fields: &[Field], is_payload: bool, errors: &mut Errors) {
+    for (at, it) in fields.iter().filter_map(|it| it.options.value.as_ref()).enumerate() {
+        match (is_payload, at) {
+            (false, _) => errors.push(it, error::NO_VALUE_HERE),
+            (true, 0) => {}
+            (true, _) => errors.push(it, error::TWO_VALUES),
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const DOC: Message = Message(
     "write the text itself: `/// Adds two integers.`",
 );
 pub(crate) const NO_NAMESPACE: Message = Message(
-    "only a payload can be live or reserved or have a name, and one has a namespace",
+    "only a payload can be live, reserved or bookkeeping or have a name, and one has a namespace",
     "add `ns = \"…\"`, or leave this out if the type is only a part of payloads",
 );
 pub(crate) const NAMESPACE: Message = Message(
@@ -58,6 +58,12 @@ pub(crate) const TWO_TEXTS: Message = Message(
 pub(crate) const TEXT_AND_ELEMENTS: Message = Message(
     "an element has text or elements, not both",
     "make the text an element, or the elements attributes",
+);
+pub(crate) const TWO_VALUES: Message =
+    Message("a payload has one value, and another field is it already", "mark one of the two");
+pub(crate) const NO_VALUE_HERE: Message = Message(
+    "only a payload has a value, and this is a part of one, or a variant",
+    "mark a field of the payload itself: a struct with `ns = \"…\"`",
 );
 pub(crate) const SAME_NAME: Message = Message(
     "two fields are called `{}`",

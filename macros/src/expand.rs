@@ -29,6 +29,7 @@ pub(crate) fn input(input: &Input) -> TokenStream {
 fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     let Some(namespace) = &options.namespace else { return TokenStream::new() };
     let (is_live, is_reserved) = (options.live.is_some(), options.reserved.is_some());
+    let is_bookkeeping = options.bookkeeping.is_some();
     let live = options.live.as_ref().map(|_| {
         quote! {
             #[automatically_derived]
@@ -46,7 +47,8 @@ fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
                 static SCHEMA: ::std::sync::LazyLock<derive::Schema> =
                     ::std::sync::LazyLock::new(|| {
                         let name = <#ident as derive::Payload>::NAME;
-                        derive::schema(name, #is_live, #is_reserved, describe())
+                        let shape = describe();
+                        derive::schema(name, #is_live, #is_reserved, #is_bookkeeping, shape)
                     });
                 &SCHEMA
             }
@@ -431,13 +433,17 @@ fn described(fields: &[Field]) -> TokenStream {
             if it.options.no_example.is_some() && place != Place::Text {
                 described = quote!(derive::without_example(#described));
             }
-            if it.options.facets.is_empty() {
-                return described;
+            if !it.options.facets.is_empty() {
+                let data = it.options.facets.data();
+                described = match place {
+                    Place::Text => quote!(derive::narrow_text(#described, #data)),
+                    _ => quote!(derive::narrow(#described, #data)),
+                };
             }
-            let data = it.options.facets.data();
-            match place {
-                Place::Text => quote!(derive::narrow_text(#described, #data)),
-                _ => quote!(derive::narrow(#described, #data)),
+            match (&it.options.value, place) {
+                (None, _) => described,
+                (Some(_), Place::Text) => quote!(derive::value_text(#described)),
+                (Some(_), _) => quote!(derive::value(#described)),
             }
         })
     };

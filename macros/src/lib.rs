@@ -36,6 +36,8 @@ use proc_macro::TokenStream;
 /// * `rename = "…"`: another name for the root element.
 /// * `live`: may be sent past the log, to those who follow now.
 /// * `reserved`: takes the grant `emit:core` to send.
+/// * `bookkeeping`: no prompt shows it, and `clear-context` doesn't count it: it keeps an account
+///   of the work, as a charge does.
 ///
 /// On a field:
 ///
@@ -53,6 +55,9 @@ use proc_macro::TokenStream;
 /// * `example = "…"`: a text that is right, where none can be thought of.
 /// * `no_example`: an example of the whole leaves it out, if it may be missing: for what stands
 ///   in another field's stead.
+/// * `value`: the payload's value, which stands for the payload wherever its result is asked for:
+///   in `${id}`, in `action-result`, in feeds and in prompts. One field at the most. Without it,
+///   the value of a payload with a single scalar is that scalar, else the whole as JSON.
 ///
 /// What narrows a field narrows each item of a `Vec`. A struct around one unnamed scalar, and a
 /// variant around one, may be narrowed too: `struct Percent(#[payload(max = 100)] u8);`. A value

@@ -195,6 +195,9 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     if schema.live {
         facts.push(("live", "it may be sent to followers only, past the log".to_owned()));
     }
+    if schema.bookkeeping {
+        facts.push(("unshown", "no prompt shows it: it is bookkeeping".to_owned()));
+    }
     if facts.is_empty() {
         facts.push(("taken by", "the pump itself, or a reply that somebody waits for".to_owned()));
     }
@@ -231,6 +234,7 @@ fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
         "emitted_by": names(all.emitters(name)),
         "reserved": schema.reserved,
         "live": schema.live,
+        "bookkeeping": schema.bookkeeping,
     });
     match object {
         Value::Object(it) => it,

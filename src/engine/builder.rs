@@ -333,6 +333,11 @@ fn unmet(spec: &Spec) -> Vec<Complaint> {
     if spec.traits.inline && spec.traits.blocking {
         wrong.push("it can't be both inline and blocking: keep one of the two".to_owned());
     }
+    wrong.extend(spec.no_replies.iter().map(|name| {
+        format!(
+            "it takes Asked with {name}, which it owns: take Option<Asked>, or use .on_reply(…)"
+        )
+    }));
     for need in &spec.needs {
         let text = match need {
             Need::Accept(it) if no_doc(it) => {

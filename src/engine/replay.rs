@@ -6,7 +6,7 @@ mod road;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -455,6 +455,7 @@ impl<P: Port> Replay<'_, P> {
             arrivals: None,
             is_kept: true,
             folds: folds.to_vec(),
+            asked: OnceLock::new(),
             key: self.log.identity().key,
             sent: AtomicU32::new(0),
             road: road.clone(),

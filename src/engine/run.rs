@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::FutureExt;
@@ -19,15 +19,17 @@ use crate::engine::metrics::Outcome;
 use crate::engine::port::Port;
 use crate::engine::route::Routes;
 use crate::engine::shared::{Mail, Shared};
-use crate::engine::tree::{Event, Key, Ready, Start};
+use crate::engine::tree::{CORE_NAME, Event, Key, Ready, Start};
 use crate::engine::unread::unread;
 use crate::engine::worker::{Task, Worker};
 use crate::engine::yields;
-use crate::id::ThreadId;
+use crate::id::{EntryId, ThreadId};
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{self, Awake, Boxed, Call, Capabilities, Emit, Entry, Run, Target, key_meta};
 use crate::log::{self, Log};
-use crate::wire::{Checked, Code, Fault};
+use crate::name::Name;
+use crate::wire::core::{ThreadResult, ThreadSpawned};
+use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
 /// How many entries are read at a time.
@@ -55,6 +57,7 @@ impl<P: Port> Worker<P> {
             arrivals: start.arrivals,
             is_kept,
             folds,
+            asked: OnceLock::new(),
             key: self.shared.key,
             sent: AtomicU32::new(0),
             road: self.road.clone(),
@@ -242,6 +245,10 @@ impl listener::Road for Road {
         Box::pin(cause(&*self.0.log, call))
     }
 
+    fn asked<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(asked(&*self.0.log, call))
+    }
+
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
         let of = |it: &Entry| it.from() == call.listener();
         Box::pin(async move {
@@ -279,6 +286,36 @@ pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
         woken && thread.tree_str() == message.thread().tree_str() || thread == message.thread()
     };
     let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
+    entry(log, id).await
+}
+
+/// The message whose handling sent the request that a message answers, if its listener sent that.
+pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
+    let message = &call.message;
+    let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
+    let is_word = |name: &Name| message.from() == CORE_NAME && message.name() == name;
+    let by = match message.reply_to() {
+        Some(request) => match entry(log, request).await?.filter(own) {
+            Some(request) => request.cause().cloned(),
+            None => None,
+        },
+        // A thread that the listener opened comes of the same message, and answers nothing.
+        None if is_word(&ThreadSpawned::NAME) => message.cause().cloned(),
+        None => None,
+    };
+    let Some(by) = by else { return Ok(None) };
+    let asked = entry(log, &by).await?;
+    // A thread that another opened for it begins with the request to do so.
+    let is_request = |it: &Entry| own(it) && it.to().is_some_and(|to| to != call.listener());
+    let request = asked.as_ref().filter(|it| is_word(&ThreadResult::NAME) && is_request(it));
+    match request.and_then(|it| it.cause()) {
+        Some(by) => entry(log, by).await,
+        None => Ok(asked),
+    }
+}
+
+/// An entry, where the log has it.
+async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Entry>, Fault> {
     let found = log.read(&id.thread, id.seq - 1, id.seq, 1).await;
     let found = found.map_err(|it| unread(&it))?;
     Ok(found.first().map(|it| Entry::kept(it)))

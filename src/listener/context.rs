@@ -22,8 +22,8 @@ use crate::wire::{Code, Fault, Live};
     message = "`{Self}` cannot be taken from a message's context",
     label = "no context",
     note = "contexts come first, one payload last; `State<T>` is of the listener's state, `{S}`",
-    note = "contexts: Arrivals, Attempt, Cancel, Capabilities, Clock, Fold, History, Limits, \
-            Message, Outbox, Peers, Queue, Random, Role, Sender, State, Thread, View"
+    note = "contexts: Arrivals, Asked, Attempt, Cancel, Capabilities, Clock, Fold, History, \
+            Limits, Message, Outbox, Peers, Queue, Random, Role, Sender, State, Thread, View"
 )]
 pub trait FromContext<S>: Sized {
     /// What it asks for; `build()` complains where that wasn't given.

@@ -2,6 +2,7 @@
 //! argument needs of the engine it asks for through a [`Road`].
 
 mod arrivals;
+mod asked;
 mod capabilities;
 mod context;
 mod emit;
@@ -18,6 +19,7 @@ mod work;
 
 pub use arrivals::Arrivals;
 pub(crate) use arrivals::Hears;
+pub use asked::Asked;
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
     Attempt, CONSOLE, Cancel, Clock, Context, Fold, FromContext, History, Message, Outbox, Peers,

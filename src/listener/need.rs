@@ -24,6 +24,10 @@ pub enum Need {
     Queue,
     /// It reads the log, which must have the message by then.
     Log,
+    /// It reads what its message comes of, where that is a reply, and so the log.
+    Asked,
+    /// Its message must be a reply.
+    Reply,
     /// It hears of what comes while it is at work.
     Arrivals,
     /// It says itself when a thread ends.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,8 @@ pub struct Call {
     /// What comes meanwhile, where it wants to know.
     pub(crate) arrivals: Option<Hears>,
     pub(crate) folds: Vec<Awake>,
+    /// What asked for the request that the message answers, once that has been read.
+    pub(crate) asked: OnceLock<Option<Entry>>,
     /// The log's key, from which chance is drawn.
     pub(crate) key: [u8; 32],
     /// How often `Outbox::send` was called.
@@ -66,6 +68,9 @@ pub trait Road: Send + Sync {
     /// Reads the entry that the message comes of, if this listener sent the message itself or the
     /// entry is of the same thread.
     fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>>;
+    /// Reads the message whose handling sent the request that the message answers, where it is a
+    /// reply to this listener.
+    fn asked<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>>;
     /// Reads what this listener has already sent while handling this message, in an earlier
     /// attempt or in this one.
     fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>>;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::listener::asked::once_read;
 use crate::listener::grant::emit_of;
 use crate::listener::{
     Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
@@ -59,6 +60,8 @@ pub(crate) struct Spec {
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
+    /// The names that it owns whose handlers take what only a reply has.
+    pub(crate) no_replies: Vec<Name>,
     /// What may be emitted while a name that it owns is handled, for those who describe it.
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
     pub(crate) handlers: Vec<(Way, Bound)>,
@@ -383,9 +386,13 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
                 _ => None,
             });
             self.spec.emits.insert(name.clone(), emits.collect());
+            if needs.iter().any(|it| matches!(it, Need::Reply)) {
+                self.spec.no_replies.push(name.clone());
+            }
         }
         let takes_folds = needs.iter().any(|it| matches!(it, Need::Fold(_) | Need::Keep(_)));
-        let reads_log = needs.iter().any(|it| matches!(it, Need::Log));
+        let takes_asked = needs.iter().any(|it| matches!(it, Need::Asked));
+        let reads_log = takes_asked || needs.iter().any(|it| matches!(it, Need::Log));
         self.spec.needs.extend(needs);
         let run: Run = Arc::new(move |call: Arc<Call>| {
             let last = last(&call);
@@ -393,6 +400,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             let future = last.and_then(|last| A::take(&context, last)).map(|all| f.invoke(all));
             Box::pin(async { Ok(future?.await.into_emit()) })
         });
+        let run = if takes_asked { once_read(run) } else { run };
         self.spec.handlers.push((way, Bound { run, takes_folds, reads_log }));
         self
     }

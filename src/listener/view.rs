@@ -1,5 +1,6 @@
 //! The view of a thread: what of its history a prompt would show.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -56,17 +57,20 @@ impl View {
     /// # Errors
     /// Where the log can't be read.
     pub async fn read(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Fault> {
-        let Some((first, last)) = self.hidden().map(RangeInclusive::into_inner) else {
-            return self.history.read(after, limit).await;
-        };
-        if after + 1 >= first {
-            return self.history.read(after.max(last), limit).await;
+        let (mut page, mut after) = (Vec::new(), after);
+        for stretch in self.hidden() {
+            let (first, last) = stretch.into_inner();
+            let between = usize::try_from(first.saturating_sub(after + 1)).unwrap_or(usize::MAX);
+            let wanted = between.min(limit - page.len());
+            if wanted > 0 {
+                page.extend(self.history.read(after, wanted).await?);
+            }
+            if page.len() == limit {
+                return Ok(page);
+            }
+            after = after.max(last);
         }
-        let before = usize::try_from(first - 1 - after).unwrap_or(usize::MAX).min(limit);
-        let mut page = self.history.read(after, before).await?;
-        if page.len() < limit {
-            page.extend(self.history.read(last, limit - page.len()).await?);
-        }
+        page.extend(self.history.read(after, limit - page.len()).await?);
         Ok(page)
     }
 
@@ -78,21 +82,32 @@ impl View {
         all(|after| Box::pin(self.read(after, PAGE))).await
     }
 
-    /// The numbers of the entries that are hidden, if any are: they stand side by side.
+    /// The numbers of the entries that are hidden, in stretches, the oldest first.
     #[must_use]
-    pub fn hidden(&self) -> Option<RangeInclusive<u64>> {
+    pub fn hidden(&self) -> Vec<RangeInclusive<u64>> {
         self.clears.hidden()
     }
 }
 
 /// The clears of a thread that are in force. A fold; [`View`] keeps it where it is asked for.
 ///
-/// What clears hide is one stretch, from the second entry on: each keeps the first entry, and of
-/// those that were in view before what asked for it the newest.
+/// A clear hides entries from the second one on, up to the last one that its `context-cleared`
+/// names, but for those that this excepts. Several add up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clears {
-    /// The last entry that each of them hides, the newest clear last.
-    upto: Vec<u64>,
+    /// What is hidden with each of them and those before it, the newest clear last.
+    in_force: Vec<Hidden>,
+}
+
+/// What is hidden.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Hidden {
+    /// The last entry that is; all from the second one up to it, but for
+    upto: u64,
+    /// those among them that stay in view.
+    except: BTreeSet<u64>,
+    /// How many messages that are, where it was said.
+    messages: Option<u64>,
 }
 
 impl Apply for Clears {
@@ -101,11 +116,9 @@ impl Apply for Clears {
             return;
         }
         if let Some(it) = entry.decode_if::<ContextCleared>() {
-            let asked = entry.cause().filter(|it| it.thread == *entry.thread());
-            let asked = asked.map_or(entry.seq(), |it| it.seq);
-            self.upto.push(asked.saturating_sub(it.kept_messages));
+            self.clear(&it, entry);
         } else if entry.is::<ContextRestored>() {
-            self.upto.pop();
+            self.in_force.pop();
         }
     }
 }
@@ -114,20 +127,62 @@ impl Clears {
     /// How many are in force.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.upto.len()
+        self.in_force.len()
     }
 
-    /// The numbers of the entries that are hidden, if any are: they stand side by side.
+    /// The numbers of the entries that are hidden, in stretches, the oldest first.
     #[must_use]
-    pub fn hidden(&self) -> Option<RangeInclusive<u64>> {
-        let last = self.upto.iter().copied().max().filter(|it| *it > 1)?;
-        Some(2..=last)
+    pub fn hidden(&self) -> Vec<RangeInclusive<u64>> {
+        self.in_force.last().map_or_else(Vec::new, Hidden::stretches)
+    }
+
+    /// How many messages are hidden, as prompts count them: without bookkeeping. None where
+    /// nobody counted them, as in threads of 0.1.0.
+    #[must_use]
+    pub fn messages(&self) -> Option<u64> {
+        self.in_force.last().map_or(Some(0), |it| it.messages)
     }
 
     /// Whether an entry is hidden.
     #[must_use]
     pub fn hides(&self, seq: u64) -> bool {
-        self.hidden().is_some_and(|it| it.contains(&seq))
+        self.in_force.last().is_some_and(|it| it.hides(seq))
+    }
+
+    fn clear(&mut self, it: &ContextCleared, entry: &Entry) {
+        let asked = entry.cause().filter(|it| it.thread == *entry.thread());
+        let asked = asked.map_or(entry.seq(), |it| it.seq);
+        // What comes after the request stays in view, whatever a listener says.
+        let upto = it.upto.unwrap_or_else(|| asked.saturating_sub(it.kept_messages));
+        let upto = upto.min(asked.saturating_sub(1));
+        let except = it.except.iter().flatten().copied().collect();
+        let new = Hidden { upto, except, messages: it.hidden };
+        let before = self.in_force.last();
+        self.in_force.push(before.map_or_else(|| new.clone(), |before| before.and(&new)));
+    }
+}
+
+impl Hidden {
+    fn hides(&self, seq: u64) -> bool {
+        (2..=self.upto).contains(&seq) && !self.except.contains(&seq)
+    }
+
+    /// What is hidden where a further clear is in force.
+    fn and(&self, new: &Hidden) -> Hidden {
+        let both = self.except.union(&new.except).copied();
+        let except = both.filter(|it| !self.hides(*it) && !new.hides(*it)).collect();
+        Hidden { upto: self.upto.max(new.upto), except, messages: new.messages }
+    }
+
+    fn stretches(&self) -> Vec<RangeInclusive<u64>> {
+        let (mut all, mut from) = (Vec::new(), 2);
+        for end in self.except.range(2..=self.upto.max(2)).copied().chain([self.upto + 1]) {
+            if from < end {
+                all.push(from..=end - 1);
+            }
+            from = end + 1;
+        }
+        all
     }
 }
 
@@ -140,50 +195,76 @@ mod tests {
     use crate::log::{Draft, Flags};
     use crate::wire::Payload;
 
-    /// What a thread comes to in which these happen, each because of the message before it.
-    fn hidden(all: &[(u64, &str)]) -> Option<RangeInclusive<u64>> {
+    /// What a thread comes to in which these happen, each because of the message before it: a clear
+    /// that keeps so many entries, or names the last one that it hides, and those that it excepts.
+    fn hidden(all: &[(u64, &str)]) -> Vec<RangeInclusive<u64>> {
         let (thread, mut clears) = (ThreadId::new("sess-a"), Clears::default());
         for (seq, what) in all {
-            let element = match what.split_once(' ') {
-                Some((_, kept)) => {
-                    ContextCleared { kept_messages: kept.parse().unwrap() }.encode().unwrap()
-                }
-                None => ContextRestored { was_cleared: true }.encode().unwrap(),
+            let words: Vec<&str> = what.split(' ').collect();
+            let number = |it: &&str| it.parse::<u64>().unwrap();
+            let (name, element) = if words.len() == 1 {
+                let restored = ContextRestored { was_cleared: true };
+                (ContextRestored::NAME, restored.encode().unwrap())
+            } else {
+                let kept_messages = number(&words[1]);
+                let upto = words.get(2).map(number);
+                let except = words.get(3..).map(|it| it.iter().map(number).collect());
+                let cleared = ContextCleared { kept_messages, upto, except, hidden: upto };
+                (ContextCleared::NAME, cleared.encode().unwrap())
             };
-            let name =
-                if what.contains(' ') { ContextCleared::NAME } else { ContextRestored::NAME };
             let flags = if what.starts_with("no") { Flags::REFUSED } else { Flags::NONE };
             let id = EntryId::new(&thread, *seq);
             let draft = Draft::new(id, 1, "view".into(), name, Bytes::new());
             let cause = Some(EntryId::new(&thread, seq - 1));
             clears.apply(&Entry::fresh(&Draft { cause, flags, ..draft }, element));
         }
-        clears.hidden()
+        let hidden = clears.hidden();
+        for seq in 0..50 {
+            let is_hidden = hidden.iter().any(|it| it.contains(&seq));
+            assert_eq!(clears.hides(seq), is_hidden, "{seq} of {hidden:?}");
+        }
+        hidden
     }
 
     #[test]
-    fn a_clear_keeps_the_first_message_and_the_newest() {
-        assert_eq!(hidden(&[]), None);
+    fn a_clear_of_old_keeps_the_first_entry_and_the_newest() {
+        assert_eq!(hidden(&[]), []);
         // Asked for with the 21st: of the twenty before, the first and the last nine stay.
-        assert_eq!(hidden(&[(22, "clear 10")]), Some(2..=11));
-        assert_eq!(hidden(&[(22, "clear 1")]), Some(2..=20));
-        assert_eq!(hidden(&[(22, "clear 19")]), Some(2..=2));
-        assert_eq!(hidden(&[(22, "clear 20")]), None);
-        assert_eq!(hidden(&[(22, "clear 4000")]), None);
-        assert_eq!(hidden(&[(2, "clear 1")]), None);
+        assert_eq!(hidden(&[(22, "clear 10")]), [2..=11]);
+        assert_eq!(hidden(&[(22, "clear 1")]), [2..=20]);
+        assert_eq!(hidden(&[(22, "clear 19")]), [2..=2]);
+        assert_eq!(hidden(&[(22, "clear 20")]), []);
+        assert_eq!(hidden(&[(22, "clear 4000")]), []);
+        assert_eq!(hidden(&[(2, "clear 1")]), []);
+    }
+
+    #[test]
+    fn a_clear_hides_up_to_the_entry_that_it_names_but_for_those_it_excepts() {
+        assert_eq!(hidden(&[(22, "clear 10 5")]), [2..=5]);
+        assert_eq!(hidden(&[(22, "clear 10 1")]), []);
+        assert_eq!(hidden(&[(22, "clear 10 0")]), []);
+        assert_eq!(hidden(&[(22, "clear 3 15 4 9 10")]), [2..=3, 5..=8, 11..=15]);
+        assert_eq!(hidden(&[(22, "clear 3 5 2 5 9")]), [3..=4]);
+        assert_eq!(hidden(&[(22, "clear 3 2 2")]), []);
+        // What comes after the request, and the first entry, nobody can hide.
+        assert_eq!(hidden(&[(22, "clear 1 4000 1")]), [2..=20]);
     }
 
     #[test]
     fn clears_add_up_and_the_newest_is_taken_back_first() {
         let all = [(22, "clear 10"), (32, "clear 5"), (35, "clear 30"), (37, "undo"), (39, "undo")];
-        let upto = |n: usize| hidden(&all[..n]).map(|it| *it.end());
-        assert_eq!((1..=5).map(upto).collect::<Vec<_>>(), [11, 26, 26, 26, 11].map(Some));
-        assert_eq!(hidden(&[(9, "undo"), (22, "clear 10")]), Some(2..=11));
+        let upto = |n: usize| *hidden(&all[..n]).last().unwrap().end();
+        assert_eq!((1..=5).map(upto).collect::<Vec<_>>(), [11, 26, 26, 26, 11]);
+        assert_eq!(hidden(&[(9, "undo"), (22, "clear 10")]), [2..=11]);
+        // What the first excepts the second may hide, and never the other way round.
+        let (one, two) = ((22, "clear 3 15 4 9"), (32, "clear 3 17 3 9 16"));
+        assert_eq!(hidden(&[one, two]), [2..=8, 10..=15, 17..=17]);
+        assert_eq!(hidden(&[one, two, (33, "undo")]), hidden(&[one]));
     }
 
     #[test]
     fn what_was_refused_hides_nothing() {
-        assert_eq!(hidden(&[(22, "no 10")]), None);
-        assert_eq!(hidden(&[(22, "clear 10"), (24, "no")]), Some(2..=11));
+        assert_eq!(hidden(&[(22, "no 10")]), []);
+        assert_eq!(hidden(&[(22, "clear 10"), (24, "no")]), [2..=11]);
     }
 }

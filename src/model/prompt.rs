@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use crate::limits::XmlLimits;
+use crate::xml::{self, Child, Profile, View};
+
 /// What a model is asked: everything that its answer depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -114,6 +117,34 @@ impl Prompt {
         if self.turn > 0 { self.turn } else { had() + 1 }
     }
 
+    /// What the model was told last, in words: the texts of the newest message that isn't its own,
+    /// without markup, attributes and lines that say who it is from, `[From ada]`; each on one
+    /// line, several with commas between them.
+    ///
+    /// ```
+    /// use pumphouse::model::Prompt;
+    ///
+    /// let told = "[From ada]\n<ask xmlns=\"urn:x\"><of>AI</of><for>a &lt; b</for></ask>";
+    /// assert_eq!(Prompt::new("").user(told).heard(), "AI, a < b");
+    /// assert_eq!(Prompt::new("").user("[From bob]\nHow\n is it?").heard(), "How is it?");
+    /// ```
+    #[must_use]
+    pub fn heard(&self) -> String {
+        let last = self.messages.iter().rfind(|it| it.role == Role::User);
+        let text = last.map_or("", |it| &it.text);
+        let is_head = |line: &&str| line.starts_with("[From ") && line.ends_with(']');
+        let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
+        for line in text.lines() {
+            match parts.last_mut() {
+                Some(part) if !is_head(&line) => part.push(line),
+                _ => parts.push(Vec::new()),
+            }
+        }
+        let mut heard = Vec::new();
+        parts.iter().for_each(|it| words(it.join("\n").trim(), &mut heard));
+        heard.join(", ")
+    }
+
     /// What tells this prompt from any other: BLAKE3 over all that a provider is told.
     ///
     /// Each text stands behind its length in bytes, each list behind its number of items, and what
@@ -142,6 +173,29 @@ impl Prompt {
         hash.maybe(self.seed);
         Digest(hash.0.finalize())
     }
+}
+
+/// The texts of something that is elements, or is a text itself.
+fn words(said: &str, to: &mut Vec<String>) {
+    let elements = said.starts_with('<').then(|| format!("<all>{said}</all>"));
+    match elements.and_then(|it| xml::read(it, Profile::Wire, &XmlLimits::INSIDE).ok()) {
+        Some(all) => texts(all.view(), to),
+        None => one_line(said, to),
+    }
+}
+
+fn texts(of: View<'_>, to: &mut Vec<String>) {
+    for child in of.children() {
+        match child {
+            Child::Element(it) => texts(it, to),
+            Child::Text(text) => one_line(text, to),
+        }
+    }
+}
+
+fn one_line(text: &str, to: &mut Vec<String>) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    to.extend((!words.is_empty()).then(|| words.join(" ")));
 }
 
 struct Hash(blake3::Hasher);
@@ -238,6 +292,27 @@ mod tests {
         assert_eq!(prompt().digest().to_string(), expected);
         assert_eq!(expected.parse(), Ok(prompt().digest()));
         assert_eq!("42".parse::<Digest>(), Err(NoDigest));
+    }
+
+    #[test]
+    fn what_was_heard_is_the_text_of_the_newest_message() {
+        let check = |said: &str, expected: &str| {
+            let prompt = Prompt::new("Be brief.").user("before").assistant("…").user(said);
+            assert_eq!(prompt.heard(), expected, "{said}");
+            assert_eq!(prompt.assistant("after").heard(), expected, "{said}");
+        };
+        check("", "");
+        check("two\n  lines", "two lines");
+        check("[From action]\nWhat do you know?", "What do you know?");
+        check("[From ada]\none\n\n[From bob]\ntwo", "one, two");
+        check("[From a]\n<x xmlns=\"urn:x\" y=\"1\">a &lt; <z>b</z> </x>", "a <, b");
+        check("<r id=\"a\">1</r>\n\n<r id=\"b\">2</r>", "1, 2");
+        // What isn't markup is text.
+        check("1 < 2 &amp; 3", "1 < 2 &amp; 3");
+        check("<3 is a heart", "<3 is a heart");
+        check("[fetch: failed]", "[fetch: failed]");
+        check("{\"text\": \"a\"}", "{\"text\": \"a\"}");
+        assert_eq!(Prompt::new("x").heard(), "");
     }
 
     #[test]

@@ -136,6 +136,24 @@ impl Script {
     }
 }
 
+impl Script {
+    /// The same, with words in a placeholder's stead; in a call they stand within JSON.
+    pub(super) fn filled(mut self, placeholder: &str, words: &str) -> Script {
+        for piece in &mut self.pieces {
+            match piece {
+                Piece::Text(it) | Piece::Reasoning(it) => *it = it.replace(placeholder, words),
+                Piece::Call(it) => {
+                    let quoted = serde_json::Value::from(words).to_string();
+                    let within = quoted.get(1..quoted.len() - 1).unwrap_or_default();
+                    it.arguments = it.arguments.replace(placeholder, within);
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
 impl Default for Script {
     fn default() -> Script {
         Script::new()

@@ -11,6 +11,8 @@ use std::time::Duration;
 use crate::model::play::{Sleeper, play};
 use crate::model::{Boxed, Error, Kind, Model, Prompt, Reply, Script};
 
+use file::Written;
+
 pub use file::NoScript;
 
 /// A model whose replies somebody has written.
@@ -82,15 +84,18 @@ impl Scripted {
     pub fn parse(text: &str) -> Result<Scripted, NoScript> {
         let file::Sheet { replies, repeat, window } = file::parse(text)?;
         let (fitting, plain): (Vec<_>, Vec<_>) =
-            replies.into_iter().partition(|(when, _)| when.is_some());
-        let plain: Vec<Script> = plain.into_iter().map(|(_, script)| script).collect();
+            replies.into_iter().partition(|it| it.when.is_some());
         let answer = move |prompt: &Prompt, turn| {
             let last = prompt.messages.last().map_or("", |it| &it.text);
-            let fits = |when: &Option<String>| when.as_ref().is_some_and(|it| last.contains(it));
-            match fitting.iter().find(|(when, _)| fits(when)) {
-                Some((_, script)) => Ok(script.clone()),
-                None => nth(&plain, turn, repeat).cloned(),
-            }
+            let fits = |it: &&Written| it.when.as_ref().is_some_and(|it| last.contains(it));
+            let Written { heard, script, .. } = match fitting.iter().find(fits) {
+                Some(it) => it.clone(),
+                None => nth(&plain, turn, repeat)?.clone(),
+            };
+            Ok(match heard {
+                Some(placeholder) => script.filled(&placeholder, &prompt.heard()),
+                None => script,
+            })
         };
         Ok(Scripted { window, ..Scripted::of("a text", answer) })
     }
@@ -137,7 +142,7 @@ impl Scripted {
 }
 
 /// The reply of a turn.
-fn nth(replies: &[Script], turn: u64, repeat: Repeat) -> Result<&Script, Error> {
+fn nth<T>(replies: &[T], turn: u64, repeat: Repeat) -> Result<&T, Error> {
     let count = replies.len() as u64;
     let at = turn.saturating_sub(1);
     let at = match repeat {

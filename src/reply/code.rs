@@ -5,7 +5,39 @@
 //! which ends a paragraph as HTML's blocks do; a fence lasts until its like, however far in. The
 //! close tag that is awaited counts in a span that doesn't end on the same line (`doubt.rs`).
 
+use std::ops::Range;
+
 use crate::reply::names::Markup;
+
+/// The code in a Markdown text, by its bytes: what stands within fences and spans.
+///
+/// Whether a byte is code depends on what stands before it and on nothing behind it. So a text
+/// that still arrives has the same ranges as the whole: a span that nothing closes lasts until its
+/// paragraph ends.
+///
+/// ```
+/// let text = "Run `echo $HOME` in $dir";
+/// let code = pumphouse::reply::code_ranges(text);
+/// assert_eq!(code.iter().map(|it| &text[it.clone()]).collect::<Vec<_>>(), ["echo $HOME`"]);
+/// ```
+#[must_use]
+pub fn code_ranges(text: &str) -> Vec<Range<usize>> {
+    let (markup, mut code) = (Markup::default(), Code::new(false));
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (at, byte) in text.bytes().enumerate() {
+        if code.next(&[byte], &markup).is_some() {
+            code.plain();
+        }
+        if !code.is_code() {
+            continue;
+        }
+        match ranges.last_mut().filter(|it| it.end == at) {
+            Some(last) => last.end = at + 1,
+            None => ranges.push(at..at + 1),
+        }
+    }
+    ranges
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code {
@@ -83,6 +115,11 @@ impl Code {
 
     pub(super) fn in_span(&self) -> bool {
         self.span().is_some()
+    }
+
+    fn is_code(&self) -> bool {
+        let is_fence = matches!(self.mode, Mode::Opening(_) | Mode::Fenced(_) | Mode::Closing(_));
+        is_fence || self.in_span()
     }
 
     /// How many backticks end the span, if this is one.
@@ -243,4 +280,40 @@ fn output(place: usize, seen: usize, byte: u8, name: &[u8]) -> Mode {
         _ => 0,
     };
     Mode::Output(place, seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code_ranges;
+
+    /// The text with its code in brackets.
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let (mut told, mut from) = (String::new(), 0);
+        for it in code_ranges(text) {
+            told += &format!("{}[{}]", &text[from..it.start], &text[it.clone()]);
+            from = it.end;
+        }
+        assert_eq!(told + &text[from..], expected);
+        // What is known of a beginning stays so.
+        for (end, _) in text.char_indices() {
+            let ranges = code_ranges(text).into_iter().filter(|it| it.start < end);
+            let cut: Vec<_> = ranges.map(|it| it.start..it.end.min(end)).collect();
+            assert_eq!(code_ranges(&text[..end]), cut, "{text} up to {end}");
+        }
+    }
+
+    #[test]
+    fn spans_and_fences_are_code() {
+        check("a `b` c", "a `[b`] c");
+        check("a ``b`c`` d", "a ``[b`c``] d");
+        check("a\n```sh\nb\n```\nc", "a\n```[sh\nb\n```]\nc");
+        check("~~~\nb\n~~\n~~~\nc", "~~~[\nb\n~~\n~~~]\nc");
+        check("a < b `é` <c>", "a < b `[é`] <c>");
+    }
+
+    #[test]
+    fn a_span_that_nothing_closes_ends_with_its_paragraph() {
+        check("a `b\nc\n\nd", "a `[b\nc\n]\nd");
+    }
 }

@@ -49,6 +49,7 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
+pub use code::code_ranges;
 pub use config::{Config, Dialect};
 pub use event::{Attribute, Body, Broken, Cut, Element, Event, Fault, What};
 pub use names::{Kind, Markup};

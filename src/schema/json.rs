@@ -33,6 +33,7 @@ mod place;
 mod read;
 mod scalar;
 mod to;
+mod value;
 
 pub use self::error::{Error, Errors, Rule};
 pub use self::from::from_json;
@@ -40,6 +41,7 @@ pub(super) use self::place::{Place, Property, places};
 pub use self::read::{Broken, BrokenKind, DEPTH_MAX, read};
 pub(super) use self::scalar::{constant, is_written};
 pub use self::to::{example, to_json};
+pub use self::value::value;
 
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ pub use self::facet::{Bound, Facets, List, Narrow};
 pub use self::forms::{
     base64, base64_text, duration, duration_text, items, timestamp, timestamp_text, uuid,
 };
-pub use self::json::{from_json, to_json};
+pub use self::json::{from_json, to_json, value};
 pub use self::json_schema::{TEXT, XML, json_schema};
 pub use self::prompt::{outline, prompt, prompt_with};
 pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, float, integer};
@@ -44,6 +44,8 @@ pub struct Schema {
     pub live: bool,
     /// Whether only a listener with the grant `emit:core` may send it.
     pub reserved: bool,
+    /// Whether no prompt shows it: it keeps an account of the work, and is no message to a reader.
+    pub bookkeeping: bool,
     /// What the root element holds.
     pub shape: Shape,
     /// Whether a value of its type may break it; found out when it is asked first.
@@ -54,7 +56,8 @@ impl Schema {
     /// The schema of an ordinary payload.
     #[must_use]
     pub fn new(name: Name, shape: Shape) -> Schema {
-        Schema { name, live: false, reserved: false, shape, is_narrow: OnceLock::new() }
+        let (live, reserved, bookkeeping) = (false, false, false);
+        Schema { name, live, reserved, bookkeeping, shape, is_narrow: OnceLock::new() }
     }
 
     /// The schema of a root element that may hold anything.
@@ -163,10 +166,12 @@ pub struct Field {
     pub occurs: Occurs,
     /// Whether an example of the whole has it, where it may be missing.
     pub in_example: bool,
+    /// Whether it is the payload's value. One field of a payload at the most is.
+    pub is_value: bool,
 }
 
 impl Field {
-    /// A field of these parts, that examples have.
+    /// A field of these parts, that examples have and that isn't the payload's value.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -174,7 +179,8 @@ impl Field {
         kind: Kind,
         occurs: Occurs,
     ) -> Field {
-        Field { name: name.into(), doc: doc.into(), kind, occurs, in_example: true }
+        let (in_example, is_value) = (true, false);
+        Field { name: name.into(), doc: doc.into(), kind, occurs, in_example, is_value }
     }
 }
 

@@ -6,13 +6,15 @@ use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 type Seen = Vec<(*const Shape, *const Shape)>;
 
 impl Schema {
-    /// Whether both let the same payloads through. Documentation may differ.
+    /// Whether both let the same payloads through, treat them alike, and find the same value in
+    /// them. Documentation may differ.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         std::ptr::eq(self, other)
             || (self.name == other.name
                 && self.live == other.live
                 && self.reserved == other.reserved
+                && self.bookkeeping == other.bookkeeping
                 && shapes(&self.shape, &other.shape, &mut Seen::new()))
     }
 }
@@ -25,7 +27,9 @@ fn shapes(one: &Shape, other: &Shape, seen: &mut Seen) -> bool {
     seen.push(pair);
     let content = match (&one.content, &other.content) {
         (Content::Empty, Content::Empty) | (Content::Any, Content::Any) => true,
-        (Content::Text(a), Content::Text(b)) => kinds(&a.kind, &b.kind, seen),
+        (Content::Text(a), Content::Text(b)) => {
+            a.is_value == b.is_value && kinds(&a.kind, &b.kind, seen)
+        }
         (Content::Sequence(a), Content::Sequence(b)) | (Content::Choice(a), Content::Choice(b)) => {
             fields(a, b, seen)
         }
@@ -36,7 +40,10 @@ fn shapes(one: &Shape, other: &Shape, seen: &mut Seen) -> bool {
 
 fn fields(one: &[Field], other: &[Field], seen: &mut Seen) -> bool {
     let same = |(a, b): (&Field, &Field)| {
-        a.name == b.name && a.occurs == b.occurs && kinds(&a.kind, &b.kind, seen)
+        a.name == b.name
+            && a.occurs == b.occurs
+            && a.is_value == b.is_value
+            && kinds(&a.kind, &b.kind, seen)
     };
     one.len() == other.len() && one.iter().zip(other).all(same)
 }

@@ -90,7 +90,7 @@ pub struct BudgetRaised {
 
 /// Most of a budget is spent. It is said once at 75, at 90 and at 95 percent of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct BudgetWarning {
     /// Of what.
     #[payload(attribute)]
@@ -114,7 +114,7 @@ pub struct BudgetWarning {
 
 /// A budget is spent: nothing more runs here until an operator raises it.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct OverBudget {
     /// Of what.
     #[payload(attribute)]
@@ -129,7 +129,7 @@ pub struct OverBudget {
 
 /// What a listener reserved or settled, in a tree of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct Charge {
     /// Turns of the listener in the thread; fewer than none gives some back.
     #[payload(attribute)]
@@ -147,7 +147,7 @@ pub struct Charge {
 
 /// Messages go round in a circle: what comes next of them is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct LoopWarning {
     /// The listener that goes on.
     #[payload(attribute, example = "researcher")]

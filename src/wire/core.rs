@@ -174,6 +174,16 @@ pub struct ContextCleared {
     /// there are so many: the first, and the newest.
     #[payload(attribute, min = 1, example = "10")]
     pub kept_messages: u64,
+    /// The last entry that it hides: all from the second one up to it. Where this is missing,
+    /// `kept_messages` counts entries, and the newest before the request stay.
+    #[payload(attribute, no_example)]
+    pub upto: Option<u64>,
+    /// The entries before that which stay in view: what is still to be answered or to come.
+    #[payload(attribute, list, no_example)]
+    pub except: Option<Vec<u64>>,
+    /// How many messages are hidden now, by this one and those before it that are in force.
+    #[payload(attribute, no_example)]
+    pub hidden: Option<u64>,
 }
 
 /// The newest `context-cleared` that was in force is so no more: what it hid is in view again.

@@ -30,10 +30,11 @@ pub fn fields(
 
 /// A payload, described.
 #[must_use]
-pub fn schema(name: Name, live: bool, reserved: bool, shape: Shape) -> Schema {
+pub fn schema(name: Name, live: bool, reserved: bool, bookkeeping: bool, shape: Shape) -> Schema {
     let mut schema = Schema::new(name, shape);
     schema.live = live;
     schema.reserved = reserved;
+    schema.bookkeeping = bookkeeping;
     schema
 }
 
@@ -61,11 +62,27 @@ pub fn without_example(field: Field) -> Field {
     Field { in_example: false, ..field }
 }
 
+/// A field that is its payload's value.
+#[must_use]
+pub fn value(field: Field) -> Field {
+    Field { is_value: true, ..field }
+}
+
+/// A text that is its payload's value.
+#[must_use]
+pub fn value_text(content: Content) -> Content {
+    text_with(content, value)
+}
+
 /// A text, narrowed.
 #[must_use]
 pub fn narrow_text(content: Content, facets: Facets) -> Content {
+    text_with(content, |field| narrow(field, facets))
+}
+
+fn text_with(content: Content, change: impl FnOnce(Field) -> Field) -> Content {
     match content {
-        Content::Text(field) => Content::Text(narrow(field, facets)),
+        Content::Text(field) => Content::Text(change(field)),
         other => other,
     }
 }

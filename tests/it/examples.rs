@@ -15,12 +15,13 @@ fn hello_greets() {
 }
 
 #[test]
-fn calculator_answers_errors_too() {
+fn calculator_answers_errors_too_and_each_of_two_askers() {
     check(
         "calculator",
         "7 / 2 is 3.5\n\
          7 / 0 is Some(ByZero)\n\
          the average of 2, 3 and 7 is 4\n\
+         before 20 it is 4, after it 8\n\
          the average of nothing is Some(NoNumbers)\n",
     );
 }

@@ -106,6 +106,86 @@ fn a_pump_goes_on_with_a_log_of_this_format() {
     scene.run(&["verify"]).code(0).says(&["sound: "]);
 }
 
+/// The log of an agent that 0.1.0 wrote, with its organism; in `tests/logs/agent-0.1.0` stands what
+/// 0.1.0 said of it, which nothing here ever writes anew.
+///
+/// Its session has five turns: one with an async and a sync action, whose final response was held;
+/// one that called a helper which stopped as idle, where the action's result was `ok` then; the
+/// answer to that; one that cleared its context, the message at hand with the rest; and one with a
+/// held response whose sync action, a call of a sleeper that takes an hour, hadn't ended when the
+/// pump was killed; that is long ago, so it has timed out whenever this one is served. The log came
+/// of `pumphouse run` and four `pumphouse send`, and of a `kill -9` a moment after the last.
+fn agents() -> Scene {
+    let scene = older("agent-0.1.0");
+    for file in ["organism.yaml", "mind.txt", "vague.txt", "slow.txt"] {
+        scene.write(file, said(file));
+    }
+    scene
+}
+
+/// A file that stands with the log of 0.1.0.
+fn said(file: &str) -> String {
+    let folder = format!("{}/tests/logs/agent-0.1.0", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(format!("{folder}/{file}")).unwrap()
+}
+
+/// The session of that log.
+const SESSION: &str = "sess-8m7k8amr";
+
+/// Its threads, below its id, and an entry of each of their turns.
+const TURNS: [(&str, &[u64]); 3] =
+    [("", &[4, 24, 34, 40, 48]), (".helper", &[4, 9]), (".sleeper", &[4])];
+
+/// Which turns there were, and the digest of what each model was shown, which is held against the
+/// prompt that is made of the thread.
+fn prompts(scene: &Scene) -> String {
+    let turn = |id: String| {
+        let shown = scene.run(&["prompt", &id]).code(0).out;
+        shown.split_inclusive('\n').take(2).collect::<String>()
+    };
+    let of = |(below, entries): (&str, &[u64])| {
+        let each = entries.iter().map(|seq| turn(format!("{SESSION}{below}/{seq}")));
+        each.collect::<String>()
+    };
+    TURNS.map(of).concat()
+}
+
+#[test]
+fn an_agents_thread_of_the_first_version_is_what_it_was() {
+    let scene = agents();
+    let show = |(below, _)| scene.run(&["show", &format!("{SESSION}{below}")]).code(0).out;
+    assert_eq!(TURNS.map(show).concat(), said("show.golden"));
+    assert_eq!(prompts(&scene), said("prompt.golden"));
+    assert_eq!(scene.run(&["replay", SESSION]).code(0).out, said("replay.golden"));
+    assert_eq!(scene.run(&["verify"]).code(0).out, said("verify.golden"));
+}
+
+#[test]
+fn an_agents_thread_of_the_first_version_goes_on_and_comes_to_an_answer() {
+    let scene = agents();
+    let lines = || scene.run(&["show", SESSION, "--json"]).code(0).objects();
+    let (before, server) = (lines(), scene.serve(&[]));
+    let has = |it: &Value, text: &str| it["payload"].as_str().unwrap().contains(text);
+    let is_answer = |it: &Value| has(it, "<response") && it["from"] == "oracle";
+    let answered = || lines().split_off(before.len()).into_iter().find(is_answer);
+    let answer = std::iter::repeat_with(answered).take(1_000).find_map(|it| it).unwrap();
+    assert!(has(&answer, "final=\"true\" turn=\"6\""), "{answer:#}");
+    assert!(has(&answer, ">That is all.</response>"), "{answer:#}");
+    let timed_out = lines().into_iter().filter(|it| has(it, "status=\"timed-out\"")).count();
+    assert_eq!(timed_out, 1);
+    let next = format!(
+        "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>\
+         <thread>{SESSION}</thread></meta>\
+         <oracle xmlns=\"https://xml-pipeline.org/ns/oracle/v1\">Anything else?</oracle></message>"
+    );
+    let sent = scene.pipe(&["send", "--connect", &server.address], &next).code(0);
+    sent.says(&["turn=\"7\"", ">That is all.</response>"]);
+    assert_eq!(lines()[..before.len()], before);
+    assert_eq!(prompts(&scene), said("prompt.golden"));
+    scene.run(&["replay", SESSION]).code(0).says(&["the same: "]);
+    scene.run(&["verify"]).code(0).says(&["sound: "]);
+}
+
 #[test]
 fn a_newer_log_is_refused_by_every_verb_and_left_as_it_is() {
     let scene = older("format-1");

@@ -1,16 +1,16 @@
-//! How an action gets its place among the others: what it depends on, what it refers to, and
-//! whether that goes in a circle.
+//! How an action gets its place among the others, and whether their waiting goes in a circle.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
-use pumphouse::schema::{json, nearest};
+use pumphouse::schema::json;
+use pumphouse::xml::{Child, View};
 
 use super::super::variables::{names, names_in};
 use super::super::words::{Action, ActionError, Dialect, Mode, OnError};
-use super::{Done, Graph, Id, Needed, Node, Output, State, Value, Values, micros};
+use super::{Graph, Id, Node, Output, State, micros};
 
 /// An action as it was defined, looked at once.
 #[derive(Clone, Debug)]
@@ -67,15 +67,14 @@ impl Definition {
         if action.retry.is_some_and(|it| it > retry_max) {
             wrong.push(format!("retry is {retry_max} at the most"));
         }
-        let mut found = Vec::new();
+        let mut refers_to = BTreeSet::new();
         match &parameters {
-            Parameters::Json(it) => names_in(it, &mut found),
-            Parameters::Elements(_) => {}
-        }
-        let mut refers_to: BTreeSet<String> = found.into_iter().map(str::to_owned).collect();
-        if let Parameters::Elements(it) = &parameters {
-            let text = String::from_utf8_lossy(&it.canonical()).into_owned();
-            refers_to.extend(names(&text).into_iter().map(str::to_owned));
+            Parameters::Json(it) => {
+                let mut found = Vec::new();
+                names_in(it, &mut found);
+                refers_to.extend(found.into_iter().map(str::to_owned));
+            }
+            Parameters::Elements(it) => names_within(it.view(), &mut refers_to),
         }
         let wrong = (!wrong.is_empty())
             .then(|| ActionError { code: "definition".to_owned(), message: wrong.join("; ") });
@@ -105,6 +104,19 @@ impl Definition {
     /// Who is called, as far as the name says it.
     pub fn target(&self) -> &str {
         target(&self.action.name)
+    }
+}
+
+/// The names that elements refer to: those without a namespace, as the others are sent as they are.
+fn names_within(view: View<'_>, found: &mut BTreeSet<String>) {
+    let mut add = |text: &str| found.extend(names(text).into_iter().map(str::to_owned));
+    view.attributes().filter(|it| it.namespace.is_empty()).for_each(|it| add(it.value));
+    for child in view.children() {
+        match child {
+            Child::Text(text) => found.extend(names(text).into_iter().map(str::to_owned)),
+            Child::Element(it) if it.namespace().is_empty() => names_within(it, found),
+            Child::Element(_) => {}
+        }
     }
 }
 
@@ -150,16 +162,17 @@ impl Graph {
         if action.turn.is_some() {
             turn.ids.insert(action.id.clone());
         }
-        let needs = self.needs(agent, &definition);
-        let bound = needs.iter().filter(|it| it.is_reference);
+        let (needs, bound) = self.needs(agent, &definition);
         let node = Node {
             agent: agent.clone(),
             definition: definition.clone(),
-            bound: bound.filter_map(|it| Some((it.id.clone(), it.on?))).collect(),
             needs,
+            bound,
             values: Arc::default(),
             attempts: 0,
             state: State::Waiting,
+            answer: None,
+            is_recorded: false,
         };
         self.nodes.insert(id, node);
         self.live.insert(id);
@@ -180,67 +193,6 @@ impl Graph {
         self.name(agent, id, &definition);
         self.meet(agent, id);
         self.break_circle(id, out);
-    }
-
-    /// What must be done before an action, by what it says and by what it refers to.
-    fn needs(&self, agent: &str, definition: &Definition) -> Vec<Needed> {
-        let scope = self.scopes.get(agent);
-        let said = definition.action.depends_on.iter().map(|it| Needed {
-            id: it.clone(),
-            on: scope.and_then(|scope| scope.names.get(it).copied()),
-            is_reference: false,
-        });
-        let refers = definition.refers_to.iter().filter_map(|it| {
-            let on = self.action_called(agent, it)?;
-            let is_done = !self.live.contains(&on);
-            // What failed before can't be waited for: the reference stays as it is written.
-            let is_of_use = !is_done || matches!(self.result(on), Some(Value::Result(_)));
-            let needed = Needed { id: it.clone(), on: Some(on), is_reference: true };
-            is_of_use.then_some(needed)
-        });
-        said.chain(refers).collect()
-    }
-
-    /// Lets the action be called by its names from now on.
-    fn name(&mut self, agent: &str, id: Id, definition: &Definition) {
-        let Some(scope) = self.scopes.get_mut(agent) else { return };
-        let action = &definition.action;
-        let mut before = vec![scope.names.insert(action.id.clone(), id)];
-        if let Some(key) = &action.output_key {
-            before.push(scope.keys.insert(key.clone(), id));
-        }
-        match scope.targets.get_mut(definition.target()) {
-            Some(one) => before.push(one.take()),
-            None => drop(scope.targets.insert(definition.target().to_owned(), Some(id))),
-        }
-        for it in before.into_iter().flatten() {
-            self.forget(agent, it);
-        }
-    }
-
-    /// Drops an action that is done and that no name leads to any more.
-    fn forget(&mut self, agent: &str, id: Id) {
-        let Some(scope) = self.scopes.get(agent) else { return };
-        let mut ids = scope.names.values().chain(scope.keys.values());
-        let is_named = ids.any(|it| *it == id) || scope.targets.values().any(|it| *it == Some(id));
-        let mut live = self.live.iter().filter_map(|it| self.nodes.get(it));
-        let is_needed = live.any(|it| it.needs.iter().any(|it| it.on == Some(id)));
-        if !self.live.contains(&id) && !is_named && !is_needed {
-            self.nodes.remove(&id);
-        }
-    }
-
-    /// Those of the same turn that depend on the action's name get to know it.
-    fn meet(&mut self, agent: &str, id: Id) {
-        let Some(node) = self.nodes.get(&id) else { return };
-        let (turn, name) = (node.turn(), node.definition.action.id.clone());
-        for other in self.live.clone() {
-            let Some(other) = self.nodes.get_mut(&other) else { continue };
-            if *other.agent == *agent && other.turn() == turn {
-                let unmet = other.needs.iter_mut().filter(|it| it.on.is_none() && it.id == name);
-                unmet.for_each(|it| it.on = Some(id));
-            }
-        }
     }
 
     /// Fails the actions that wait for one another since this one is there.
@@ -293,53 +245,11 @@ impl Graph {
         needs.chain(barrier).collect()
     }
 
-    /// What an action is told that depends on a name that nothing has.
-    pub(super) fn unknown(&self, node: &Node, id: &str) -> String {
-        let scope = self.scopes.get(&node.agent);
-        let own = node.definition.action.id.as_str();
-        let names = scope.into_iter().flat_map(|it| it.names.keys().map(String::as_str));
-        let right = nearest(id, names.filter(|it| *it != own));
-        let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-        format!("depends on {id}, and the turn is over without an action called so{right}")
-    }
-
-    /// The action that a variable's name means: by an output key, by its id, or by whom it called.
-    fn action_called(&self, agent: &str, name: &str) -> Option<Id> {
-        let scope = self.scopes.get(agent)?;
-        let by_name = scope.keys.get(name).or_else(|| scope.names.get(name)).copied();
-        let by_target = || scope.targets.get(name).copied().flatten();
-        by_name.or_else(|| if scope.feeds.contains_key(name) { None } else { by_target() })
-    }
-
-    /// What an action's references stand for now.
-    pub(super) fn values(&self, node: &Node) -> Values {
-        let found = node.definition.refers_to.iter().filter_map(|name| {
-            let value = match node.bound.get(name) {
-                Some(id) => self.result(*id),
-                None => self.value(&node.agent, name),
-            };
-            Some((name.clone(), value?))
-        });
-        found.collect()
-    }
-
-    /// What a variable stands for in what an agent says.
-    pub fn value(&self, agent: &str, name: &str) -> Option<Value> {
-        match self.action_called(agent, name) {
-            Some(id) => self.result(id),
-            None => self.scopes.get(agent)?.feeds.get(name).cloned().map(Value::Feed),
-        }
-    }
-
-    fn result(&self, id: Id) -> Option<Value> {
-        let node = self.nodes.get(&id)?;
-        let State::Done(done) = &node.state else { return None };
-        let Done { status, answer, .. } = &**done;
-        match status {
-            super::Status::Ok => Some(Value::Result(answer.clone())),
-            _ if self.lets_through(id, done) => Some(Value::Result(None)),
-            _ => None,
-        }
+    /// The actions of an agent that aren't done, and how far each is, in a word.
+    pub fn open<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = (&'a Action, &'static str)> {
+        let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
+        let nodes = nodes.filter(move |it| *it.agent == *agent);
+        nodes.map(|it| (&it.definition.action, it.state.word()))
     }
 
     /// Whether an agent's turn has actions that its next turn waits for.

@@ -2,6 +2,8 @@
 //! knows no log, no payload's schema and no clock: the same inputs give the same outputs.
 
 mod define;
+mod names;
+mod record;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -14,7 +16,9 @@ use pumphouse::limits::ActionLimits;
 
 pub use self::define::{Definition, Parameters};
 use self::said::micros;
-pub use self::said::{Cancel, Done, Input, Output, Policy, Reply, Time, Value, Values};
+pub use self::said::{
+    Cancel, Done, Feeds, Input, Meaning, Output, Policy, Reply, Time, Value, Values,
+};
 use super::super::agent::words::Dispatch;
 use super::words::{ActionError, Mode, OnError, Status};
 
@@ -31,6 +35,8 @@ pub struct Graph {
     /// The times that were asked for and haven't come: whose they are, and whether somebody waits
     /// for what comes of them.
     armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
+    /// When it last took something in.
+    now: u64,
 }
 
 /// What an agent's names stand for, and its turns.
@@ -39,10 +45,12 @@ struct Scope {
     turns: BTreeMap<u64, Turn>,
     names: BTreeMap<String, Id>,
     keys: BTreeMap<String, Id>,
-    /// The one action that called somebody; none where several did.
-    targets: BTreeMap<String, Option<Id>>,
-    /// What its feeds hold.
-    feeds: BTreeMap<String, Element>,
+    /// The first action that called a listener, and the second, if there is one.
+    targets: BTreeMap<String, (Id, Option<Id>)>,
+    /// What the prompts of its turns showed of its feeds.
+    shown: BTreeMap<u64, Arc<Feeds>>,
+    /// Whether it has turns, and hasn't answered since.
+    is_at_work: bool,
     at_once: Option<usize>,
 }
 
@@ -61,11 +69,24 @@ struct Node {
     agent: Arc<str>,
     definition: Arc<Definition>,
     needs: Vec<Needed>,
-    /// What its references stood for when it was defined.
-    bound: BTreeMap<String, Id>,
+    /// What its references mean.
+    bound: BTreeMap<String, Bound>,
     values: Arc<Values>,
     attempts: u32,
     state: State,
+    /// The last payload that an attempt was answered with.
+    answer: Option<Element>,
+    /// Whether the log has its result.
+    is_recorded: bool,
+}
+
+/// What a reference in an action's parameters means.
+#[derive(Clone, Debug)]
+enum Bound {
+    /// An action, by its result.
+    Action(Id),
+    /// What it stood for when it was written.
+    Value(Value),
 }
 
 /// An action that must be done before.
@@ -92,10 +113,24 @@ enum State {
     Done(Arc<Done>),
 }
 
+impl State {
+    fn word(&self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Batched => "batched",
+            State::Queued => "queued",
+            State::Running(_) => "running",
+            State::Pausing(_) => "pausing",
+            State::Done(_) => "done",
+        }
+    }
+}
+
 impl Graph {
     /// Says how the actions of a turn begin. Those before it are over.
     pub fn begins(&mut self, agent: &Arc<str>, turn: u64, policy: Policy) {
         let scope = self.scopes.entry(agent.clone()).or_default();
+        scope.is_at_work = true;
         scope.at_once = Some(policy.limits.at_once.max(1));
         for (_, earlier) in scope.turns.range_mut(..turn) {
             earlier.end();
@@ -103,18 +138,10 @@ impl Graph {
         scope.turns.entry(turn).or_default().policy = policy;
     }
 
-    /// Keeps what a feed of an agent holds now; nothing where it is gone.
-    pub fn feed(&mut self, agent: &str, id: &str, value: Option<Element>) {
-        let scope = self.scopes.entry(agent.into()).or_default();
-        match value {
-            Some(value) => drop(scope.feeds.insert(id.to_owned(), value)),
-            None => drop(scope.feeds.remove(id)),
-        }
-    }
-
     /// Takes in what happened at a time, and says what is to be done.
     pub fn step(&mut self, now: u64, input: Input) -> Vec<Output> {
         let mut out = Vec::new();
+        self.now = now;
         match input {
             Input::Defined(agent, id, action) => self.define(&agent, id, *action, &mut out),
             Input::TurnOver(agent, turn) => {
@@ -124,10 +151,15 @@ impl Graph {
             Input::Due(time) => self.came(now, time),
             Input::Cancel(which) => self.cancel(&which, &mut out),
         }
-        while self.advance_all(now, &mut out) || self.release(now) || self.start(now, &mut out) {}
-        self.tidy();
-        self.arm(&mut out);
+        self.settled(now, &mut out);
         out
+    }
+
+    /// Lets everything go as far as it can.
+    fn settled(&mut self, now: u64, out: &mut Vec<Output>) {
+        while self.advance_all(now, out) || self.release(now) || self.start(now, out) {}
+        self.tidy();
+        self.arm(out);
     }
 
     /// What is left of it in a fork: the results, and nothing that was under way.
@@ -137,17 +169,14 @@ impl Graph {
             self.nodes.remove(&id);
         }
         self.armed.clear();
-        self.scopes.values_mut().for_each(|it| it.turns.clear());
+        for scope in self.scopes.values_mut() {
+            scope.turns.clear();
+            let is_there = |id: &Id| self.nodes.contains_key(id);
+            scope.names.retain(|_, id| is_there(id));
+            scope.keys.retain(|_, id| is_there(id));
+            scope.targets.retain(|_, (first, second)| second.is_some() || is_there(first));
+        }
         self
-    }
-
-    /// What is called by an action or refers to it, for advice.
-    pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
-        let scope = self.scopes.get(agent);
-        let names = scope
-            .into_iter()
-            .flat_map(|it| it.keys.keys().chain(it.names.keys()).chain(it.feeds.keys()));
-        names.map(String::as_str)
     }
 
     /// Whether an action isn't done.
@@ -172,7 +201,9 @@ impl Graph {
                 (again, done(Status::Failed, answer, Some(error)))
             }
             Reply::Unknown(error) => (false, done(Status::Unknown, None, Some(error))),
-            Reply::Cancelled(error) => (false, done(Status::Cancelled, None, Some(error))),
+            Reply::Cancelled { error, answer } => {
+                (false, done(Status::Cancelled, answer, Some(error)))
+            }
         };
         if is_late {
             out.push(Output::Abandon { action: id, attempt: node.attempts });
@@ -183,6 +214,7 @@ impl Graph {
     /// An attempt came to its end.
     fn attempted(&mut self, now: u64, id: Id, done: Done, again: bool, out: &mut Vec<Output>) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.answer.clone_from(&done.answer);
         if again && node.attempts <= node.definition.retry {
             let pause = node.definition.retry_delay_us;
             let times = node.attempts.saturating_sub(1).min(32);
@@ -264,6 +296,10 @@ impl Graph {
         let mut is_ready = true;
         for it in &node.needs {
             let Some(on) = it.on else {
+                if is_over && it.is_reference {
+                    // Nothing has the name: it is text.
+                    continue;
+                }
                 if is_over {
                     let message = self.unknown(node, &it.id);
                     self.fail(id, "unknown-dependency", message, out);

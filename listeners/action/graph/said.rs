@@ -56,7 +56,12 @@ pub enum Reply {
     /// Whether it had its effect nobody knows.
     Unknown(ActionError),
     /// It was ended.
-    Cancelled(ActionError),
+    Cancelled {
+        /// Why.
+        error: ActionError,
+        /// The payload that says so.
+        answer: Option<Element>,
+    },
 }
 
 /// What is to be done.
@@ -146,13 +151,32 @@ impl Done {
 /// What an action's parameters refer to, by name. What isn't there stays as it is written.
 pub type Values = BTreeMap<String, Value>;
 
+/// What a turn's prompt shows of an agent's feeds, by their names; none where it shows nothing.
+pub type Feeds = BTreeMap<String, Option<Arc<str>>>;
+
 /// What a name stands for.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A result; null where there was no answer.
     Result(Option<Element>),
+    /// An action that failed, or never ran.
+    Failed,
+    /// A feed, as the turn's prompt showed it.
+    Feed(Arc<str>),
+    /// A feed of which that showed nothing.
+    Unavailable,
+}
+
+/// What a name in a response means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Exhaustive: each is treated in its own way.
+pub enum Meaning {
+    /// An action.
+    Action(Id),
     /// A feed.
-    Feed(Element),
+    Feed,
+    /// Nothing: it is text.
+    Nothing,
 }
 
 /// How the actions of a turn begin, and what they may come to.

@@ -275,6 +275,7 @@ impl Mind {
 
     fn turns_to(&mut self, entry: &Entry, it: &CognitionIn) {
         self.turns = self.turns.max(it.turn);
+        self.rules = it.rules;
         self.turn = Some(Turn { at: entry.seq(), is_last: it.is_last == Some(true) });
         self.written.clear();
         let shown = self.shown(it.until);

@@ -31,6 +31,8 @@ pub struct Minds {
 pub struct Mind {
     /// How many turns it began.
     pub turns: u64,
+    /// The rules that the newest of them goes by; none in threads of 0.1.0.
+    pub rules: Option<u32>,
     /// How many of them a stop of the pump cut: they don't count.
     pub cuts: u64,
     /// The newest text that its model was told before all else.
@@ -226,6 +228,13 @@ impl Mind {
     #[must_use]
     pub fn is_turning(&self) -> bool {
         self.turn.is_some()
+    }
+
+    /// How many threads it opened that haven't ended.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        let open = self.things.values().filter(|it| matches!(it.what, What::Thread(_)));
+        u32::try_from(open.count()).unwrap_or(u32::MAX)
     }
 
     /// How many turns count.

@@ -118,6 +118,7 @@ impl Page {
             What::CognitionOut { error: Some(error), .. } if error != Interrupt::ERROR => {
                 self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
             }
+            What::Metadata { fields, errors, .. } => self.metadata(fields, errors),
             What::Message { to, name, .. } if !QUIET.contains(&&**to) => {
                 let text = format!("→ {to}: <{name}>");
                 self.note(Paint::Faint, &text);
@@ -139,6 +140,23 @@ impl Page {
                 self.is_over = true;
             }
             _ => {}
+        }
+    }
+
+    /// What the agent says about its own state: a line of what it sets, and one for each mistake.
+    fn metadata(&mut self, fields: &Value, errors: &[String]) {
+        let one = |(name, value): (&String, &Value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            value => format!("{name}: {value}"),
+        };
+        let set: Vec<String> = fields.as_object().into_iter().flatten().map(one).collect();
+        let set = Some(set.join(", ")).filter(|it| !it.is_empty());
+        let style = self.paper.style();
+        let set = set.iter().map(|it| (Paint::Faint, it));
+        for (paint, text) in set.chain(errors.iter().map(|it| (Paint::Wrong, it))) {
+            let line = audit::line(text);
+            let line = audit::cut(&line, style.width.saturating_sub(10)).into_owned();
+            self.paper.above(&style.paint(paint, &format!("metadata  {line}")));
         }
     }
 
@@ -344,6 +362,17 @@ mod tests {
         let mut hidden = start;
         hidden.show = false;
         assert_eq!(seen(&[hidden]), "");
+    }
+
+    #[test]
+    fn metadata_are_a_line_and_mistakes_in_them_one_each() {
+        let set =
+            json!({ "type": "metadata", "turn": 1, "fields": { "status": "CODING", "n": 1 } });
+        assert_eq!(seen(&[event(set)]), "metadata  n: 1, status: CODING\n");
+        let errors = ["status: \"X\" not in [IDLE]", "Unknown field: a"];
+        let wrong = json!({ "type": "metadata", "turn": 1, "fields": {}, "errors": errors });
+        let told = "metadata  status: \"X\" not in [IDLE]\nmetadata  Unknown field: a\n";
+        assert_eq!(seen(&[event(wrong)]), told);
     }
 
     #[test]

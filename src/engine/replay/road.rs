@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::engine::run::{cause, history};
+use crate::engine::run::{asked, cause, history};
 use crate::limits::Limits;
 use crate::listener::{self, Boxed, Call, Capabilities, Emit, Entry};
 use crate::log::Log;
@@ -45,6 +45,10 @@ impl listener::Road for Road {
 
     fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
         Box::pin(cause(&*self.log, call))
+    }
+
+    fn asked<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(asked(&*self.log, call))
     }
 
     fn sent<'a>(&'a self, _: &'a Call) -> Boxed<'a, Vec<Entry>> {

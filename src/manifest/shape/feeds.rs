@@ -39,6 +39,7 @@ const ACTION: &[(&str, &str)] = &[
     ("system_clock", "The time: format and timezone."),
     ("random_number", "A whole number from min to max."),
     ("thread_statistics", "What there is to count of the thread."),
+    ("debug_context", "Where the agent stands, and what is under way for it."),
 ];
 
 const POSITION: &[(&str, &str)] = &[

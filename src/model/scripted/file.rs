@@ -9,10 +9,19 @@ use crate::schema::nearest;
 
 /// What a text of replies says.
 pub(super) struct Sheet {
-    /// Each reply, and what the last message must hold for it to be given out of turn.
-    pub(super) replies: Vec<(Option<String>, Script)>,
+    pub(super) replies: Vec<Written>,
     pub(super) repeat: Repeat,
     pub(super) window: Option<u32>,
+}
+
+/// A reply as it is written.
+#[derive(Clone)]
+pub(super) struct Written {
+    /// What the last message must hold for it to be given out of turn.
+    pub(super) when: Option<String>,
+    /// What stands in it for the words of the last message.
+    pub(super) heard: Option<String>,
+    pub(super) script: Script,
 }
 
 /// What is wrong with a text of replies.
@@ -62,7 +71,8 @@ const HEADS: [&str; 5] = ["script", "reply", "text", "reasoning", "call"];
 /// What a script may set for all its replies.
 const OF_SCRIPT: [&str; 4] = ["chunk", "every", "repeat", "window"];
 /// What a reply may set.
-const OF_REPLY: [&str; 8] = ["when", "after", "chunk", "every", "stop", "usage", "fail", "at"];
+const OF_REPLY: [&str; 9] =
+    ["when", "heard", "after", "chunk", "every", "stop", "usage", "fail", "at"];
 /// What a call may set.
 const OF_CALL: [&str; 2] = ["name", "id"];
 
@@ -134,12 +144,11 @@ impl Part<'_> {
         let is_blank = |it: &&str| it.trim().is_empty();
         let first = self.lines.iter().position(|it| !is_blank(it));
         let last = self.lines.iter().rposition(|it| !is_blank(it));
-        let (Some(first), Some(last), Some((_, script))) = (first, last, sheet.replies.last_mut())
-        else {
+        let (Some(first), Some(last), Some(it)) = (first, last, sheet.replies.last_mut()) else {
             return;
         };
         let piece = (self.make)(self.lines[first..=last].join("\n"));
-        *script = std::mem::take(script).then(piece);
+        it.script = std::mem::take(&mut it.script).then(piece);
     }
 }
 
@@ -228,7 +237,7 @@ impl<'a> Options<'a> {
         Ok(script.chunks(chunk).every(every))
     }
 
-    fn reply(&self, defaults: &Script) -> Result<(Option<String>, Script), NoScript> {
+    fn reply(&self, defaults: &Script) -> Result<Written, NoScript> {
         self.known(&OF_REPLY)?;
         let mut script = self.paced(defaults.clone())?;
         script = script.after(self.time("after")?.unwrap_or_default());
@@ -254,7 +263,10 @@ impl<'a> Options<'a> {
                 None => return Err(unknown(self.line, "failure", word, &FAILURES)),
             },
         };
-        Ok((self.get("when").map(str::to_owned), script))
+        let heard = self.of("heard", "a word that stands in the reply", |it| {
+            (!it.is_empty()).then(|| it.to_owned())
+        })?;
+        Ok(Written { when: self.get("when").map(str::to_owned), heard, script })
     }
 
     fn call(&self) -> Result<Part<'static>, NoScript> {

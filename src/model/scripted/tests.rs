@@ -230,6 +230,31 @@ async fn a_text_is_a_script() {
     }
 }
 
+#[tokio::test]
+async fn a_reply_is_made_of_what_was_heard_where_it_says_so() {
+    let sheet = "%% script repeat=all chunk=3\n\
+                 %% reply heard={words}\n<response>{words}, says she: {words}.</response>\n\
+                 %% reasoning\nHm, {words}.\n%% call name=ask id=c1\n{\"of\": \"{words}\"}\n\
+                 %% reply\n{words}\n%% reply when=twice heard=WORDS chunk=0\nWORDS {words}\n";
+    let model = Scripted::parse(sheet).unwrap();
+    let said = async |prompt: Prompt| {
+        let (pieces, error) = heard(&model, prompt).await;
+        assert_eq!(error, None);
+        let texts = pieces.iter().map(|it| match it {
+            Piece::Text(it) | Piece::Reasoning(it) => it.clone(),
+            Piece::Call(it) => format!("{} {}", it.id, it.arguments),
+            _ => String::new(),
+        });
+        texts.collect::<Vec<_>>().concat()
+    };
+    let told = "[From ada]\n<ask xmlns=\"urn:x\"><of>\"AI\"</of></ask>";
+    let expected = "<response>\"AI\", says she: \"AI\".</response>Hm, \"AI\".\
+                    c1 {\"of\": \"\\\"AI\\\"\"}";
+    assert_eq!(said(at_turn(1).user(told)).await, expected);
+    assert_eq!(said(at_turn(2).user(told)).await, "{words}");
+    assert_eq!(said(at_turn(2).user("{words}, twice")).await, "{words}, twice {words}");
+}
+
 #[test]
 fn a_text_that_is_no_script_says_where() {
     let check = |text: &str, expected: &str| {
@@ -259,6 +284,7 @@ fn a_text_that_is_no_script_says_where() {
     );
     check("%% reply usage=3", "line 1: `usage=3`: tokens as in 120/40 is expected");
     check("%% reply at=3", "line 1: `at` goes with `fail`");
+    check("%% reply heard=", "line 1: `heard=`: a word that stands in the reply is expected");
     check("%% reply fail=cat", "line 1: there is no failure `cat`; did you mean `cut`?");
     check("%% reply\n%% call id=3", "line 2: a call has a name; write name=…");
     check("%% script repeat=ever\n", "line 1: `repeat=ever`: never, last or all is expected");

@@ -232,3 +232,53 @@ fn elements_stand_in_one_another_as_deep_as_in_xml() {
     let told = nested(129).expect_err("too deep");
     assert!(told.to_string().ends_with("stands more than 128 elements deep"), "{told}");
 }
+
+fn valued(field: Field) -> Field {
+    Field { is_value: true, ..field }
+}
+
+#[test]
+fn the_value_is_the_marked_field_else_the_one_scalar_else_nothing() {
+    let text = |occurs| field("it", Kind::Scalar(Scalar::String), occurs);
+    let number = |name, occurs| field(name, Kind::Scalar(Scalar::U8), occurs);
+    let one = || vec![text(Occurs::One)];
+    let check = |schema: Schema, json: Value, expected: Option<Value>| {
+        assert_eq!(value(&schema, &json), expected, "{json}");
+    };
+    check(schema(vec![], one()), json!({ "it": "x" }), Some(json!("x")));
+    check(schema(vec![], vec![text(Occurs::Optional)]), json!({ "it": "x" }), None);
+    check(schema(vec![], vec![text(Occurs::Many)]), json!({ "it": ["x"] }), None);
+    let turn = || vec![number("turn", Occurs::One)];
+    check(schema(turn(), one()), json!({ "turn": 1, "it": "x" }), None);
+    let marked = || vec![valued(text(Occurs::Optional))];
+    check(schema(turn(), marked()), json!({ "turn": 1, "it": "x" }), Some(json!("x")));
+    check(schema(turn(), marked()), json!({ "turn": 1 }), Some(Value::Null));
+    let many = vec![number("n", Occurs::One), valued(text(Occurs::Many))];
+    check(schema(vec![], many), json!({ "n": 1, "it": ["x"] }), Some(json!(["x"])));
+    let attribute = valued(number("id", Occurs::One));
+    check(schema(vec![attribute], one()), json!({ "id": 7, "it": "x" }), Some(json!(7)));
+    // A name that JSON has twice is another there.
+    let twin = vec![valued(number("turn", Occurs::One))];
+    check(schema(turn(), twin), json!({ "turn": 1, "turn-2": 2 }), Some(json!(2)));
+    let either = || valued(field("a", choice(&["n", "y"]), Occurs::Optional));
+    let beside = || vec![number("n", Occurs::One), either()];
+    check(schema(vec![], beside()), json!({ "n": 1, "y": 2 }), Some(json!({ "y": 2 })));
+    check(schema(vec![], beside()), json!({ "n": 1, "n-2": 2 }), Some(json!({ "n": 2 })));
+    check(schema(vec![], beside()), json!({ "n": 1 }), Some(Value::Null));
+    let any = Schema::any(Name::new("urn:test", "s"), "");
+    check(any, json!({ "xml": "<s/>" }), None);
+}
+
+#[test]
+fn schemas_with_other_values_are_others() {
+    let of = |is_value| {
+        let it = Field { is_value, ..field("it", Kind::Scalar(Scalar::String), Occurs::One) };
+        schema(vec![], vec![it])
+    };
+    assert!(of(true).is_same(&of(true)) && !of(true).is_same(&of(false)));
+    let text = |is_value| {
+        let it = Field { is_value, ..field("it", Kind::Scalar(Scalar::String), Occurs::One) };
+        Schema::new(Name::new("urn:test", "s"), Shape::new("s", "", vec![], Content::Text(it)))
+    };
+    assert!(text(true).is_same(&text(true)) && !text(true).is_same(&text(false)));
+}

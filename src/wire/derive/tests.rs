@@ -153,7 +153,7 @@ struct Say(String);
 
 /// Nothing at all.
 #[derive(Payload, Debug, PartialEq, Clone)]
-#[payload(ns = "urn:test", live, reserved)]
+#[payload(ns = "urn:test", live, reserved, bookkeeping)]
 struct Ping;
 
 /// Whatever is sent on.

@@ -3,15 +3,20 @@
 
 mod crash;
 mod execution;
+mod older;
+mod references;
 mod rules;
+mod stopped;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pumphouse::listeners::action::words::{Action, ActionResult};
 use pumphouse::listeners::action::{InternalActions, Settings, action, read};
-use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Dispatch, Limited};
+use pumphouse::listeners::agent::Agent;
+use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Dispatch, Limited, Stopped};
 use pumphouse::log::{Flags, Log};
+use pumphouse::model::{Prompt, Scripted};
 use pumphouse::prelude::*;
 use pumphouse::reply::{Config, Parser, What};
 use pumphouse::sim::{Disk, Sim};
@@ -95,6 +100,22 @@ struct Sub {
     question: String,
 }
 
+/// Has an agent stop.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Halt {
+    reason: String,
+    /// Whether it says so as an error.
+    error: Option<bool>,
+}
+
+/// Has an agent stop in a thread of its own.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct HaltBelow {
+    reason: String,
+}
+
 /// Has the agent follow its script.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "urn:test")]
@@ -144,11 +165,15 @@ impl World {
             internal: ["notes".to_owned()].into(),
             agents: [("ada".to_owned(), internal)].into(),
         };
-        let peers = ["action", "tool", "web", "cache", "trap", "sub", "press", "thread"];
+        let peers = [
+            "action", "tool", "web", "cache", "trap", "sub", "press", "thread", "halt", "below",
+            "idler", "starter",
+        ];
         let with = |name: &str| Listener::with_state(name, self.clone());
         let mut all = pumphouse::listeners::core();
         all.extend([
             action(settings),
+            pumphouse::listeners::feed::feed(),
             with("ada").on(go).on_reply(heard).idempotent().peers(peers).stateless(),
             with("tool").on(work).idempotent().stateless(),
             with("web").on(fetch).on(fetch_more).idempotent().stateless(),
@@ -158,6 +183,10 @@ impl World {
             Listener::new("notes").on(async |AddNote { text }: AddNote| Worked(text)),
             Listener::new("sub").on(sub).own_thread().idempotent(),
             with("press").on(press).stateless(),
+            Listener::new("halt").on(halt).idempotent(),
+            Listener::new("below").on(halt_below).own_thread().idempotent(),
+            Agent::new("idler", Arc::new(Scripted::new(|_: &Prompt, _| "Hm."))).listener(),
+            Agent::new("starter", Arc::new(starting())).listener(),
         ]);
         all
     }
@@ -209,10 +238,10 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         turn,
         model: "script".into(),
         until: 1,
-        rendering: 1,
-        rules: None,
+        rendering: 2,
+        rules: Some(2),
         is_last: None,
-        waiting: Vec::new(),
+        waiting: None,
         digest: String::new(),
         bytes: 0,
         dispatch,
@@ -281,6 +310,35 @@ async fn press(State(world): State<World>, _: Press) {
     world.sim.sleep(Duration::from_secs(1)).await;
 }
 
+/// What an agent says that stops.
+fn stopped(reason: &str) -> Stopped {
+    let ns = "https://xml-pipeline.org/ns/agent/v1";
+    let text = format!(
+        "<agent-stopped xmlns=\"{ns}\" turns=\"1\" reason=\"{reason}\">No.</agent-stopped>"
+    );
+    Stopped::read(Element::from_canonical(text.into()).unwrap().view()).unwrap()
+}
+
+async fn halt(Halt { reason, error }: Halt) -> Result<Stopped, Stopped> {
+    let stopped = stopped(&reason);
+    if error == Some(true) { Err(stopped) } else { Ok(stopped) }
+}
+
+async fn halt_below(HaltBelow { reason }: HaltBelow) -> Stopped {
+    stopped(&reason)
+}
+
+/// A model that says nothing of use in its first thread, and answers in every later one.
+fn starting() -> Scripted {
+    let turns = std::sync::atomic::AtomicU64::new(0);
+    Scripted::new(move |_: &Prompt, _| {
+        match turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 | 1 => "Hm.",
+            _ => "<response>Now.</response>",
+        }
+    })
+}
+
 async fn fall(_: Fall) {
     panic!("as it should");
 }
@@ -298,13 +356,26 @@ async fn results(log: &dyn Log, thread: &ThreadId) -> Vec<String> {
         let element = Element::from_canonical(it.body.clone()).unwrap();
         let it = ActionResult::read(element.view()).unwrap();
         let status = format!("{:?}", it.status).to_lowercase();
-        let error = it.error.map(|it| format!(" {}: {}", it.code, it.message));
-        let value = it.value.map(|it| format!(" {it}"));
+        let value = it.value().map(|it| format!(" {it}"));
+        let error = it.error.map(|it| format!(" {it}"));
         let rest = error.or(value).unwrap_or_default();
         let warnings = it.warning.iter().map(|it| format!(" ({it})")).collect::<String>();
         format!("{} {status}{rest}{warnings}", it.id)
     };
     results.map(line).collect()
+}
+
+/// How often each action was tried, by the order of its definition.
+async fn attempts(log: &dyn Log, thread: &ThreadId) -> Vec<u32> {
+    let entries = log.read(thread, 0, u64::MAX, 10_000).await.unwrap();
+    let results = entries.iter().filter(|it| it.name == <ActionResult as Payload>::NAME);
+    let read = |it: &Arc<pumphouse::log::Entry>| {
+        let element = Element::from_canonical(it.body.clone()).unwrap();
+        ActionResult::read(element.view()).unwrap()
+    };
+    let mut all: Vec<_> = results.map(read).map(|it| (it.of, it.attempts)).collect();
+    all.sort_unstable();
+    all.into_iter().map(|it| it.1).collect()
 }
 
 /// The lines of a thread's log: who, to whom, what.
@@ -317,6 +388,8 @@ async fn story(log: &dyn Log, thread: &ThreadId) -> Vec<String> {
 /// What came of a script: results, and what was done when.
 struct Came {
     results: Vec<String>,
+    /// How often each action was tried, by the order of its definition.
+    attempts: Vec<u32>,
     effects: Vec<(String, String, u64)>,
     story: Vec<String>,
 }
@@ -339,6 +412,7 @@ fn play(script: Vec<Line>) -> Came {
     let log = disk.kept();
     let results = world.sim.run(results(log, &first.thread)).unwrap();
     let story = world.sim.run(story(log, &first.thread)).unwrap();
+    let attempts = world.sim.run(attempts(log, &first.thread)).unwrap();
     let effects = world.effects.lock().unwrap().clone();
-    Came { results, effects, story }
+    Came { results, attempts, effects, story }
 }

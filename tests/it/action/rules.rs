@@ -110,7 +110,7 @@ fn an_error_that_is_returned_is_a_failure_and_its_dependents_are_skipped() {
 <action id="d" type="relic" depends_on="c">
 {"name": "cache", "parameters": {"value": "${c}."}}</action>"#,
         &[
-            "a failed broke: tool answered an error: broke",
+            "a failed broke: tool says no more",
             "b skipped skipped: a failed",
             "c failed P0015: trap panicked: Report it to the listener's author; the log has the \
              message it stumbled on.",

@@ -53,6 +53,19 @@ fn a_conversation_through_pipes() {
 }
 
 #[test]
+fn what_went_wrong_with_an_action_is_told() {
+    let scene = scene();
+    let replies = r#"%% reply
+<action id="no">{"name": "calculate", "parameters": {"expression": "1/0"}}</action>
+%% reply
+<response>It can't be said.</response>
+"#;
+    scene.write("replies.txt", replies);
+    let ran = scene.pipe(&["chat"], "What is it?\n").code(0);
+    ran.says(&["failed: problem: division-by-zero: column: 2", "It can't be said."]);
+}
+
+#[test]
 fn a_conversation_goes_on_over_a_door() {
     let scene = scene();
     let server = scene.serve(&[]);

@@ -26,7 +26,7 @@ use crate::golden::Goldens;
 use crate::reply::protocol::examples;
 
 /// Whom the examples call, and of what sort they are.
-const CALLED: [(&str, &str); 21] = [
+pub(super) const CALLED: [(&str, &str); 21] = [
     ("analyze-image", "tool"),
     ("arxiv_search", "tool"),
     ("authenticate", "tool"),
@@ -55,8 +55,14 @@ const CALLED: [(&str, &str); 21] = [
 #[payload(ns = "urn:test")]
 struct Says(String);
 
-/// Takes anything, and says who it is.
-fn called((name, kind): (&'static str, &'static str)) -> Listener {
+/// Takes anything, and says who it is; as an agent where that is what it is, and they are.
+fn called((name, kind): (&'static str, &'static str), are_agents: bool) -> Listener {
+    if are_agents && kind == "agent" {
+        let says = Scripted::new(move |_: &Prompt, _| {
+            format!("<thought>Hm.</thought><response>what {name} says</response>")
+        });
+        return Agent::new(name, Arc::new(says)).listener();
+    }
     let root = Name::new(format!("https://xml-pipeline.org/ns/{name}/v1"), name);
     let says = move |_: Element| async move { Says(format!("what {name} says")) };
     let schema = Schema::any(root, "Something for it to do.");
@@ -74,7 +80,7 @@ fn declared(example: &Path) -> Fields {
 }
 
 /// The lines that come of a reply, and of the agent's last word after it.
-fn came(example: &Path) -> String {
+fn came(example: &Path, are_agents: bool) -> String {
     let reply = fs::read_to_string(example).unwrap();
     let sim = Sim::new(1);
     let disk = Disk::new(&sim);
@@ -90,7 +96,8 @@ fn came(example: &Path) -> String {
     let agent = Agent::new(AGENT, Arc::new(model)).feeds(feeds.unwrap());
     let agent = agent.metadata(declared(example)).peers(CALLED.map(|(name, _)| name));
     let question = agent.ask("Write.").unwrap();
-    let all = ((core(), mind()), Vec::from(CALLED.map(called)), agent.listener(), disk.log());
+    let called: Vec<Listener> = CALLED.map(|it| called(it, are_agents)).into();
+    let all = ((core(), mind()), called, agent.listener(), disk.log());
     let pump = pumphouse::builder().with(all).workers(1).build().unwrap().start_on(&sim);
     let asked = sim.run(pump.tell_element(question)).unwrap().unwrap();
     sim.rest().unwrap();
@@ -131,7 +138,7 @@ fn line(entry: &Entry) -> Option<String> {
     if let Ok(it) = entry.decode::<ActionResult>() {
         let status = format!("{:?}", it.status).to_lowercase();
         let error = it.error.map(|it| it.message);
-        let text = error.or(it.value).unwrap_or_default();
+        let text = error.or(it.value.map(|it| it.text)).unwrap_or_default();
         let warnings: String = it.warning.iter().map(|it| format!(" ({it})")).collect();
         return Some(format!("{} is {status}: {}{warnings}", it.id, short(&text)));
     }
@@ -156,7 +163,22 @@ fn line(entry: &Entry) -> Option<String> {
 fn every_example_comes_to_what_it_says() {
     let mut goldens = Goldens::default();
     for path in examples() {
-        goldens.check(&path.with_extension("came"), &came(&path));
+        goldens.check(&path.with_extension("came"), &came(&path, false));
     }
     goldens.finish();
+}
+
+#[test]
+fn with_agents_as_its_listeners_an_example_ends_in_the_same_words() {
+    let words = |path: &Path, are_agents| -> Vec<String> {
+        let came = came(path, are_agents);
+        came.lines().filter(|it| it.contains(" response: ")).map(str::to_owned).collect()
+    };
+    let mut with_values = 0;
+    for path in examples() {
+        let said = words(&path, true);
+        assert_eq!(said, words(&path, false), "{path:?}");
+        with_values += said.iter().filter(|it| it.contains("_analyzer says")).count();
+    }
+    assert!(with_values > 0, "none refers to what an agent said");
 }

@@ -48,7 +48,7 @@ fn actions_in_what_a_tool_says_never_run() {
     let (world, thread) = saying([fetch(), "<response>Seen.</response>".to_owned()], usual);
     let actions: Vec<String> = world.all::<Action>(&thread).into_iter().map(|it| it.id).collect();
     assert_eq!(actions, ["page"]);
-    let value = world.all::<ActionResult>(&thread).remove(0).value.unwrap();
+    let value = world.all::<ActionResult>(&thread).remove(0).value.unwrap().text;
     assert!(value.contains("<action id="), "the tool did say it: {value}");
     assert_eq!(last(&world, &thread), "Seen.");
 }

@@ -8,6 +8,8 @@ use pumphouse::listeners::agent::messages::{INTERRUPTED, agents, conversation};
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::transcript::{Event, Transcript, What, transcript};
+use pumphouse::listeners::feed::{Definition, Feeds, Source};
+use pumphouse::listeners::metadata::{Field, Fields};
 use pumphouse::listeners::tool::calculate::Calculate;
 use pumphouse::model::{Call, Kind, Piece};
 use serde_json::Value;
@@ -183,7 +185,7 @@ async fn a_reply_that_was_interrupted_is_kept_and_gone_on_from() {
     assert_eq!(it["was_interrupted"], true);
     let it = told(events.iter().find(is_out));
     assert_eq!((it["text"].as_str(), &it["is_partial"]), (Some(text), &true.into()));
-    assert_eq!((&it["completion_percentage"], &it["truncated"]), (&65.into(), &false.into()));
+    assert_eq!((&it["completion_percentage"], &it["truncated"]), (&65.into(), &true.into()));
     // What there was of the answer isn't the answer.
     let answers: Vec<Response> = thread.iter().filter_map(|it| it.decode().ok()).collect();
     let said: Vec<_> = answers.iter().map(|it| (it.is_final, &*it.text)).collect();
@@ -306,4 +308,24 @@ async fn whoever_answers_without_a_mind_is_no_agent() {
     let entries = log.read(&entry.thread, 0, u64::MAX, 1_000).await.unwrap();
     let entries: Vec<Entry> = entries.iter().map(|it| -> Entry { (&**it).into() }).collect();
     assert_eq!(transcript(&entries), []);
+}
+
+#[tokio::test]
+async fn metadata_stands_in_a_transcript_and_what_the_runtime_asks_of_feeds_does_not() {
+    let status = Field::choice("status", ["IDLE", "BUSY"]);
+    let clock = Definition::on_demand("now", Source::internal("system_clock"));
+    let first = "<metadata>{\"status\": \"BUSY\", \"mood\": 7}</metadata>\
+        <response final=\"false\">…</response>";
+    let agent = oracle(Scripted::replies([first, "<response>42</response>"]));
+    let agent = agent.metadata(Fields::new([status]).unwrap());
+    let thread = thread(agent.feeds(Feeds::new([clock]).unwrap())).await;
+    assert!(thread.iter().any(|it| it.name().local() == "refresh-feeds"));
+    let events = transcript(&thread);
+    let types = types(&events);
+    let told = ["cognition_in", "step_start", "metadata", "response", "cognition_out"];
+    assert_eq!(types[..5], told, "{types:?}");
+    assert!(!types.contains(&"message".to_owned()), "{types:?}");
+    let it = serde_json::to_value(&events[3]).unwrap();
+    assert_eq!(it["fields"], serde_json::json!({ "status": "BUSY" }));
+    assert_eq!(it["errors"], serde_json::json!(["Unknown field: mood"]));
 }

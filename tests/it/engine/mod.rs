@@ -1,6 +1,7 @@
 //! What the engine promises, rule by rule, through the public API alone.
 #![allow(clippy::disallowed_methods, reason = "handlers in tests sleep as users' do")]
 
+mod asked;
 mod budgets;
 mod build;
 mod crash;

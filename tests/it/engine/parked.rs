@@ -79,7 +79,7 @@ const ENOUGH: &str = r#"<enough xmlns="urn:test"/>"#;
 fn push(sim: &Sim, pump: &Pump, who: &str, ear: &Arc<Ear>, it: Envelope) {
     let identity = Identity { name: who.into(), operator: true };
     let inlet: Arc<dyn Inlet> = ear.clone();
-    sim.run(async { drop(pump.push(&identity, it, &inlet, 1).await) }).unwrap();
+    sim.run(async { pump.push(&identity, it, &inlet, 1).await }).unwrap();
     sim.rest().unwrap();
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pumphouse::listeners::agent::settings::{OnFull, Settings};
+use pumphouse::listeners::agent::words::Stopped;
 use pumphouse::listeners::feed::words::Position;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use serde_json::json;
@@ -268,7 +270,7 @@ fn feeds_that_cannot_be_are_told() {
     assert_eq!(wrong(zero), "a: an interval has at least 1 s, not 0");
     let other = Definition::on_demand("a", Source::internal("systm_clock"));
     let told = "a: the pump has no systm_clock; it has system_clock, random_number, \
-        thread_statistics; did you mean system_clock?";
+        thread_statistics, debug_context; did you mean system_clock?";
     assert_eq!(wrong(other), told);
     let twice = Feeds::new([teller("a"), teller("a")]).unwrap_err().to_string();
     assert_eq!(twice, "the feed a stands twice");
@@ -291,4 +293,91 @@ fn feeds_that_cannot_be_are_told() {
     let late = json!({"id": "a", "interval": 3, "source": {"type": "tool", "name": "x"}});
     assert_eq!(wrong(late), "a: an interval is for a feed of the type periodic");
     assert!(wrong(json!({"id": "a", "type": "perodic"})).starts_with("unknown variant `perodic`"));
+}
+
+/// Wants to know how it is.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Ask {}
+
+#[test]
+fn an_agent_that_stopped_is_no_content() {
+    let mut settings = Settings::default();
+    settings.on_context_full = OnFull::Stop;
+    // Its window is too small for any prompt.
+    let model = Scripted::new(|_: &Prompt, _| DONE).with_window(1);
+    let below = Agent::new("broken", Arc::new(model)).settings(settings).listener();
+    // One that runs in the thread of who asks.
+    let beside = Listener::new("broken").on(async |_: Ask| Stopped {
+        until: None,
+        turns: 0,
+        reason: "context-full".to_owned(),
+        text: "Too much.".to_owned(),
+    });
+    let text = json!({"text": "How is it?"});
+    for (broken, params) in [(below, text), (beside, json!({}))] {
+        let world = World::new(&[(0, DONE)]);
+        let feed = Definition::on_demand("news", Source::listener("broken").params(params));
+        let mind = mind().into_iter().chain([broken]).collect();
+        let came = world.play(world.agent(&[feed]), mind, &["Go."]);
+        let gone = "<context_feed id=\"news\" status=\"unavailable\">\n[Feed unavailable]\n\
+            </context_feed>";
+        assert_eq!(came.late.last().unwrap(), gone, "{:#?}", came.story);
+        let why = "why=\"the agent stopped, context-full: ";
+        assert!(came.recorded("news")[0].contains(why), "{:#?}", came.story);
+    }
+}
+
+#[test]
+fn what_an_agent_said_before_it_stopped_is_stale() {
+    let world = World::new(&[(0, ON), (0, DONE)]);
+    let turns = std::sync::atomic::AtomicU64::new(0);
+    let sim = world.sim.clone();
+    // Its first thread has an answer, and those after it have none.
+    let model = Scripted::new(move |_: &Prompt, _| {
+        match turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => "<response>All is quiet.</response>",
+            _ => "<response final=\"false\">More.</response>",
+        }
+    });
+    let mut settings = Settings::default();
+    settings.max_turns = 2;
+    let model = model.sleeping(move |time| sim.sleep(time));
+    let news = Agent::new("newsman", Arc::new(model)).settings(settings);
+    let params = json!({"text": "How is it?"});
+    let feed = Definition::on_demand("news", Source::listener("newsman").params(params));
+    let agent = world.agent(&[feed]);
+    let mind = mind().into_iter().chain([news.listener()]).collect();
+    let came = world.play(agent, mind, &["Go."]);
+    assert!(came.late[0].contains("All is quiet."), "{:?}", came.late);
+    let stale = "<context_feed id=\"news\" status=\"stale\" as_of=\"2026-01-01T00:00:0";
+    let last = came.late.last().unwrap();
+    assert!(last.starts_with(stale) && last.contains("All is quiet."), "{last}");
+}
+
+#[test]
+fn a_debugger_is_shown_where_the_agent_stands() {
+    let slow = r#"<set-timer in="PT1H" note="tea"/><action id="slow" mode="async">
+        {"name": "teller", "parameters": {}}</action>
+        <ada xmlns="https://xml-pipeline.org/ns/ada/v1">On.</ada>"#;
+    // The tick, an hour later, is answered by a third turn.
+    let replies = [(0, slow), (0, DONE), (0, DONE)];
+    let world = World::new(&replies).saying(&[(60, Ok("late"))]);
+    let debug = Source::internal("debug_context");
+    let came = world.ask(world.agent(&[Definition::on_demand("debug_info", debug)]), &["Go."]);
+    let told: Vec<serde_json::Value> = came
+        .late
+        .iter()
+        .map(|it| {
+            let text = it.split_once('\n').unwrap().1.rsplit_once('\n').unwrap().0;
+            serde_json::from_str(text).unwrap()
+        })
+        .collect();
+    assert_eq!((&told[0]["turn"], &told[0]["agent"]), (&json!(1), &json!("ada")));
+    assert_eq!((&told[0]["actions"], &told[0]["timers"]), (&json!([]), &json!([])));
+    assert!(told[0]["thread"].as_str().unwrap().starts_with("sess-"));
+    let last = &told[1];
+    let slow = json!({"id": "slow", "name": "teller", "state": "running", "turn": 1});
+    assert_eq!((&last["turn"], &last["actions"]), (&json!(2), &json!([slow])));
+    assert_eq!(last["timers"].as_array().unwrap().len(), 1);
 }

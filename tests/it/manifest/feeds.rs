@@ -45,6 +45,11 @@ listeners:
           type: \"tool\"
           name: \"filesystem.echo\"
           params: { path: \"${JOURNAL_ROOT:-journal}\", format: \"tree\" }
+      - id: \"debug_info\"
+        type: \"on_demand\"
+        source:
+          type: \"internal\"
+          action: \"debug_context\"
       - id: budget
         enabled: false
     metadata:

@@ -5,7 +5,7 @@ use pumphouse::Payload;
 /// Options of a type.
 #[derive(Payload)]
 #[payload(ns = "urn:test", ns = "urn:test", namespace = "urn:test", attribute)]
-#[payload(live = true, reserved(all), rename, lives)]
+#[payload(live = true, reserved(all), bookkeeping = 1, rename, lives)]
 #[payload]
 struct Type {
     #[payload(atribute, ns = "urn:test")]

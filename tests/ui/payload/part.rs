@@ -10,7 +10,7 @@ struct Part {
 
 /// Says what only a payload can.
 #[derive(Payload)]
-#[payload(live, reserved, rename = "other")]
+#[payload(live, reserved, bookkeeping, rename = "other")]
 struct Said {
     a: i64,
 }

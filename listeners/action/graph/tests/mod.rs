@@ -1,6 +1,8 @@
 //! The graph, told as tables: what happens, and what it leads to.
 
+mod names;
 mod random;
+mod record;
 
 use std::collections::BTreeMap;
 
@@ -81,7 +83,12 @@ impl Play {
     fn told(&mut self, output: Output) -> String {
         match output {
             Output::Call { action, attempt, values, .. } => {
-                let values = values.keys().map(|it| format!(" ${it}")).collect::<String>();
+                let values = values.iter().map(|(name, it)| match it {
+                    Value::Result(_) => format!(" ${name}"),
+                    Value::Feed(it) => format!(" ${name}={it}"),
+                    other => format!(" ${name} {other:?}").to_lowercase(),
+                });
+                let values: String = values.collect();
                 let again = if attempt > 1 { format!(" {attempt}") } else { String::new() };
                 format!("call {}{again}{values}", self.name(action))
             }
@@ -143,9 +150,27 @@ impl Play {
             "ok" => self.reply(id, attempt, Reply::Ok(None)),
             "fail" => self.reply(id, attempt, failed()),
             "unknown" => self.reply(id, attempt, Reply::Unknown(error())),
+            "shows" => {
+                let words = rest.split(' ').filter_map(|it| it.split_once('='));
+                let (mut feeds, mut turn) = (Feeds::new(), 1);
+                for (key, value) in words {
+                    match key {
+                        "turn" => turn = value.parse().unwrap(),
+                        _ => drop(
+                            feeds.insert(key.to_owned(), (!value.is_empty()).then(|| value.into())),
+                        ),
+                    }
+                }
+                self.graph.shows(&AGENT.into(), turn, feeds);
+                Vec::new()
+            }
             "over" => {
                 let turn = rest.parse().unwrap_or(1);
                 self.step(Input::TurnOver(AGENT.into(), turn))
+            }
+            "answered" => {
+                self.graph.work_over(AGENT);
+                Vec::new()
             }
             "wait" => self.wait(rest.parse().unwrap()),
             "cancel" => {
@@ -477,62 +502,6 @@ fn after_the_response_all_begin() {
 }
 
 #[test]
-fn a_reference_waits_for_what_it_refers_to() {
-    check(
-        "a async key=page => call a
-           b async with=$page-$a-$nope =>
-           c async with=${to-a} =>
-           ok a => a ok, call b $a $page, call c $to-a",
-    );
-    check(
-        "a async to=web => call a
-           b async with=$web =>
-           ok a => a ok, call b $web
-           c async to=web => call c
-           ok c => c ok
-           d async with=$web => call d",
-    );
-    // What failed before is no result, and nothing to wait for.
-    check(
-        "a async => call a
-           fail a => a failed
-           b async with=$a => call b",
-    );
-    check(
-        "a async => call a
-           b async with=$a =>
-           fail a => a failed, b skipped for a",
-    );
-}
-
-#[test]
-fn a_name_means_the_newest_and_a_key_goes_before_an_id() {
-    let mut play = Play::default();
-    let value = |play: &Play, name: &str| match play.graph.value(AGENT, name) {
-        Some(Value::Result(Some(it))) => it.local().to_owned(),
-        other => format!("{other:?}"),
-    };
-    let answer = |play: &mut Play, id: &str, local: &str| {
-        let mut writer = pumphouse::xml::Writer::new(pumphouse::limits::XmlLimits::DOOR);
-        writer.start("urn:x", local);
-        writer.end();
-        play.reply(id, None, Reply::Ok(Some(writer.finish().unwrap())));
-    };
-    play.line("a async");
-    answer(&mut play, "a", "first");
-    assert_eq!(value(&play, "a"), "first");
-    play.line("over");
-    play.line("a async turn=2");
-    assert_eq!(value(&play, "a"), "None");
-    answer(&mut play, "a", "second");
-    assert_eq!(value(&play, "a"), "second");
-    play.line("b async turn=2 key=a");
-    answer(&mut play, "b", "third");
-    assert_eq!(value(&play, "a"), "third");
-    assert!(play.graph.value("eve", "a").is_none(), "agents have names of their own");
-}
-
-#[test]
 fn what_is_taken_back_is_over_and_its_answer_nothing() {
     check(
         "a async => call a
@@ -565,17 +534,4 @@ fn what_is_wrong_in_itself_never_runs() {
         play.define(plain(&format!("n{n}"), Mode::Async));
     }
     assert_eq!(play.define(plain("one", Mode::Async)), ["one failed limit"]);
-}
-
-#[test]
-fn what_no_name_leads_to_is_forgotten() {
-    let mut play = Play::default();
-    for turn in 1..100 {
-        let line = format!("a async to=x turn={turn}");
-        play.line(&line);
-        play.line("ok a");
-        play.line(&format!("over {turn}"));
-    }
-    assert!(play.graph.nodes.len() <= 2, "{}", play.graph.nodes.len());
-    assert!(play.graph.scopes[AGENT].turns.len() <= 2);
 }

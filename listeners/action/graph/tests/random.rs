@@ -184,6 +184,18 @@ impl Story {
         }
     }
 
+    /// The name that an action's parameters refer to.
+    fn refers_to(&self, id: Id) -> Option<&str> {
+        let parameters = self.defined[&id].parameters.as_deref()?;
+        parameters.strip_prefix("{\"it\":\"$")?.strip_suffix("\"}")
+    }
+
+    /// The place at which the turn is over.
+    fn over(&self) -> Id {
+        let over = |it: &(u64, Input)| matches!(it.1, Input::TurnOver(..));
+        self.inputs.iter().position(over).map_or(Id::MAX, |it| it as Id)
+    }
+
     /// An action begins after those that it depends on, and after the sync ones before it.
     fn judge_order(&self, id: Id, done: &BTreeMap<Id, Arc<Done>>) {
         let named = |name: &str| {
@@ -195,6 +207,13 @@ impl Story {
             let skips = named(on).is_some_and(|it| self.defined[&it].on_error.is_some());
             let may = result.is_some_and(|it| it.status == Status::Ok || skips);
             assert!(may, "{id} ran before {on}");
+        }
+        if let Some(name) = self.refers_to(id)
+            && let Meaning::Action(on) = self.graph.meaning(AGENT, name, id, 1)
+            // What is written when the turn is over is no later action of it.
+            && on != id && (on < id || on <= self.over())
+        {
+            assert!(done.contains_key(&on), "{id} ran before {on}, which it refers to");
         }
         for (other, it) in self.defined.range(..id) {
             assert!(it.mode != Mode::Sync || done.contains_key(other), "{id} overtook {other}");

@@ -17,6 +17,7 @@ fn all() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logs");
     let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
     let mut all: Vec<_> = files
+        .filter(|it| it.extension().is_some_and(|it| it == "sql"))
         .map(|it| {
             let name = it.file_stem().unwrap().to_str().unwrap().to_owned();
             (name, std::fs::read_to_string(it).unwrap())
@@ -73,7 +74,11 @@ fn an_older_log_is_sound_as_it_is_and_is_brought_up_to_date_when_it_is_opened() 
         drop(reader);
         let log = open(&path);
         assert_eq!(wait(log.tail(0, 999)).unwrap(), entries, "{name}");
-        assert_eq!(wait(log.open_entries()).unwrap().len(), 1 + usize::from(name == "format-1"));
+        let left = match &*name {
+            "format-1" | "agent-0.1.0" => 2,
+            _ => 1,
+        };
+        assert_eq!(wait(log.open_entries()).unwrap().len(), left, "{name}");
         let id = entries[0].id.thread.clone();
         let next = wait(log.thread(&id)).unwrap().unwrap().last_seq + 1;
         keep(&log, batch(&["new"], &["new/1", &format!("{id}/{next}")]));

@@ -393,9 +393,10 @@ impl Book {
         if self.work.is_none() {
             self.wrong(at, "a turn without work");
         }
+        let waiting = it.waiting.clone().unwrap_or_default();
         let (shown, left): (Vec<Call>, Vec<Call>) = std::mem::take(&mut self.queue)
             .into_iter()
-            .partition(|call| call.seq <= it.until && !it.waiting.contains(&call.seq));
+            .partition(|call| call.seq <= it.until && !waiting.contains(&call.seq));
         self.queue = left;
         for call in shown {
             if !self.is_news(&call) {

@@ -1,0 +1,269 @@
+//! What names stand for: an action's output key or id, a feed, or the listener that was called.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pumphouse::schema::nearest;
+
+use super::{Bound, Definition, Done, Feeds, Graph, Id, Meaning, Needed, Node, Scope, State};
+use super::{Status, Value, Values};
+
+impl Graph {
+    /// Says what the prompt of an agent's turn shows of its feeds: their names, and nothing for
+    /// those of which it shows nothing. Until the next turn, a feed's name stands for this.
+    pub fn shows(&mut self, agent: &Arc<str>, turn: u64, feeds: Feeds) {
+        let scope = self.scopes.entry(agent.clone()).or_default();
+        let before = scope.shown.values().next_back();
+        let feeds = before.filter(|it| ***it == feeds).cloned().unwrap_or_else(|| Arc::new(feeds));
+        scope.shown.insert(turn, feeds);
+    }
+
+    /// Says that an agent answered or stopped. Until then each of its results is kept, also where
+    /// a newer action has its name: a response that waits may mean it.
+    pub fn work_over(&mut self, agent: &str) {
+        let Some(scope) = self.scopes.get_mut(agent) else { return };
+        scope.is_at_work = false;
+        let newest = scope.shown.keys().next_back().copied();
+        scope.shown.retain(|turn, _| Some(*turn) == newest);
+        self.forget(agent);
+    }
+
+    /// What a name means in a response of an agent's turn that is written behind the actions with
+    /// numbers below `at`.
+    ///
+    /// That is the newest of these with the name, by output key, then by id; else a feed; else the
+    /// one action that called a listener of that name; else the first action of the same turn, from
+    /// `at` on, that has the name. Later turns change nothing about it.
+    #[must_use]
+    pub fn meaning(&self, agent: &str, name: &str, at: Id, turn: u64) -> Meaning {
+        let Some(scope) = self.scopes.get(agent) else { return Meaning::Nothing };
+        let is_own = |it: &(&Id, &Node)| *it.1.agent == *agent;
+        let before = || self.nodes.range(..at).rev().filter(is_own);
+        let keyed = before().find(|(_, it)| it.definition.has_key(name));
+        let called = || before().find(|(_, it)| it.definition.action.id == name);
+        if let Some((id, _)) = keyed.or_else(called) {
+            return Meaning::Action(*id);
+        }
+        if scope.feed(name, turn).is_some() {
+            return Meaning::Feed;
+        }
+        if let Some(id) = scope.target(name, at) {
+            return Meaning::Action(id);
+        }
+        let behind = self.nodes.range(at..).filter(is_own);
+        let mut behind = behind.filter(|(_, it)| it.definition.action.turn == Some(turn));
+        let later = behind.find(|(_, it)| it.definition.has_name(name));
+        later.map_or(Meaning::Nothing, |(id, _)| Meaning::Action(*id))
+    }
+
+    /// The end of an action; none while it isn't done, or where nothing is known of it.
+    #[must_use]
+    pub fn outcome(&self, id: Id) -> Option<&Done> {
+        match &self.nodes.get(&id)?.state {
+            State::Done(done) => Some(done),
+            _ => None,
+        }
+    }
+
+    /// What an action stands for in a response: its result, or that it failed; none while it isn't
+    /// done.
+    #[must_use]
+    pub fn resolved(&self, id: Id) -> Option<Value> {
+        let done = self.outcome(id)?;
+        Some(match done.status {
+            Status::Ok => Value::Result(done.answer.clone()),
+            _ => Value::Failed,
+        })
+    }
+
+    /// What a feed stands for in a turn; none where the agent had no such feed then.
+    #[must_use]
+    pub fn shown(&self, agent: &str, name: &str, turn: u64) -> Option<Value> {
+        self.scopes.get(agent)?.feed(name, turn)
+    }
+
+    /// What a name in the parameters of a feed stands for now, where it means an action that is
+    /// done.
+    #[must_use]
+    pub fn value(&self, agent: &str, name: &str) -> Option<Value> {
+        let scope = self.scopes.get(agent)?;
+        let feeds = scope.shown.values().next_back();
+        let is_feed = feeds.is_some_and(|it| it.contains_key(name));
+        let target = || scope.target(name, Id::MAX).filter(|_| !is_feed);
+        self.result(scope.action(name).or_else(target)?)
+    }
+
+    /// The names that an agent's actions and feeds have, for advice.
+    pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
+        let scope = self.scopes.get(agent);
+        let names = scope.into_iter().flat_map(|it| {
+            let feeds = it.shown.values().next_back().into_iter().flat_map(|it| it.keys());
+            it.keys.keys().chain(it.names.keys()).chain(feeds)
+        });
+        names.map(String::as_str)
+    }
+
+    /// The actions that must be done before one begins, and what its references mean.
+    pub(super) fn needs(
+        &self,
+        agent: &str,
+        definition: &Definition,
+    ) -> (Vec<Needed>, BTreeMap<String, Bound>) {
+        let none = Scope::default();
+        let scope = self.scopes.get(agent).unwrap_or(&none);
+        let said = definition.action.depends_on.iter().map(|it| Needed {
+            id: it.clone(),
+            on: scope.names.get(it).copied(),
+            is_reference: false,
+        });
+        let (mut needs, mut bound): (Vec<Needed>, _) = (said.collect(), BTreeMap::new());
+        let turn = definition.action.turn.unwrap_or(0);
+        for name in &definition.refers_to {
+            let action = match scope.action(name) {
+                Some(id) => Some(id),
+                None => {
+                    if let Some(feed) = scope.feed(name, turn) {
+                        bound.insert(name.clone(), Bound::Value(feed));
+                        continue;
+                    }
+                    scope.target(name, Id::MAX)
+                }
+            };
+            match action.map(|id| (id, self.result(id))) {
+                // What failed before is nothing to wait for, and no reason to skip what refers to
+                // it: whoever wrote the reference may not have known.
+                Some((_, Some(Value::Failed))) => {
+                    bound.insert(name.clone(), Bound::Value(Value::Failed));
+                }
+                // Nothing has the name: an action that the turn is still to bring may have it.
+                found => {
+                    let on = found.map(|(id, _)| id);
+                    bound.extend(on.map(|id| (name.clone(), Bound::Action(id))));
+                    needs.push(Needed { id: name.clone(), on, is_reference: true });
+                }
+            }
+        }
+        (needs, bound)
+    }
+
+    /// Lets the action be called by its names from now on.
+    pub(super) fn name(&mut self, agent: &str, id: Id, definition: &Definition) {
+        let Some(scope) = self.scopes.get_mut(agent) else { return };
+        let action = &definition.action;
+        let mut is_anothers = scope.names.insert(action.id.clone(), id).is_some();
+        if let Some(key) = &action.output_key {
+            is_anothers |= scope.keys.insert(key.clone(), id).is_some();
+        }
+        match scope.targets.get_mut(definition.target()) {
+            Some((_, second)) => {
+                is_anothers |= second.is_none();
+                second.get_or_insert(id);
+            }
+            None => drop(scope.targets.insert(definition.target().to_owned(), (id, None))),
+        }
+        if is_anothers && !scope.is_at_work {
+            self.forget(agent);
+        }
+    }
+
+    /// Drops an agent's actions that are done, that no name leads to any more, and that no other
+    /// waits for.
+    fn forget(&mut self, agent: &str) {
+        let Some(scope) = self.scopes.get(agent) else { return };
+        let alone = scope.targets.values().filter(|it| it.1.is_none()).map(|it| it.0);
+        let named = scope.names.values().chain(scope.keys.values()).copied();
+        let live = self.live.iter().filter_map(|it| self.nodes.get(it));
+        let needed = live.flat_map(|it| it.needs.iter().filter_map(|it| it.on));
+        let of_use: BTreeSet<Id> = alone.chain(named).chain(needed).collect();
+        let live = &self.live;
+        self.nodes.retain(|id, it| *it.agent != *agent || live.contains(id) || of_use.contains(id));
+    }
+
+    /// Those of the same turn that wait for the action's name get to know it.
+    pub(super) fn meet(&mut self, agent: &str, id: Id) {
+        let Some(node) = self.nodes.get(&id) else { return };
+        let definition = node.definition.clone();
+        let turn = node.turn();
+        let is_over = self.turn(node).is_none_or(|it| it.is_over);
+        for other in self.live.clone() {
+            let Some(node) = self.nodes.get_mut(&other) else { continue };
+            if *node.agent != *agent || node.turn() != turn {
+                continue;
+            }
+            for it in node.needs.iter_mut().filter(|it| it.on.is_none()) {
+                let is_meant = match it.is_reference {
+                    true => !is_over && other != id && definition.has_name(&it.id),
+                    false => definition.action.id == it.id,
+                };
+                if is_meant {
+                    it.on = Some(id);
+                    if it.is_reference {
+                        node.bound.insert(it.id.clone(), Bound::Action(id));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an action is told that depends on a name that nothing has.
+    pub(super) fn unknown(&self, node: &Node, id: &str) -> String {
+        let scope = self.scopes.get(&node.agent);
+        let own = node.definition.action.id.as_str();
+        let names = scope.into_iter().flat_map(|it| it.names.keys().map(String::as_str));
+        let right = nearest(id, names.filter(|it| *it != own));
+        let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+        format!("depends on {id}, and the turn is over without an action called so{right}")
+    }
+
+    /// What an action's references stand for when it begins.
+    pub(super) fn values(&self, node: &Node) -> Values {
+        let found = node.bound.iter().filter_map(|(name, means)| {
+            let value = match means {
+                Bound::Action(id) => self.result(*id)?,
+                Bound::Value(it) => it.clone(),
+            };
+            Some((name.clone(), value))
+        });
+        found.collect()
+    }
+
+    /// What an action stands for in parameters: null where its failure is to be passed over.
+    fn result(&self, id: Id) -> Option<Value> {
+        match self.resolved(id)? {
+            Value::Failed if self.outcome(id).is_some_and(|it| self.lets_through(id, it)) => {
+                Some(Value::Result(None))
+            }
+            it => Some(it),
+        }
+    }
+}
+
+impl Scope {
+    /// The newest action that has a name by its output key, or by its id.
+    fn action(&self, name: &str) -> Option<Id> {
+        self.keys.get(name).or_else(|| self.names.get(name)).copied()
+    }
+
+    /// The action that called a listener before a place, if exactly one did.
+    fn target(&self, name: &str, at: Id) -> Option<Id> {
+        let (first, second) = self.targets.get(name)?;
+        (*first < at && second.is_none_or(|it| it >= at)).then_some(*first)
+    }
+
+    /// What a feed stands for in a turn.
+    fn feed(&self, name: &str, turn: u64) -> Option<Value> {
+        let shown = self.shown.get(&turn)?.get(name)?;
+        Some(shown.clone().map_or(Value::Unavailable, Value::Feed))
+    }
+}
+
+impl Definition {
+    fn has_key(&self, name: &str) -> bool {
+        self.action.output_key.as_deref() == Some(name)
+    }
+
+    /// Whether a reference of this name may mean it.
+    fn has_name(&self, name: &str) -> bool {
+        self.has_key(name) || self.action.id == name || self.target() == name
+    }
+}

@@ -1,0 +1,58 @@
+//! What a log says of actions that an older version took: its calls and its results stand,
+//! whatever today's rules would make of the same messages. While a log is written, the graph knew
+//! of each of them before, and nothing changes.
+
+use std::sync::Arc;
+
+use super::{Done, Graph, Id, State, Status, Turn};
+
+impl Graph {
+    /// Takes in that the log has a call of an action: its attempt runs. Says whether an answer to
+    /// it is of use.
+    pub fn called(&mut self, id: Id, attempt: u32) -> bool {
+        let Some(node) = self.nodes.get(&id) else { return false };
+        if node.is_recorded || attempt <= node.attempts {
+            return self.live.contains(&id);
+        }
+        let values = Arc::new(self.values(node));
+        let until = self.now.saturating_add(node.definition.timeout_us);
+        if let Some(node) = self.nodes.get_mut(&id) {
+            (node.attempts, node.values) = (attempt, values);
+            node.state = State::Running(until);
+        }
+        self.live.insert(id);
+        // The time that it may take was asked for with the call.
+        self.arm(&mut Vec::new());
+        true
+    }
+
+    /// Takes in the result that the log has of an action. Where the graph made something else of
+    /// it, the log is right: what the action was answered stays its answer, and those that depend
+    /// on it go by the recorded status.
+    pub fn settle(&mut self, id: Id, recorded: Done) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.is_recorded = true;
+        if matches!(&node.state, State::Done(it) if it.status == recorded.status) {
+            return;
+        }
+        let answer = recorded.answer.or_else(|| node.answer.clone());
+        node.state = State::Done(Arc::new(Done { answer, ..recorded }));
+        self.live.remove(&id);
+        self.armed.values_mut().for_each(|it| it.retain(|time| time.of != id));
+        self.armed.retain(|_, it| !it.is_empty());
+        // It may be why others were skipped, of which the log knows nothing.
+        for (id, node) in &mut self.nodes {
+            let is_skipped = matches!(&node.state, State::Done(it) if it.status == Status::Skipped);
+            if !is_skipped || node.is_recorded {
+                continue;
+            }
+            node.state = State::Waiting;
+            self.live.insert(*id);
+            let scope = self.scopes.entry(node.agent.clone()).or_default();
+            let over = || Turn { is_over: true, ..Turn::default() };
+            scope.turns.entry(node.turn()).or_insert_with(over);
+        }
+        // What this leads to stands in the log, too.
+        self.settled(self.now, &mut Vec::new());
+    }
+}

@@ -1,0 +1,186 @@
+//! What stands for a payload that was answered: its value where it goes well, a sentence where it
+//! went wrong.
+
+use pumphouse::prelude::*;
+use pumphouse::schema::{self, Schema};
+use pumphouse::xml::View;
+use serde_json::Value;
+
+use super::super::agent::words::RULES;
+use super::variables::Known;
+
+/// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`, else its
+/// one text, else all of it. A payload that nobody here knows is its XML.
+#[must_use]
+pub fn value(all: &Capabilities, payload: &Element) -> Value {
+    known(all, payload, Some(RULES)).value
+}
+
+/// The value of a payload, and the payload's fields beside it, by the rules of a turn as its
+/// `cognition_in` has them.
+#[must_use]
+pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known {
+    let Some((schema, json)) = all.schema(&payload.name()).and_then(|it| with_json(it, payload))
+    else {
+        return Value::String(xml(payload)).into();
+    };
+    let value = schema::value(schema, &json);
+    if rules.is_none() {
+        // In 0.1.0 no field was marked, and a path led into the value only.
+        let is_one = schema.shape.fields().count() == 1;
+        return value.filter(|_| is_one).unwrap_or(json).into();
+    }
+    match value {
+        Some(value) => Known { value, fields: Some(json) },
+        None => json.into(),
+    }
+}
+
+/// What an error's payload says, in words: its value where that is a text, its one attribute where
+/// it has nothing else, else its fields in their order, as in `reason: it is closed; at: 3`. A text
+/// comes before the attributes beside it.
+#[must_use]
+pub fn sentence(all: &Capabilities, payload: &Element) -> String {
+    let json = all.schema(&payload.name()).and_then(|it| with_json(it, payload));
+    if let Some(Value::String(text)) = json.and_then(|(schema, json)| schema::value(schema, &json))
+    {
+        return text;
+    }
+    let mut attributes = payload.attributes();
+    match (attributes.next(), attributes.next(), payload.children().next()) {
+        (Some(one), None, None) => one.value.to_owned(),
+        _ => fields(payload.view()).join("; "),
+    }
+}
+
+fn with_json<'a>(schema: &'a Schema, payload: &Element) -> Option<(&'a Schema, Value)> {
+    Some((schema, schema::to_json(schema, payload.view()).ok()?))
+}
+
+fn xml(payload: &Element) -> String {
+    String::from_utf8_lossy(&payload.canonical()).into_owned()
+}
+
+/// What an element holds, each thing with its name. What has several within it stands in
+/// parentheses where something stands beside it.
+fn fields(element: View<'_>) -> Vec<String> {
+    let named = |name: &str, value: &str| match value {
+        "" => name.to_owned(),
+        value => format!("{name}: {value}"),
+    };
+    let own = element.attributes().filter(|it| it.namespace.is_empty());
+    let attributes: Vec<String> = own.map(|it| named(it.local, it.value)).collect();
+    let elements: Vec<View<'_>> = element.elements().collect();
+    if elements.is_empty() {
+        let text = Some(element.text().into_owned()).filter(|it| !it.is_empty());
+        return text.into_iter().chain(attributes).collect();
+    }
+    let is_alone = attributes.is_empty() && elements.len() == 1;
+    let within = elements.into_iter().map(|it| match fields(it) {
+        all if all.len() > 1 && !is_alone => format!("{}: ({})", it.local(), all.join("; ")),
+        all => named(it.local(), &all.join("; ")),
+    });
+    attributes.into_iter().chain(within).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pumphouse::limits::XmlLimits;
+    use pumphouse::xml::{Profile, read};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Wants one of the others.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test")]
+    struct Want;
+
+    /// A page.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test")]
+    struct Page {
+        #[payload(attribute)]
+        title: String,
+        #[payload(attribute, value)]
+        size: Option<u32>,
+        link: Vec<String>,
+    }
+
+    /// One text.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test")]
+    struct Text(String);
+
+    /// Something went wrong.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test")]
+    struct Wrong {
+        #[payload(attribute)]
+        at: u32,
+        reason: String,
+        place: Option<Place>,
+    }
+
+    /// Where.
+    #[derive(Payload)]
+    struct Place {
+        line: u32,
+        column: u32,
+    }
+
+    /// One of these.
+    #[derive(Payload)]
+    #[payload(ns = "urn:test")]
+    enum Either {
+        /// Nothing more.
+        Late,
+        /// Here.
+        Here(Place),
+    }
+
+    fn all() -> Capabilities {
+        let it = async |_: Want| -> Option<(Page, Text, Wrong, Either)> { None };
+        let plan = pumphouse::builder().with(Listener::new("it").on(it)).build().unwrap();
+        plan.capabilities().clone()
+    }
+
+    #[test]
+    fn a_value_is_the_marked_field_else_the_one_text_else_all_of_it() {
+        let all = all();
+        let of = |it: Element| value(&all, &it);
+        let page =
+            |size| Page { title: "T".into(), size, link: vec!["a".into()] }.encode().unwrap();
+        assert_eq!(of(page(Some(7))), json!(7));
+        assert_eq!(of(page(None)), Value::Null);
+        assert_eq!(of(Text(" x ".into()).encode().unwrap()), json!(" x "));
+        let wrong = Wrong { at: 3, reason: "closed".into(), place: None }.encode().unwrap();
+        assert_eq!(of(wrong), json!({ "at": 3, "reason": "closed" }));
+        let fields = json!({ "title": "T", "size": 7, "link": ["a"] });
+        assert_eq!(known(&all, &page(Some(7)), Some(RULES)).fields, Some(fields.clone()));
+        let before = Known { value: fields, fields: None };
+        assert_eq!(known(&all, &page(Some(7)), None), before, "0.1.0 knew no marks");
+    }
+
+    #[test]
+    fn a_sentence_has_what_an_error_holds_in_its_order() {
+        let all = all();
+        let check = |it: Result<Element, Fault>, expected: &str| {
+            assert_eq!(sentence(&all, &it.unwrap()), expected);
+        };
+        check(Text("disk <full> & sad".into()).encode(), "disk <full> & sad");
+        let wrong = |place| Wrong { at: 3, reason: "it is closed".into(), place }.encode();
+        check(wrong(None), "at: 3; reason: it is closed");
+        let place = || Place { line: 1, column: 2 };
+        let said = "at: 3; reason: it is closed; place: (line: 1; column: 2)";
+        check(wrong(Some(place())), said);
+        check(Either::Here(place()).encode(), "here: line: 1; column: 2");
+        check(Either::Late.encode(), "late");
+        check(Want.encode(), "");
+        let unknown = |text: &'static str| -> Result<Element, Fault> {
+            Ok(read(text, Profile::Wire, &XmlLimits::INSIDE)?)
+        };
+        check(unknown("<e xmlns='urn:o' message='no'/>"), "no");
+        check(unknown("<e xmlns='urn:o' code='7'>no</e>"), "no; code: 7");
+    }
+}

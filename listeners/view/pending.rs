@@ -1,0 +1,181 @@
+//! What of a thread isn't done: a clear doesn't hide it, whatever else it hides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pumphouse::prelude::*;
+use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
+
+use super::super::action::words::{Action, ActionResult};
+use super::super::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
+use super::super::todo::words::StepsOpen;
+
+/// The questions of a thread that have no answer, the calls that have no result, and how far each
+/// agent was shown the thread. A fold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pending {
+    pub(super) agents: BTreeMap<String, Agent>,
+    /// By the entry of the call.
+    pub(super) calls: BTreeMap<u64, Call>,
+    thread: Option<ThreadId>,
+}
+
+/// One that is asked by its root.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agent {
+    /// The entries that ask it and have no answer, by their sender.
+    pub(super) questions: BTreeMap<String, BTreeSet<u64>>,
+    /// The last entry that its newest turn was shown; 0 before its first turn.
+    pub(super) until: u64,
+    /// The entry with which that turn began, while it lasts.
+    pub(super) begun: Option<u64>,
+    /// Its newest answer.
+    answered: u64,
+}
+
+/// What somebody began, and nothing came of yet.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) from: String,
+    pub(super) what: What,
+    /// The reply of the model that wrote it, once that is over.
+    pub(super) written: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Action,
+    /// A payload to a listener.
+    Payload(String, Name),
+    /// A thread, by its id.
+    Thread(String),
+}
+
+impl Agent {
+    /// Whether it has something to do.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.begun.is_some() || !self.questions.is_empty()
+    }
+
+    /// The first entry that its newest turn wasn't shown and that is of the work at hand: of the
+    /// turn at hand, while that lasts.
+    pub(super) fn news(&self) -> u64 {
+        if let Some(begun) = self.begun {
+            return begun.min(self.until + 1);
+        }
+        let oldest = self.questions.values().filter_map(BTreeSet::first).min();
+        let before = oldest.map_or(0, |it| it - 1);
+        self.until.max(self.answered).max(before) + 1
+    }
+}
+
+impl Apply for Pending {
+    fn apply(&mut self, entry: &Entry) {
+        if entry.is_refused() {
+            return;
+        }
+        self.forks(entry);
+        // A thread that was asked for is the result of nothing yet.
+        let asked = entry.reply_to().filter(|it| it.thread == *entry.thread()).map(|it| it.seq);
+        let replied = asked.and_then(|it| self.answers(entry, it));
+        let (from, local) = (entry.from(), entry.name().local());
+        if from != local && entry.to().is_none_or(|it| it == local) && is_root(entry.name()) {
+            let agent = self.agents.entry(local.to_owned()).or_default();
+            agent.questions.entry(from.to_owned()).or_default().insert(entry.seq());
+        }
+        match entry.to() {
+            Some(to) if to == from => self.begins(entry),
+            _ if entry.is::<CognitionOut>() => self.wrote(entry),
+            _ if entry.is::<Action>() => self.calls(entry, from, What::Action),
+            Some(to) if from == "core" && entry.is::<ThreadSpawned>() => {
+                let Some(it) = entry.decode_if::<ThreadSpawned>() else { return };
+                self.calls(entry, to, What::Thread(it.assigned_id));
+                if let (Some(call), Some(by)) = (self.calls.get_mut(&entry.seq()), replied) {
+                    call.written = by.written;
+                }
+            }
+            _ if entry.is::<ActionResult>() => {
+                entry.decode_if().map(|it: ActionResult| self.calls.remove(&it.of));
+            }
+            _ if entry.is::<ThreadResult>() => {
+                let Some(it) = entry.decode_if::<ThreadResult>() else { return };
+                let is_it =
+                    |call: &Call| matches!(&call.what, What::Thread(id) if *id == it.thread);
+                self.calls.retain(|_, call| !is_it(call));
+            }
+            Some(to) if asked.is_none() && entry.receivers() > 0 && to != "action" => {
+                if self.agents.get(from).is_some_and(|it| it.begun.is_some()) {
+                    self.calls(entry, from, What::Payload(to.to_owned(), entry.name().clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Pending {
+    /// What waited where a thread was forked waits there, and not here.
+    fn forks(&mut self, entry: &Entry) {
+        if self.thread.as_ref() != Some(entry.thread()) {
+            self.thread = Some(entry.thread().clone());
+            self.calls.clear();
+            for agent in self.agents.values_mut() {
+                agent.questions.clear();
+                agent.begun = None;
+            }
+        }
+    }
+
+    /// A reply: the call that it answers, if it answers one.
+    fn answers(&mut self, entry: &Entry, asked: u64) -> Option<Call> {
+        if entry.is::<StepsOpen>() || entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
+            return None;
+        }
+        for (name, agent) in &mut self.agents {
+            // One that stops has no more to say to whoever asked; an answer is to what it was
+            // shown of them.
+            let is_stopped = entry.is::<Stopped>() && entry.from() == name;
+            let upto = if is_stopped { entry.seq() } else { agent.until.max(asked) };
+            let by = agent.questions.iter().find(|(by, all)| {
+                all.contains(&asked) || is_stopped && entry.to() == Some(by.as_str())
+            });
+            let Some(by) = by.map(|(by, _)| by.clone()) else { continue };
+            if let Some(all) = agent.questions.get_mut(&by) {
+                all.retain(|it| *it > upto);
+            }
+            agent.questions.retain(|_, all| !all.is_empty());
+            agent.answered = entry.seq();
+            // What it asked of its peers on the way matters no more.
+            let is_open = |it: &Call| it.from != *name || !matches!(it.what, What::Payload(..));
+            self.calls.retain(|_, it| is_open(it));
+        }
+        match self.calls.get(&asked)?.what {
+            What::Payload(..) => self.calls.remove(&asked),
+            What::Action | What::Thread(_) => None,
+        }
+    }
+
+    fn begins(&mut self, entry: &Entry) {
+        let Some(it) = entry.decode_if::<CognitionIn>() else { return };
+        let agent = self.agents.entry(entry.from().to_owned()).or_default();
+        (agent.until, agent.begun) = (it.until, Some(entry.seq()));
+    }
+
+    fn wrote(&mut self, entry: &Entry) {
+        let Some(agent) = self.agents.get_mut(entry.from()) else { return };
+        let Some(begun) = agent.begun.take() else { return };
+        let written = self.calls.range_mut(begun..).filter(|(_, it)| it.from == entry.from());
+        for (_, call) in written {
+            call.written.get_or_insert(entry.seq());
+        }
+    }
+
+    fn calls(&mut self, entry: &Entry, from: &str, what: What) {
+        self.calls.insert(entry.seq(), Call { from: from.to_owned(), what, written: None });
+    }
+}
+
+/// Whether a payload's name is that of some agent's root.
+fn is_root(name: &Name) -> bool {
+    let within = name.namespace().strip_prefix("https://xml-pipeline.org/ns/");
+    within.and_then(|it| it.strip_suffix("/v1")) == Some(name.local())
+}

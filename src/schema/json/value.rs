@@ -1,0 +1,60 @@
+//! What stands for a payload where its result is asked for.
+
+use serde_json::{Map, Value};
+
+use super::place::{Place, Property, places};
+use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
+
+/// The value of a payload that has this JSON form: the field that it marks with
+/// `#[payload(value)]`, null where that is missing; else the one scalar that it holds, as its text
+/// or as its only field. None where it has neither: then its value is the whole of it.
+///
+/// ```
+/// use pumphouse::Payload;
+/// use pumphouse::schema;
+/// use serde_json::json;
+///
+/// /// What was found.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:x")]
+/// struct Found {
+///     #[payload(attribute)]
+///     took_ms: u64,
+///     #[payload(value)]
+///     title: String,
+/// }
+///
+/// let json = json!({ "took_ms": 7, "title": "Tides" });
+/// assert_eq!(schema::value(Found::schema(), &json), Some(json!("Tides")));
+/// ```
+#[must_use]
+pub fn value(schema: &Schema, json: &Value) -> Option<Value> {
+    let all = json.as_object()?;
+    let shape = &schema.shape;
+    let Some(marked) = shape.fields().position(|it| it.is_value) else {
+        return all.values().next().filter(|_| is_scalar(shape)).cloned();
+    };
+    Some(match places(shape).get(marked)? {
+        Place::Field(it) => all.get(&*it.name).cloned().unwrap_or_default(),
+        Place::Choice { variants, .. } => chosen(variants, all),
+    })
+}
+
+/// The variant of a choice that is there, as an object with it; null where none is.
+fn chosen(variants: &[Property<'_>], all: &Map<String, Value>) -> Value {
+    let there = variants.iter().find_map(|it| Some((it.field, all.get(&*it.name)?)));
+    there.map_or(Value::Null, |(variant, value)| {
+        Value::Object(Map::from_iter([(variant.name.to_string(), value.clone())]))
+    })
+}
+
+/// Whether a shape holds one scalar and nothing else.
+fn is_scalar(shape: &Shape) -> bool {
+    let is_one = |it: &Field| it.occurs == Occurs::One && matches!(it.kind, Kind::Scalar(_));
+    let content = match &shape.content {
+        Content::Text(_) => true,
+        Content::Sequence(fields) => matches!(&fields[..], [field] if is_one(field)),
+        Content::Empty | Content::Choice(_) | Content::Any => false,
+    };
+    content && shape.attributes.is_empty()
+}

@@ -1,0 +1,42 @@
+//! A payload has one value at the most, and only a payload has one.
+
+use pumphouse::Payload;
+
+/// With two of them.
+#[derive(Payload)]
+#[payload(ns = "urn:test", value)]
+struct Two {
+    #[payload(attribute, value)]
+    one: String,
+    #[payload(value)]
+    other: String,
+    #[payload(attribute, value = "third")]
+    third: i64,
+}
+
+/// A part.
+#[derive(Payload)]
+struct Part {
+    #[payload(value)]
+    it: String,
+}
+
+/// A choice.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+enum Either {
+    #[payload(value)]
+    Nothing,
+    Word(#[payload(value)] String),
+    Said {
+        #[payload(value)]
+        what: String,
+    },
+}
+
+/// A scalar.
+#[derive(Payload)]
+#[payload(ns = "urn:test")]
+struct Scalar(#[payload(value)] String);
+
+fn main() {}
