@@ -162,7 +162,7 @@ impl Book {
         }
     }
 
-    fn wrong(&mut self, seq: u64, text: String) {
+    fn wrong(&mut self, seq: u64, text: &str) {
         self.wrong.push(format!("at {seq}: {text}"));
     }
 
@@ -213,6 +213,8 @@ impl Book {
         } else if let Some(it) = entry.decode_if::<ThreadSpawned>() {
             let of = entry.reply_to().map_or(0, |it| it.seq);
             self.ends(of, seq);
+            // A payload to one who is busy begins a thread, and has no entry here.
+            self.began.push(seq);
             let work = self.things.iter().find(|it| it.seq == of).map_or(work, |it| it.work);
             let thread = Some(it.assigned_id);
             self.things.push(Thing {
@@ -281,7 +283,7 @@ impl Book {
     fn says(&mut self, entry: &Entry) {
         let (seq, work) = (entry.seq(), self.work);
         if let Some(it) = entry.decode_if::<CognitionIn>() {
-            self.turns(seq, it);
+            self.turns(seq, &it);
         } else if let Some(it) = entry.decode_if::<CognitionOut>() {
             if it.stop == Interrupt::WORD {
                 self.named("interrupt in a turn");
@@ -387,9 +389,9 @@ impl Book {
         self.notices.push((seq, it));
     }
 
-    fn turns(&mut self, at: u64, it: CognitionIn) {
+    fn turns(&mut self, at: u64, it: &CognitionIn) {
         if self.work.is_none() {
-            self.wrong(at, "a turn without work".into());
+            self.wrong(at, "a turn without work");
         }
         let waiting = it.waiting.clone().unwrap_or_default();
         let (shown, left): (Vec<Call>, Vec<Call>) = std::mem::take(&mut self.queue)
@@ -398,7 +400,7 @@ impl Book {
         self.queue = left;
         for call in shown {
             if !self.is_news(&call) {
-                self.wrong(at, format!("a prompt shows {} of {}", call.seq, call.asker));
+                self.wrong(at, &format!("a prompt shows {} of {}", call.seq, call.asker));
             }
             if call.timer.is_none()
                 && let Some(work) = self.work
@@ -409,7 +411,7 @@ impl Book {
         if let Some(work) = self.work {
             self.works[work].turns += 1;
         }
-        let CognitionIn { turn, until, is_last, .. } = it;
+        let CognitionIn { turn, until, is_last, .. } = *it;
         let (number, is_last, work) = (turn, is_last == Some(true), self.work);
         let waits = Vec::new();
         self.turns.push(Turn { number, at, until, is_last, work, out: None, waits });
@@ -431,7 +433,7 @@ impl Book {
         let (to, reply_to) = (entry.to().map(str::to_owned), entry.reply_to().map(|it| it.seq));
         self.said.push(Said { seq, to, reply_to, work, it });
         if work.is_none() {
-            self.wrong(seq, "a response without work".into());
+            self.wrong(seq, "a response without work");
         }
         if is_final {
             self.close(seq);
@@ -455,7 +457,7 @@ impl Book {
         }
         self.named(&format!("stopped: {}", it.reason));
         let Some(current) = self.work else {
-            return self.wrong(seq, "it stops without work".into());
+            return self.wrong(seq, "it stops without work");
         };
         let is_of_it = |told: &Notice| told.response.is_some() && told.text.ends_with(&it.text);
         if self.notices.iter().any(|(at, told)| seq - at < 40 && is_of_it(told)) {

@@ -202,7 +202,8 @@ impl Page {
                 let ms = self.dice.below(1_500);
                 format!(
                     "<spawn-thread suggested_sub_id=\"s\"><initial-payload>\
-                     <task xmlns=\"urn:props\"><mark>s#{mark}</mark><ms>{ms}</ms><outcome>ok</outcome></task>\
+                     <task xmlns=\"urn:props\"><mark>s#{mark}</mark><ms>{ms}</ms>\
+                     <outcome>ok</outcome></task>\
                      </initial-payload></spawn-thread>\n"
                 )
             }
