@@ -52,10 +52,11 @@ impl Turning {
             return self.ended(mind, spoken).await;
         }
         let is_wanted = self.interrupted_at().is_none();
-        if is_wanted && self.agent().model.is_repeatable() {
-            if let Spoke::Turned(it) = self.speaks(turn, until, &sent).await? {
-                return self.ends(mind, turn, until, it).await;
-            }
+        if is_wanted
+            && self.agent().model.is_repeatable()
+            && let Spoke::Turned(it) = self.speaks(turn, until, &sent).await?
+        {
+            return self.ends(mind, turn, until, *it).await;
         }
         self.ends(mind, turn, until, cut(&sent)).await
     }

@@ -130,7 +130,7 @@ impl Turning {
 
     /// The payload that ends the agent's work, as it was written.
     fn finale(&self, local: &str, text: &str) -> Result<Element, String> {
-        let element = read(text.to_owned(), Profile::Wire, &XmlLimits::INSIDE);
+        let element = read(text, Profile::Wire, &XmlLimits::INSIDE);
         let element = element.map_err(|it| it.to_string())?;
         let name = open_name(&self.capabilities, local);
         let name = name.ok_or_else(|| "nobody knows it".to_owned())?;

@@ -141,7 +141,7 @@ impl Turning {
         }
         let until = self.until();
         match self.speaks(turn, until, &[]).await? {
-            Spoke::Turned(it) => self.ends(mind, turn, until, it).await,
+            Spoke::Turned(it) => self.ends(mind, turn, until, *it).await,
             Spoke::Full(mut came) => {
                 self.parks(&mind, &mut came);
                 Ok(came)
@@ -186,7 +186,7 @@ impl Turning {
         self.begins(turn, until, form, &prompt).await?;
         let is_last = self.mind.is_last_turn(&self.rules());
         let spoken = Speaking::new(self, turn, is_last, earlier).speak(prompt, told).await?;
-        Ok(Spoke::Turned(spoken))
+        Ok(Spoke::Turned(Box::new(spoken)))
     }
 
     /// Whether this is a replay of what 0.1.0 did: it went by other rules.
@@ -442,7 +442,7 @@ const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements 
 /// How far a turn came.
 pub(super) enum Spoke {
     /// The model wrote its reply.
-    Turned(Spoken),
+    Turned(Box<Spoken>),
     /// Something else has to come first.
     Full(Came),
     /// It stops: why in a word and in a sentence, and what comes before.

@@ -385,7 +385,7 @@ fn a_sub_agent_that_stopped_is_a_failure_of_its_action_and_of_its_thread() {
     // The way to the result leads through the thread in which it failed.
     let result = world.entries(&thread).into_iter().find(|it| it.name == ActionResult::NAME);
     let (result, kept) = (result.unwrap(), world.disk.kept());
-    let way = pumphouse::audit::why(&*kept, &result.id);
+    let way = pumphouse::audit::why(kept, &result.id);
     let way = world.sim.run(way).unwrap().unwrap().unwrap();
     let below: Vec<&str> = way
         .iter()

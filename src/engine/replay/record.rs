@@ -1,0 +1,164 @@
+//! What the log says of the messages that a replay handles again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::engine::ledger::{Ledger, Short};
+use crate::engine::replay::PAGE;
+use crate::engine::tree::CORE_NAME;
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::listener::Entry;
+use crate::log::{self, Log, Mark};
+use crate::wire::core::ThreadSpawned;
+use crate::wire::{Fault, Payload};
+
+/// What the log says of messages: what came of each, and who is done with it.
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) outputs: HashMap<EntryId, Vec<Output>>,
+    /// By entry and listener: the attempt that consumed it, and when.
+    pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, When)>,
+    /// By entry and listener: which attempt started last.
+    pub(super) attempts: HashMap<(EntryId, Arc<str>), u32>,
+    /// By thread and listener: how often it started on a message so far.
+    pub(super) starts: HashMap<(ThreadId, Arc<str>), u64>,
+    /// By thread, listener and time: what was consumed. A serial listener is done with one message
+    /// at a time, and with what it took along.
+    pub(super) hands: HashMap<(ThreadId, Arc<str>, When), BTreeSet<u64>>,
+    /// What each listener said, in order.
+    pub(super) said: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
+    /// Of entries without an addressee: for whom they were.
+    pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
+    /// The entries that threads came to their ends with.
+    pub(super) ends: HashMap<ThreadId, Entry>,
+    /// What had to do with budgets, in order.
+    pub(super) charges: Vec<Arc<log::Entry>>,
+}
+
+/// When a listener was done with a message: behind which position, and how often it had started on
+/// one in the thread. What comes to nothing leaves no entry between itself and the next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct When {
+    pub(super) after: u64,
+    pub(super) starts: u64,
+}
+
+/// Something that came of a message.
+pub(super) struct Output {
+    pub(super) entry: Arc<log::Entry>,
+    /// Whether it began a thread below.
+    pub(super) begins: bool,
+}
+
+impl Record {
+    pub(super) fn note(&mut self, marks: Vec<log::Noted>) {
+        for it in marks {
+            match it.mark {
+                Mark::Consumed { entry, listener, attempt } => {
+                    self.handled(entry, listener, attempt, it.after);
+                }
+                // What was started and waits was parked by the handling that had it in hand.
+                Mark::Waits { entry, listener, .. } => {
+                    let key = (entry, listener);
+                    if let Some(attempt) = self.attempts.get(&key).copied() {
+                        self.handled(key.0, key.1, attempt, it.after);
+                    }
+                }
+                Mark::Started { entry, listener, attempt: 0 } => {
+                    self.chosen.entry(entry).or_default().push(listener);
+                }
+                Mark::Started { entry, listener, attempt } => {
+                    let of = (entry.thread.clone(), listener.clone());
+                    *self.starts.entry(of).or_default() += 1;
+                    self.attempts.insert((entry, listener), attempt);
+                }
+            }
+        }
+    }
+
+    /// A handling is over that had a message in hand; later ones may have it in hand again.
+    fn handled(&mut self, entry: EntryId, listener: Arc<str>, attempt: u32, after: u64) {
+        let key = (entry, listener);
+        if self.consumed.contains_key(&key) {
+            return;
+        }
+        let of = (key.0.thread.clone(), key.1.clone());
+        let starts = self.starts.get(&of).copied().unwrap_or(0);
+        let when = When { after, starts };
+        self.hands.entry((of.0, of.1, when)).or_default().insert(key.0.seq);
+        self.consumed.insert(key, (attempt, when));
+    }
+
+    /// Notes what came of which message in a thread, and in those that it opened.
+    pub(super) async fn read(
+        &mut self,
+        log: &dyn Log,
+        thread: &ThreadId,
+    ) -> Result<(), log::Error> {
+        let mut after = 0;
+        loop {
+            let page = log.read(thread, after, u64::MAX, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id.seq;
+            for entry in page.into_iter().filter(|it| it.id.thread == *thread) {
+                if entry.flags.state().is_some_and(|it| !it.is_live()) {
+                    self.ends.insert(thread.clone(), Entry::kept(&entry));
+                }
+                let from = (thread.clone(), entry.from.clone());
+                self.said.entry(from).or_default().push(entry.clone());
+                let Some(cause) = entry.cause.clone() else { continue };
+                let spawned = (*entry.from == *CORE_NAME && entry.name == ThreadSpawned::NAME)
+                    .then(|| Entry::kept(&entry).decode_if::<ThreadSpawned>())
+                    .flatten();
+                let output = match spawned {
+                    Some(it) => {
+                        let child = ThreadId::new(&it.assigned_id);
+                        let first = log.read(&child, 0, 1, 1).await?.into_iter().next();
+                        first.map(|entry| Output { entry, begins: true })
+                    }
+                    None => Some(Output { entry, begins: false }),
+                };
+                self.outputs.entry(cause).or_default().extend(output);
+            }
+        }
+    }
+}
+
+impl Record {
+    /// What a serial listener took along with a message, and as of which entry it handled them:
+    /// the last of them, or what it had said last. None where it took that message along.
+    pub(super) fn hand(
+        &self,
+        message: &Entry,
+        listener: &Arc<str>,
+        when: When,
+    ) -> Option<(Vec<u64>, u64)> {
+        let hand = (message.thread().clone(), listener.clone(), when);
+        let mut hand = self.hands.get(&hand)?.iter().copied();
+        hand.next().filter(|it| *it == message.seq())?;
+        let rest: Vec<u64> = hand.collect();
+        // All that it had said is in an earlier commit: it was done with that.
+        let from = (message.thread().clone(), listener.clone());
+        let mut said = self.said.get(&from).into_iter().flatten().rev();
+        let is_before =
+            |it: &log::Entry| it.position <= when.after && it.cause.as_ref() != Some(message.id());
+        let said = said.find(|it| is_before(it)).map(|it| it.id.seq);
+        let last = rest.last().copied().unwrap_or(message.seq());
+        Some((rest, last.max(said.unwrap_or(0))))
+    }
+}
+
+impl Record {
+    /// Why a charge was refused then; none where it would fit now.
+    pub(super) fn refused(&self, charge: &log::Entry, limits: &Limits) -> Option<Fault> {
+        let tree = charge.id.thread.tree();
+        let is_earlier =
+            |it: &&Arc<log::Entry>| it.position < charge.position && it.id.thread.tree() == tree;
+        let earlier = self.charges.iter().filter(is_earlier).map(|it| Entry::kept(it));
+        let mut ledger = Ledger::kept(limits, 0, 0, earlier);
+        let charge = Entry::kept(charge);
+        let short = ledger.charge(charge.thread(), charge.sender(), &charge.decode().ok()?);
+        short.err().map(Short::fault)
+    }
+}
