@@ -63,6 +63,9 @@ pub enum What {
         turn: u64,
         /// The model's name.
         model: String,
+        /// Whose work it is a turn of; none in threads of 0.1.0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asker: Option<String>,
     },
     /// A piece of what the model writes, while it does. Only who looks on sees it.
     CognitionOutDelta {
@@ -312,10 +315,10 @@ impl Transcript {
             let from = entry.from().to_owned();
             return Some(What::CognitionIn { role: "system".to_owned(), from, text });
         }
-        if let Some(CognitionIn { turn, model, .. }) = read(entry) {
+        if let Some(CognitionIn { turn, model, asker, .. }) = read(entry) {
             self.called.insert(entry.from().to_owned(), 0);
             self.turns.insert(entry.from().to_owned(), turn);
-            return Some(What::StepStart { turn, model });
+            return Some(What::StepStart { turn, model, asker });
         }
         if let Some(it) = read::<CognitionReasoning>(entry) {
             let CognitionReasoning { turn, text, is_partial, was_interrupted } = it;

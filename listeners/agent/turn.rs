@@ -349,6 +349,7 @@ impl Turning {
             until,
             rendering,
             rules,
+            asker: rules.and_then(|_| Some(self.mind.work.as_ref()?.asker.name.clone())),
             is_last: self.mind.is_last_turn(&self.rules()).then_some(true),
             waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),

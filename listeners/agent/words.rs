@@ -38,6 +38,9 @@ pub struct CognitionIn {
     /// The rules by which the agent goes on; none in threads of 0.1.0.
     #[payload(attribute)]
     pub rules: Option<u32>,
+    /// Whose work it is a turn of: the name of an identity or a listener.
+    #[payload(attribute, example = "console")]
+    pub asker: Option<String>,
     /// Whether the agent has no further turn, where that is so.
     #[payload(attribute)]
     pub is_last: Option<bool>,

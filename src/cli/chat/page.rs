@@ -29,11 +29,16 @@ pub(super) struct Page {
     /// Whether the rest of it waits, since it refers to something.
     is_held: bool,
     is_over: bool,
+    /// Since when the agent's turn is over, and it waits.
+    waits_since_us: Option<u64>,
+    /// Who else's work it is at, and since when that is waited for.
+    behind: Option<(String, u64)>,
 }
 
 /// An action at work.
 struct Running {
     call: String,
+    id: String,
     label: String,
     since_us: u64,
     time: Option<String>,
@@ -52,6 +57,8 @@ impl Page {
             streamed: Vec::new(),
             is_held: false,
             is_over: false,
+            waits_since_us: None,
+            behind: None,
         }
     }
 
@@ -63,6 +70,13 @@ impl Page {
     /// The agent is given something to do.
     pub(super) fn asks(&mut self) {
         self.is_over = false;
+        self.waits_since_us = None;
+    }
+
+    /// Somebody else's work comes first, or nobody's.
+    pub(super) fn waits_behind(&mut self, asker: Option<&str>, now_us: u64) {
+        let same = self.behind.take().filter(|(it, _)| Some(&**it) == asker);
+        self.behind = same.or_else(|| asker.map(|it| (it.to_owned(), now_us)));
     }
 
     /// The conversation waits for the user again, whatever was under way.
@@ -101,10 +115,11 @@ impl Page {
                 self.closes("response", None, text);
                 self.is_over = *is_final;
             }
-            What::ToolCallStart { call_id, tool, input, .. } => {
+            What::StepStart { .. } => self.waits_since_us = None,
+            What::ToolCallStart { call_id, id, tool, input, .. } => {
                 let label = label(tool, input);
                 let (call, time) = (call_id.clone(), event.time.clone());
-                self.running.push(Running { call, label, since_us: now_us, time });
+                self.running.push(Running { call, id: id.clone(), label, since_us: now_us, time });
             }
             What::ToolCallResult { call_id, tool, status, error, .. } => {
                 let at = self.running.iter().position(|it| it.call == *call_id);
@@ -115,8 +130,11 @@ impl Page {
                 let run = at.map(|at| self.running.remove(at));
                 self.came(run.as_ref(), tool, status, error.as_deref(), event.time.as_deref());
             }
-            What::CognitionOut { error: Some(error), .. } if error != Interrupt::ERROR => {
-                self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
+            What::CognitionOut { error, .. } => {
+                self.waits_since_us = Some(now_us);
+                if let Some(error) = error.as_ref().filter(|it| *it != Interrupt::ERROR) {
+                    self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
+                }
             }
             What::Metadata { fields, errors, .. } => self.metadata(fields, errors),
             What::Message { to, name, .. } if !QUIET.contains(&&**to) => {
@@ -252,10 +270,27 @@ impl Page {
             let text = style.paint(Paint::Faint, &format!("{label}  {time}"));
             foot.push(format!("  {} {text}", style.paint(Paint::Who, &SPINNER[turn].to_string())));
         }
+        if let Some(text) = self.waits_for(now_us).filter(|_| !self.is_over) {
+            let text = audit::cut(&text, style.width).into_owned();
+            foot.push(style.paint(Paint::Faint, &text));
+        }
         if !self.is_over {
             foot.extend(self.todos.lines().map(|it| audit::cut(it, style.width).into_owned()));
         }
         self.paper.shown(&foot)
+    }
+
+    /// What the agent waits for: somebody else's work, or its actions once its turn is over.
+    fn waits_for(&self, now_us: u64) -> Option<String> {
+        let seconds = |since: u64| now_us.saturating_sub(since) / 1_000_000;
+        if let Some((asker, since)) = &self.behind {
+            let asker = audit::line(asker);
+            return Some(format!("waiting for what {asker} asked ({} s)", seconds(*since)));
+        }
+        let since = self.waits_since_us.filter(|_| !self.running.is_empty())?;
+        let ids: Vec<&str> = self.running.iter().map(|it| &*it.id).collect();
+        let ids = ids.join(", ");
+        Some(format!("waiting for {} ({} s)", audit::line(&ids), seconds(since)))
     }
 
     /// The checklists that are open.
@@ -373,6 +408,28 @@ mod tests {
         let wrong = json!({ "type": "metadata", "turn": 1, "fields": {}, "errors": errors });
         let told = "metadata  status: \"X\" not in [IDLE]\nmetadata  Unknown field: a\n";
         assert_eq!(seen(&[event(wrong)]), told);
+    }
+
+    #[test]
+    fn what_the_agent_waits_for_stands_below() {
+        let start = call("tool_call_start", &json!({ "id": "q1", "input": {}, "mode": "async" }));
+        let out = event(json!({
+            "type": "cognition_out", "turn": 1, "text": "", "tool_count": 1,
+            "is_partial": false, "truncated": false,
+        }));
+        let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
+        page.hear(&start, 0);
+        page.hear(&out, 1_000_000);
+        let shown = page.shown(13_000_000);
+        assert!(shown.ends_with("waiting for q1 (12 s)\n"), "{shown}");
+        page.waits_behind(Some("bob"), 13_000_000);
+        page.waits_behind(Some("bob"), 15_000_000);
+        let shown = page.shown(16_000_000);
+        assert!(shown.ends_with("waiting for what bob asked (3 s)\n"), "{shown}");
+        page.waits_behind(None, 17_000_000);
+        let begins = event(json!({ "type": "step_start", "turn": 2, "model": "m" }));
+        page.hear(&begins, 17_000_000);
+        assert!(!page.shown(18_000_000).contains("waiting"));
     }
 
     #[test]

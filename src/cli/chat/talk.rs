@@ -35,6 +35,11 @@ pub(crate) struct Talk<'a, 'b> {
     ending: Ending,
     /// The last final response.
     answer: Option<EntryId>,
+    /// Who asks here, and where in the thread the last question stands.
+    me: Option<String>,
+    asked: u64,
+    /// Whose work the agent is at.
+    asker: Option<String>,
 }
 
 impl<'a, 'b> Talk<'a, 'b> {
@@ -51,6 +56,9 @@ impl<'a, 'b> Talk<'a, 'b> {
             todos: Todos::default(),
             ending: Ending::Well,
             answer: None,
+            me: None,
+            asked: 0,
+            asker: None,
         }
     }
 
@@ -149,6 +157,7 @@ impl<'a, 'b> Talk<'a, 'b> {
                 return Ok(true);
             }
         };
+        self.asked = accepted.seq;
         if is_new {
             self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
         }
@@ -223,7 +232,21 @@ impl<'a, 'b> Talk<'a, 'b> {
             let todos = aside::checklists(&self.todos, State::Open, self.to.style);
             self.page.todos(todos);
         }
-        transcript::hear(&mut self.transcript, message)
+        if message.entry.as_ref().is_some_and(|it| it.seq == self.asked) {
+            self.me = Some(message.from.clone());
+        }
+        let events = transcript::hear(&mut self.transcript, message);
+        for event in events.iter().filter(|it| it.agent == self.agent) {
+            match &event.what {
+                What::StepStart { asker, .. } => self.asker.clone_from(asker),
+                What::Response { is_final: true, .. } | What::Stopped { .. } => self.asker = None,
+                _ => {}
+            }
+        }
+        let behind = self.asker.as_deref().filter(|it| self.me.as_deref() != Some(it));
+        let behind = behind.filter(|_| self.me.is_some());
+        self.page.waits_behind(behind, clock::now_us());
+        events
     }
 
     fn show(&mut self, events: &[Event]) -> Result<(), Failure> {

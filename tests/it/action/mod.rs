@@ -240,6 +240,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         until: 1,
         rendering: 2,
         rules: Some(2),
+        asker: None,
         is_last: None,
         waiting: None,
         digest: String::new(),
