@@ -4,9 +4,13 @@ use pumphouse::prelude::*;
 
 use super::super::action::words::Action;
 use super::hand::Turning;
+use super::mind::{Mind, Minds};
 use super::speak::{Spoken, recalled};
 use super::turn::{Came, Spoke};
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
+
+/// How many entries are read at once.
+const PAGE: usize = 1_000;
 
 /// A turn that an earlier attempt began.
 pub(super) struct Begun {
@@ -37,7 +41,7 @@ impl Turning {
     /// Goes on with it. What the model had said to its end is read again, and not asked for; a
     /// model that says the same to the same prompt is asked again; of any other there is what it
     /// had said, since it would say something else, and do it twice.
-    pub(super) async fn takes_up(&self, it: Begun) -> Result<Came, Fault> {
+    pub(super) async fn takes_up(mut self, it: Begun) -> Result<Came, Fault> {
         let Begun { turn, until, sent } = it;
         let mut mind = self.mind.clone();
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
@@ -45,12 +49,14 @@ impl Turning {
             let told = self.mindful.told(&self.capabilities);
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
-            let mut spoken = recalled(self, &over, told);
+            let mut spoken = recalled(&self, &over, told);
             if let Some(it) = &mut spoken.answer {
                 it.waits = waits;
             }
             return self.ended(mind, spoken).await;
         }
+        // What came since the turn began, its prompt doesn't show.
+        self.mind = self.mind_at(until).await?;
         let is_wanted = self.interrupted_at().is_none();
         if is_wanted
             && self.agent().model.is_repeatable()
@@ -59,6 +65,21 @@ impl Turning {
             return self.ends(mind, turn, until, *it).await;
         }
         self.ends(mind, turn, until, cut(&sent)).await
+    }
+
+    /// What the thread says of the agent up to an entry.
+    async fn mind_at(&self, until: u64) -> Result<Mind, Fault> {
+        let (mut minds, mut after) = (Minds::default(), 0);
+        loop {
+            let page = self.history.read(after, PAGE).await?;
+            let Some(last) = page.last().map(Entry::seq) else { break };
+            page.iter().filter(|it| it.seq() <= until).for_each(|it| minds.apply(it));
+            if last >= until {
+                break;
+            }
+            after = last;
+        }
+        Ok(minds.of(&self.agent().name))
     }
 }
 

@@ -111,7 +111,7 @@ impl Turning {
         last.max(self.message.seq()).max(self.mind.said)
     }
 
-    async fn comes_to(&self) -> Result<Came, Fault> {
+    async fn comes_to(self) -> Result<Came, Fault> {
         if let Some(begun) = self.begun().await? {
             return self.takes_up(begun).await;
         }
@@ -370,7 +370,7 @@ impl Turning {
         until: u64,
         it: Spoken,
     ) -> Result<Came, Fault> {
-        let is_last = mind.is_last_turn(&self.rules());
+        let is_last = self.mind.is_last_turn(&self.rules());
         let over = self.over(turn, &it);
         self.out.over.send(To("action", over.clone())).await?;
         mind.turned(turn, until, is_last);

@@ -102,9 +102,7 @@ impl Mind {
     /// Whether a turn that began now would be the last.
     #[must_use]
     pub fn is_last_turn(&self, rules: &Rules) -> bool {
-        // One that a stop cut and that goes on stands in the thread already.
-        let before = self.turns_counted() - u64::from(self.is_turning());
-        before + 1 >= rules.max_turns
+        self.turns_counted() + 1 >= rules.max_turns
     }
 
     /// The final response that waits.
