@@ -223,7 +223,7 @@ impl Turning {
             let value = match graph.meaning(agent, name, waiting.at, turn) {
                 Meaning::Action(id) => graph.resolved(id),
                 Meaning::Feed => graph.shown(agent, name, turn),
-                Meaning::Nothing if mind.has_failed(name) => Some(Found::Failed),
+                Meaning::Nothing if mind.has_failed(name, turn) => Some(Found::Failed),
                 Meaning::Nothing => None,
             };
             let found = value.map(|it| call::lookup(&self.capabilities, &it, rules));

@@ -241,7 +241,10 @@ impl Mind {
         if is_own || is_bookkeeping || is_checklist || is_answer || entry.receivers() == 0 {
             return;
         }
-        if let Some(CancelAction { id, turn, .. }) = entry.decode_if() {
+        // An interrupt takes actions back as well: that is not the model's doing.
+        if self.turn.is_some()
+            && let Some(CancelAction { id, turn, .. }) = entry.decode_if()
+        {
             let is_meant = |it: &Acting| {
                 it.ended.is_none()
                     && id.as_ref().is_none_or(|id| it.id == *id)

@@ -255,11 +255,11 @@ impl Mind {
         self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
     }
 
-    /// Whether a call of a name didn't even become an action.
+    /// Whether a call of a name, up to a turn, didn't even become an action.
     #[must_use]
-    pub fn has_failed(&self, name: &str) -> bool {
+    pub fn has_failed(&self, name: &str, turn: u64) -> bool {
         let failed = |it: &Acting| it.ended.is_some_and(|(status, _)| status == Status::Failed);
-        self.actions.values().any(|it| it.id == name && failed(it))
+        self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
     /// Whether nothing but payloads to peers is under way: only the pump knows when nothing that
