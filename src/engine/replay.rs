@@ -4,7 +4,7 @@
 mod record;
 mod road;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -422,9 +422,9 @@ impl<'a> Before<'a> {
             if then.is_none_or(|it| !now.is(&it.entry)) {
                 return Some(different(then, Some(now)));
             }
-            // Each sender has an answer of its own.
-            let is_shared = matches!(it.target, Target::Askers(..));
-            while is_shared && entries.next_if(|it| now.is(&it.entry)).is_some() {}
+            for _ in 1..answers(&it.target) {
+                entries.next_if(|it| now.is(&it.entry));
+            }
         }
         if let Some(less) = entries.next() {
             return Some(different(Some(less), None));
@@ -435,6 +435,16 @@ impl<'a> Before<'a> {
         let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);
         less.map(|(it, _)| different(Some(it), None))
     }
+}
+
+/// How many entries an emission comes to: an answer is one for each identity that asked, and one
+/// for each message of a listener.
+fn answers(target: &Target) -> usize {
+    let Target::Askers(asked, _) = target else { return 1 };
+    let (people, others): (Vec<&Entry>, Vec<&Entry>) =
+        asked.iter().partition(|it| it.is_from_identity());
+    let people: BTreeSet<&str> = people.into_iter().map(Entry::from).collect();
+    people.len() + others.len()
 }
 
 /// Whom an emission is for, where it says so.
