@@ -92,6 +92,7 @@ impl Found {
 
 /// What is wrong, without its numbers and names.
 fn kind(wrong: &str) -> String {
+    let wrong = wrong.split(", entry:").next().unwrap_or(wrong);
     let text: String = wrong.chars().filter(|it| !it.is_ascii_digit()).take(110).collect();
     let words = text.split(' ').map(|it| match it {
         "a" | "b" | "c" | "d" => "x",
