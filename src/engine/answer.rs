@@ -146,8 +146,7 @@ impl Thread {
         }
     }
 
-    /// A message to a listener; one that wants threads of its own, or has work here that isn't
-    /// done, gets it in one.
+    /// A message to a listener; in a thread of its own where it wants that, or is at work here.
     fn call(
         &mut self,
         part: &Part,
@@ -591,7 +590,8 @@ fn left_to(
     if let Some(to) = entry.to() {
         let found = routes.find(to).and_then(|it| match entry.reply_to() {
             Some(_) => routes.reply(it, entry.name()),
-            None => routes.route(it, entry.name()),
+            // What the pump tells a listener by itself answers nothing.
+            None => routes.route(it, entry.name()).or_else(|| routes.reply(it, entry.name())),
         });
         return vec![(to.into(), found)];
     }

@@ -152,8 +152,9 @@ impl Thread {
             from: world.core,
             to: Some(world.routes.listeners[listener].name.clone()),
             checked,
+            // It is about what was parked, as an answer is: so it finds its handler after a stop.
+            reply_to: cause.clone(),
             cause,
-            reply_to: None,
             flags: Flags::NONE,
             receivers: &receivers,
             client_id: None,

@@ -331,7 +331,9 @@ impl<P: Port> Replay<'_, P> {
         let sent = std::mem::take(&mut *road.sent());
         let sent = sent.into_iter().map(|it| check(routes, limits.inside, it));
         for step in sent.chain([came_to(routes, limits.inside, receiver.listener, ended)]) {
-            let is_beyond = |it: &Ready| is_beyond(&it.target, receiver.listener, routes, it);
+            let is_beyond = |it: &Ready| {
+                is_beyond(&it.target, receiver.listener, routes, it) || before.began(it)
+            };
             let (later, first): (Vec<Ready>, Vec<Ready>) = step.into_iter().partition(is_beyond);
             now.extend(first.into_iter().chain(later));
         }
@@ -380,6 +382,15 @@ impl<'a> Before<'a> {
         };
         let entries = outputs.iter().filter(own).collect();
         Before { entries, faults: outputs.iter().filter_map(fault).collect() }
+    }
+
+    /// Whether an emission began a thread then: a listener that was at work had it in one.
+    fn began(&self, it: &Ready) -> bool {
+        let (Target::Listener(_), Ok(checked)) = (&it.target, &it.what) else { return false };
+        let is_same = |then: &Output| {
+            then.entry.name == *checked.name() && then.entry.body == checked.element().canonical()
+        };
+        self.entries.iter().any(|then| then.begins && is_same(then))
     }
 
     /// What it emitted in its own thread.

@@ -164,6 +164,7 @@ fn an_agents_thread_of_the_first_version_is_what_it_was() {
 fn an_agents_thread_of_the_first_version_goes_on_and_comes_to_an_answer() {
     let scene = agents();
     let lines = || scene.run(&["show", SESSION, "--json"]).code(0).objects();
+    let asked = format!("{SESSION}/45");
     let (before, server) = (lines(), scene.serve(&[]));
     let has = |it: &Value, text: &str| it["payload"].as_str().unwrap().contains(text);
     let is_answer = |it: &Value| has(it, "<response") && it["from"] == "oracle";
@@ -171,6 +172,11 @@ fn an_agents_thread_of_the_first_version_goes_on_and_comes_to_an_answer() {
     let answer = std::iter::repeat_with(answered).take(1_000).find_map(|it| it).unwrap();
     assert!(has(&answer, "final=\"true\" turn=\"6\""), "{answer:#}");
     assert!(has(&answer, ">That is all.</response>"), "{answer:#}");
+    assert_eq!(
+        (&answer["to"], &answer["reply_to"]),
+        (&"console".into(), &asked.into()),
+        "{answer:#}"
+    );
     let timed_out = lines().into_iter().filter(|it| has(it, "status=\"timed-out\"")).count();
     assert_eq!(timed_out, 1);
     let next = format!(

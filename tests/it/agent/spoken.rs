@@ -56,6 +56,7 @@ fn each_source_of_the_complete_example_is_heard_once_in_the_report() {
     let report = report(&example);
     let sources = ["arxiv_search", "comprehensive_analyzer", "news_api", "web_scraper"];
     assert_eq!(heard(&report), sources.map(|it| (it, 1)), "{report}");
+    assert!(!report.contains("{\"") && !report.contains("true,"), "no JSON of ours: {report}");
     for of in ["artificial intelligence", "machine learning", "https://en.wikipedia.org/wiki/AI"] {
         assert_eq!(report.matches(of).count(), 1, "{report}");
     }
