@@ -138,7 +138,7 @@ impl Turning {
     }
 
     /// Ends the work at hand without an answer: what waits is withdrawn, what was begun is taken
-    /// back where that is so.
+    /// back by an interrupt.
     pub(super) async fn stops(
         &self,
         mind: &mut Mind,

@@ -32,13 +32,13 @@ pub(super) struct Spoken {
     pub(super) calls: usize,
     /// how many of them were sync.
     pub(super) syncs: usize,
-    /// How many of them somebody waits for.
+    /// How many of them aren't `fire_and_forget`.
     pub(super) heeded: usize,
     /// How many responses wait.
     pub(super) waiting: usize,
-    /// Whether it did anything that reaches somebody, or changes something.
+    /// Whether the reply had an effect: a call, a response, a payload, metadata.
     pub(super) did: bool,
-    /// Whether it called somebody, wrote to somebody, or wrote its own root.
+    /// Whether it had a call, a partial response, a payload or its own root: 0.1.0 counted these.
     pub(super) acted: bool,
     /// Whether it thought.
     pub(super) thought: bool,

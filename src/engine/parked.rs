@@ -116,8 +116,8 @@ impl Thread {
         self.lanes.contains_key(&listener)
     }
 
-    /// Tells listeners with parked messages that nothing else is left to do in the thread, if that
-    /// is so and they want to hear it: once, until they get something else.
+    /// Tells listeners with parked messages when nothing else is left to do in the thread, if they
+    /// asked for that: once, until they get something else.
     pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
         let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
         if self.parked == 0 || is_busy || self.state != State::Open {

@@ -46,7 +46,7 @@ impl Minds {
         self.agents.entry(agent.to_owned()).or_default()
     }
 
-    /// Somebody says something: an agent, as far as that is known.
+    /// Takes an entry of a listener: an agent is known by its words.
     fn says(&mut self, entry: &Entry) {
         let from = entry.from();
         let is_word = entry.is::<CognitionSystem>()
@@ -58,7 +58,7 @@ impl Minds {
             && !is_word
             && entry.reply_to().is_some_and(|it| mind.queue.contains_key(&it.seq))
         {
-            // Who answers without a turn has no mind.
+            // A listener that answers without a turn is no agent.
             self.agents.remove(from);
             self.others.insert(from.to_owned());
         }
@@ -74,7 +74,7 @@ impl Minds {
         }
     }
 
-    /// Something is for an agent, or about it.
+    /// Takes an entry that is addressed to an agent, or clears its timer.
     fn hears(&mut self, entry: &Entry) {
         let Some(to) = entry.to().filter(|it| *it != entry.from() || entry.is_from_identity())
         else {
@@ -86,7 +86,7 @@ impl Minds {
         } else if let Some(mind) = self.agents.get_mut(to) {
             mind.hears(entry);
         }
-        // Whoever took a timer back: it is nobody's any more.
+        // A cleared timer is no agent's any more, whichever sender cleared it.
         if let Some(it) = entry.decode_if::<TimerCleared>().filter(|it| it.was_set) {
             self.agents.values_mut().for_each(|mind| drop(mind.things.remove(&it.timer)));
         }
@@ -107,13 +107,13 @@ impl Mind {
         self.close();
     }
 
-    /// Somebody wants something done.
+    /// A message gives the agent something to do.
     fn is_asked(&mut self, entry: &Entry) {
         self.queue.insert(entry.seq(), Queued::Ask(Asker::of(entry)));
         self.begin_next();
     }
 
-    /// What somebody else sends it.
+    /// Takes an entry that another sender addressed to the agent.
     fn hears(&mut self, entry: &Entry) {
         if entry.is::<Interrupt>() && entry.receivers() > 0 {
             self.interrupts.push(entry.seq());
@@ -232,7 +232,7 @@ impl Mind {
         }
     }
 
-    /// It sends somebody a payload.
+    /// The agent sends a payload.
     fn sends(&mut self, entry: &Entry) {
         let is_own = entry.to().is_none_or(|it| it == entry.from());
         let is_bookkeeping = entry.is::<DeclareFeeds>() || entry.is::<Correction>();
@@ -269,7 +269,7 @@ impl Mind {
         self.begins(entry.seq(), What::Sent);
     }
 
-    /// It waits for something that it began.
+    /// Something that the agent began is under way.
     fn begins(&mut self, seq: u64, what: What) {
         let work = self.work.as_ref().map_or(0, |it| it.id);
         self.things.insert(seq, Thing::new(work, what));

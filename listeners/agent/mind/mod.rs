@@ -136,7 +136,7 @@ struct Turn {
 /// Something that came for an agent and that no turn has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Queued {
-    /// Somebody wants something done.
+    /// A message that gives the agent something to do.
     Ask(Asker),
     /// A timer of its own ticks.
     Tick(u64),
@@ -182,7 +182,7 @@ struct Thing {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum What {
-    /// A payload that somebody has to answer.
+    /// A payload to a peer, not answered yet.
     Sent,
     /// A timer that ticks once, or over and over.
     Timer,

@@ -38,9 +38,9 @@ impl Rules {
 pub enum Next {
     /// It has nothing to do until something comes.
     Wait,
-    /// It ends its work, for somebody said so.
+    /// An interrupt ends the work at hand.
     Interrupt,
-    /// Somebody said so, and there is no work.
+    /// An interrupt came without work at hand.
     NoWork,
     /// The first response that waits is delivered.
     Deliver,
@@ -111,7 +111,7 @@ impl Mind {
         self.pending.back().filter(|it| it.is_final)
     }
 
-    /// Why a final response isn't delivered, if that is so.
+    /// The reason to withdraw the final response, where there is one.
     fn withdraws(&self, held: &Waiting, work: &Work, rules: &Rules) -> Option<String> {
         if held.is_last {
             return None;
@@ -331,7 +331,7 @@ impl Mind {
         self.things.values().any(|it| it.what == What::Timer && self.owns(Some(it.work)))
     }
 
-    /// Who waits until the work at hand is done.
+    /// The askers whose messages wait until the work at hand is done.
     pub fn others(&self) -> impl Iterator<Item = &Asker> {
         self.queue.values().filter_map(|it| match it {
             Queued::Ask(asker) if !self.is_news(it) => Some(asker),
@@ -383,7 +383,7 @@ impl Mind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// Somebody said so.
+    /// By an interrupt.
     Interrupted,
     /// Its turns or its budget are spent.
     Spent,

@@ -73,7 +73,7 @@ impl Page {
         self.waits_since_us = None;
     }
 
-    /// Somebody else's work comes first, or nobody's.
+    /// Notes whose work comes first, where it isn't the user's.
     pub(super) fn waits_behind(&mut self, asker: Option<&str>, now_us: u64) {
         let same = self.behind.take().filter(|(it, _)| Some(&**it) == asker);
         self.behind = same.or_else(|| asker.map(|it| (it.to_owned(), now_us)));

@@ -35,7 +35,7 @@ pub(crate) struct Talk<'a, 'b> {
     ending: Ending,
     /// The last final response.
     answer: Option<EntryId>,
-    /// Who asks here, and where in the thread the last question stands.
+    /// The identity of the user, and where in the thread the last question stands.
     me: Option<String>,
     asked: u64,
     /// Whose work the agent is at.
