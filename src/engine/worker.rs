@@ -179,7 +179,9 @@ impl<P: Port> Worker<P> {
             Mail::Room(listener) => self.feed(listener),
             Mail::Recover(thread, left) => match self.trees.get_mut(thread.tree_str()) {
                 Some(Slot::Awake(_)) => {
+                    let tree = thread.tree();
                     self.give(&thread.clone(), Event::Recover(thread, left));
+                    self.puts_first(&tree);
                 }
                 Some(Slot::Waking(waiting)) => waiting.insert(0, Mail::Recover(thread, left)),
                 None => self.wake(thread.tree(), Mail::Recover(thread, left)),
@@ -209,6 +211,16 @@ impl<P: Port> Worker<P> {
             // Only what is due comes to a tree that sleeps: its handlers are all at their end.
             Some(Slot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
             None => {}
+        }
+    }
+
+    /// Has a tree take its newest event before all others: what a stop left behind comes before
+    /// what was pushed since.
+    fn puts_first(&mut self, tree: &ThreadId) {
+        if let Some(Slot::Awake(held)) = self.trees.get_mut(tree.tree_str())
+            && let Some(newest) = held.queue.pop_back()
+        {
+            held.queue.push_front(newest);
         }
     }
 

@@ -142,6 +142,27 @@ fn a_restart_keeps_what_was_parked() {
 }
 
 #[test]
+fn what_comes_right_at_a_start_finds_what_was_parked() {
+    for seed in 1..=20 {
+        let sim = Sim::new(seed);
+        let disk = Disk::new(&sim);
+        let start = || {
+            let plan = pumphouse::builder().with((keeper(), disk.log())).build().unwrap();
+            plan.start_on(&sim)
+        };
+        let pump = start();
+        push(&sim, &pump, "ada", &Arc::default(), envelope(None, QUESTION));
+        let at = thread(&sim, &disk);
+        sim.crash();
+        drop(pump);
+        let pump = start();
+        push(&sim, &pump, "ops", &Arc::default(), envelope(Some(&at), ENOUGH));
+        let story = lines(&sim, &disk);
+        assert!(story.contains(&"keeper > ada: answer".to_owned()), "{seed}: {story:#?}");
+    }
+}
+
+#[test]
 fn a_call_of_a_listener_with_unfinished_work_runs_in_a_thread_of_its_own() {
     let sim = Sim::new(1);
     let disk = Disk::new(&sim);
