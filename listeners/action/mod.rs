@@ -98,6 +98,7 @@ pub fn action(settings: Settings) -> Listener {
         .serial()
         .inline()
         .pure()
+        .settles()
         .grant::<Timers>()
         .grant::<EmitCore>()
         .describe("Does what agents want done, in its order, side by side where it can be.")

@@ -68,6 +68,8 @@ impl Turning {
     pub(super) fn parks(&self, mind: &Mind, came: &mut Came) {
         let (work, others) = mind.unanswered();
         let park = Park::default().work(work).others(others);
+        // What settles a final response needs no model.
+        let park = if mind.held().is_some() { park.settles() } else { park };
         came.add(match mind.work {
             Some(_) => park.quiet(if mind.has_timers() { vec![] } else { vec![TimerDue::NAME] }),
             None => park,

@@ -27,6 +27,8 @@ pub(crate) struct Part {
     pub(crate) chain: Chain,
     /// The push that a message to oneself is for, where that is another.
     pub(crate) next_root: Option<u64>,
+    /// Whether what it keeps in hand is settled where the thread is over budget, too.
+    pub(crate) settles: bool,
     emitted: usize,
     /// What is said of the emission at hand beside its payload.
     pub(crate) flags: Flags,
@@ -41,6 +43,7 @@ impl Part {
             root: running.root,
             chain: running.chain,
             next_root: None,
+            settles: false,
             emitted: running.emitted,
             flags: Flags::NONE,
             meta: None,
@@ -512,8 +515,9 @@ impl Thread {
                 }
                 match receiver {
                     Some(it) if attempt > 0 && until.is_some() => {
+                        let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         let parked = Waiting::new(it, entry.clone(), root);
-                        self.park_again(it, Waiting { attempt, ..parked });
+                        self.park_again(it, until_us, Waiting { attempt, ..parked });
                     }
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
@@ -567,6 +571,7 @@ impl Thread {
             root: 0,
             chain: Chain::default(),
             next_root: None,
+            settles: false,
             emitted: 0,
             flags: Flags::NONE,
             meta: None,

@@ -132,7 +132,7 @@ impl Thread {
     }
 
     /// Why what a listener emits doesn't fit, if that is so. What is for nobody in here always
-    /// does.
+    /// does, and so does what settles something that there was room for.
     pub(crate) fn has_no_room_for(
         &self,
         part: &Part,
@@ -140,18 +140,22 @@ impl Thread {
         world: &World<'_>,
         out: &Step,
     ) -> Option<Short> {
-        let answered = |it: &Entry| !it.is_from_identity() && !self.ends_with(it);
+        let own = &world.routes.listeners[part.listener];
+        let registered = |name: &str| world.routes.find(name).map(|it| &world.routes.listeners[it]);
+        let answered = |it: &Entry| {
+            let settles = registered(it.from()).is_some_and(|it| it.traits.settles || it.parks);
+            !it.is_from_identity() && !self.ends_with(it) && !settles
+        };
         let is_given = match target {
             Target::Sender => answered(&part.message),
             Target::Entry(it) => answered(it),
-            Target::Listener(_) | Target::Oneself | Target::Later { .. } => true,
+            Target::Listener(name) => !registered(name).is_some_and(|it| it.traits.settles),
+            Target::Oneself => !part.settles && !own.traits.settles,
+            Target::Later { .. } => !own.traits.settles,
             // A child is looked at when it is opened, the others are for nobody in here.
             _ => false,
         };
-        if !is_given || world.routes.listeners[part.listener].steers {
-            return None;
-        }
-        out.ledger.fits_message(world.now_us).err()
+        out.ledger.fits_message(world.now_us).err().filter(|_| is_given && !own.steers)
     }
 
     /// Refuses what a listener emits for want of something.

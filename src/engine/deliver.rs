@@ -223,11 +223,17 @@ impl Thread {
     /// noted in the batch of the step that decides it, so it is durable before the handler runs.
     pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
-        // A thread that pauses still hears whoever may let it go on.
-        if self.state != State::Open && !registered.steers {
+        let Some(lane) = self.lanes.get_mut(&listener) else { return };
+        let settles = registered.traits.settles || lane.parked.settles;
+        let runs = match self.state {
+            State::Open => true,
+            State::OverBudget => registered.steers || settles,
+            // A thread that pauses still hears what may let it go on.
+            _ => registered.steers,
+        };
+        if !runs {
             return;
         }
-        let Some(lane) = self.lanes.get_mut(&listener) else { return };
         while !lane.waiting.is_empty() {
             if registered.traits.serial && lane.running > 0 {
                 return;
@@ -333,6 +339,7 @@ impl Thread {
         running.emitted += ready.len();
         let mut part = Part::of(&running, key.listener);
         part.next_root = running.next_root(park.as_ref());
+        part.settles = park.as_ref().is_some_and(Park::goes_on);
         if !world.routes.listeners[key.listener].parks {
             self.join_taken(part.root, &running.taken());
         }
@@ -458,8 +465,9 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let steers = world.routes.listeners[key.listener].steers;
-        if let Some(short) = out.ledger.fits_message(world.now_us).err().filter(|_| !steers) {
+        let registered = &world.routes.listeners[key.listener];
+        let goes_on = registered.steers || registered.traits.settles;
+        if let Some(short) = out.ledger.fits_message(world.now_us).err().filter(|_| !goes_on) {
             let waits = self.later.contains_key(&(key.seq, key.listener));
             if waits && self.overdue.iter().all(|(it, _)| it != key) {
                 self.overdue.push((key.clone(), because.cloned()));

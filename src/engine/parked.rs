@@ -17,6 +17,8 @@ use crate::wire::core::NothingUnderWay;
 
 /// The time of a message that is parked: it waits for none.
 const NEVER: u64 = u64::MAX;
+/// The same, of one whose listener goes on where the thread is over budget.
+const SETTLES: u64 = NEVER - 1;
 
 /// What a handler sends when it returns, and which messages it keeps.
 pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
@@ -58,15 +60,17 @@ impl Thread {
             self.join_silent(done.root, listener);
         }
         let next_root = done.next_root(park.as_ref());
+        let goes_on = park.as_ref().is_some_and(Park::goes_on);
+        let until_us = if goes_on { SETTLES } else { NEVER };
         let mut parked = Vec::new();
         for mut it in done.hand {
             let seq = it.entry.seq();
-            if park.as_ref().map_or(it.is_parked, |park| park.keeps(seq)) {
-                if !std::mem::replace(&mut it.is_parked, true) {
+            if park.as_ref().map_or(it.parked.is_some(), |park| park.keeps(seq)) {
+                if park.is_some() && it.parked.replace(until_us) != Some(until_us) {
                     out.batch.marks.push(Mark::Waits {
                         entry: self.entry(seq),
                         listener: registered.name.clone(),
-                        until_us: NEVER,
+                        until_us,
                     });
                 }
                 parked.push(it);
@@ -87,7 +91,8 @@ impl Thread {
             // What a start gave back meanwhile wasn't in its hand.
             lane.parked.all.extend(parked);
             if let Some(park) = park {
-                (lane.parked.root, lane.parked.quiet) = (next_root, park.into_quiet());
+                (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
+                lane.parked.quiet = park.into_quiet();
             }
             if lane.is_empty() {
                 self.lanes.remove(&listener);
@@ -102,12 +107,13 @@ impl Thread {
     }
 
     /// Keeps a message that was parked before a stop: it starts nothing by itself.
-    pub(crate) fn park_again(&mut self, receiver: Receiver, it: Waiting) {
+    pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, it: Waiting) {
         self.unconsumed += 1;
         self.parked += 1;
         self.hold(it.root);
         let lane = self.lanes.entry(receiver.listener).or_default();
-        lane.parked.all.push(Waiting { is_parked: true, ..it });
+        lane.parked.all.push(Waiting { parked: Some(until_us), ..it });
+        lane.parked.settles |= until_us == SETTLES;
         lane.parked.quiet.get_or_insert_default();
     }
 

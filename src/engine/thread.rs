@@ -122,6 +122,8 @@ pub(crate) struct Parked {
     /// Whether the listener wants to hear that nothing is left to do, and what that waits for its
     /// time doesn't count.
     pub(crate) quiet: Option<Vec<Name>>,
+    /// Whether the listener goes on where the thread is over budget.
+    pub(crate) settles: bool,
     /// Whether it heard so since it last got anything else.
     pub(crate) is_told: bool,
 }
@@ -142,8 +144,8 @@ pub(crate) struct Waiting {
     pub(crate) chain: Chain,
     /// What an earlier attempt sent before its end.
     pub(crate) sent: VecDeque<Entry>,
-    /// Whether the log has it as parked.
-    pub(crate) is_parked: bool,
+    /// The time until which the log has it as parked, which never comes.
+    pub(crate) parked: Option<u64>,
 }
 
 impl Waiting {
@@ -151,7 +153,7 @@ impl Waiting {
     pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Waiting {
         let (chain, sent) = (Chain::default(), VecDeque::new());
         let handler = receiver.handler;
-        Waiting { entry, handler, attempt: 1, root, chain, sent, is_parked: false }
+        Waiting { entry, handler, attempt: 1, root, chain, sent, parked: None }
     }
 }
 

@@ -91,6 +91,7 @@ pub(crate) struct Traits {
     pub(crate) pure: bool,
     pub(crate) recorded: bool,
     pub(crate) serial: bool,
+    pub(crate) settles: bool,
     pub(crate) shared: bool,
 }
 
@@ -264,6 +265,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn recorded(mut self) -> Listener<S> {
         self.spec.traits.recorded = true;
+        self
+    }
+
+    /// Runs in a thread that is over budget, too, and answers to it always have room: for what only
+    /// passes on what came of earlier messages.
+    #[must_use]
+    pub fn settles(mut self) -> Listener<S> {
+        self.spec.traits.settles = true;
         self
     }
 

@@ -100,6 +100,7 @@ pub struct Park {
     work: Vec<u64>,
     others: Vec<u64>,
     quiet: Option<Vec<Name>>,
+    settles: bool,
 }
 
 impl Park {
@@ -123,6 +124,13 @@ impl Park {
         Park { quiet: Some(besides), ..self }
     }
 
+    /// Has the listener go on where the thread is over budget, too: what it still does there only
+    /// settles these messages.
+    #[must_use]
+    pub fn settles(self) -> Park {
+        Park { settles: true, ..self }
+    }
+
     pub(crate) fn keeps(&self, seq: u64) -> bool {
         self.work.contains(&seq) || self.others.contains(&seq)
     }
@@ -130,6 +138,11 @@ impl Park {
     /// The first message of the work.
     pub(crate) fn first(&self) -> Option<u64> {
         self.work.first().copied()
+    }
+
+    /// Whether it goes on over budget.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.settles
     }
 
     /// Whether the listener wants to hear of quiet, and what doesn't count.

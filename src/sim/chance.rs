@@ -1,14 +1,18 @@
 //! Chance from a seed: Steele, Lea and Flood's SplitMix64, which every seed is good for.
 
 /// A sequence of numbers that a seed decides.
-pub(super) struct Chance(u64);
+#[derive(Clone, Debug)]
+pub struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Chance {
+    /// The sequence of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Chance {
         Chance(seed)
     }
 
-    pub(super) fn draw(&mut self) -> u64 {
+    /// The next number.
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut it = self.0;
         it = (it ^ (it >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -18,7 +22,7 @@ impl Chance {
 
     /// From 0 up to below `end`; 0 where there is none. What the remainder prefers doesn't matter
     /// for ends that are small beside 2⁶⁴.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         let drawn = self.draw();
         drawn.checked_rem(end).unwrap_or(0)
     }

@@ -56,7 +56,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use crate::engine::Port;
-use crate::sim::chance::Chance;
+pub use crate::sim::chance::Chance;
 
 pub use disk::{Disk, DiskLog};
 

@@ -17,6 +17,7 @@ mod hostile;
 mod interrupt;
 mod native;
 mod rules;
+mod spent;
 mod spoken;
 mod value;
 mod works;

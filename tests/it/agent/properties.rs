@@ -23,7 +23,7 @@ const REPLAYED: u64 = 10;
 const ENOUGH: (u64, u64) = (2_000, 500);
 
 /// What has to come up in enough of the seeds.
-const EVENTS: [&str; 15] = [
+const EVENTS: [&str; 18] = [
     "message of another identity waits",
     "late result",
     "restart",
@@ -39,6 +39,9 @@ const EVENTS: [&str; 15] = [
     "peer that asks back",
     "turn after a quiet one",
     "turn after a failure or a cut",
+    "stopped: turns",
+    "stopped: model",
+    "stopped: idle",
 ];
 
 #[test]

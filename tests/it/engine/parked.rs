@@ -119,20 +119,25 @@ fn a_parked_message_is_answered_later_once_for_each_sender_and_connection() {
     assert_eq!(answers, ["keeper > ada: answer", "keeper > bob: answer"]);
 }
 
+/// A pump that was asked something, and that begins again after a crash.
+fn started_again(sim: &Sim, disk: &Disk) -> (Pump, ThreadId) {
+    let start = || {
+        let plan = pumphouse::builder().with((keeper(), disk.log())).build().unwrap();
+        plan.start_on(sim)
+    };
+    let pump = start();
+    push(sim, &pump, "ada", &Arc::default(), envelope(None, QUESTION));
+    let at = thread(sim, disk);
+    sim.crash();
+    drop(pump);
+    (start(), at)
+}
+
 #[test]
 fn a_restart_keeps_what_was_parked() {
     let sim = Sim::new(1);
     let disk = Disk::new(&sim);
-    let start = || {
-        let plan = pumphouse::builder().with((keeper(), disk.log())).build().unwrap();
-        plan.start_on(&sim)
-    };
-    let pump = start();
-    push(&sim, &pump, "ada", &Arc::default(), envelope(None, QUESTION));
-    let at = thread(&sim, &disk);
-    sim.crash();
-    drop(pump);
-    let pump = start();
+    let (pump, at) = started_again(&sim, &disk);
     sim.rest().unwrap();
     assert_eq!(lines(&sim, &disk), ["ada > keeper: question"], "it starts nothing by itself");
     let ear = Arc::new(Ear::default());
@@ -146,16 +151,7 @@ fn what_comes_right_at_a_start_finds_what_was_parked() {
     for seed in 1..=20 {
         let sim = Sim::new(seed);
         let disk = Disk::new(&sim);
-        let start = || {
-            let plan = pumphouse::builder().with((keeper(), disk.log())).build().unwrap();
-            plan.start_on(&sim)
-        };
-        let pump = start();
-        push(&sim, &pump, "ada", &Arc::default(), envelope(None, QUESTION));
-        let at = thread(&sim, &disk);
-        sim.crash();
-        drop(pump);
-        let pump = start();
+        let (pump, at) = started_again(&sim, &disk);
         push(&sim, &pump, "ops", &Arc::default(), envelope(Some(&at), ENOUGH));
         let story = lines(&sim, &disk);
         assert!(story.contains(&"keeper > ada: answer".to_owned()), "{seed}: {story:#?}");

@@ -6,31 +6,24 @@ use std::time::Duration;
 
 use pumphouse::listeners::agent::settings::FinalWithActions;
 use pumphouse::model::{Kind, Prompt, Script};
+use pumphouse::sim::Chance;
 
 /// The names that responses may hold: four of actions, and one of nothing.
 pub(super) const NAMES: [&str; 5] = ["a", "b", "c", "d", "nobody"];
 
 /// Chance from a seed.
-pub(super) struct Dice(u64);
+pub(super) struct Dice(Chance);
 
 impl Dice {
     pub(super) fn new(seed: u64, salt: u64) -> Dice {
-        let mut dice =
-            Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xD6E8_FEB8));
-        dice.draw();
-        dice
-    }
-
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut it = self.0;
-        it = (it ^ (it >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        it ^ (it >> 31)
+        let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xD6E8_FEB8);
+        let mut chance = Chance::new(mixed);
+        chance.draw();
+        Dice(chance)
     }
 
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.draw() % end
+        self.0.below(end)
     }
 
     pub(super) fn percent(&mut self, of: u64) -> bool {
@@ -62,7 +55,7 @@ impl Style {
             max_turns: dice.one(&[3, 6, 12, 25]),
             policy: dice.one(&[Hold, Hold, Hold, Trust]),
             finals: dice.one(&[15, 35, 60]),
-            fails: dice.one(&[3, 3, 50]),
+            fails: dice.one(&[2, 2, 2, 80]),
             chatter: dice.one(&["any", "any", "any", "waits", "waits", "quiet", "text"]),
         }
     }
@@ -89,7 +82,7 @@ impl Style {
         let mut script = Script::text(text).chunks(24);
         script = script.after(Duration::from_millis(dice.below(150)));
         script = script.every(Duration::from_millis(dice.below(25)));
-        if dice.percent(self.fails) && dice.percent(60) {
+        if dice.percent(self.fails) {
             let at = usize::try_from(dice.below(length + 1)).unwrap();
             script = script.fails(at, Kind::Failed);
         }
