@@ -63,6 +63,10 @@ crash kills="50":
 crash-demo speed="1":
     PUMPHOUSE_CRASH_DEMO={{ speed }} cargo test --test it crash::demo -- --nocapture
 
+# Kills an agent's process at each entry of each scene of held answers and waiting.
+crash-works:
+    PUMPHOUSE_CRASH_WORKS=1 cargo test --test it crash::works -- --nocapture
+
 # Fills a log with so many GiB, kills the pump, and times its next starts; `--cold` as root.
 ready gib="1" *args:
     cargo bench --bench ready -- --gib {{ gib }} {{ args }}

@@ -20,7 +20,7 @@ mod rules;
 mod spent;
 mod spoken;
 mod value;
-mod works;
+pub(crate) mod works;
 mod world;
 
 use std::sync::Arc;

@@ -55,7 +55,7 @@ fn last(prompt: &Prompt) -> &str {
 }
 
 /// An action that the tool takes so many milliseconds for.
-fn tool(id: &str, mode: &str, ms: u64) -> String {
+pub(crate) fn tool(id: &str, mode: &str, ms: u64) -> String {
     format!(
         "<action id=\"{id}\" mode=\"{mode}\">{{\"name\": \"tool\", \
          \"parameters\": {{\"what\": \"{id} is done\", \"ms\": {ms}}}}}</action>"
@@ -413,7 +413,7 @@ fn the_cause_of_a_models_failure_reaches_the_asker() {
 }
 
 /// Scenes whose answers don't depend on where the machine stops.
-fn scenes() -> Vec<Vec<String>> {
+pub(crate) fn scenes() -> Vec<Vec<String>> {
     let text = |it: &str| it.to_owned();
     let last = text("<response>Too late.</response>");
     vec![

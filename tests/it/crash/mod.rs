@@ -8,6 +8,7 @@ mod load;
 mod order;
 mod power;
 mod sick;
+mod works;
 
 use std::time::Duration;
 

@@ -1,0 +1,200 @@
+//! An agent's process, killed at each entry of scenes in which answers are held, waited for,
+//! withdrawn and interrupted: each asker hears the same last word.
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pumphouse::clock;
+use pumphouse::listeners::agent::words::{Response, Stopped};
+use pumphouse::log::{Entry as Logged, Log as _, SqliteLog};
+use pumphouse::prelude::*;
+
+use super::check::wait;
+use super::effects::Process;
+use super::load::accepted;
+use crate::agent::works::{scenes, tool};
+use crate::examples::example;
+
+/// At how many of a scene's entries its process is killed, unless `just crash-works` has it killed
+/// at each.
+const KILLS: usize = 2;
+/// How many are killed side by side.
+const AT_ONCE: usize = 4;
+/// How long a scene may take.
+const TIME_US_MAX: u64 = 60_000_000;
+/// How often its log is looked at.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What an agent says, turn by turn, and who asks it what.
+struct Scene {
+    turns: Vec<String>,
+    pushes: Vec<Push>,
+    /// How many last words there are.
+    words: usize,
+}
+
+/// A message, said once there is an entry of a name.
+struct Push {
+    who: &'static str,
+    payload: String,
+    after: &'static str,
+}
+
+fn asks(who: &'static str, text: &str) -> Push {
+    let payload =
+        format!("<oracle xmlns=\"https://xml-pipeline.org/ns/oracle/v1\">{text}</oracle>");
+    Push { who, payload, after: "" }
+}
+
+fn all_scenes() -> Vec<Scene> {
+    let of = |turns| Scene { turns, pushes: vec![asks("ann", "Go.")], words: 1 };
+    let mut all: Vec<Scene> = scenes().into_iter().map(of).collect();
+    let interrupt = "<interrupt xmlns=\"https://xml-pipeline.org/ns/agent/v1\"/>".to_owned();
+    let answers = |it: &str| format!("<response>{it}</response>");
+    all.push(Scene {
+        turns: vec![tool("a", "async", 40), answers("For ann: $a"), answers("For bob.")],
+        pushes: vec![asks("ann", "Go."), asks("bob", "And I?")],
+        words: 2,
+    });
+    all.push(Scene {
+        turns: vec![tool("slow", "async", 60_000) + &answers("$slow"), answers("For bob.")],
+        pushes: vec![
+            asks("ann", "Go."),
+            Push { who: "ann", payload: interrupt, after: "cognition_out" },
+            Push { after: "agent-stopped", ..asks("bob", "And I?") },
+        ],
+        words: 2,
+    });
+    all.push(Scene {
+        turns: vec![tool("slow", "async", 60_000) + &answers("$slow"), answers("Both.")],
+        pushes: vec![
+            asks("ann", "Go."),
+            Push { after: "cognition_out", ..asks("ann", "Don't wait.") },
+        ],
+        words: 1,
+    });
+    all
+}
+
+#[test]
+fn an_agent_killed_at_any_entry_answers_the_same() {
+    #[expect(clippy::disallowed_methods, reason = "the justfile's recipe has it killed at each")]
+    let is_long = std::env::var("PUMPHOUSE_CRASH_WORKS").is_ok();
+    let all = all_scenes();
+    let clean: Vec<(Vec<String>, usize)> = all.iter().map(|it| run(it, None)).collect();
+    let kills = clean.iter().enumerate().flat_map(|(scene, (_, entries))| {
+        let step = if is_long { 1 } else { entries.div_ceil(KILLS) };
+        (1..=*entries).step_by(step).map(move |at| (scene, at))
+    });
+    let kills: Vec<(usize, usize)> = kills.collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((scene, at)) = kills.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (words, _) = run(&all[*scene], Some(*at));
+            assert_eq!(words, clean[*scene].0, "killed at entry {at} of scene {scene}");
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    println!("{} scenes, {} kills, 0 last words that differ", all.len(), kills.len());
+}
+
+/// The last words of a scene, and how many entries there are; killed, where that is said, as soon
+/// as there are so many, and started again.
+fn run(scene: &Scene, kill: Option<usize>) -> (Vec<String>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let turns = folder.path().join("turns");
+    std::fs::write(&turns, scene.turns.join("\n---\n")).unwrap();
+    let path = folder.path().join("pumphouse.db");
+    if let Some(at) = kill {
+        let mut pump = Speaking::to(&path, &turns);
+        pump.plays(scene, |all| all.len() >= at);
+        pump.process.kill();
+    }
+    let mut pump = Speaking::to(&path, &turns);
+    let all = pump.plays(scene, |_| false);
+    pump.process.kill();
+    assert!(wait(pump.log.verify(None)).is_sound());
+    (last_words(&all), all.len())
+}
+
+/// A process, and who speaks to it.
+struct Speaking {
+    process: Process,
+    address: String,
+    log: SqliteLog,
+    clients: BTreeMap<&'static str, TcpStream>,
+}
+
+impl Speaking {
+    fn to(path: &Path, turns: &Path) -> Speaking {
+        let mut process = Process::spawn(Command::new(example("works")).args([path, turns]));
+        let (address, _) = process.ready().expect("it starts");
+        let log = SqliteLog::open_read_only(path).unwrap();
+        Speaking { process, address, log, clients: BTreeMap::new() }
+    }
+
+    /// Says all again, each under its own id, as soon as it may; until the log has enough, or all
+    /// last words.
+    fn plays(&mut self, scene: &Scene, is_enough: impl Fn(&[Entry]) -> bool) -> Vec<Entry> {
+        let until_us = clock::now_us() + TIME_US_MAX;
+        let (mut all, mut thread, mut said) = (Vec::new(), None, 0);
+        loop {
+            let position = all.last().map_or(0, |it: &Arc<Logged>| it.position);
+            let mut new = wait(self.log.tail(position, usize::MAX));
+            new.retain(|it| it.id.thread.as_str() != "organism");
+            all.extend(new);
+            let entries: Vec<Entry> = all.iter().map(|it| (&**it).into()).collect();
+            if last_words(&entries).len() >= scene.words || is_enough(&entries) {
+                return entries;
+            }
+            if let Some(push) = scene.pushes.get(said)
+                && (push.after.is_empty()
+                    || entries.iter().any(|it| it.name().local() == push.after))
+            {
+                let at = self.says(said, push, thread.as_deref());
+                thread.get_or_insert(at);
+                said += 1;
+            }
+            assert!(clock::now_us() < until_us, "it isn't over: {entries:#?}");
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
+    /// Says something in a thread, and tells where it was taken.
+    fn says(&mut self, number: usize, push: &Push, thread: Option<&str>) -> String {
+        let client = self.clients.entry(push.who).or_insert_with(|| {
+            let mut client = TcpStream::connect(&self.address).unwrap();
+            let core = "https://xml-pipeline.org/ns/core/v1";
+            writeln!(client, "<authenticate xmlns=\"{core}\" token=\"{}\"/>", push.who).unwrap();
+            client
+        });
+        let thread = thread.map(|it| format!("<thread>{it}</thread>")).unwrap_or_default();
+        let message = format!(
+            "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>{thread}\
+             <to>oracle</to><id>push{number}</id></meta>{}</message>\n",
+            push.payload
+        );
+        client.write_all(message.as_bytes()).unwrap();
+        accepted(&mut BufReader::new(&*client)).expect("it is acknowledged").thread
+    }
+}
+
+/// Who was told what in the end, in order.
+fn last_words(all: &[Entry]) -> Vec<String> {
+    let word = |it: &Entry| {
+        let to = it.to().filter(|it| ["ann", "bob"].contains(it))?;
+        let text = match (it.decode_if::<Response>(), it.decode_if::<Stopped>()) {
+            (Some(it), _) => it.is_final.then_some(it.text)?,
+            (_, Some(it)) => it.reason,
+            _ => return None,
+        };
+        Some(format!("{to}: {text}"))
+    };
+    all.iter().filter_map(word).collect()
+}
