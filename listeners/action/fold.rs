@@ -14,7 +14,9 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
-use super::super::agent::words::{CognitionIn, CognitionOut, Interrupt, RULES, Response, Stopped};
+use super::super::agent::words::{
+    CognitionIn, CognitionOut, Interrupt, RULES, Stopped, is_last_word,
+};
 use super::super::feed::Shown;
 use super::NAME;
 use super::graph::{Cancel, Done as Outcome, Graph, Id, Input, Output, Policy, Reply, Time};
@@ -99,9 +101,7 @@ impl Actions {
             }
         } else if entry.is::<ActionResult>() && entry.from() == NAME {
             self.observe_result(entry);
-        } else if entry.is::<Stopped>()
-            || entry.decode_if::<Response>().is_some_and(|it| it.is_final)
-        {
+        } else if is_last_word(entry) {
             self.graph.work_over(entry.from());
         }
     }
@@ -263,7 +263,7 @@ fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
         return Some(Reply::Ok(answer));
     }
     let code = entry.name().local().to_owned();
-    // Its payload says more, to whoever knows its schema.
+    // Its payload says more, with its schema at hand.
     let message = format!("{} answered an error: {code}", entry.from());
     Some(Reply::Failed { error: ActionError { code, message }, answer, again: true })
 }

@@ -194,7 +194,7 @@ pub fn names_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 
 /// A part of a text: the parts of one, put together, are what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive: whoever fills in a text must know each.
+// Exhaustive: code that fills in a text must know each.
 pub enum Piece<'a> {
     /// Text.
     Text(&'a str),

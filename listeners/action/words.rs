@@ -256,7 +256,7 @@ pub enum Status {
     Skipped,
     /// It was not answered in its time.
     TimedOut,
-    /// Somebody took it back.
+    /// It was taken back.
     Cancelled,
     /// It began, and whether it had its effect nobody knows.
     Unknown,

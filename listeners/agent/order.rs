@@ -10,7 +10,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
 use super::super::action::words::{Action, ActionResult};
-use super::words::{CognitionIn, Response, Stopped};
+use super::words::{CognitionIn, is_last_word};
 
 /// The entries of a view as a prompt shows them, without those that still wait.
 pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Entry> {
@@ -66,9 +66,7 @@ pub(super) fn late(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
                 late.insert(entry.seq());
             }
         } else if is_own {
-            let is_over = entry.is::<Stopped>()
-                || entry.decode_if::<Response>().is_some_and(|it| it.is_final);
-            if is_over {
+            if is_last_word(entry) {
                 old.append(&mut open);
             }
         }

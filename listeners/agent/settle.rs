@@ -12,7 +12,7 @@ use super::super::action::call;
 use super::super::action::graph::{Meaning, Value as Found};
 use super::super::action::variables::{self, Lookup};
 use super::super::action::words::CancelAction;
-use super::super::timer::{ClearTimer, TimerDue};
+use super::super::timer::ClearTimer;
 use super::hand::Turning;
 use super::mind::{Mind, Next, Stop, StopReason, Waiting};
 use super::speak::open_name;
@@ -66,12 +66,17 @@ impl Turning {
 
     /// Keeps the messages that aren't answered yet.
     pub(super) fn parks(&self, mind: &Mind, came: &mut Came) {
+        self.keeps_in_hand(mind, mind.held().is_some(), came);
+    }
+
+    /// The same, where a final response is held or isn't.
+    pub(super) fn keeps_in_hand(&self, mind: &Mind, is_held: bool, came: &mut Came) {
         let (work, others) = mind.unanswered();
         let park = Park::default().work(work).others(others);
         // What settles a final response needs no model.
-        let park = if mind.held().is_some() { park.settles() } else { park };
+        let park = if is_held { park.settles() } else { park };
         came.add(match mind.work {
-            Some(_) => park.quiet(if mind.has_timers() { vec![] } else { vec![TimerDue::NAME] }),
+            Some(_) => park.quiet(),
             None => park,
         });
     }

@@ -122,7 +122,7 @@ impl Turning {
         }
         if mind.is_turning() {
             // The handling of that turn failed: nothing more comes of it.
-            let it = Spoken::cut("its handling failed");
+            let it = Spoken { stop: "error".to_owned(), ..Spoken::cut("its handling failed") };
             let over = self.over(mind.turns, &it);
             mind.is_over(&over);
             came.add(To("action", over));
@@ -431,7 +431,8 @@ impl Turning {
         if mind.work.is_some() && !is_interrupted {
             came.add(self.again(&mind)?);
         }
-        self.parks(&mind, &mut came);
+        let is_held = it.answer.is_some_and(|it| it.waits);
+        self.keeps_in_hand(&mind, is_held, &mut came);
         Ok(came)
     }
 }

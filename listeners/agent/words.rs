@@ -1,4 +1,4 @@
-//! What agents say: in their own thread, for themselves, for whoever reads afterwards.
+//! What agents say: in their own thread, for themselves, and for readers of the log.
 
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use pumphouse::schema::Schema;
 use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::{Json, SignedDuration};
 
-use super::super::action::words::Action;
+use super::super::action::words::{Action, ActionResult};
 use super::super::thread::fork::ForkThread;
+use super::super::todo::words::StepsOpen;
 
 /// The rules by which agents go on, as `cognition_in` says them.
 pub const RULES: u32 = 2;
@@ -253,6 +254,17 @@ impl CognitionOut {
     pub const STOPPED: &str = "stopped";
 }
 
+/// Whether an agent's entry is the last word of its work: a final response, a stop, or the payload
+/// that it answers with instead.
+#[must_use]
+pub fn is_last_word(entry: &Entry) -> bool {
+    if let Some(it) = entry.decode_if::<Response>() {
+        return it.is_final;
+    }
+    let is_more = entry.is::<StepsOpen>() || entry.is::<Done>() || entry.is::<ActionResult>();
+    entry.is::<Stopped>() || !is_more && entry.reply_to().is_some()
+}
+
 /// A response waits: for what it names, for the actions before it, or for those of its work. Its
 /// words stand in the turn's `cognition_out`; a `response` has them with their values once it is
 /// delivered, and a `notice` where it isn't.
@@ -397,10 +409,10 @@ pub struct ContextFull {
 }
 
 /// Has an agent stop what it does in the thread: its model writes no more, its actions are taken
-/// back, and whoever asked gets `agent-stopped`. What it said and did until then stays, and the
+/// back, and the asker gets `agent-stopped`. What it said and did until then stays, and the
 /// thread goes on with what it is told next. Every agent of the thread, unless it is sent to one.
 ///
-/// No model is told of it: it is for whoever watches one.
+/// No model is told of it: it is for those who watch one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Interrupt {

@@ -248,8 +248,10 @@ fn called(name: &str, source: &str) -> Option<String> {
     if !matches!(name, "metadata" | "thought" | "think" | "thinking" | "response") {
         let tag = &source[..source.find('>').unwrap_or(source.len())];
         let id = |quote: char| {
-            let (_, behind) = tag.split_once(&format!(" id={quote}"))?;
-            Some(behind.split_once(quote)?.0.to_owned())
+            let within = format!("id={quote}");
+            let mut ends = tag.match_indices(&within);
+            let (at, _) = ends.find(|(at, _)| tag[..*at].ends_with(char::is_whitespace))?;
+            Some(tag[at + within.len()..].split_once(quote)?.0.to_owned())
         };
         return Some(id('"').or_else(|| id('\'')).unwrap_or_else(|| name.to_owned()));
     }

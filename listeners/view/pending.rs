@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
+use pumphouse::wire::core::{NothingUnderWay, ThreadResult, ThreadSpawned};
 
 use super::super::action::words::{Action, ActionResult};
 use super::super::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
@@ -125,7 +125,8 @@ impl Pending {
 
     /// A reply: the call that it answers, if it answers one.
     fn answers(&mut self, entry: &Entry, asked: u64) -> Option<Call> {
-        if entry.is::<StepsOpen>() || entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
+        let is_news = entry.is::<StepsOpen>() || entry.is::<NothingUnderWay>();
+        if is_news || entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
             return None;
         }
         for (name, agent) in &mut self.agents {

@@ -522,7 +522,7 @@ impl Thread {
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         let later = Later::kept(entry.clone(), it);
-                        self.defer(later, until_us, out);
+                        self.defer(Later { root, ..later }, until_us, out);
                     }
                     Some(it)
                         if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>

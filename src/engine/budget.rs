@@ -9,6 +9,7 @@ use crate::engine::family::{Beyond, word};
 use crate::engine::guard::{Bound, Hop};
 use crate::engine::inlet::News;
 use crate::engine::ledger::Short;
+use crate::engine::route::Receiver;
 use crate::engine::thread::Thread;
 use crate::engine::tree::{CORE_NAME, Effect, Push, Step, Tree, World};
 use crate::id::{EntryId, ThreadId};
@@ -28,6 +29,11 @@ pub(crate) struct Spent {
 pub(crate) struct Raising {
     pub(crate) part: Part,
     pub(crate) it: RaiseBudget,
+}
+
+/// What is said of a thread that is held.
+fn over_budget(Short { key, used, limit, .. }: Short) -> OverBudget {
+    OverBudget { key, used, limit }
 }
 
 impl Tree {
@@ -53,8 +59,7 @@ impl Tree {
 
     /// Holds every thread that something is spent for.
     pub(crate) fn spent(&mut self, it: &Spent, world: &World<'_>, out: &mut Step) {
-        let Short { key, used, limit, .. } = it.short;
-        let what = OverBudget { key, used, limit };
+        let what = over_budget(it.short);
         let is_meant = |id: &&ThreadId| it.thread.as_ref().is_none_or(|only| only == *id);
         let mut ids: Vec<ThreadId> = self.threads.keys().filter(is_meant).cloned().collect();
         ids.sort_unstable();
@@ -62,6 +67,8 @@ impl Tree {
             let open = |it: &&mut Thread| it.state == State::Open && it.kept;
             if let Some(thread) = self.threads.get_mut(&id).filter(open) {
                 thread.note(&what, State::OverBudget, None, world, out);
+                // What only settles something goes on.
+                thread.start_all(world, out);
             }
         }
     }
@@ -173,7 +180,13 @@ impl Thread {
             _ => None,
         };
         let fault = short.fault();
-        self.refuse(part, checked, to, &fault, world, out);
+        let sending = self.sending(part, checked, to, world);
+        let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+        if short.is_spent() && self.state == State::Open {
+            // Before the listener hears of it: nothing is to come of that until there is more.
+            self.note(&over_budget(short), State::OverBudget, None, world, out);
+        }
+        self.tell_refused(part, refused.id(), &fault, world, out);
         self.give_reason(part, &fault, world, out);
         self.run_out(short, None, out);
     }
@@ -258,7 +271,8 @@ impl Thread {
         }
     }
 
-    /// Stops what goes round in a circle: records it, and tells whoever waits for the thread.
+    /// Stops what goes round in a circle: records it, and tells what waits for an answer: the
+    /// listener that passes results on, the thread above, or the identity.
     pub(crate) fn stop_round(
         &mut self,
         part: &Part,
@@ -269,7 +283,20 @@ impl Thread {
     ) {
         let fault = bound.fault(it.from);
         let flags = it.flags.with(Flags::REFUSED);
+        let asker = it.receivers.first().map(|it| it.listener).filter(|_| it.reply_to.is_some());
+        let asker = asker.filter(|it| world.routes.listeners[*it].traits.settles);
+        let reply_to = it.reply_to.clone();
         self.append(Sending { flags, receivers: &[], ..it }, world, out);
+        if let (Some(asker), Some(checked)) = (asker, said(&fault)) {
+            let receiver = world.routes.reply(asker, checked.name());
+            let receivers: Vec<Receiver> = receiver.into_iter().collect();
+            let to = world.routes.listeners[asker].name.clone();
+            let sending = self.sending(part, checked, Some(to), world);
+            let (from, receivers) = (world.core, &receivers[..]);
+            let flags = Flags::NONE;
+            self.append(Sending { from, reply_to, flags, receivers, ..sending }, world, out);
+            return self.start_all_of(receivers, world, out);
+        }
         match self.spawner {
             Some(_) if self.state.is_live() => {
                 let Some(checked) = said(&fault) else { return };

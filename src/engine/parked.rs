@@ -1,5 +1,5 @@
-//! Messages that a serial listener had in hand: what it is done with is consumed, what it isn't
-//! done with is parked, and where nothing else is left to do it hears so. Pure.
+//! Messages that a serial listener had in hand. Those that it is done with are consumed; the others
+//! are parked. When nothing else is left to do in the thread, the listener is told. Pure.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,10 @@ use crate::engine::deliver::Sending;
 use crate::engine::family::word;
 use crate::engine::guard::Chain;
 use crate::engine::route::Receiver;
-use crate::engine::thread::{Lane, Running, Thread, Waiting};
+use crate::engine::thread::{Parked, Running, Thread, Waiting};
 use crate::engine::tree::{Ready, Step, World};
-use crate::listener::{Entry, Park, Target};
+use crate::listener::{Park, Target};
 use crate::log::{Flags, Mark, State};
-use crate::name::Name;
 use crate::wire::Payload;
 use crate::wire::core::NothingUnderWay;
 
@@ -63,10 +62,13 @@ impl Thread {
         let goes_on = park.as_ref().is_some_and(Park::goes_on);
         let until_us = if goes_on { SETTLES } else { NEVER };
         let mut parked = Vec::new();
-        for mut it in done.hand {
+        for (at, mut it) in done.hand.into_iter().enumerate() {
             let seq = it.entry.seq();
-            if park.as_ref().map_or(it.parked.is_some(), |park| park.keeps(seq)) {
-                if park.is_some() && it.parked.replace(until_us) != Some(until_us) {
+            // Of a handling that failed the first message is over.
+            let is_left = it.parked.is_some() || registered.parks && at > 0;
+            if park.as_ref().map_or(is_left, |park| park.keeps(seq)) {
+                let until_us = if park.is_some() { until_us } else { it.parked.unwrap_or(NEVER) };
+                if it.parked.replace(until_us) != Some(until_us) {
                     out.batch.marks.push(Mark::Waits {
                         entry: self.entry(seq),
                         listener: registered.name.clone(),
@@ -92,7 +94,7 @@ impl Thread {
             lane.parked.all.extend(parked);
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
-                lane.parked.quiet = park.into_quiet();
+                lane.parked.quiet = park.hears_quiet();
             }
             if lane.is_empty() {
                 self.lanes.remove(&listener);
@@ -111,10 +113,13 @@ impl Thread {
         self.unconsumed += 1;
         self.parked += 1;
         self.hold(it.root);
+        let root = it.root;
         let lane = self.lanes.entry(receiver.listener).or_default();
         lane.parked.all.push(Waiting { parked: Some(until_us), ..it });
         lane.parked.settles |= until_us == SETTLES;
-        lane.parked.quiet.get_or_insert_default();
+        // The work began with the oldest.
+        lane.parked.root.get_or_insert(root);
+        lane.parked.quiet = true;
     }
 
     /// Whether a listener has work in the thread that isn't done.
@@ -129,14 +134,13 @@ impl Thread {
         if self.parked == 0 || is_busy || self.state != State::Open {
             return;
         }
-        let timed = self.later.values().map(|it| &it.entry);
-        let timed = timed.filter(|it| !it.flags().contains(Flags::WATCHES));
-        let timed: BTreeSet<&Name> = timed.map(Entry::name).collect();
-        let wants = |it: &Lane| {
-            let besides = it.parked.quiet.as_ref();
-            besides.is_some_and(|besides| timed.iter().all(|it| besides.contains(it)))
+        let timed = self.later.values();
+        let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
+        let timed: BTreeSet<u64> = timed.map(|it| it.root).collect();
+        let is_quiet = |it: &Parked| {
+            it.quiet && !it.is_told && !it.all.is_empty() && !timed.contains(&it.root.unwrap_or(0))
         };
-        let quiet = self.lanes.iter().filter(|(_, it)| wants(it) && !it.parked.is_told);
+        let quiet = self.lanes.iter().filter(|(_, it)| is_quiet(&it.parked));
         let mut quiet: Vec<usize> = quiet.map(|(listener, _)| *listener).collect();
         quiet.sort_unstable();
         for listener in quiet {

@@ -66,7 +66,10 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
 /// the entry's causes.
 async fn asked_by(shared: &Shared, open: &Open) -> Result<Option<Entry>, log::Error> {
     let to = open.entry.to.as_deref().and_then(|it| shared.routes.find(it));
-    if !to.is_some_and(|it| shared.routes.listeners[it].ends_itself) {
+    let ends_itself = to.is_some_and(|it| shared.routes.listeners[it].ends_itself);
+    // What waits for its time is part of the work that began it.
+    let is_timed = !open.waits.is_empty() && shared.routes.listeners.iter().any(|it| it.parks);
+    if !ends_itself && !is_timed {
         return Ok(None);
     }
     let mut at = open.entry.clone();

@@ -14,7 +14,6 @@ use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, Hears};
 use crate::log::{self, State};
-use crate::name::Name;
 
 /// How many of a thread's first entries stay at hand while it has something to do, and how many
 /// bytes they have at the most: few threads come to more before their first action.
@@ -119,12 +118,11 @@ pub(crate) struct Parked {
     pub(crate) all: Vec<Waiting>,
     /// The push that the work on them is done for, where that is known.
     pub(crate) root: Option<u64>,
-    /// Whether the listener wants to hear that nothing is left to do, and what that waits for its
-    /// time doesn't count.
-    pub(crate) quiet: Option<Vec<Name>>,
+    /// Whether the listener wants to hear that nothing is left to do.
+    pub(crate) quiet: bool,
     /// Whether the listener goes on where the thread is over budget.
     pub(crate) settles: bool,
-    /// Whether it heard so since it last got anything else.
+    /// Whether it was told so, and has got nothing else since.
     pub(crate) is_told: bool,
 }
 

@@ -3,7 +3,6 @@
 
 use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
-use crate::name::Name;
 use crate::wire::core::Done;
 
 /// Answers messages that the listener has in hand, had parked, or handled before: each sender has
@@ -99,7 +98,7 @@ impl<E: IntoEmit> IntoEmit for Answer<E> {
 pub struct Park {
     work: Vec<u64>,
     others: Vec<u64>,
-    quiet: Option<Vec<Name>>,
+    quiet: bool,
     settles: bool,
 }
 
@@ -117,11 +116,11 @@ impl Park {
         Park { others, ..self }
     }
 
-    /// Has the pump send `nothing-under-way` once nothing is unconsumed, running or timed in the
-    /// thread. What waits for its time under one of these names doesn't count.
+    /// Has the pump send `nothing-under-way` once nothing else is unconsumed or running in the
+    /// thread, and nothing waits for its time there that came of the same push as the work.
     #[must_use]
-    pub fn quiet(self, besides: Vec<Name>) -> Park {
-        Park { quiet: Some(besides), ..self }
+    pub fn quiet(self) -> Park {
+        Park { quiet: true, ..self }
     }
 
     /// Has the listener go on where the thread is over budget, too: what it still does there only
@@ -145,8 +144,8 @@ impl Park {
         self.settles
     }
 
-    /// Whether the listener wants to hear of quiet, and what doesn't count.
-    pub(crate) fn into_quiet(self) -> Option<Vec<Name>> {
+    /// Whether the listener wants to hear of quiet.
+    pub(crate) fn hears_quiet(&self) -> bool {
         self.quiet
     }
 }

@@ -14,7 +14,7 @@ use super::super::super::todo::words::{TodoComplete, TodoNudge, TodoUntil};
 use super::super::root;
 use super::super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction, Interrupt, Notice,
-    Response, ResponseWaits, Stopped,
+    Response, ResponseWaits, Stopped, is_last_word,
 };
 use super::rules::Stop;
 use super::{
@@ -74,8 +74,18 @@ impl Minds {
         }
     }
 
+    /// An interrupt that names nobody is for every agent at work; where none is, for all.
+    fn all_interrupted(&mut self, seq: u64) {
+        let is_any = self.agents.values().any(|it| it.work.is_some());
+        let meant = self.agents.values_mut().filter(|it| it.work.is_some() == is_any);
+        meant.for_each(|it| it.interrupts.push(seq));
+    }
+
     /// Takes an entry that is addressed to an agent, or clears its timer.
     fn hears(&mut self, entry: &Entry) {
+        if entry.to().is_none() && entry.is::<Interrupt>() && entry.receivers() > 0 {
+            return self.all_interrupted(entry.seq());
+        }
         let Some(to) = entry.to().filter(|it| *it != entry.from() || entry.is_from_identity())
         else {
             return;
@@ -125,7 +135,11 @@ impl Mind {
             let id = entry.element().ok().and_then(|it| it.attribute("id").map(str::to_owned));
             self.names.feeds.extend(id);
         } else if let Some(it) = entry.decode_if::<Tick>().filter(|_| entry.from() == "timer") {
-            if self.timers.get(&it.timer).is_some_and(|it| !it.ticks_on) {
+            let timer = self.timers.get(&it.timer);
+            if timer.is_some_and(|it| it.is_cleared) {
+                return;
+            }
+            if timer.is_some_and(|it| !it.ticks_on) {
                 self.things.remove(&it.timer);
             }
             self.queue.insert(entry.seq(), Queued::Tick(it.timer));
@@ -149,11 +163,11 @@ impl Mind {
             let thing = of.and_then(|it| self.things.remove(&it));
             self.queue.insert(entry.seq(), Queued::Came(thing.map_or(0, |it| it.work)));
         } else if entry.is::<NothingUnderWay>() {
-            self.things.retain(|_, it| it.what != What::Sent);
-            if let Some(work) = self.work.as_ref().map(|it| it.id)
-                && self.under_way().next().is_none()
-            {
-                self.queue.insert(entry.seq(), Queued::Came(work));
+            if let Some(work) = self.work.as_ref().map(|it| it.id) {
+                self.things.retain(|_, it| it.what != What::Sent || it.work != work);
+                if self.under_way().next().is_none() {
+                    self.queue.insert(entry.seq(), Queued::Came(work));
+                }
             }
         } else {
             return false;
@@ -215,7 +229,9 @@ impl Mind {
         } else if let Some(it) = entry.decode_if::<Notice>() {
             self.notices(entry.seq(), it);
         } else if let Some(it) = entry.decode_if::<Response>() {
-            self.responds(it.is_final, it.was_held);
+            if !it.is_final || self.is_of_work(entry) {
+                self.responds(it.is_final, it.was_held);
+            }
         } else if let Some(it) = entry.decode_if::<Stopped>() {
             self.stops(Stop::of(&it.reason), it.until.unwrap_or(entry.seq()));
         } else if entry.is::<CognitionSystem>() {
@@ -227,9 +243,21 @@ impl Mind {
         } else if entry.is::<Done>() {
             let of = entry.reply_to().map(|it| it.seq);
             self.interrupts.retain(|it| Some(*it) != of);
+        } else if is_last_word(entry) {
+            if self.is_of_work(entry) {
+                self.responds(true, false);
+            }
         } else {
             self.sends(entry);
         }
+    }
+
+    /// Whether an answer is to the work at hand: of several messages that are answered together
+    /// the first answer has ended it.
+    fn is_of_work(&self, entry: &Entry) -> bool {
+        let to = entry.reply_to().filter(|it| it.thread == *entry.thread());
+        let (Some(to), Some(work), Some(_)) = (to, &self.work, self.rules) else { return true };
+        work.id == to.seq || work.origin == Some(to.seq) || work.asked.contains(&to.seq)
     }
 
     /// The agent sends a payload.
@@ -263,7 +291,8 @@ impl Mind {
         {
             let origin = work.origin.unwrap_or(work.id);
             let ticks_on = it.every.is_some() || it.cron.is_some();
-            let timer = Timer { asker: work.asker.clone(), work: work.id, origin, ticks_on };
+            let (asker, work, is_cleared) = (work.asker.clone(), work.id, false);
+            let timer = Timer { asker, work, origin, ticks_on, is_cleared };
             self.timers.insert(entry.seq(), timer);
         }
         self.begins(entry.seq(), What::Sent);
@@ -328,7 +357,11 @@ impl Mind {
             shown: None,
             is_taken_back: false,
         };
-        let is_again = self.actions.values().any(|of| of.id == acting.id && of.turn == acting.turn);
+        // A call that a notice refuses has no action, and so no name.
+        let is_action = |at: u64, of: &Acting| of.ended.is_none_or(|(_, ended)| ended != at);
+        let mut all = self.actions.iter();
+        let is_again =
+            all.any(|(at, of)| of.id == acting.id && of.turn == acting.turn && is_action(*at, of));
         self.actions.insert(seq, acting);
         self.last.began = true;
         if is_again {
@@ -436,7 +469,7 @@ impl Mind {
         });
     }
 
-    /// Whether actions of its turn are unfinished that somebody waits for.
+    /// Whether actions of its turn are unfinished, fire-and-forget ones apart.
     fn is_early(&self, it: &Waiting) -> bool {
         let of_turn = self.actions.values().filter(|action| action.turn == it.turn);
         let mut open = of_turn.filter(|action| action.ended.is_none());
@@ -462,14 +495,24 @@ impl Mind {
     pub(in super::super) fn stops(&mut self, stop: Stop, until: u64) {
         let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
         if is_told {
-            // Whoever interrupted another's work hears of it, too: the work is over by then.
+            // The sender of an interrupt hears of it, too, when the work is over.
             return;
         }
         let taken = self.taken_by(stop, until);
         for seq in taken.asks.iter().chain(&taken.ticks) {
             self.queue.remove(seq);
         }
-        taken.timers.iter().for_each(|it| drop(self.things.remove(it)));
+        for timer in &taken.timers {
+            self.things.remove(timer);
+            if let Some(it) = self.timers.get_mut(timer) {
+                it.is_cleared = true;
+            }
+        }
+        if stop == Stop::Interrupted {
+            // One that came behind the interrupt is of the work that this ended, too.
+            let is_of = |it: &Queued| matches!(it, Queued::Tick(it) if taken.timers.contains(it));
+            self.queue.retain(|_, it| !is_of(it));
+        }
         if stop == Stop::Interrupted {
             self.interrupts.retain(|it| *it > until);
         }

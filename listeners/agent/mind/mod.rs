@@ -168,7 +168,7 @@ struct Acting {
 struct Names {
     keys: BTreeMap<String, u64>,
     ids: BTreeMap<String, u64>,
-    /// The one action that called somebody; none where several did.
+    /// By target: the one action that called it; none where several did.
     targets: BTreeMap<String, Option<u64>>,
     feeds: BTreeSet<String>,
 }
@@ -197,6 +197,8 @@ struct Timer {
     work: u64,
     origin: u64,
     ticks_on: bool,
+    /// Whether a stop of its work clears it: nothing comes of a later tick.
+    is_cleared: bool,
 }
 
 /// What became of a turn.

@@ -226,13 +226,6 @@ impl Mind {
         self.pending.iter().flat_map(Waiting::meant)
     }
 
-    /// The actions that it waits for, by their ids.
-    #[must_use]
-    pub fn unfinished(&self) -> Vec<&str> {
-        let all = self.under_way().filter_map(|seq| self.actions.get(&seq));
-        all.map(|it| &*it.id).collect()
-    }
-
     /// The actions of the work at hand that aren't done: their ids and turns; and whether they are
     /// all that isn't.
     #[must_use]
@@ -260,14 +253,6 @@ impl Mind {
     pub fn has_failed(&self, name: &str, turn: u64) -> bool {
         let failed = |it: &Acting| it.ended.is_some_and(|(status, _)| status == Status::Failed);
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
-    }
-
-    /// Whether nothing but payloads to peers is under way: only the pump knows when nothing that
-    /// those caused is left to do.
-    #[must_use]
-    pub fn waits_for_peers_only(&self) -> bool {
-        let is_sent = |seq: u64| self.things.get(&seq).is_some_and(|it| it.what == What::Sent);
-        self.under_way().all(is_sent)
     }
 
     /// The messages and ticks of the work at hand that aren't answered yet, and those that wait
@@ -323,20 +308,6 @@ impl Mind {
         let before = self.work.as_ref().map(|it| it.asked.clone()).unwrap_or_default();
         let all: Vec<u64> = before.into_iter().chain(asked).collect();
         if all.is_empty() { self.answered() } else { all }
-    }
-
-    /// Whether a timer of the work at hand is under way.
-    #[must_use]
-    pub fn has_timers(&self) -> bool {
-        self.things.values().any(|it| it.what == What::Timer && self.owns(Some(it.work)))
-    }
-
-    /// The askers whose messages wait until the work at hand is done.
-    pub fn others(&self) -> impl Iterator<Item = &Asker> {
-        self.queue.values().filter_map(|it| match it {
-            Queued::Ask(asker) if !self.is_news(it) => Some(asker),
-            _ => None,
-        })
     }
 
     /// What a stop takes besides, of what came up to an entry: messages that it answers, and timers

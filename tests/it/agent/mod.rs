@@ -3,6 +3,7 @@
 mod asked;
 mod chat;
 pub(crate) mod demo;
+mod ends;
 mod examples;
 mod hiding;
 mod iteration;

@@ -116,6 +116,26 @@ fn no_model_is_asked_over_budget_and_what_came_waits_for_a_raise() {
 }
 
 #[test]
+fn a_response_that_is_written_while_the_budget_runs_out_is_settled_and_delivered() {
+    let world = world();
+    let begun = tool("slow", 2_800);
+    let model = Scripted::new(move |_: &Prompt, turn| match turn {
+        1 => Script::text(begun.clone()),
+        _ => Script::text("<response>So: $slow</response>").after(Duration::from_millis(2_200)),
+    });
+    let mut settings = Settings::default();
+    settings.max_turns = 2;
+    let agent = Agent::new("oracle", Arc::new(world.timed(model))).peers(["tool"]);
+    let agent = agent.settings(settings);
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::ZERO);
+    world.sim.rest().unwrap();
+    let heard = vec!["So: slow is done".to_owned()];
+    assert_eq!(told(&world, &thread), (heard, ThreadState::OverBudget, 2));
+}
+
+#[test]
 fn what_a_model_was_asked_in_time_is_heard_over_budget() {
     let script = Script::text("<response>It is 42.</response>");
     let late = script.after(Duration::from_millis(2_500));
@@ -128,4 +148,18 @@ fn what_a_model_was_asked_in_time_is_heard_over_budget() {
     world.sim.rest().unwrap();
     let heard = vec!["It is 42.".to_owned()];
     assert_eq!(told(&world, &thread), (heard, ThreadState::OverBudget, 1));
+}
+
+#[test]
+fn where_no_message_is_left_the_asker_is_told_and_no_model_is_asked() {
+    let mut world = World::new(1);
+    world.limits.tree_messages_max = 3;
+    let replies = [tool("quick", 50), "<response>So: $quick</response>".to_owned()];
+    let agent = oracle(&world, 5, &replies);
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::ZERO);
+    world.sim.rest().unwrap();
+    assert_eq!(told(&world, &thread), (vec![], ThreadState::OverBudget, 1));
+    assert!(world.story(&thread).contains(&"core > console: huh".to_owned()));
 }

@@ -176,24 +176,67 @@ fn a_call_of_a_listener_with_unfinished_work_runs_in_a_thread_of_its_own() {
     assert!(!story.contains(&"caller > keeper: question".to_owned()), "{story:#?}");
 }
 
-#[test]
-fn a_listener_hears_once_that_nothing_it_waits_for_is_under_way() {
-    let sim = Sim::new(1);
-    let disk = Disk::new(&sim);
+/// Asks `silent`, and keeps the question until it hears that nothing is under way.
+fn patient() -> Listener {
     async fn ask(message: Message, _: Queue, _: Question) -> (To<Hint>, Park) {
-        let park = Park::default().work(vec![message.seq()]).quiet(Vec::new());
+        let park = Park::default().work(vec![message.seq()]).quiet();
         (To("silent", Hint), park)
     }
     async fn quiet(message: Message, queue: Queue, _: NothingUnderWay) -> Park {
         let all = questions(&message, &queue);
-        Park::default().work(all.iter().map(Entry::seq).collect()).quiet(Vec::new())
+        Park::default().work(all.iter().map(Entry::seq).collect()).quiet()
     }
-    let asker = Listener::new("asker").on(ask).on_reply(quiet).serial().idempotent();
+    Listener::new("asker").on(ask).on_reply(quiet).serial().idempotent()
+}
+
+/// Takes a while, and answers nothing.
+fn silent(sim: &Sim) -> Listener {
     async fn silent(State(sim): State<Sim>, _: Hint) {
         sim.sleep(Duration::from_secs(5)).await;
     }
-    let silent = Listener::with_state("silent", sim.clone()).on(silent).stateless();
-    let pump = pumphouse::builder().with((asker, silent, disk.log())).build().unwrap();
+    Listener::with_state("silent", sim.clone()).on(silent).idempotent().stateless()
+}
+
+/// Does something an hour later.
+fn slow() -> Listener {
+    let later = async |clock: Clock, _: Down| Later::at(clock.now_us() + 3_600_000_000, Enough);
+    Listener::new("slow").on(later).on(async |_: Enough| {}).idempotent().grant::<Timers>()
+}
+
+#[test]
+fn what_another_push_has_timed_does_not_count_as_under_way() {
+    for stops in [false, true] {
+        let sim = Sim::new(1);
+        let disk = Disk::new(&sim);
+        let start = || {
+            let plugins = (patient(), silent(&sim), slow(), disk.log());
+            pumphouse::builder().with(plugins).build().unwrap().start_on(&sim)
+        };
+        let pump = start();
+        let identity = Identity { name: "ada".into(), operator: true };
+        let ada = pump.speaking_as(identity);
+        let told = sim.run(ada.tell(Down { n: 1 })).unwrap().unwrap();
+        sim.run(ada.in_thread(&told.thread).tell(Question { n: 0 })).unwrap().unwrap();
+        sim.run(sim.sleep(Duration::from_secs(1))).unwrap();
+        let _pump = if stops {
+            sim.crash();
+            drop((pump, ada));
+            start()
+        } else {
+            pump
+        };
+        sim.run(sim.sleep(Duration::from_secs(60))).unwrap();
+        let story = lines(&sim, &disk);
+        let quiet = "core > asker: nothing-under-way".to_owned();
+        assert!(story.contains(&quiet), "stopped: {stops} {story:#?}");
+    }
+}
+
+#[test]
+fn a_listener_hears_once_that_nothing_it_waits_for_is_under_way() {
+    let sim = Sim::new(1);
+    let disk = Disk::new(&sim);
+    let pump = pumphouse::builder().with((patient(), silent(&sim), disk.log())).build().unwrap();
     let pump = pump.start_on(&sim);
     push(&sim, &pump, "ada", &Arc::default(), envelope(None, QUESTION));
     let story = lines(&sim, &disk);
