@@ -65,10 +65,8 @@ pub(super) fn late(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
             if entry.to() == Some(agent) && old.contains(&it.of.to_string()) {
                 late.insert(entry.seq());
             }
-        } else if is_own {
-            if is_last_word(entry) {
-                old.append(&mut open);
-            }
+        } else if is_own && is_last_word(entry) {
+            old.append(&mut open);
         }
     }
     late

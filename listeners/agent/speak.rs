@@ -28,9 +28,9 @@ pub(super) struct Spoken {
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
     pub(super) answer: Option<Answer>,
-    /// How many calls there were, also such as didn't run, and
+    /// How many calls there were, also such as didn't run.
     pub(super) calls: usize,
-    /// how many of them were sync.
+    /// How many calls were sync.
     pub(super) syncs: usize,
     /// How many of them aren't `fire_and_forget`.
     pub(super) heeded: usize,

@@ -451,7 +451,7 @@ pub(super) enum Spoke {
     Stopped(&'static str, String, Came),
 }
 
-/// What a model is told that wrote nothing that reaches anybody.
+/// The correction for a reply of which nothing reached a receiver.
 fn correction(outside: &str) -> String {
     let outside = outside.trim();
     let what = match outside.char_indices().nth(QUOTED) {

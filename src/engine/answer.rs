@@ -38,10 +38,10 @@ pub(crate) struct Part {
 impl Part {
     pub(crate) fn of(running: &Running, listener: usize) -> Part {
         Part {
-            message: running.entry.clone(),
+            message: running.first.entry.clone(),
             listener,
             root: running.root,
-            chain: running.chain,
+            chain: running.first.chain,
             next_root: None,
             settles: false,
             emitted: running.emitted,
@@ -499,7 +499,7 @@ impl Thread {
                 self.newest_push = self.newest_push.max(root);
             }
             let mut closed = open.consumed.len();
-            for (name, receiver) in left_to(&entry, &open.started, world) {
+            for (name, receiver) in world.routes.left_to(&entry, &open.started) {
                 if open.consumed.contains(&name) {
                     continue;
                 }
@@ -583,23 +583,4 @@ impl Thread {
             attempt,
         });
     }
-}
-
-/// The listeners that an entry was for, as far as they are there now.
-fn left_to(
-    entry: &Entry,
-    noted: &[(Arc<str>, u32)],
-    world: &World<'_>,
-) -> Vec<(Arc<str>, Option<Receiver>)> {
-    let routes = world.routes;
-    if let Some(to) = entry.to() {
-        let found = routes.find(to).and_then(|it| match entry.reply_to() {
-            Some(_) => routes.reply(it, entry.name()),
-            // What the pump tells a listener by itself answers nothing.
-            None => routes.route(it, entry.name()).or_else(|| routes.reply(it, entry.name())),
-        });
-        return vec![(to.into(), found)];
-    }
-    let found = |name: &Arc<str>| routes.find(name).and_then(|it| routes.route(it, entry.name()));
-    noted.iter().map(|(name, _)| (name.clone(), found(name))).collect()
 }

@@ -264,28 +264,24 @@ impl Thread {
             }
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
             let arrivals = registered.takes_arrivals.then(Hears::default);
-            let (entry, handler, attempt) = (first.entry.clone(), first.handler, first.attempt);
             let root = lane.parked.root.filter(|_| !parked.is_empty()).unwrap_or(first.root);
-            let (chain, mut hand) = (first.chain, vec![first]);
-            hand.extend(rest.into_iter().chain(parked));
-            let mut queue: Vec<Entry> = hand[1..].iter().map(|it| it.entry.clone()).collect();
+            let more: Vec<Waiting> = rest.into_iter().chain(parked).collect();
+            let mut queue: Vec<Entry> = more.iter().map(|it| it.entry.clone()).collect();
             queue.sort_unstable_by_key(Entry::seq);
-            let sent = std::mem::take(&mut hand[0].sent);
-            let (cancel, arrivals) = (cancel.clone(), arrivals.clone());
-            let last = queue.last().map_or(0, Entry::seq).max(entry.seq());
+            let seq = first.entry.seq();
+            let last = queue.last().map_or(0, Entry::seq).max(seq);
             let said = self.said.get(&listener).map_or(0, |it| it.0);
             let start = Start {
-                entry: entry.clone(),
-                receiver: Receiver { listener, handler },
-                attempt,
+                entry: first.entry.clone(),
+                receiver: Receiver { listener, handler: first.handler },
+                attempt: first.attempt,
                 queue,
                 as_of: last.max(said),
                 cancel: cancel.clone(),
                 arrivals: arrivals.clone(),
             };
-            let key = (entry.seq(), listener);
-            let running = Running { entry, root, chain, hand, emitted: 0, sent, cancel, arrivals };
-            self.running.insert(key, running);
+            let running = Running { first, more, root, emitted: 0, cancel, arrivals };
+            self.running.insert((seq, listener), running);
             out.effects.push(Effect::Start(Box::new(start)));
         }
         if lane.is_empty() {
@@ -310,7 +306,7 @@ impl Thread {
     ) -> bool {
         let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
         running.emitted += ready.len();
-        let again = |it: &Ready| it.repeats(&running.entry, &mut running.sent);
+        let again = |it: &Ready| it.repeats(&running.first.entry, &mut running.first.sent);
         let repeated = ready.iter().map(again).collect::<Vec<_>>();
         let mut repeated = repeated.into_iter();
         let mut ready = ready;
@@ -333,7 +329,7 @@ impl Thread {
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         let (ready, park) = parked::split(ready);
-        // Who fails keeps what was parked before; all else keeps what it says.
+        // A handling that failed keeps what it hasn't answered; any other keeps what it names.
         let has_failed = ready.iter().any(|it| it.what.is_err());
         let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
@@ -347,8 +343,9 @@ impl Thread {
         if let Some((entry, fault)) = out.uncharged.take() {
             self.tell_refused(&part, &entry, &fault, world, out);
         }
-        let asked = running.entry.flags().contains(Flags::ANSWER_WANTED);
-        if asked && running.emitted == 0 && !running.entry.is_from_identity() {
+        let message = &running.first.entry;
+        let asked = message.flags().contains(Flags::ANSWER_WANTED);
+        if asked && running.emitted == 0 && !message.is_from_identity() {
             self.nothing_came(&part, world, out);
         }
         self.consume(running, key.listener, park, world, out);
@@ -382,7 +379,7 @@ impl Thread {
         let mut running: Vec<_> = self.running.drain().collect();
         running.sort_unstable_by_key(|(key, _)| *key);
         for ((_, listener), it) in running {
-            over.extend(it.hand.iter().map(|it| (it.entry.seq(), listener, it.attempt)));
+            over.extend(it.hand().map(|it| (it.entry.seq(), listener, it.attempt)));
             if let Some(cancel) = it.cancel {
                 cancel.cancel();
             }

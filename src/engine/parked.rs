@@ -31,15 +31,20 @@ pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
 }
 
 impl Running {
+    /// The messages in hand.
+    pub(crate) fn hand(&self) -> impl Iterator<Item = &Waiting> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+
     /// The pushes of what was taken along.
     pub(crate) fn taken(&self) -> Vec<u64> {
-        self.hand.iter().skip(1).map(|it| it.root).collect()
+        self.more.iter().map(|it| it.root).collect()
     }
 
     /// The push that the listener's next message to itself is for.
     pub(crate) fn next_root(&self, park: Option<&Park>) -> Option<u64> {
         let first = park?.first()?;
-        self.hand.iter().find(|it| it.entry.seq() == first).map(|it| it.root)
+        self.hand().find(|it| it.entry.seq() == first).map(|it| it.root)
     }
 }
 
@@ -62,7 +67,7 @@ impl Thread {
         let goes_on = park.as_ref().is_some_and(Park::goes_on);
         let until_us = if goes_on { SETTLES } else { NEVER };
         let mut parked = Vec::new();
-        for (at, mut it) in done.hand.into_iter().enumerate() {
+        for (at, mut it) in std::iter::once(done.first).chain(done.more).enumerate() {
             let seq = it.entry.seq();
             // Of a handling that failed the first message is over.
             let is_left = it.parked.is_some() || registered.parks && at > 0;

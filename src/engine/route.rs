@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
 use crate::listener::{
-    Bound, Capabilities, FoldId, FoldOf, Grant, Need, Spec, Threads, Traits, Wakes, Way,
+    Bound, Capabilities, Entry, FoldId, FoldOf, Grant, Need, Spec, Threads, Traits, Wakes, Way,
 };
 use crate::name::{ENVELOPE, Name};
 use crate::wire::checked::meant;
@@ -120,6 +120,25 @@ impl Routes {
         let catalog = capabilities.catalog().clone();
         let any_wakes = listeners.iter().any(|it| it.wakes.is_some());
         Routes { listeners, catalog, capabilities, any_wakes, by_name, owners }
+    }
+
+    /// The listeners that an entry of the log was for, as far as they are there now.
+    pub(crate) fn left_to(
+        &self,
+        entry: &Entry,
+        noted: &[(Arc<str>, u32)],
+    ) -> Vec<(Arc<str>, Option<Receiver>)> {
+        let name = entry.name();
+        if let Some(to) = entry.to() {
+            let found = self.find(to).and_then(|it| match entry.reply_to() {
+                Some(_) => self.reply(it, name),
+                // What the pump tells a listener by itself answers nothing.
+                None => self.route(it, name).or_else(|| self.reply(it, name)),
+            });
+            return vec![(to.into(), found)];
+        }
+        let found = |to: &Arc<str>| self.find(to).and_then(|it| self.route(it, name));
+        noted.iter().map(|(to, _)| (to.clone(), found(to))).collect()
     }
 
     /// Holds a payload of somebody else's against its schema; one without a namespace gets the

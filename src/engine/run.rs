@@ -305,7 +305,7 @@ pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
     };
     let Some(by) = by else { return Ok(None) };
     let asked = entry(log, &by).await?;
-    // A thread that another opened for it begins with the request to do so.
+    // Where the listener asked `thread` to open it, this is that request: its cause is meant.
     let is_request = |it: &Entry| own(it) && it.to().is_some_and(|to| to != call.listener());
     let request = asked.as_ref().filter(|it| is_word(&ThreadResult::NAME) && is_request(it));
     match request.and_then(|it| it.cause()) {

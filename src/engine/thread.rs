@@ -157,14 +157,13 @@ impl Waiting {
 
 /// A delivery that has.
 pub(crate) struct Running {
-    pub(crate) entry: Entry,
+    /// The message that it is of, with what an earlier attempt sent and this one hasn't repeated
+    /// yet.
+    pub(crate) first: Waiting,
+    /// The other messages in hand: what a serial listener took along, and what it had parked.
+    pub(crate) more: Vec<Waiting>,
     pub(crate) root: u64,
-    pub(crate) chain: Chain,
-    /// The messages in hand: this one, what a serial listener took along, what it had parked.
-    pub(crate) hand: Vec<Waiting>,
     pub(crate) emitted: usize,
-    /// What an earlier attempt sent and this one hasn't repeated yet.
-    pub(crate) sent: VecDeque<Entry>,
     /// What tells it to stop; inline ones are over before anybody could.
     pub(crate) cancel: Option<CancellationToken>,
     /// Where it hears of what comes meanwhile.

@@ -85,7 +85,7 @@ pub enum Target {
     },
     /// The senders of these messages: each hears it once.
     Askers(Vec<Entry>, Outcome),
-    /// Nobody: it says which messages the listener keeps in its queue.
+    /// No receiver: it says which messages the listener keeps in its queue.
     Park(Box<Park>),
     /// The budget of the message's tree, of which something is spent.
     Charge,

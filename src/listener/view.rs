@@ -102,9 +102,9 @@ pub struct Clears {
 /// What is hidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Hidden {
-    /// The last entry that is; all from the second one up to it, but for
+    /// The last hidden entry: all from the second one up to it are, but for exceptions.
     upto: u64,
-    /// those among them that stay in view.
+    /// Entries up to it that stay in view.
     except: BTreeSet<u64>,
     /// How many messages that are, where it was said.
     messages: Option<u64>,

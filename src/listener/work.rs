@@ -1,12 +1,13 @@
-//! What a serial listener says of work that takes several messages: which of its queue it isn't
-//! done with, and which of them an answer answers.
+//! What a serial listener says of work that takes several messages: which messages of its queue
+//! it keeps, and which of them an answer answers.
 
 use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::wire::core::Done;
 
-/// Answers messages that the listener has in hand, had parked, or handled before: each sender has
-/// the answer once, with the first of their messages, and each connection hears it once.
+/// Answers messages that the listener has in hand, had parked, or handled before. An identity has
+/// the answer once, with the first of its messages, and each of its connections hears it once; a
+/// listener has it for each of its messages.
 ///
 /// In a thread below another the answer to its first message is the end of the thread, unless it
 /// is [`partial`](Answer::partial).

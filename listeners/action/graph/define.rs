@@ -9,7 +9,7 @@ use pumphouse::schema::json;
 use pumphouse::xml::{Child, View};
 
 use super::super::variables::{names, names_in};
-use super::super::words::{Action, ActionError, Dialect, Mode, OnError};
+use super::super::words::{Action, ActionError, Dialect, OnError};
 use super::{Graph, Id, Node, Output, State, micros};
 
 /// An action as it was defined, looked at once.
@@ -250,12 +250,5 @@ impl Graph {
         let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
         let nodes = nodes.filter(move |it| *it.agent == *agent);
         nodes.map(|it| (&it.definition.action, it.state.word()))
-    }
-
-    /// Whether an agent's turn has actions that its next turn waits for.
-    pub fn holds(&self, agent: &str) -> bool {
-        let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
-        let mut nodes = nodes.filter(|it| *it.agent == *agent);
-        nodes.any(|it| it.definition.action.mode == Mode::Sync)
     }
 }

@@ -130,8 +130,8 @@ impl Graph {
                 }
             };
             match action.map(|id| (id, self.result(id))) {
-                // What failed before is nothing to wait for, and no reason to skip what refers to
-                // it: whoever wrote the reference may not have known.
+                // What failed before is nothing to wait for, and no reason to skip this action:
+                // the agent may not have known of the failure when it wrote the reference.
                 Some((_, Some(Value::Failed))) => {
                     bound.insert(name.clone(), Bound::Value(Value::Failed));
                 }

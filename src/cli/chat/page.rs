@@ -194,7 +194,7 @@ impl Page {
             self.is_held = false;
         }
         let text = if self.shown.is_empty() { text.trim_start() } else { text };
-        let upto = if within == "response" { text.find('$') } else { None };
+        let upto = if within == "response" { reference(text) } else { None };
         if self.is_held || text.is_empty() {
             return;
         }
@@ -316,6 +316,13 @@ fn took((from, to): (&str, &str)) -> Option<f64> {
     Some((to - from).total(jiff::Unit::Second).ok()?.max(0.0))
 }
 
+/// Where a text may have its first reference: a price is none.
+fn reference(text: &str) -> Option<usize> {
+    let begins = |it: char| matches!(it, '{' | '$' | '_') || it.is_alphabetic();
+    let mut all = text.match_indices('$').map(|(at, _)| at);
+    all.find(|at| text[at + 1..].chars().next().is_none_or(begins))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -368,6 +375,9 @@ mod tests {
         ];
         assert_eq!(seen(&events), "Six times seven.\nIt is 42.\n");
         assert_eq!(seen(&[thought("a"), response("b")]), "a\nb\n");
+        assert_eq!(reference("It is $5, or 5$ ."), None);
+        assert_eq!(reference("It is $5 and $sum."), Some(13));
+        assert_eq!((reference("${a}"), reference("end $")), (Some(0), Some(4)));
         // The beginning was missed.
         assert_eq!(
             seen(&[delta("thought", "seven."), thought("Six, seven.")]),
