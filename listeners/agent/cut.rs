@@ -1,5 +1,7 @@
 //! Turns that a stop cut: what there was of them, and how they go on.
 
+use std::sync::Arc;
+
 use pumphouse::prelude::*;
 
 use super::super::action::words::Action;
@@ -43,7 +45,7 @@ impl Turning {
     /// had said, since it would say something else, and do it twice.
     pub(super) async fn takes_up(mut self, it: Begun) -> Result<Came, Fault> {
         let Begun { turn, until, sent } = it;
-        let mut mind = self.mind.clone();
+        let mut mind = Mind::clone(&self.mind);
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
             sent.iter().for_each(|it| mind.says(it));
             let told = self.mindful.told(&self.capabilities);
@@ -68,7 +70,7 @@ impl Turning {
     }
 
     /// What the thread says of the agent up to an entry.
-    async fn mind_at(&self, until: u64) -> Result<Mind, Fault> {
+    async fn mind_at(&self, until: u64) -> Result<Arc<Mind>, Fault> {
         let (mut minds, mut after) = (Minds::default(), 0);
         loop {
             let page = self.history.read(after, PAGE).await?;

@@ -109,7 +109,7 @@ pub(super) struct Turning {
     pub(super) queue: Queue,
     pub(super) view: View,
     pub(super) history: History,
-    pub(super) mind: Mind,
+    pub(super) mind: Arc<Mind>,
     pub(super) actions: Fold<Actions>,
     pub(super) known: Known,
     pub(super) capabilities: Capabilities,

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memchr::memmem;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
@@ -14,6 +15,12 @@ use super::words::{CognitionIn, is_last_word};
 
 /// The entries of a view as a prompt shows them, without those that still wait.
 pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Entry> {
+    // Most threads have one asker, and nothing is read for them.
+    let is_turn = |it: &Entry| it.from() == agent && it.is::<CognitionIn>();
+    let waits = |it: &Entry| is_turn(it) && memmem::find(it.body(), b" waiting=").is_some();
+    if waiting.is_empty() && !view.iter().any(waits) {
+        return view;
+    }
     let turns = view.iter().filter(|it| it.from() == agent);
     let turns: Vec<CognitionIn> = turns.filter_map(|it| it.decode_if()).collect();
     let mut moved: BTreeSet<u64> =
@@ -61,8 +68,11 @@ pub(super) fn late(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
             {
                 late.insert(entry.seq());
             }
-        } else if let Some(it) = entry.decode_if::<ActionResult>() {
-            if entry.to() == Some(agent) && old.contains(&it.of.to_string()) {
+        } else if entry.to() == Some(agent)
+            && !old.is_empty()
+            && let Some(it) = entry.decode_if::<ActionResult>()
+        {
+            if old.contains(&it.of.to_string()) {
                 late.insert(entry.seq());
             }
         } else if is_own && is_last_word(entry) {

@@ -115,7 +115,7 @@ impl Turning {
         if let Some(begun) = self.begun().await? {
             return self.takes_up(begun).await;
         }
-        let (mut mind, mut came) = (self.mind.clone(), Came::default());
+        let (mut mind, mut came) = (Mind::clone(&self.mind), Came::default());
         if self.is_old() && matches!(mind.next(&self.rules()), Next::Withdraw(_)) {
             // A turn of 0.1.0 whose response isn't delivered is followed by another without a word.
             mind.withdraws_held();
@@ -216,7 +216,7 @@ impl Turning {
     async fn tells(&self, told: &Told, earlier: &[Entry]) -> Result<(), Fault> {
         let tools = CognitionTools::from(&**told.tools.all());
         let (has_text, has_tools) = match earlier {
-            [] => (self.mind.system.as_deref() == Some(&told.text), self.mind.tools == tools),
+            [] => (self.mind.system.as_deref() == Some(&told.text), *self.mind.tools == tools),
             sent => (
                 !sent.iter().any(Entry::is::<CognitionSystem>),
                 !sent.iter().any(Entry::is::<CognitionTools>),

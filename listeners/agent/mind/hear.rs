@@ -1,6 +1,7 @@
 //! What each entry of a thread changes for its agents.
 
 use std::mem::take;
+use std::sync::Arc;
 
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{NothingUnderWay, SystemThreadError, ThreadResult, ThreadSpawned};
@@ -29,7 +30,7 @@ impl Apply for Minds {
         if self.thread.as_ref() != Some(entry.thread())
             && self.thread.replace(entry.thread().clone()).is_some()
         {
-            self.agents.values_mut().for_each(Mind::forked);
+            self.agents.values_mut().for_each(|it| Arc::make_mut(it).forked());
         }
         if entry.is_refused() {
             return;
@@ -43,7 +44,7 @@ impl Apply for Minds {
 
 impl Minds {
     fn mind(&mut self, agent: &str) -> &mut Mind {
-        self.agents.entry(agent.to_owned()).or_default()
+        Arc::make_mut(self.agents.entry(agent.to_owned()).or_default())
     }
 
     /// Takes an entry of a listener: an agent is known by its words.
@@ -66,7 +67,7 @@ impl Minds {
         let known = if is_own && !self.others.contains(from) {
             Some(self.mind(from))
         } else {
-            self.agents.get_mut(from)
+            self.agents.get_mut(from).map(Arc::make_mut)
         };
         if let Some(mind) = known {
             mind.said = entry.seq();
@@ -78,7 +79,7 @@ impl Minds {
     fn all_interrupted(&mut self, seq: u64) {
         let is_any = self.agents.values().any(|it| it.work.is_some());
         let meant = self.agents.values_mut().filter(|it| it.work.is_some() == is_any);
-        meant.for_each(|it| it.interrupts.push(seq));
+        meant.for_each(|it| Arc::make_mut(it).interrupts.push(seq));
     }
 
     /// Takes an entry that is addressed to an agent, or clears its timer.
@@ -94,11 +95,14 @@ impl Minds {
         if is_asked && !self.others.contains(to) {
             self.mind(to).is_asked(entry);
         } else if let Some(mind) = self.agents.get_mut(to) {
-            mind.hears(entry);
+            Arc::make_mut(mind).hears(entry);
         }
         // A cleared timer is no agent's any more, whichever sender cleared it.
         if let Some(it) = entry.decode_if::<TimerCleared>().filter(|it| it.was_set) {
-            self.agents.values_mut().for_each(|mind| drop(mind.things.remove(&it.timer)));
+            let sets = |mind: &&mut Arc<Mind>| mind.things.contains_key(&it.timer);
+            for mind in self.agents.values_mut().filter(sets) {
+                Arc::make_mut(mind).things.remove(&it.timer);
+            }
         }
     }
 }
@@ -235,9 +239,9 @@ impl Mind {
         } else if let Some(it) = entry.decode_if::<Stopped>() {
             self.stops(Stop::of(&it.reason), it.until.unwrap_or(entry.seq()));
         } else if entry.is::<CognitionSystem>() {
-            self.system = entry.decode().ok().map(|CognitionSystem { text }| text);
+            self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
         } else if entry.is::<CognitionTools>() {
-            self.tools = entry.decode().unwrap_or_default();
+            self.tools = Arc::new(entry.decode().unwrap_or_default());
         } else if entry.is::<RefreshFeeds>() {
             (self.asked, self.has_feeds) = (Some(entry.id().clone()), false);
         } else if entry.is::<Done>() {

@@ -8,6 +8,7 @@ mod hear;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use pumphouse::prelude::*;
 
@@ -18,7 +19,7 @@ pub use rules::{Next, Rules, Stop, StopReason};
 /// The agents of a thread. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Minds {
-    agents: BTreeMap<String, Mind>,
+    agents: BTreeMap<String, Arc<Mind>>,
     /// Listeners that own a root as an agent does, and are none.
     others: BTreeSet<String>,
     /// The thread of the last entry: a fork begins in another.
@@ -36,9 +37,9 @@ pub struct Mind {
     /// How many of them a stop of the pump cut: they don't count.
     pub cuts: u64,
     /// The newest text that its model was told before all else.
-    pub system: Option<String>,
+    pub system: Option<Arc<str>>,
     /// What its model was last offered as tools in its provider's own protocol.
-    pub tools: CognitionTools,
+    pub tools: Arc<CognitionTools>,
     /// What it asked to have its feeds had anew, for its next turn.
     pub asked: Option<EntryId>,
     /// Whether that was answered.
@@ -220,7 +221,7 @@ struct Last {
 impl Minds {
     /// What is known of an agent.
     #[must_use]
-    pub fn of(&self, agent: &str) -> Mind {
+    pub fn of(&self, agent: &str) -> Arc<Mind> {
         self.agents.get(agent).cloned().unwrap_or_default()
     }
 }
