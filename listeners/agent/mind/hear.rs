@@ -509,7 +509,7 @@ impl Mind {
         for timer in &taken.timers {
             self.things.remove(timer);
             if let Some(it) = self.timers.get_mut(timer) {
-                it.is_cleared = true;
+                it.is_cleared = stop == Stop::Interrupted;
             }
         }
         if stop == Stop::Interrupted {

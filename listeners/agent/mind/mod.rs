@@ -198,7 +198,7 @@ struct Timer {
     work: u64,
     origin: u64,
     ticks_on: bool,
-    /// Whether a stop of its work clears it: nothing comes of a later tick.
+    /// Whether an interrupt of its work clears it: nothing comes of a later tick.
     is_cleared: bool,
 }
 
