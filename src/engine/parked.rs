@@ -143,7 +143,9 @@ impl Thread {
         let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
         let timed: BTreeSet<u64> = timed.map(|it| it.root).collect();
         let is_quiet = |it: &Parked| {
-            it.quiet && !it.is_told && !it.all.is_empty() && !timed.contains(&it.root.unwrap_or(0))
+            // Work has the pushes of all its messages.
+            let mut roots = it.all.iter().map(|it| it.root).chain(it.root);
+            it.quiet && !it.is_told && !it.all.is_empty() && !roots.any(|it| timed.contains(&it))
         };
         let quiet = self.lanes.iter().filter(|(_, it)| is_quiet(&it.parked));
         let mut quiet: Vec<usize> = quiet.map(|(listener, _)| *listener).collect();
