@@ -18,6 +18,8 @@ use crate::wire::core::NothingUnderWay;
 const NEVER: u64 = u64::MAX;
 /// The same, of one whose listener goes on where the thread is over budget.
 const SETTLES: u64 = NEVER - 1;
+/// The same, of one that waits until the work at hand is done.
+const OTHER: u64 = NEVER - 2;
 
 /// What a handler sends when it returns, and which messages it keeps.
 pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
@@ -65,14 +67,21 @@ impl Thread {
         }
         let next_root = done.next_root(park.as_ref());
         let goes_on = park.as_ref().is_some_and(Park::goes_on);
-        let until_us = if goes_on { SETTLES } else { NEVER };
+        let until_us = |seq| match &park {
+            Some(park) if !park.works_on(seq) => OTHER,
+            _ if goes_on => SETTLES,
+            _ => NEVER,
+        };
         let mut parked = Vec::new();
         for (at, mut it) in std::iter::once(done.first).chain(done.more).enumerate() {
             let seq = it.entry.seq();
             // Of a handling that failed the first message is over.
             let is_left = it.parked.is_some() || registered.parks && at > 0;
             if park.as_ref().map_or(is_left, |park| park.keeps(seq)) {
-                let until_us = if park.is_some() { until_us } else { it.parked.unwrap_or(NEVER) };
+                let until_us = match it.parked {
+                    Some(before) if park.is_none() => before,
+                    _ => until_us(seq),
+                };
                 if it.parked.replace(until_us) != Some(until_us) {
                     out.batch.marks.push(Mark::Waits {
                         entry: self.entry(seq),
@@ -122,8 +131,10 @@ impl Thread {
         let lane = self.lanes.entry(receiver.listener).or_default();
         lane.parked.all.push(Waiting { parked: Some(until_us), ..it });
         lane.parked.settles |= until_us == SETTLES;
-        // The work began with the oldest.
-        lane.parked.root.get_or_insert(root);
+        // The work began with the oldest of its own.
+        if until_us != OTHER {
+            lane.parked.root.get_or_insert(root);
+        }
         lane.parked.quiet = true;
     }
 
@@ -144,7 +155,8 @@ impl Thread {
         let timed: BTreeSet<u64> = timed.map(|it| it.root).collect();
         let is_quiet = |it: &Parked| {
             // Work has the pushes of all its messages.
-            let mut roots = it.all.iter().map(|it| it.root).chain(it.root);
+            let work = it.all.iter().filter(|it| it.parked != Some(OTHER));
+            let mut roots = work.map(|it| it.root).chain(it.root);
             it.quiet && !it.is_told && !it.all.is_empty() && !roots.any(|it| timed.contains(&it))
         };
         let quiet = self.lanes.iter().filter(|(_, it)| is_quiet(&it.parked));

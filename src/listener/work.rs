@@ -135,6 +135,11 @@ impl Park {
         self.work.contains(&seq) || self.others.contains(&seq)
     }
 
+    /// Whether the message is of the work.
+    pub(crate) fn works_on(&self, seq: u64) -> bool {
+        self.work.contains(&seq)
+    }
+
     /// The first message of the work.
     pub(crate) fn first(&self) -> Option<u64> {
         self.work.first().copied()
