@@ -35,11 +35,12 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
     // What a listener parked, it had handled before.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
+    let hears_quiet = threads_with_parked(shared, &open);
     for open in open {
         let thread = open.entry.id.thread.clone();
         let sent = sent_before(shared, &open).await?;
         let since = came_since(shared, &open).await?;
-        let asked = asked_by(shared, &open).await?;
+        let asked = asked_by(shared, &open, hears_quiet.contains(&thread)).await?;
         let said = said_before(shared, &open, &ids).await?;
         threads.entry(thread).or_default().push(Left { open, sent, since, asked, said });
     }
@@ -62,14 +63,27 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     sent_for(shared, &Entry::kept(&open.entry)).await
 }
 
-/// The push that an entry came of, for a listener that may answer that: it stands at the end of
-/// the entry's causes.
-async fn asked_by(shared: &Shared, open: &Open) -> Result<Option<Entry>, log::Error> {
+/// The threads in which a listener parks messages, or may park what it has in hand.
+fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
+    let parks =
+        |name: &str| shared.routes.find(name).is_some_and(|it| shared.routes.listeners[it].parks);
+    let may_park = |it: &&Open| {
+        let started = it.started.iter().map(|(name, _)| &**name);
+        it.entry.to.as_deref().into_iter().chain(started).any(parks)
+    };
+    open.iter().filter(may_park).map(|it| it.entry.id.thread.clone()).collect()
+}
+
+/// The push that an entry came of: it stands at the end of the entry's causes. A listener may
+/// answer it, and parked work in the thread is quiet once nothing of its pushes is under way.
+async fn asked_by(
+    shared: &Shared,
+    open: &Open,
+    hears_quiet: bool,
+) -> Result<Option<Entry>, log::Error> {
     let to = open.entry.to.as_deref().and_then(|it| shared.routes.find(it));
     let ends_itself = to.is_some_and(|it| shared.routes.listeners[it].ends_itself);
-    // What waits for its time is part of the work that began it.
-    let is_timed = !open.waits.is_empty() && shared.routes.listeners.iter().any(|it| it.parks);
-    if !ends_itself && !is_timed {
+    if !ends_itself && !hears_quiet {
         return Ok(None);
     }
     let mut at = open.entry.clone();

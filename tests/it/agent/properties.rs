@@ -9,6 +9,10 @@ mod run;
 mod script;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pumphouse::prelude::Entry;
 
@@ -17,6 +21,8 @@ use run::Run;
 
 /// How many seeds are played, unless said.
 const SEEDS: u64 = 150;
+/// After how many seeds the test says how far it is.
+const TOLD_EACH: u64 = 1_000;
 /// Of how many seeds one is replayed.
 const REPLAYED: u64 = 10;
 /// From how many seeds on each named event must have come up, and in how many of 10,000.
@@ -54,15 +60,7 @@ fn whatever_an_agent_does_every_rule_holds() {
     }
     let first = number("PUMPHOUSE_AGENT_FIRST").unwrap_or(0);
     let seeds = number("PUMPHOUSE_AGENT_SEEDS").unwrap_or(SEEDS);
-    let (mut counts, mut wrong) = (BTreeMap::new(), Vec::new());
-    let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for seed in first..first + seeds {
-        let Err(found) = judged(seed, &Run::play(seed), &mut counts) else { continue };
-        for it in &found.wrong {
-            kinds.entry(kind(it)).or_insert((0, seed)).0 += 1;
-        }
-        wrong.push(found.told());
-    }
+    let Tally { counts, kinds, wrong } = played(first..first + seeds);
     println!("{seeds} seeds");
     for (event, count) in &counts {
         println!("{count:>8} {event}");
@@ -76,6 +74,53 @@ fn whatever_an_agent_does_every_rule_holds() {
     for event in EVENTS.iter().filter(|_| seeds >= from) {
         let count = counts.get(*event).copied().unwrap_or(0);
         assert!(count * 10_000 >= seeds * of, "{event}: {count} of {seeds} seeds");
+    }
+}
+
+/// What came up in seeds.
+#[derive(Default)]
+struct Tally {
+    counts: BTreeMap<String, u64>,
+    /// How often each kind of mistake was made, and the first seed with it.
+    kinds: BTreeMap<String, (u64, u64)>,
+    wrong: Vec<String>,
+}
+
+/// Plays seeds, on as many threads as there are processors.
+fn played(seeds: Range<u64>) -> Tally {
+    let (total, next) = (seeds.end - seeds.start, AtomicU64::new(seeds.start));
+    let tally = Mutex::new(Tally::default());
+    std::thread::scope(|scope| {
+        let play = || loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if !seeds.contains(&seed) {
+                return;
+            }
+            let mut counts = BTreeMap::new();
+            let judged = judged(seed, &Run::play(seed), &mut counts);
+            tally.lock().unwrap().add(counts, judged);
+            let done = seed - seeds.start + 1;
+            if done.is_multiple_of(TOLD_EACH) {
+                println!("{done} of {total} seeds");
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        (0..threads).for_each(|_| drop(scope.spawn(play)));
+    });
+    tally.into_inner().unwrap()
+}
+
+impl Tally {
+    fn add(&mut self, counts: BTreeMap<String, u64>, judged: Result<(), Found>) {
+        for (event, count) in counts {
+            *self.counts.entry(event).or_default() += count;
+        }
+        let Err(found) = judged else { return };
+        for it in &found.wrong {
+            let (count, first) = self.kinds.entry(kind(it)).or_insert((0, found.seed));
+            (*count, *first) = (*count + 1, (*first).min(found.seed));
+        }
+        self.wrong.push(found.told());
     }
 }
 

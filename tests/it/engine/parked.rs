@@ -203,32 +203,57 @@ fn slow() -> Listener {
     Listener::new("slow").on(later).on(async |_: Enough| {}).idempotent().grant::<Timers>()
 }
 
+/// Does what is asked of it a minute later, and takes a while to say so.
+fn late(sim: &Sim) -> Listener {
+    async fn late(State(sim): State<Sim>, clock: Clock, _: Hint) -> Later<Answer> {
+        sim.sleep(Duration::from_secs(5)).await;
+        Later::at(clock.now_us() + 60_000_000, Answer { n: 0 })
+    }
+    let late = Listener::with_state("silent", sim.clone()).on(late);
+    late.on(async |_: Answer| {}).idempotent().grant::<Timers>().stateless()
+}
+
+/// Pushes `down`, then a question for the patient one, and looks whether that heard of quiet at
+/// the times that are named, in seconds; the pump stops after the first second if it `stops`.
+fn hears_quiet<P: Plugin>(stops: bool, times: &[u64], plugins: impl Fn(&Sim) -> P) -> Vec<bool> {
+    let sim = Sim::new(1);
+    let disk = Disk::new(&sim);
+    let start = || {
+        let plugins = (patient(), slow(), plugins(&sim), disk.log());
+        pumphouse::builder().with(plugins).build().unwrap().start_on(&sim)
+    };
+    let mut pump = start();
+    let ada = pump.speaking_as(Identity { name: "ada".into(), operator: true });
+    let told = sim.run(ada.tell(Down { n: 1 })).unwrap().unwrap();
+    sim.run(ada.in_thread(&told.thread).tell(Question { n: 0 })).unwrap().unwrap();
+    drop(ada);
+    sim.run(sim.sleep(Duration::from_secs(1))).unwrap();
+    if stops {
+        sim.crash();
+        pump = start();
+    }
+    let mut found = Vec::new();
+    for seconds in times {
+        let at_us = Sim::BEGINS_US + seconds * 1_000_000;
+        sim.run(sim.sleep(Duration::from_micros(at_us.saturating_sub(sim.now_us())))).unwrap();
+        let story = lines(&sim, &disk);
+        found.push(story.iter().any(|it| it == "core > asker: nothing-under-way"));
+    }
+    drop(pump);
+    found
+}
+
 #[test]
 fn what_another_push_has_timed_does_not_count_as_under_way() {
     for stops in [false, true] {
-        let sim = Sim::new(1);
-        let disk = Disk::new(&sim);
-        let start = || {
-            let plugins = (patient(), silent(&sim), slow(), disk.log());
-            pumphouse::builder().with(plugins).build().unwrap().start_on(&sim)
-        };
-        let pump = start();
-        let identity = Identity { name: "ada".into(), operator: true };
-        let ada = pump.speaking_as(identity);
-        let told = sim.run(ada.tell(Down { n: 1 })).unwrap().unwrap();
-        sim.run(ada.in_thread(&told.thread).tell(Question { n: 0 })).unwrap().unwrap();
-        sim.run(sim.sleep(Duration::from_secs(1))).unwrap();
-        let _pump = if stops {
-            sim.crash();
-            drop((pump, ada));
-            start()
-        } else {
-            pump
-        };
-        sim.run(sim.sleep(Duration::from_secs(60))).unwrap();
-        let story = lines(&sim, &disk);
-        let quiet = "core > asker: nothing-under-way".to_owned();
-        assert!(story.contains(&quiet), "stopped: {stops} {story:#?}");
+        assert_eq!(hears_quiet(stops, &[4, 60], silent), [false, true], "stopped: {stops}");
+    }
+}
+
+#[test]
+fn what_the_same_push_has_timed_counts_as_under_way_also_if_a_stop_came_before() {
+    for stops in [false, true] {
+        assert_eq!(hears_quiet(stops, &[50, 90], late), [false, true], "stopped: {stops}");
     }
 }
 
