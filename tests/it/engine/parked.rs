@@ -176,15 +176,25 @@ fn a_call_of_a_listener_with_unfinished_work_runs_in_a_thread_of_its_own() {
     assert!(!story.contains(&"caller > keeper: question".to_owned()), "{story:#?}");
 }
 
-/// Asks `silent`, and keeps the question until it hears that nothing is under way.
+/// The number of a question that waits until the work at hand is done.
+const WAITS: u64 = 9;
+
+/// Asks `silent`, and keeps the questions until it hears that nothing is under way.
 fn patient() -> Listener {
-    async fn ask(message: Message, _: Queue, _: Question) -> (To<Hint>, Park) {
-        let park = Park::default().work(vec![message.seq()]).quiet();
-        (To("silent", Hint), park)
+    fn keep(all: &[Entry]) -> Park {
+        let is_other = |it: &&Entry| it.decode::<Question>().is_ok_and(|it| it.n == WAITS);
+        let (others, work): (Vec<&Entry>, Vec<&Entry>) = all.iter().partition(is_other);
+        let numbers = |all: Vec<&Entry>| all.into_iter().map(Entry::seq).collect();
+        let is_at_work = !work.is_empty();
+        let park = Park::default().work(numbers(work)).others(numbers(others));
+        if is_at_work { park.quiet() } else { park }
+    }
+    async fn ask(message: Message, queue: Queue, it: Question) -> (Option<To<Hint>>, Park) {
+        let hint = (it.n != WAITS).then_some(To("silent", Hint));
+        (hint, keep(&questions(&message, &queue)))
     }
     async fn quiet(message: Message, queue: Queue, _: NothingUnderWay) -> Park {
-        let all = questions(&message, &queue);
-        Park::default().work(all.iter().map(Entry::seq).collect()).quiet()
+        keep(&questions(&message, &queue))
     }
     Listener::new("asker").on(ask).on_reply(quiet).serial().idempotent()
 }
@@ -197,9 +207,12 @@ fn silent(sim: &Sim) -> Listener {
     Listener::with_state("silent", sim.clone()).on(silent).idempotent().stateless()
 }
 
-/// Does something an hour later.
+/// Does something an hour later, and has the patient one answer its question then.
 fn slow() -> Listener {
-    let later = async |clock: Clock, _: Down| Later::at(clock.now_us() + 3_600_000_000, Enough);
+    async fn later(clock: Clock, it: Down) -> (Option<To<Question>>, Later<Enough>) {
+        let question = (it.n == WAITS).then_some(To("asker", Question { n: it.n }));
+        (question, Later::at(clock.now_us() + 3_600_000_000, Enough))
+    }
     Listener::new("slow").on(later).on(async |_: Enough| {}).idempotent().grant::<Timers>()
 }
 
@@ -213,29 +226,41 @@ fn late(sim: &Sim) -> Listener {
     late.on(async |_: Answer| {}).idempotent().grant::<Timers>().stateless()
 }
 
-/// Pushes `down`, then a question for the patient one, and looks whether that heard of quiet at
-/// the times that are named, in seconds; the pump stops after the first second if it `stops`.
-fn hears_quiet<P: Plugin>(stops: bool, times: &[u64], plugins: impl Fn(&Sim) -> P) -> Vec<bool> {
+/// Pushes `down`, then so many questions, and looks whether the patient one heard of quiet at the
+/// times that are named, in seconds; the pump stops after the first second if it `stops`.
+fn hears_quiet(
+    stops: bool,
+    (down, questions): (u64, u64),
+    times: &[u64],
+    silent: fn(&Sim) -> Listener,
+) -> Vec<bool> {
     let sim = Sim::new(1);
     let disk = Disk::new(&sim);
     let start = || {
-        let plugins = (patient(), slow(), plugins(&sim), disk.log());
+        let plugins = (patient(), slow(), silent(&sim), disk.log());
         pumphouse::builder().with(plugins).build().unwrap().start_on(&sim)
     };
     let mut pump = start();
     let ada = pump.speaking_as(Identity { name: "ada".into(), operator: true });
-    let told = sim.run(ada.tell(Down { n: 1 })).unwrap().unwrap();
-    sim.run(ada.in_thread(&told.thread).tell(Question { n: 0 })).unwrap().unwrap();
+    let told = sim.run(ada.tell(Down { n: down })).unwrap().unwrap();
+    let ada = ada.in_thread(&told.thread);
+    for n in 0..questions {
+        sim.run(sim.sleep(Duration::from_millis(100))).unwrap();
+        sim.run(ada.tell(Question { n })).unwrap().unwrap();
+    }
     drop(ada);
-    sim.run(sim.sleep(Duration::from_secs(1))).unwrap();
+    let until = |seconds: u64| {
+        let at_us = Sim::BEGINS_US + seconds * 1_000_000;
+        sim.run(sim.sleep(Duration::from_micros(at_us - sim.now_us()))).unwrap();
+    };
+    until(1);
     if stops {
         sim.crash();
         pump = start();
     }
     let mut found = Vec::new();
     for seconds in times {
-        let at_us = Sim::BEGINS_US + seconds * 1_000_000;
-        sim.run(sim.sleep(Duration::from_micros(at_us.saturating_sub(sim.now_us())))).unwrap();
+        until(*seconds);
         let story = lines(&sim, &disk);
         found.push(story.iter().any(|it| it == "core > asker: nothing-under-way"));
     }
@@ -246,14 +271,26 @@ fn hears_quiet<P: Plugin>(stops: bool, times: &[u64], plugins: impl Fn(&Sim) -> 
 #[test]
 fn what_another_push_has_timed_does_not_count_as_under_way() {
     for stops in [false, true] {
-        assert_eq!(hears_quiet(stops, &[4, 60], silent), [false, true], "stopped: {stops}");
+        let found = hears_quiet(stops, (1, 1), &[4, 60], silent);
+        assert_eq!(found, [false, true], "stopped: {stops}");
     }
 }
 
 #[test]
-fn what_the_same_push_has_timed_counts_as_under_way_also_if_a_stop_came_before() {
+fn what_the_push_of_a_message_that_waits_has_timed_does_not_count_as_under_way() {
     for stops in [false, true] {
-        assert_eq!(hears_quiet(stops, &[50, 90], late), [false, true], "stopped: {stops}");
+        let found = hears_quiet(stops, (WAITS, 1), &[4, 60], silent);
+        assert_eq!(found, [false, true], "stopped: {stops}");
+    }
+}
+
+#[test]
+fn what_a_push_of_the_work_has_timed_counts_as_under_way_also_if_a_stop_came_before() {
+    for stops in [false, true] {
+        for questions in [1, 2] {
+            let found = hears_quiet(stops, (1, questions), &[50, 90], late);
+            assert_eq!(found, [false, true], "stopped: {stops}, {questions} questions");
+        }
     }
 }
 
