@@ -204,7 +204,7 @@ impl Thread {
             let fault = Fault::undeliverable();
             return self.refuse(part, checked, Some(to), &fault, world, out);
         };
-        let root = if is_awaited { part.root } else { 0 };
+        let root = if is_awaited { part.root } else { Later::FOR_NONE };
         let watches = !is_awaited && until_us == u64::MAX;
         let flags = if watches { Flags::WATCHES } else { Flags::NONE };
         let sending = self.sending(part, checked, Some(to), world);
@@ -522,6 +522,7 @@ impl Thread {
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         let later = Later::kept(entry.clone(), it);
+                        let root = if root == 0 { later.root } else { root };
                         self.defer(Later { root, ..later }, until_us, out);
                     }
                     Some(it)

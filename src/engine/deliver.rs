@@ -474,6 +474,7 @@ impl Thread {
         }
         let found = self.later.remove(&(key.seq, key.listener));
         let Some(Later { entry, receiver, root, chain }) = found else { return };
+        let root = if root == Later::FOR_NONE { 0 } else { root };
         out.later.push(Timing::Over(key.clone()));
         let listener = world.routes.listeners[key.listener].name.clone();
         let Ok(element) = entry.element() else { return };

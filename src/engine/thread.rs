@@ -89,16 +89,19 @@ pub(crate) struct Spawner {
 pub(crate) struct Later {
     pub(crate) entry: Entry,
     pub(crate) receiver: Receiver,
-    /// The push that waits for it; 0 where none does.
+    /// The push that waits for it, or [`Later::FOR_NONE`].
     pub(crate) root: u64,
     /// What it came at the end of.
     pub(crate) chain: Chain,
 }
 
 impl Later {
+    /// Instead of a push: none waits for the delivery, and no work counts it as under way.
+    pub(crate) const FOR_NONE: u64 = u64::MAX;
+
     /// One that the log has from before a stop, or that slept.
     pub(crate) fn kept(entry: Entry, receiver: Receiver) -> Later {
-        Later { entry, receiver, root: 0, chain: Chain::default() }
+        Later { entry, receiver, root: Later::FOR_NONE, chain: Chain::default() }
     }
 }
 

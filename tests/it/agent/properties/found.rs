@@ -69,3 +69,23 @@ fn a_response_waits_for_the_first_of_two_actions_of_one_name() {
     });
     assert_eq!(finals(&world, &thread), ["It was the first."], "{:#?}", world.story(&thread));
 }
+
+#[test]
+fn an_agent_hears_of_quiet_beside_the_timer_of_work_that_is_done() {
+    let (world, thread) = play(|world| {
+        let replies = [
+            r#"<set-timer in="PT1S"/><set-timer every="PT1H"/>
+<response>I will look again.</response>"#,
+            "<report xmlns=\"urn:test\"><summary>So far</summary></report>",
+            "<thought>I wait.</thought>",
+            "<response>Nothing was said.</response>",
+        ];
+        let model = world.timed(Scripted::replies(replies));
+        let mut settings = Settings::default();
+        settings.max_turns = 5;
+        Agent::new("oracle", Arc::new(model)).settings(settings).peers(["timer", "clerk"])
+    });
+    let story = world.story(&thread);
+    assert!(story.iter().any(|it| it == "core > oracle: nothing-under-way"), "{story:#?}");
+    assert_eq!(finals(&world, &thread)[1..], ["Nothing was said."], "{story:#?}");
+}
