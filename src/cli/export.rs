@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::audit;
 use crate::cli::connect::Papers;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::written::Written;
+use crate::cli::written::{There, Written};
 use crate::cli::{data, follow, transcript};
 use crate::client::Address;
 use crate::id::ThreadId;
@@ -95,8 +95,8 @@ impl Export {
             return Ok(Ending::Well);
         };
         let trouble = |it| Failure::Untried(format!("{} can't be written: {it}", path.display()));
-        let file = if self.force { Written::over(path) } else { Written::new(path) };
-        let mut file = file.map_err(|error| match error.kind() {
+        let there = if self.force { There::GivesWay } else { There::Stays };
+        let mut file = Written::beside(&log, path, there).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 let text = "is there already; name another, or write over it with --force";
                 Failure::Untried(format!("{} {text}", path.display()))

@@ -6,6 +6,17 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crate::log::{Error, SqliteLog};
+
+/// Whether a file is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum There {
+    /// One that is stays as it is.
+    Stays,
+    /// It is written over.
+    GivesWay,
+}
+
 /// A file that is being written.
 pub(crate) struct Written {
     file: BufWriter<File>,
@@ -16,15 +27,27 @@ pub(crate) struct Written {
 }
 
 impl Written {
+    /// A file beside a log: never one that is the log's own, or a link to one.
+    pub(crate) fn beside(log: &SqliteLog, path: &Path, there: There) -> io::Result<Written> {
+        log.spares(path).map_err(|error| match error {
+            Error::Io(why) => io::Error::other(why.to_string()),
+            other => io::Error::other(other.to_string()),
+        })?;
+        match there {
+            There::Stays => Written::new(path),
+            There::GivesWay => Written::over(path),
+        }
+    }
+
     /// A file where there is none.
-    pub(crate) fn new(path: &Path) -> io::Result<Written> {
+    fn new(path: &Path) -> io::Result<Written> {
         let file = BufWriter::new(File::create_new(path)?);
         Ok(Written { file, unfinished: Some(path.to_owned()), place: None })
     }
 
     /// A file, also where there is one: it is written beside it, and takes its place and its
     /// permissions. What is no file, such as `/dev/stdout`, is written to.
-    pub(crate) fn over(path: &Path) -> io::Result<Written> {
+    fn over(path: &Path) -> io::Result<Written> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Written::new(path),
             there => there?,
@@ -35,7 +58,7 @@ impl Written {
         }
         // The file that a link leads to, so that the link stays.
         let place = fs::canonicalize(path)?;
-        let beside = beside(&place);
+        let beside = unfinished(&place);
         let file = BufWriter::new(File::create_new(&beside)?);
         let written = Written { file, unfinished: Some(beside), place: Some(place) };
         written.file.get_ref().set_permissions(there.permissions())?;
@@ -75,7 +98,7 @@ impl Drop for Written {
 }
 
 /// A name that nobody else has, in the same folder.
-fn beside(place: &Path) -> PathBuf {
+fn unfinished(place: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(place.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));

@@ -165,6 +165,19 @@ fn digest(it: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 
     Hasher::new().update(space).update(it.body).finalize().into()
 }
 
+/// Whether a log may name this writer as the one that made it: the log's own UUID. Older versions
+/// had the UUID that the writer took, of version 7, just before the log got its own.
+pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
+    /// How long before, at the most.
+    const BEFORE_US: u64 = 60_000_000;
+    let made_us = writer.get_timestamp().map(|it| {
+        let (seconds, nanos) = it.to_unix();
+        seconds.saturating_mul(1_000_000).saturating_add(u64::from(nanos) / 1_000)
+    });
+    let is_before = |us| (us..=us + BEFORE_US).contains(&log.created_us);
+    writer == log.uuid || writer.get_version_num() == 7 && made_us.is_some_and(is_before)
+}
+
 /// What the chain begins with: which log this is.
 pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
     let mut space = Vec::with_capacity(GENESIS.len() + 4 + 16 + 32 + 8);

@@ -221,14 +221,14 @@ impl Ledger for Books<'_> {
 impl State {
     fn new(identity: &Identity, writer: Uuid) -> State {
         let chain = chain::genesis(identity);
-        let commit = Commit { number: 0, writer, last_position: 0, last_thread: 0 };
+        let made = Commit { number: 0, writer: identity.uuid, last_position: 0, last_thread: 0 };
         State {
             closed: false,
             writer,
             threads: Threads::default(),
             all: Vec::new(),
             client_ids: HashMap::new(),
-            commits: vec![CommitRow { commit, chain, marks: Vec::new() }],
+            commits: vec![CommitRow { commit: made, chain, marks: Vec::new() }],
             chain,
             admitted: Admitted::default(),
         }

@@ -112,7 +112,7 @@ impl Verifier {
         let mut it = Verifier::at(head, 0, 0, expect);
         match genesis {
             None => it.wrong(Wrong::Chain, None, Some(0), "it is missing".to_owned()),
-            Some(row) if row.chain == head.chain => {}
+            Some(row) if row.chain == head.chain => it.begins_with(identity, row),
             Some(row) => {
                 let what = "format, uuid, key or time of making was changed".to_owned();
                 it.wrong(Wrong::Identity, None, Some(0), what);
@@ -121,6 +121,19 @@ impl Verifier {
         }
         it.compare();
         it
+    }
+
+    /// The commit of number 0 covers nothing; its chain is over none of the rest of it.
+    fn begins_with(&mut self, identity: &Identity, row: &CommitRow) {
+        let Commit { writer, last_position, last_thread, .. } = row.commit;
+        if (last_position, last_thread) != (0, 0) || !row.marks.is_empty() {
+            let what = "it covers an entry, a thread or a mark, and must cover none".to_owned();
+            self.wrong(Wrong::Identity, None, Some(0), what);
+        }
+        if !chain::may_have_made(writer, identity) {
+            let what = "its writer isn't the one that made the log".to_owned();
+            self.wrong(Wrong::Identity, None, Some(0), what);
+        }
     }
 
     /// Begins behind a commit that is taken for granted.

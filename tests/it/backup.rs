@@ -66,6 +66,39 @@ fn what_can_not_be_backed_up_is_said() {
     assert!(!scene.path("copy.db").exists());
 }
 
+#[cfg(unix)]
+#[test]
+fn an_export_never_takes_the_place_of_the_log() {
+    let scene = Scene::new();
+    let mut server = scene.serve(&[]);
+    send(&scene, &server);
+    let thread = scene.run(&["threads", "--json"]).objects()[0]["thread"].clone();
+    let thread = thread.as_str().unwrap();
+    let log = log_in(&scene.path("data"));
+    let beside = |suffix| format!("{}{suffix}", log.display());
+    std::fs::hard_link(&log, scene.path("hard")).unwrap();
+    std::os::unix::fs::symlink(&log, scene.path("soft")).unwrap();
+    let own = ["", "-wal", "-lock", "-failed"].map(beside);
+    for to in own.iter().map(String::as_str).chain(["hard", "soft"]) {
+        let ran = scene.run(&["export", thread, "--output", to, "--force"]);
+        ran.code(2).says(&["can't be written", "log", "name another file"]);
+        scene.run(&["backup", to, "--force"]).code(2).says(&["name another file"]);
+    }
+    send(&scene, &server);
+    assert_eq!(server.stop("-INT").0, Some(0));
+    scene.run(&["verify"]).code(0);
+}
+
+#[test]
+fn a_pump_whose_log_is_gone_ends_with_1() {
+    let scene = Scene::new();
+    let mut server = scene.serve(&[]);
+    send(&scene, &server);
+    std::fs::remove_file(log_in(&scene.path("data"))).unwrap();
+    scene.pipe(&["send", "--connect", &server.address], SUM).code(1).says(&["P0019"]);
+    assert_eq!(server.stop("-INT").0, Some(1));
+}
+
 /// A log of so many mebibytes.
 async fn large(scene: &Scene, size: u64) {
     std::fs::create_dir(scene.path("data")).unwrap();

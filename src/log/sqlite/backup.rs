@@ -21,6 +21,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::log::sqlite::check;
 use crate::log::sqlite::connect::{self, Lock, beside};
+use crate::log::sqlite::files::{self, Db};
 use crate::log::sqlite::read::{Digests, Reader};
 use crate::log::sqlite::schema;
 use crate::log::sqlite::{sync_directory, whole};
@@ -95,17 +96,19 @@ pub(super) fn start(
 /// Whether a copy may be put there; the lock of a log that is there and that nobody writes to.
 fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Error> {
     let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
-    if to == log {
-        return refuse("it is the log itself; name another file");
-    }
+    files::spare(log, to)?;
     if to.is_dir() {
         return refuse("it is a folder; name a file in it");
     }
     if existing == Existing::Keep && to.exists() {
         return refuse("it is there already; name another file");
     }
-    // Whoever writes to one has made the lock's file.
-    let lock = match beside(to, "-lock").exists().then(|| Lock::take(to)).transpose() {
+    // Whoever writes to one has made the lock's file, or has opened it by another name.
+    let taken = match beside(to, "-lock").exists() {
+        true => Lock::take(to).map(Some),
+        false => Lock::of_file(to).map(|_| None),
+    };
+    let lock = match taken {
         Err(Error::Locked { .. }) => {
             return refuse("a pump writes to a log there; name another file");
         }
@@ -180,7 +183,7 @@ impl Work {
         }
     }
 
-    fn reader(&self, db: Connection) -> Reader {
+    fn reader(&self, db: Db) -> Reader {
         Reader::new(db, &self.log, self.ended.clone(), Digests::Unchecked)
     }
 

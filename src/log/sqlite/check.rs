@@ -4,7 +4,7 @@ use rusqlite::OptionalExtension;
 
 use crate::id::EntryId;
 use crate::log::chain::{self, CommitRow, Head};
-use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
+use crate::log::sqlite::read::{COMMITS_AT_ONCE, FAILED_ONCE, Reader};
 use crate::log::sqlite::row::Raw;
 use crate::log::sqlite::schema;
 use crate::log::sqlite::write::Tip;
@@ -55,8 +55,21 @@ pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     Ok(Tip { head, position: tip_position, thread: tip_thread, name })
 }
 
-/// Everything, from the first byte. What is wrong is told; only a lost file is an error.
+/// Everything, from the first byte. What is wrong is told; only a lost file is an error. Where a
+/// page couldn't be read, all of it is looked at once more.
 pub(super) fn verify(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
+    let report = look(reader, expect)?;
+    if report.findings.iter().all(|it| it.wrong != Wrong::Page) {
+        return Ok(report);
+    }
+    let again = look(reader, expect)?;
+    if again.is_sound() {
+        tracing::error!(file = %reader.path.display(), "{FAILED_ONCE}");
+    }
+    Ok(again)
+}
+
+fn look(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
     reader.forget();
     let identity = match schema::identity(&reader.db, &reader.path) {
         Ok(identity) => Some(identity),

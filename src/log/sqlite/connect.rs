@@ -9,19 +9,20 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::log::sqlite::files::{Db, Held};
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
 /// What the write-ahead log has at the most once all of it was copied: more than writing alone
 /// makes it. Cutting it off and growing it again holds up commits for a tenth of a second.
-const WAL_BYTES_KEPT: u32 = 320 << 20;
+pub(super) const WAL_BYTES_KEPT: u32 = 320 << 20;
 /// How long a statement waits for a person who looks at the file with other tools.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Statements kept ready by one connection.
 const STATEMENTS_MAX: usize = 64;
 
 /// The connection that writes; what the file is has been looked at.
-pub(super) fn writing(path: &Path) -> Result<Connection, Error> {
+pub(super) fn writing(path: &Path) -> Result<Db, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // What SQLite makes beside it is readable to whom the file is. One that is there isn't opened:
     // closing it would free SQLite's locks.
@@ -31,7 +32,7 @@ pub(super) fn writing(path: &Path) -> Result<Connection, Error> {
         }
         _ => {}
     }
-    let db = Connection::open_with_flags(path, flags).map_err(|it| schema::opening(path, &it))?;
+    let db = opened(path, || Connection::open_with_flags(path, flags))?;
     common(&db).and_then(|()| keeps_its_log(&db, true)).map_err(|it| schema::opening(path, &it))?;
     Ok(db)
 }
@@ -79,9 +80,9 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
 }
 
 /// A connection that reads: beside a writer, after one, or from a directory nobody may write to.
-pub(super) fn reading(path: &Path) -> Result<Connection, Error> {
+pub(super) fn reading(path: &Path) -> Result<Db, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags).map_err(|it| schema::opening(path, &it))?;
+    let db = opened(path, || Connection::open_with_flags(path, flags))?;
     common(&db).map_err(|it| schema::opening(path, &it))?;
     let first = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
     let error = match first {
@@ -100,7 +101,7 @@ pub(super) fn reading(path: &Path) -> Result<Connection, Error> {
 }
 
 /// A file that was closed well, in a directory where SQLite can't make its index.
-pub(super) fn unchanging(path: &Path) -> Result<Connection, Error> {
+pub(super) fn unchanging(path: &Path) -> Result<Db, Error> {
     let rest = std::fs::metadata(beside(path, "-wal")).map_or(0, |it| it.len());
     if rest > 0 {
         let why = format!(
@@ -124,9 +125,13 @@ pub(super) fn unchanging(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
-    let db = Connection::open_with_flags(uri, flags).map_err(|it| schema::opening(path, &it))?;
+    let db = opened(path, || Connection::open_with_flags(uri, flags))?;
     common(&db).map_err(|it| schema::opening(path, &it))?;
     Ok(db)
+}
+
+fn opened(path: &Path, open: impl FnOnce() -> rusqlite::Result<Connection>) -> Result<Db, Error> {
+    Db::open(path, open).map_err(|error| schema::opening(path, &error))
 }
 
 fn common(db: &Connection) -> rusqlite::Result<()> {
@@ -138,13 +143,16 @@ fn common(db: &Connection) -> rusqlite::Result<()> {
 /// One process writes to a file. It holds this while it does.
 #[derive(Debug)]
 pub(super) struct Lock {
-    file: File,
+    beside: File,
+    /// Held as long as this is: it lets go of itself.
+    _file: Held,
 }
 
 impl Lock {
     /// Takes the lock of a log; it is freed when the process ends, however it does.
     ///
-    /// It is a file of its own: closing any handle on the log's file would free SQLite's locks.
+    /// There are two. The one on a file beside the log says who has it, and is all there is where
+    /// the system has no other; the one on the log itself holds whatever name it is opened by.
     pub(super) fn take(path: &Path) -> Result<Lock, Error> {
         let beside = beside(path, "-lock");
         let trouble =
@@ -162,13 +170,22 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => return Err(trouble(error)),
         }
+        let mut lock = Lock { beside: file, _file: Lock::of_file(path)? };
+        let file = &mut lock.beside;
         let courtesy = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         // A full disk must not keep a log from being opened.
         drop(courtesy);
-        Ok(Lock { file })
+        Ok(lock)
+    }
+
+    /// The lock on the file alone, where nothing is to be made beside it.
+    pub(super) fn of_file(path: &Path) -> Result<Held, Error> {
+        let held = Held::take(path);
+        let held = held.map_err(|it| Error::Io(format!("{}: {it}", path.display()).into()))?;
+        held.ok_or_else(|| Error::Locked { path: path.to_owned(), process: None })
     }
 }
 
@@ -177,7 +194,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // It goes with the process at the latest.
-        let _ = self.file.unlock();
+        let _ = self.beside.unlock();
     }
 }
 
@@ -233,7 +250,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pumphouse.db");
         let lock = Lock::take(&path).unwrap();
-        let child = lock.file.try_clone().unwrap();
+        let child = lock.beside.try_clone().unwrap();
         assert!(matches!(Lock::take(&path), Err(Error::Locked { .. })));
         drop(lock);
         drop(Lock::take(&path).unwrap());

@@ -13,6 +13,7 @@ use rusqlite::Connection;
 
 use crate::clock;
 use crate::log::sqlite::connect;
+use crate::log::sqlite::files::Db;
 use crate::log::sqlite::shared::Shared;
 use crate::log::sqlite::write::{Retry, UNCOPIED, retry};
 use crate::log::{Durability, Error};
@@ -26,6 +27,17 @@ const SYNC_WAIT: Duration = Duration::from_secs(1);
 const PAGES_COPIED: i64 = 32_768;
 /// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
 const PAGES_MAX: i64 = 65_536;
+/// Pages (1 MiB) that it may have however little room there is.
+const PAGES_LEAST: i64 = 256;
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4_096;
+/// The part of the room, its own and what the disk has left, that it may take: the file grows by
+/// what is copied, and what the file has taken the log doesn't get back.
+const PART_OF_ROOM: u64 = 4;
+/// Pages (1 MiB) after which the room is looked at again.
+pub(super) const PAGES_LOOKED: i64 = 256;
+/// How often it is looked whether the log's files are still there.
+const LOOK_WAIT: Duration = Duration::from_millis(400);
 /// Pages that the writer copies itself once no more are left and the file is settled. It begins
 /// anew only where all of it is copied, and beside steady writing a copy is never quite at its end.
 const PAGES_LEFT: i64 = 32;
@@ -88,14 +100,23 @@ impl Copier {
 
 /// What the thread has.
 struct Copying {
-    db: Connection,
+    db: Db,
     shared: Arc<Shared>,
     settling: Settling,
 }
 
 impl Copying {
     fn run(mut self, wishes: &Receiver<()>) {
-        while wishes.recv().is_ok() && self.copy() {}
+        loop {
+            let well = match wishes.recv_timeout(LOOK_WAIT) {
+                Ok(()) => self.copy(),
+                Err(RecvTimeoutError::Timeout) => true,
+                Err(RecvTimeoutError::Disconnected) => false,
+            };
+            if !well || self.shared.look(&self.db).is_err() {
+                return;
+            }
+        }
     }
 
     /// The same, and every while a sync of what was written meanwhile. A copy needn't begin with
@@ -105,11 +126,13 @@ impl Copying {
         let mut last_us = clock::now_us();
         loop {
             let left_us = wait_us.saturating_sub(clock::now_us().abs_diff(last_us));
-            let mut well = match wishes.recv_timeout(Duration::from_micros(left_us)) {
+            let wait = Duration::from_micros(left_us).min(LOOK_WAIT);
+            let mut well = match wishes.recv_timeout(wait) {
                 Ok(()) => self.copy(),
                 Err(RecvTimeoutError::Timeout) => true,
                 Err(RecvTimeoutError::Disconnected) => false,
             };
+            well = well && self.shared.look(&self.db).is_ok();
             if well && clock::now_us().abs_diff(last_us) >= wait_us {
                 well = sync(path, &self.shared).is_ok();
                 last_us = clock::now_us();
@@ -231,13 +254,69 @@ pub(super) enum Due {
     All,
 }
 
+/// At how many pages the write-ahead log is copied beside the writing, and at how many the writing
+/// waits for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    copied: i64,
+    max: i64,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { copied: PAGES_COPIED, max: PAGES_MAX }
+    }
+}
+
+impl Bounds {
+    /// Those for this room: the bytes that the write-ahead log has, and those that the disk has
+    /// left.
+    pub(super) fn of(room: u64) -> Bounds {
+        let pages = i64::try_from(room / PART_OF_ROOM / PAGE_BYTES).unwrap_or(PAGES_MAX);
+        let max = pages.clamp(PAGES_LEAST, PAGES_MAX);
+        Bounds { copied: (max / 2).min(PAGES_COPIED), max }
+    }
+
+    /// What the write-ahead log has at the most once all of it was copied.
+    pub(super) fn bytes_kept(self) -> u64 {
+        match self.max {
+            PAGES_MAX => u64::from(connect::WAL_BYTES_KEPT),
+            max => max.cast_unsigned() * PAGE_BYTES,
+        }
+    }
+}
+
+/// The room that there is, where the system says so.
+#[cfg(not(test))]
+pub(super) fn room(path: &Path) -> Option<u64> {
+    let own = std::fs::metadata(connect::beside(path, "-wal")).map_or(0, |it| it.len());
+    left(path).map(|it| it.saturating_add(own))
+}
+
+#[cfg(all(unix, not(test)))]
+#[allow(clippy::useless_conversion, reason = "some systems count in 32 bits")]
+fn left(path: &Path) -> Option<u64> {
+    let it = nix::sys::statvfs::statvfs(path).ok()?;
+    Some(u64::from(it.blocks_available()).saturating_mul(u64::from(it.fragment_size())))
+}
+
+#[cfg(all(not(unix), not(test)))]
+fn left(_: &Path) -> Option<u64> {
+    None
+}
+
 /// What is due, where the file is settled or not, and the writer copied the end of it at a length,
 /// since when it only grew.
-pub(super) fn due(Wal { pages, left }: Wal, is_settled: bool, ended_at: i64) -> Due {
-    let little = PAGES_LEFT + (pages - PAGES_COPIED) / PART_BEYOND;
+pub(super) fn due(
+    Wal { pages, left }: Wal,
+    is_settled: bool,
+    ended_at: i64,
+    bounds: Bounds,
+) -> Due {
+    let little = PAGES_LEFT + (pages - bounds.copied) / PART_BEYOND;
     match pages {
-        ..PAGES_COPIED => Due::Nothing,
-        PAGES_MAX.. => Due::All,
+        _ if pages < bounds.copied => Due::Nothing,
+        _ if pages >= bounds.max => Due::All,
         _ if left > little => Due::Beside,
         _ if pages < ended_at + PAGES_AGAIN => Due::Nothing,
         _ if !is_settled => Due::Beside,
@@ -268,15 +347,35 @@ mod tests {
         ];
         for ((pages, left), ended_at, is_due) in cases {
             let wal = Wal { pages, left };
-            assert_eq!(due(wal, true, ended_at), is_due, "{wal:?} after {ended_at}");
+            assert_eq!(
+                due(wal, true, ended_at, Bounds::default()),
+                is_due,
+                "{wal:?} after {ended_at}"
+            );
         }
     }
 
     #[test]
     fn the_writer_copies_nothing_before_the_file_is_settled() {
         let wal = Wal { pages: PAGES_COPIED, left: 8 };
-        assert_eq!(due(wal, false, 0), Due::Beside);
-        assert_eq!(due(wal, true, 0), Due::End);
+        assert_eq!(due(wal, false, 0, Bounds::default()), Due::Beside);
+        assert_eq!(due(wal, true, 0, Bounds::default()), Due::End);
+    }
+
+    #[test]
+    fn where_room_is_short_the_write_ahead_log_is_copied_early() {
+        let mib = |it: u64| it << 20;
+        let pages = |it: Bounds| (it.copied, it.max, it.bytes_kept());
+        let all = (PAGES_COPIED, PAGES_MAX, u64::from(connect::WAL_BYTES_KEPT));
+        assert_eq!(pages(Bounds::of(mib(100_000))), all);
+        assert_eq!(pages(Bounds::of(mib(1_024))), all);
+        assert_eq!(pages(Bounds::of(mib(96))), (3_072, 6_144, mib(24)));
+        assert_eq!(pages(Bounds::of(0)), (128, PAGES_LEAST, mib(1)));
+        let due = |pages, left| due(Wal { pages, left }, true, 0, Bounds::of(mib(96)));
+        assert_eq!(due(3_071, 3_071), Due::Nothing);
+        assert_eq!(due(3_072, 3_072), Due::Beside);
+        assert_eq!(due(3_072, 20), Due::End);
+        assert_eq!(due(6_144, 6_144), Due::All);
     }
 
     /// Whether the file is settled after each of these copies: from where, to where, of how many

@@ -4,6 +4,7 @@ mod backup;
 mod check;
 mod connect;
 mod copy;
+mod files;
 mod left;
 mod marks;
 mod queue;
@@ -36,9 +37,10 @@ use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
 pub use backup::{Copied, Existing};
 use connect::{Lock, Mark};
-use copy::Copier;
+use copy::{Bounds, Copier};
+use files::Files;
 use queue::{Place, Waiting};
-use read::{Digests, Reader, Readers};
+use read::{Digests, Reader, Readers, twice};
 use schema::Found;
 use shared::Shared;
 use write::{Command, Commits, Known, Writer};
@@ -77,6 +79,11 @@ impl SqliteLog {
             return Err(Error::Invalid("a log of durability memory has no file".into()));
         }
         let path = whole(path.as_ref())?;
+        twice(|| SqliteLog::open_at(&path, durability))
+    }
+
+    fn open_at(path: &Path, durability: Durability) -> Result<SqliteLog, Error> {
+        let path = path.to_owned();
         let db = connect::writing(&path)?;
         if let Err(error) = schema::inspect(&db, &path) {
             connect::leave_as_it_was(&db, &path);
@@ -87,7 +94,7 @@ impl SqliteLog {
         if let Found::Nothing = schema::inspect(&db, &path)? {
             // Which log it is survives a power cut, whatever is lost of what comes.
             connect::tune(&db, &path, Durability::Full)?;
-            schema::create(&db, &Identity::fresh(), writer)
+            schema::create(&db, &Identity::fresh())
                 .and_then(|()| copy::copy(&db))
                 .map_err(|error| schema::opening(&path, &error))?;
             sync_directory(&path)?;
@@ -130,8 +137,13 @@ impl SqliteLog {
             readers: threads,
             copier: Copier::start(&path, durability, &shared)?,
             ended_at: 0,
+            bounds: Bounds::default(),
+            looked_at: i64::MIN / 2,
             lock,
         };
+        let files = Files::of(&writer.path).map_err(|it| Error::Io(it.to_string().into()))?;
+        // Nothing is there yet.
+        let _ = writer.shared.files.set(files);
         let thread = std::thread::Builder::new()
             .name("log-write".to_owned())
             .spawn(move || writer.run(&inbox))
@@ -149,6 +161,11 @@ impl SqliteLog {
     /// Where the file is missing, no log, a newer or a damaged one.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteLog, Error> {
         let path = whole(path.as_ref())?;
+        twice(|| SqliteLog::open_to_read(&path))
+    }
+
+    fn open_to_read(path: &Path) -> Result<SqliteLog, Error> {
+        let path = path.to_owned();
         let db = connect::reading(&path)?;
         if let Found::Nothing = schema::inspect(&db, &path)? {
             return Err(Error::NotALog { path });
@@ -195,6 +212,12 @@ impl SqliteLog {
         watch: impl FnMut(Copied) + Send + 'static,
     ) -> Boxed<'static, Report> {
         backup::start(&self.path, to.as_ref(), existing, watch)
+    }
+
+    /// Whether something may be written into this file: not where it is one of the log's, or a
+    /// link to one.
+    pub(crate) fn spares(&self, file: &Path) -> Result<(), Error> {
+        files::spare(&self.path, file)
     }
 
     fn put(&self, batch: Batch, place: Place) -> Boxed<'static, Receipt> {

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use flume::{Receiver, Sender};
-use rusqlite::{Connection, OptionalExtension, Params};
+use rusqlite::{OptionalExtension, Params};
 use rustc_hash::FxHashMap;
 
 use crate::id::{EntryId, ThreadId};
 use crate::log::chain::{self, Head};
 use crate::log::entry::{Entry, Flags, State, ThreadRecord, ThreadSummary};
+use crate::log::sqlite::files::Db;
 use crate::log::sqlite::row::{COLUMNS, Raw, THREADS, Thread, Words, text};
 use crate::log::sqlite::{connect, schema};
 use crate::log::{Boxed, Error, ready};
@@ -29,6 +30,10 @@ pub(super) const COMMITS_AT_ONCE: u64 = 64;
 /// A thread, ?1, and all below it.
 pub(super) const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
     SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)";
+
+/// What operators are told of a reading that failed and then didn't.
+pub(super) const FAILED_ONCE: &str =
+    "the disk failed a reading, and didn't when it was tried again; look after the disk";
 
 type Work = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
 
@@ -64,15 +69,15 @@ impl Readers {
         Ok((Readers { questions }, threads))
     }
 
-    /// Has work done by one of them.
+    /// Has work done by one of them; once more, where it finds damage.
     pub(super) fn ask<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Reader) -> Result<T, Error> + Send + 'static,
+        work: impl Fn(&mut Reader) -> Result<T, Error> + Send + 'static,
     ) -> Boxed<'static, T> {
         let (answer, answered) = flume::bounded(1);
         let question = Question::Work(Box::new(move |reader| {
             // Nobody may be waiting any more.
-            let _ = answer.send(reader.and_then(work));
+            let _ = answer.send(reader.and_then(|it| twice(|| work(it))));
         }));
         match self.questions.try_send(question) {
             Ok(()) => {
@@ -97,6 +102,17 @@ impl Readers {
     }
 }
 
+/// Damage is told where it is found twice: a reading that the disk failed is damage to SQLite.
+pub(super) fn twice<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let first = work();
+    let Err(Error::Damaged { path, .. }) = &first else { return first };
+    let again = work();
+    if again.is_ok() {
+        tracing::error!(file = %path.display(), "{FAILED_ONCE}");
+    }
+    again
+}
+
 fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>, digests: Digests) {
     let mut reader = None;
     while let Ok(Question::Work(work)) = inbox.recv() {
@@ -117,7 +133,7 @@ fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>, digest
 
 /// One connection that reads, and what it remembers of rows that never change.
 pub(super) struct Reader {
-    pub(super) db: Connection,
+    pub(super) db: Db,
     pub(super) path: PathBuf,
     names: FxHashMap<i64, Name>,
     threads: FxHashMap<i64, Thread>,
@@ -139,12 +155,7 @@ pub(super) enum Digests {
 }
 
 impl Reader {
-    pub(super) fn new(
-        db: Connection,
-        path: &Path,
-        stop: Arc<AtomicBool>,
-        digests: Digests,
-    ) -> Reader {
+    pub(super) fn new(db: Db, path: &Path, stop: Arc<AtomicBool>, digests: Digests) -> Reader {
         let (names, threads, words, space, shares) = Default::default();
         Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space, shares }
     }

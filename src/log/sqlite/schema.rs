@@ -206,7 +206,7 @@ fn number(db: &Connection, pragma: &str) -> rusqlite::Result<i64> {
 }
 
 /// Makes a log of an empty file, all at once.
-pub(super) fn create(db: &Connection, identity: &Identity, writer: Uuid) -> rusqlite::Result<()> {
+pub(super) fn create(db: &Connection, identity: &Identity) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     db.execute_batch(&sql())?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -222,7 +222,7 @@ pub(super) fn create(db: &Connection, identity: &Identity, writer: Uuid) -> rusq
     )?;
     db.execute(
         "INSERT INTO commits VALUES (0, ?1, 0, 0, ?2, x'')",
-        (&writer.as_bytes()[..], &chain::genesis(identity)[..]),
+        (&identity.uuid.as_bytes()[..], &chain::genesis(identity)[..]),
     )?;
     db.execute_batch("COMMIT")
 }

@@ -3,7 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use rusqlite::Connection;
+
 use crate::log::sqlite::connect::Mark;
+use crate::log::sqlite::copy;
+use crate::log::sqlite::files::{Files, Gone};
 use crate::log::{Error, Health};
 
 /// What the writer shares with those who append.
@@ -12,6 +16,8 @@ pub(super) struct Shared {
     poison: Mutex<Option<Arc<str>>>,
     /// How the next process hears of it.
     pub(super) mark: OnceLock<Mark>,
+    /// Where the log's files were when it was opened.
+    pub(super) files: OnceLock<Files>,
     pub(super) full: AtomicBool,
     /// Something was written since the last sync, where an append doesn't sync.
     pub(super) unsynced: AtomicBool,
@@ -31,15 +37,37 @@ impl Shared {
         if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
     }
 
+    /// Looks whether the log's files are where they were. Where they aren't, nothing more is taken;
+    /// what stands in a write-ahead log without a name is copied into the file while it can be.
+    pub(super) fn look(&self, db: &Connection) -> Result<(), Error> {
+        let Some((files, gone)) = self.files.get().and_then(|it| Some((it, it.gone()?))) else {
+            return Ok(());
+        };
+        if let Health::Poisoned(why) = self.health() {
+            return Err(Error::Poisoned(why));
+        }
+        let (why, _) = self.take_no_more(&files.told(gone));
+        tracing::error!(%why, "nothing more is accepted");
+        if gone == Gone::Wal {
+            // It can't be worse for that.
+            let _ = copy::copy(db);
+        }
+        Err(Error::Poisoned(why))
+    }
+
     pub(super) fn poison(&self, why: &str) -> Error {
-        let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = poison.is_none();
-        let why = poison.get_or_insert_with(|| why.into()).clone();
+        let (why, is_first) = self.take_no_more(why);
         // Nobody waits here for a disk that is sick.
-        drop(poison);
         if let Some(mark) = self.mark.get().filter(|_| is_first) {
             mark.make();
         }
         Error::Poisoned(why)
+    }
+
+    /// Why nothing more is taken from now on, and whether something was until now.
+    fn take_no_more(&self, why: &str) -> (Arc<str>, bool) {
+        let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = poison.is_none();
+        (poison.get_or_insert_with(|| why.into()).clone(), is_first)
     }
 }

@@ -1,5 +1,8 @@
 //! The one thread that writes. What queued up while it wrote is its next commit.
 
+#[cfg(test)]
+pub(super) mod trouble;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +20,8 @@ use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
 use crate::log::sqlite::connect::{self, Lock};
-use crate::log::sqlite::copy::{self, Copier, Due};
+use crate::log::sqlite::copy::{self, Bounds, Copier, Due};
+use crate::log::sqlite::files::Db;
 use crate::log::sqlite::queue::{Next, Place, Queue, Waiting};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
 use crate::log::sqlite::shared::Shared;
@@ -54,7 +58,7 @@ pub(super) struct Tip {
 
 /// What the writing thread owns.
 pub(super) struct Writer {
-    pub(super) db: Connection,
+    pub(super) db: Db,
     pub(super) path: PathBuf,
     pub(super) writer: Uuid,
     pub(super) tip: Tip,
@@ -68,6 +72,9 @@ pub(super) struct Writer {
     pub(super) copier: Copier,
     /// How long the write-ahead log was when the writer copied the end of it.
     pub(super) ended_at: i64,
+    /// From when on it is copied, and how long it was when that was looked at.
+    pub(super) bounds: Bounds,
+    pub(super) looked_at: i64,
     pub(super) lock: Lock,
 }
 
@@ -132,7 +139,7 @@ impl Writer {
         let closed = self.db.close();
         drop(self.lock);
         copied?;
-        closed.map_err(|(_, error)| Error::Io(format!("{}: {error}", self.path.display()).into()))
+        closed.map_err(|error| Error::Io(format!("{}: {error}", self.path.display()).into()))
     }
 
     /// Keeps a group, waits for room on the disk, or gives up for good.
@@ -158,7 +165,11 @@ impl Writer {
                     let why = self.shared.poison(&format!("a write failed: {error}"));
                     return refuse(group, &why);
                 }
-                Retry::WhenThereIsRoom => self.shared.full.store(true, Ordering::Relaxed),
+                Retry::WhenThereIsRoom => {
+                    self.shared.full.store(true, Ordering::Relaxed);
+                    // Once all of it is copied the write-ahead log begins anew, in its own room.
+                    let _ = copy::copy(&self.db);
+                }
                 Retry::Soon => {
                     let file = self.path.display();
                     tracing::warn!(%file, "somebody else holds the log's file; what comes waits");
@@ -170,6 +181,10 @@ impl Writer {
             }
             std::thread::park_timeout(RETRY_TIME);
         };
+        // What is in no file that anybody finds isn't kept.
+        if let Err(gone) = self.shared.look(&self.db) {
+            return refuse(group, &gone);
+        }
         let shared_us = self.commits.least_us();
         self.shared.full.store(false, Ordering::Relaxed);
         self.shared.unsynced.store(true, Ordering::Release);
@@ -253,7 +268,12 @@ impl Writer {
             // It began anew since.
             self.ended_at = 0;
         }
-        match copy::due(wal, self.shared.is_settled.load(Ordering::Relaxed), self.ended_at) {
+        if !(self.looked_at..self.looked_at + copy::PAGES_LOOKED).contains(&wal.pages) {
+            self.looked_at = wal.pages;
+            self.look_at_room()?;
+        }
+        let is_settled = self.shared.is_settled.load(Ordering::Relaxed);
+        match copy::due(wal, is_settled, self.ended_at, self.bounds) {
             Due::Nothing => {}
             Due::Beside => self.copier.want(),
             // Where the other copy is in the way, it is for the next commit.
@@ -263,6 +283,20 @@ impl Writer {
                 self.shared.is_settled.store(false, Ordering::Relaxed);
             }
             Due::All => self.copy()?,
+        }
+        Ok(())
+    }
+
+    /// Has the write-ahead log be short where the disk has little room.
+    fn look_at_room(&mut self) -> rusqlite::Result<()> {
+        #[cfg(test)]
+        let room = self.shared.trouble.room();
+        #[cfg(not(test))]
+        let room = copy::room(&self.path);
+        let bounds = room.map_or(Bounds::default(), Bounds::of);
+        if bounds != self.bounds {
+            self.db.pragma_update(None, "journal_size_limit", bounds.bytes_kept().cast_signed())?;
+            self.bounds = bounds;
         }
         Ok(())
     }
@@ -541,37 +575,5 @@ impl Ledger for Books<'_> {
             })
         });
         entry.map_err(|error| self.fail(error))
-    }
-}
-
-/// What tests do to the disk.
-#[cfg(test)]
-pub(super) mod trouble {
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-    use rusqlite::Connection;
-
-    /// What goes wrong with the next commits.
-    #[derive(Default)]
-    pub(crate) struct Trouble {
-        /// Pages that the disk has room for; 0 for any number.
-        pub(crate) pages_max: AtomicU32,
-        /// A sync fails.
-        pub(crate) sync: AtomicBool,
-    }
-
-    impl Trouble {
-        pub(super) fn before(&self, db: &Connection) -> rusqlite::Result<()> {
-            let pages = match self.pages_max.load(Ordering::Relaxed) {
-                0 => i64::from(u32::MAX - 1),
-                pages => i64::from(pages),
-            };
-            db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
-            if self.sync.load(Ordering::Relaxed) {
-                let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
-                return Err(rusqlite::Error::SqliteFailure(failed, None));
-            }
-            Ok(())
-        }
     }
 }

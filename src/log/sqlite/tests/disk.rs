@@ -121,3 +121,97 @@ fn a_writer_that_went_past_the_lock_fences_us_off() {
     other.execute("INSERT INTO commits VALUES (4, x'', 6, 4, x'', x'')", []).unwrap();
     assert!(matches!(wait(log.append(batch(&[], &["a/4"]))), Err(Error::Poisoned(_))));
 }
+
+#[test]
+fn a_reading_that_the_disk_failed_once_is_no_damage() {
+    let damaged = || Err::<u8, _>(schema::damaged(Path::new("a.db"), "its pages"));
+    let mut answers = VecDeque::from([damaged(), Ok(1)]);
+    assert_eq!(twice(|| answers.pop_front().unwrap()), Ok(1));
+    let mut answers = VecDeque::from([damaged(), damaged()]);
+    assert_eq!(twice(|| answers.pop_front().unwrap()), damaged());
+}
+
+#[test]
+fn where_room_is_short_the_write_ahead_log_stays_short() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    log.shared.trouble.room.store(8 << 20, Ordering::Relaxed);
+    keep(&log, batch(&["a"], &[]));
+    for seq in 1..=400 {
+        keep(&log, long(seq, 64 << 10));
+    }
+    let length = std::fs::metadata(connect::beside(&path, "-wal")).unwrap().len();
+    assert!(length < 6 << 20, "{length}");
+    assert!(wait(log.verify(None)).unwrap().is_sound());
+}
+
+/// Waits for what comes within a second, and does nothing meanwhile.
+#[cfg(unix)]
+fn poisoned(log: &SqliteLog) -> String {
+    for _ in 0..200 {
+        if let Health::Poisoned(why) = log.health() {
+            return why.to_string();
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    panic!("nobody noticed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_that_isnt_where_it_was_takes_no_more() {
+    type Way = fn(&Path);
+    let ways: [Way; 3] = [
+        |path| std::fs::remove_file(path).unwrap(),
+        |path| std::fs::rename(path, path.with_extension("old")).unwrap(),
+        |path| {
+            std::fs::write(path.with_extension("new"), "else").unwrap();
+            std::fs::rename(path.with_extension("new"), path).unwrap();
+        },
+    ];
+    for way in ways {
+        let (_directory, path) = place();
+        let log = open(&path);
+        history(&log);
+        way(&path);
+        let refused = wait(log.append(batch(&[], &["a/4"])));
+        assert!(matches!(refused, Err(Error::Poisoned(_))), "{refused:?}");
+        assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
+        // The same while nothing is written.
+        let (_directory, path) = place();
+        let log = SqliteLog::open(&path, Durability::Full).unwrap();
+        way(&path);
+        assert!(poisoned(&log).contains("removed, renamed or replaced"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_removed_write_ahead_log_had_is_copied_into_the_file() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    let head = history(&log);
+    std::fs::remove_file(connect::beside(&path, "-wal")).unwrap();
+    assert!(poisoned(&log).contains("-wal was removed"));
+    assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
+    drop(log);
+    assert!(wait(open(&path).verify(Some(head))).unwrap().is_sound());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hard_link_is_the_same_log() {
+    let (_directory, path) = place();
+    let (_elsewhere, link) = place();
+    let log = open(&path);
+    std::fs::hard_link(&path, &link).unwrap();
+    let second = SqliteLog::open(&link, Durability::Full).err();
+    assert_eq!(second, Some(Error::Locked { path: link.clone(), process: None }));
+    let reader = SqliteLog::open_read_only(&path).unwrap();
+    for own in [path.clone(), link.clone(), connect::beside(&path, "-failed")] {
+        assert!(reader.spares(&own).is_err(), "{own:?}");
+    }
+    assert_eq!(reader.spares(&path.with_extension("other")), Ok(()));
+    drop((log, reader));
+    drop(open(&path));
+}

@@ -150,6 +150,17 @@ fn a_changed_commit_is_named() {
 }
 
 #[test]
+fn the_commit_that_made_the_log_is_held_to_its_fixed_values() {
+    for change in ["marks = x'0101450100010901'", "last_position = 4", "last_thread = 4"] {
+        check(&format!("UPDATE commits SET {change} WHERE number = 0"), Wrong::Identity, None);
+    }
+    for writer in ["zeroblob(16)", "x'33333333333373338333333333333333'"] {
+        let change = format!("UPDATE commits SET writer = {writer} WHERE number = 0");
+        check(&change, Wrong::Identity, None);
+    }
+}
+
+#[test]
 fn a_damaged_end_is_refused_when_it_is_opened() {
     for sql in [
         "DELETE FROM commits",

@@ -1,0 +1,252 @@
+//! Which files are a log's: by what they are, not by their names, so that a link is no way round.
+//! And one process at a time writes to a file, whatever names it has.
+//!
+//! On Linux the lock is on the log's file itself. SQLite has its own locks there, those of POSIX,
+//! and the system drops all of them where the process closes any descriptor of the file. So one
+//! descriptor is opened for the lock, and closed only where no connection of this process has the
+//! file open: each of them is counted here. `flock`, which takes the lock, and the locks of POSIX
+//! don't see each other there; elsewhere they may, and the file beside the log is the only lock.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata, TryLockError};
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::log::Error;
+use crate::log::sqlite::connect::beside;
+use crate::log::sqlite::whole;
+
+/// What belongs to a log beside its file.
+const BESIDE: [&str; 5] = ["-wal", "-shm", "-lock", "-failed", "-journal"];
+
+/// What a file is, whatever its name: its device and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileId(u64, u64);
+
+impl FileId {
+    #[cfg(unix)]
+    fn new(it: &Metadata) -> FileId {
+        use std::os::unix::fs::MetadataExt as _;
+        FileId(it.dev(), it.ino())
+    }
+
+    /// Where files have no number, all that can be known is that one is there.
+    #[cfg(not(unix))]
+    fn new(_: &Metadata) -> FileId {
+        FileId(0, 0)
+    }
+
+    /// The file of this name; none where there is none.
+    pub(super) fn of(path: &Path) -> io::Result<Option<FileId>> {
+        match std::fs::metadata(path) {
+            Ok(it) => Ok(Some(FileId::new(&it))),
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Refuses to have something written in the place of a log: its file, those beside it, and links
+/// to any of them.
+pub(super) fn spare(log: &Path, to: &Path) -> Result<(), Error> {
+    let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
+    let own = std::iter::once(log.to_owned()).chain(BESIDE.map(|it| beside(log, it)));
+    let (place, is) = (whole(to)?, FileId::of(to).ok().flatten());
+    for (index, own) in own.enumerate() {
+        let is_same = cfg!(unix) && is.is_some() && FileId::of(&own).ok().flatten() == is;
+        match index {
+            _ if !is_same && place != own => {}
+            0 => return refuse("it is the log itself; name another file"),
+            _ => return refuse("it belongs to the log; name another file"),
+        }
+    }
+    Ok(())
+}
+
+/// Where a log's files were when it was opened.
+#[derive(Debug)]
+pub(super) struct Files {
+    path: PathBuf,
+    file: Option<FileId>,
+    wal: Option<FileId>,
+}
+
+/// What of a log isn't where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// The file itself.
+    File,
+    /// Its write-ahead log only: what stands there can still be copied.
+    Wal,
+}
+
+impl Files {
+    pub(super) fn of(path: &Path) -> io::Result<Files> {
+        let wal = FileId::of(&beside(path, "-wal"))?;
+        Ok(Files { path: path.to_owned(), file: FileId::of(path)?, wal })
+    }
+
+    /// Looks whether they still are there. What can't be looked at may be.
+    pub(super) fn gone(&self) -> Option<Gone> {
+        let is_moved = |path: &Path, was| FileId::of(path).is_ok_and(|is| is != was);
+        if is_moved(&self.path, self.file) {
+            return Some(Gone::File);
+        }
+        is_moved(&beside(&self.path, "-wal"), self.wal).then_some(Gone::Wal)
+    }
+
+    /// What is to be said of it.
+    pub(super) fn told(&self, gone: Gone) -> String {
+        let path = match gone {
+            Gone::File => self.path.clone(),
+            Gone::Wal => beside(&self.path, "-wal"),
+        };
+        format!("{} was removed, renamed or replaced under the pump", path.display())
+    }
+}
+
+/// What this process has to do with a file.
+#[derive(Default)]
+struct Own {
+    connections: usize,
+    /// Open as long as there are connections: see above.
+    file: Option<File>,
+    is_locked: bool,
+}
+
+static FILES: Mutex<Option<HashMap<FileId, Own>>> = Mutex::new(None);
+
+fn with_files<T>(work: impl FnOnce(&mut HashMap<FileId, Own>) -> T) -> T {
+    let mut files: MutexGuard<'_, _> = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    work(files.get_or_insert_default())
+}
+
+/// Forgets a file that neither a connection nor the lock needs any more, and so closes it.
+fn tidy(files: &mut HashMap<FileId, Own>, id: FileId) {
+    if files.get(&id).is_some_and(|it| it.connections == 0 && !it.is_locked) {
+        files.remove(&id);
+    }
+}
+
+/// A connection that is counted. Its fields are dropped in their order.
+pub(super) struct Db {
+    db: Connection,
+    counted: Counted,
+}
+
+/// That a connection has a file open, where it is known which.
+struct Counted(Option<FileId>);
+
+impl Db {
+    /// Opens one to a file that is there.
+    pub(super) fn open(
+        path: &Path,
+        open: impl FnOnce() -> rusqlite::Result<Connection>,
+    ) -> rusqlite::Result<Db> {
+        with_files(|files| {
+            let db = open()?;
+            let id = FileId::of(path).ok().flatten().filter(|_| cfg!(unix));
+            id.into_iter().for_each(|id| files.entry(id).or_default().connections += 1);
+            Ok(Db { db, counted: Counted(id) })
+        })
+    }
+
+    /// Closes it, and says where that failed.
+    pub(super) fn close(self) -> rusqlite::Result<()> {
+        let Db { db, counted } = self;
+        let closed = db.close().map_err(|(_, error)| error);
+        drop(counted);
+        closed
+    }
+}
+
+impl Deref for Db {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.db
+    }
+}
+
+impl DerefMut for Db {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.db
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let Some(id) = self.0 else { return };
+        with_files(|files| {
+            if let Some(own) = files.get_mut(&id) {
+                own.connections = own.connections.saturating_sub(1);
+            }
+            tidy(files, id);
+        });
+    }
+}
+
+/// The lock on a log's file.
+#[derive(Debug)]
+pub(super) struct Held(Option<FileId>);
+
+impl Held {
+    /// Takes it; none where another has it.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Held>> {
+        if !cfg!(target_os = "linux") {
+            return Ok(Some(Held(None)));
+        }
+        with_files(|files| {
+            let Some(id) = FileId::of(path)?.filter(|_| path.is_file()) else {
+                return Ok(Some(Held(None)));
+            };
+            if files.get(&id).is_some_and(|own| own.is_locked) {
+                return Ok(None);
+            }
+            if files.get(&id).is_none_or(|own| own.file.is_none()) {
+                let file = File::open(path)?;
+                let opened = FileId::new(&file.metadata()?);
+                // Another may have come there meanwhile.
+                files.entry(opened).or_default().file.get_or_insert(file);
+                if opened != id {
+                    return Err(io::Error::other("it was replaced while it was opened"));
+                }
+            }
+            let own = files.entry(id).or_default();
+            let taken = own.file.as_ref().map_or(Ok(()), File::try_lock);
+            own.is_locked = taken.is_ok();
+            tidy(files, id);
+            match taken {
+                Ok(()) => Ok(Some(Held(Some(id)))),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                // A file system without such locks.
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                    Ok(Some(Held(None)))
+                }
+                Err(TryLockError::Error(error)) => Err(error),
+            }
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(id) = self.0 else { return };
+        with_files(|files| {
+            if let Some(own) = files.get_mut(&id) {
+                own.is_locked = false;
+                // Not left to closing it: a program that is just being started has our files.
+                let _ = own.file.as_ref().map(File::unlock);
+            }
+            tidy(files, id);
+        });
+    }
+}
