@@ -158,7 +158,7 @@ impl Writer {
                     let why = self.shared.poison(&format!("a write failed: {error}"));
                     return refuse(group, &why);
                 }
-                Retry::WhenThereIsRoom => self.shared.full.store(true, Ordering::Relaxed),
+                Retry::WhenThereIsRoom => self.shared.note_full(&self.path),
                 Retry::Soon => {
                     let file = self.path.display();
                     tracing::warn!(%file, "somebody else holds the log's file; what comes waits");
@@ -171,7 +171,7 @@ impl Writer {
             std::thread::park_timeout(RETRY_TIME);
         };
         let shared_us = self.commits.least_us();
-        self.shared.full.store(false, Ordering::Relaxed);
+        self.shared.note_room(&self.path);
         self.shared.unsynced.store(true, Ordering::Release);
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let receipt = outcome.map(|first_position| {
