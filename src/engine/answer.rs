@@ -12,6 +12,7 @@ use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
+use crate::engine::undelivered::trace;
 use crate::id::EntryId;
 use crate::listener::{Entry, Target, may_emit};
 use crate::log::{Flags, Mark};
@@ -184,7 +185,11 @@ impl Thread {
         let to: Arc<str> = to.map_or_else(|| registered.name.clone(), Arc::from);
         if !world.routes.may_name(registered, &to) {
             let fault = world.routes.misaddressed(registered, &to, checked.name());
-            return self.refuse(part, checked, Some(to), &fault, world, out);
+            let sending = self.sending(part, checked, Some(to), world);
+            let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+            // Nobody waits for what comes of a note.
+            trace(&refused, &fault);
+            return self.tell_refused(part, refused.id(), &fault, world, out);
         }
         let sending = self.sending(part, checked, Some(to), world);
         self.append(sending, world, out);

@@ -569,8 +569,8 @@ impl Plan {
                 }
             });
         }
-        let refusals = shared.refusals.clone();
-        port.spawn(refusals::tell(refusals, Arc::downgrade(&shared), port.clone()));
+        let (weak, spawning) = (Arc::downgrade(&shared), port.clone());
+        shared.refusals.begins(move || refusals::begin(&weak, &spawning));
         let over = shared.over.clone();
         port.look_after(move || over.load(Ordering::Relaxed));
         port.spawn(recover(shared.clone()));

@@ -119,10 +119,7 @@ impl Tree {
         let receivers = match receivers {
             Ok(receivers) => receivers,
             Err(fault) if it.how == How::ForSender => {
-                let fault = match parent.tells_why(&it.part) {
-                    true => world.routes.explained(fault, None, it.first.name()),
-                    false => fault,
-                };
+                let fault = parent.may_explain(&it.part, fault, it.first.name(), world);
                 return parent.complain(&it.part, &fault, world, out);
             }
             Err(fault) => return parent.refuse(&it.part, it.first, None, &fault, world, out),
@@ -384,8 +381,8 @@ impl Thread {
             [one] => Some(world.routes.listeners[one.listener].name.clone()),
             _ => None,
         };
-        let own = it.part.flags;
-        let flags = if spawner.is_identity { Flags::FROM_IDENTITY.with(own) } else { own };
+        let flags = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
+        let flags = flags.with(it.part.flags);
         // Below a thread that pauses nothing begins either.
         let flags = if self.state == State::Paused { flags.with(Flags::PAUSES) } else { flags };
         let first_to = to.clone();

@@ -2,7 +2,7 @@
 //! at most, and traced once a second at most. What strangers send opens no thread and fills no log.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
@@ -28,7 +28,12 @@ const TRACES_APART_US: u64 = 1_000_000;
 pub(crate) struct Refusals {
     counts: Mutex<Counted>,
     came: Notify,
+    /// What begins to tell of them, once there are some.
+    begin: OnceLock<Begin>,
 }
+
+/// Begins to tell of refusals.
+type Begin = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 struct Counted {
@@ -38,6 +43,7 @@ struct Counted {
     /// When the last trace was, and how many came since.
     traced_us: Option<u64>,
     untraced: u64,
+    is_told_of: bool,
     is_over: bool,
 }
 
@@ -45,11 +51,22 @@ impl Refusals {
     /// Counts a refusal.
     pub(crate) fn note(&self, who: &str, fault: &Fault, now_us: u64) {
         let (who, code): (String, Code) = (who.chars().take(SENDER_MAX).collect(), fault.code);
-        let count = self.lock().add(&who, code, now_us);
+        let mut all = self.lock();
+        let count = all.add(&who, code, now_us);
+        let is_first = !std::mem::replace(&mut all.is_told_of, true);
+        drop(all);
+        if let Some(begin) = self.begin.get().filter(|_| is_first) {
+            begin();
+        }
         self.came.notify_one();
         if let Some(count) = count {
             tracing::warn!(?who, %code, count, "refused at a door");
         }
+    }
+
+    /// Says how to begin to tell of them.
+    pub(crate) fn begins(&self, begin: impl Fn() + Send + Sync + 'static) {
+        drop(self.begin.set(Box::new(begin)));
     }
 
     /// Nothing more is told.
@@ -101,8 +118,15 @@ impl Counted {
     }
 }
 
+/// Begins to tell of what doors refuse.
+pub(crate) fn begin(shared: &Weak<Shared>, port: &impl Port) {
+    if let Some(refusals) = shared.upgrade().map(|it| it.refusals.clone()) {
+        port.spawn(tell(refusals, shared.clone(), port.clone()));
+    }
+}
+
 /// Tells in the organism's thread what doors refuse, until the pump is gone.
-pub(crate) async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
+async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
     loop {
         refusals.came.notified().await;
         if refusals.lock().is_over {

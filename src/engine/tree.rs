@@ -420,6 +420,7 @@ impl Tree {
 
     fn go(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
+        out.undelivered.clear();
         let mut noted = out.later.len();
         out.came = world.routes.any_wakes.then(Vec::new);
         self.look_at_clock(world, out);

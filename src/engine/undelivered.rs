@@ -9,6 +9,7 @@ use crate::engine::tree::{Ready, Step, World};
 use crate::id::EntryId;
 use crate::listener::{Entry, Target};
 use crate::log::Flags;
+use crate::name::Name;
 use crate::wire::core::{Done, Huh, said};
 use crate::wire::{Checked, Fault, Payload};
 
@@ -41,6 +42,17 @@ impl Thread {
         origin.is_some_and(|it| it.tells_why && it.identity == *part.message.sender())
     }
 
+    /// Why nobody takes a payload, as far as the sender that a handling comes of may know it.
+    pub(crate) fn may_explain(
+        &self,
+        part: &Part,
+        fault: Fault,
+        name: &Name,
+        world: &World<'_>,
+    ) -> Fault {
+        if self.tells_why(part) { world.routes.explained(fault, None, name) } else { fault }
+    }
+
     /// Notes that nobody got what a listener sent.
     pub(crate) fn note_undelivered(
         &mut self,
@@ -49,10 +61,7 @@ impl Thread {
         fault: &Fault,
         out: &mut Step,
     ) {
-        let to = refused.to().unwrap_or_default();
-        let to: String = to.chars().take(TRACED_MAX).collect();
-        let (message, listener) = (refused.id(), refused.from());
-        tracing::warn!(%message, listener, ?to, fault = %fault.code, "nobody gets what was sent");
+        trace(refused, fault);
         if let Some(origin) = self.origins.get_mut(&part.root) {
             origin.undelivered.get_or_insert_with(|| Box::new(fault.clone()));
         }
@@ -107,4 +116,11 @@ impl Thread {
         };
         self.tell(&identity, pushed, sending, world, out);
     }
+}
+
+/// Traces that nobody got what a listener sent.
+pub(crate) fn trace(refused: &Entry, fault: &Fault) {
+    let to: String = refused.to().unwrap_or_default().chars().take(TRACED_MAX).collect();
+    let (message, listener) = (refused.id(), refused.from());
+    tracing::warn!(%message, listener, ?to, fault = %fault.code, "nobody gets what was sent");
 }

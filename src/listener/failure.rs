@@ -45,7 +45,6 @@ fn is_interrupted(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listeners::agent::words::{Interrupt, Stopped};
     use crate::wire::Payload;
     use crate::wire::core::{DoorRefusals, Huh, SystemThreadError, ThreadResult};
 
@@ -69,13 +68,13 @@ mod tests {
 
     #[test]
     fn an_agent_that_stopped_failed_unless_it_was_interrupted() {
-        for (reason, expected) in [(Interrupt::WORD, false), ("idle", true), ("model", true)] {
-            let text = "reason=\"interrupted\"".to_owned();
-            let it = Stopped { turns: 1, reason: reason.to_owned(), until: Some(3), text };
-            let body = it.encode().unwrap().canonical();
-            check(&Stopped::NAME, Flags::ERROR, &body, expected);
-            check(&Stopped::NAME, Flags::NONE, &body, expected);
-            check(&Stopped::NAME, Flags::REFUSED, &body, false);
+        let stopped = Name::of(AGENT, "agent-stopped");
+        for (reason, expected) in [("interrupted", false), ("idle", true), ("model", true)] {
+            let text = "reason=\"interrupted\"";
+            let body = format!("<agent-stopped reason=\"{reason}\">{text}</agent-stopped>");
+            check(&stopped, Flags::ERROR, body.as_bytes(), expected);
+            check(&stopped, Flags::NONE, body.as_bytes(), expected);
+            check(&stopped, Flags::REFUSED, body.as_bytes(), false);
         }
     }
 }
