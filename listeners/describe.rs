@@ -335,7 +335,7 @@ impl Seen {
         let takes = it.takes.iter().filter(|name| self.may_send(name)).map(|name| {
             let (local, namespace) = parts(name);
             let doc = self.all.schema(name).map_or("", Schema::doc);
-            let causes = it.emits.get(name).into_iter().flatten().map(Name::to_string).collect();
+            let causes = it.causes(name).into_iter().map(Name::to_string).collect();
             Taken { name: local, namespace, description: doc.to_owned(), causes }
         });
         Capability {

@@ -90,8 +90,9 @@ pub fn brief(entry: &Entry, style: Style) -> String {
     let (from, to) = (line(&entry.from), to(entry));
     let mut rest = said(entry);
     let refused = entry.flags.contains(Flags::REFUSED);
-    if refused {
-        rest.insert_str(0, "refused: ");
+    let failed = entry.is_failure();
+    if refused || failed {
+        rest.insert_str(0, if refused { "refused: " } else { "failed: " });
     }
     let head = format!("{at}  {}  {from} → {to}  ", line(&id));
     let left = style.width.saturating_sub(cells(&head));
@@ -101,7 +102,7 @@ pub fn brief(entry: &Entry, style: Style) -> String {
         style.paint(Paint::Strong, &line(&id)),
         ends(entry, style),
         style.paint(
-            if refused { Paint::Wrong } else { Paint::Tag },
+            if refused || failed { Paint::Wrong } else { Paint::Tag },
             &cut(&rest, left.max(LEFT_MIN))
         ),
     )
@@ -128,6 +129,7 @@ pub fn json(entry: &Entry) -> Value {
         "cause": entry.cause.as_ref().map(ToString::to_string),
         "reply_to": entry.reply_to.as_ref().map(ToString::to_string),
         "flags": flags,
+        "failed": entry.is_failure(),
         "receivers": entry.receivers,
         "client_id": entry.client_id.as_deref(),
         "meta": entry.meta.as_ref().and_then(|it| text(it).ok()),

@@ -27,6 +27,8 @@ pub struct Filter {
     pub texts: Vec<Words>,
     /// In a thread that was in one of these states once the entry was in it.
     pub states: Vec<State>,
+    /// Failures only: faults, `Err`s, agents that stopped.
+    pub failed: bool,
     /// At this time or later, in microseconds since the epoch.
     pub since_us: Option<u64>,
     /// Before this time.
@@ -37,10 +39,11 @@ impl Filter {
     /// Whether everything is wanted.
     #[must_use]
     pub fn wants_all(&self) -> bool {
-        let Filter { listeners, identities, payloads, texts, states, since_us, before_us } = self;
+        let Filter { listeners, identities, payloads, texts, states, failed, .. } = self;
+        let Filter { since_us, before_us, .. } = self;
         let names = listeners.is_empty() && identities.is_empty() && payloads.is_empty();
         let times = since_us.is_none() && before_us.is_none();
-        names && times && texts.is_empty() && states.is_empty()
+        names && times && texts.is_empty() && states.is_empty() && !failed
     }
 
     /// Whether an entry is wanted; entries are asked about in their order.
@@ -64,6 +67,7 @@ impl Filter {
         };
         self.since_us.is_none_or(|it| entry.at_us >= it)
             && self.before_us.is_none_or(|it| entry.at_us < it)
+            && (!self.failed || entry.is_failure())
             && any(&self.listeners, |it| is_end(it, false))
             && any(&self.identities, |it| is_end(it, true))
             && any(&self.payloads, |it| it.is(&entry.name))
@@ -201,7 +205,7 @@ mod tests {
         let entries = vec![
             Draft { flags: Flags::FROM_IDENTITY, ..question },
             Draft { flags: Flags::TO_IDENTITY, ..answer },
-            draft("sess-b", 1, "plan", "ada"),
+            Draft { flags: Flags::ERROR, ..draft("sess-b", 1, "plan", "ada") },
             Draft { flags: Flags::CLOSES, ..draft("sess-b", 2, "plan", "ada") },
         ];
         let threads = vec![new("sess-a"), new("sess-b")];
@@ -294,6 +298,13 @@ mod tests {
         check(filter(State::Failed), &[], &[]).await;
         let both = Filter { texts: words(&["1 & more"]).texts, ..filter(State::Closed) };
         check(both, &[], &["sess-b"]).await;
+    }
+
+    #[tokio::test]
+    async fn failures_are_found_among_all_that_else_is_wanted() {
+        let failed = Filter { failed: true, ..Filter::default() };
+        check(failed.clone(), &["sess-b/1"], &["sess-b"]).await;
+        check(Filter { since_us: Some(101), ..failed }, &[], &[]).await;
     }
 
     #[tokio::test]

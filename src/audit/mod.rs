@@ -26,4 +26,4 @@ pub use state::{NoState, Said, States};
 pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};
 pub use tree::{Branches, Left, Placed, branch, branch_json, paint, placed};
 pub use when::{NoWhen, When};
-pub use why::{Step, told, why};
+pub use why::{Joined, Step, told, why};

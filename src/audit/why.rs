@@ -1,14 +1,20 @@
 //! Why an entry is there: the messages whose handling led to it, the first one first.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::audit::entry::{self, count, lines, link, margin};
 use crate::audit::find;
 use crate::audit::text::{Paint, Style, line};
-use crate::id::EntryId;
+use crate::id::{EntryId, ThreadId};
 use crate::log::{Entry, Error, Flags, Log};
+use crate::wire::Payload;
+use crate::wire::core::ThreadResult;
 
+/// Entries of a thread that are looked at for what a step rests on, and that are read at a time.
+const LOOKED_AT_MAX: u64 = 10_000;
+const PAGE: usize = 256;
 /// Steps that are told; a thread that thinks on for longer is told from where this many began.
 const STEPS_MAX: usize = 1_000;
 
@@ -24,6 +30,18 @@ pub struct Step {
     pub verdict: Option<Arc<Entry>>,
     /// Where its thread was forked, if it is what opened the fork.
     pub fork: Option<EntryId>,
+    /// Threads below its own that it rests on, beside those that the way leads through.
+    pub joined: Vec<Joined>,
+}
+
+/// A thread below another, and the entry above that has what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Joined {
+    /// The thread below.
+    pub thread: ThreadId,
+    /// The `thread-result`.
+    pub result: EntryId,
 }
 
 /// The way to an entry: from what began it to the entry itself.
@@ -44,7 +62,48 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
         steps.push(step(log, entry).await?);
     }
     steps.reverse();
+    for at in 0..steps.len() {
+        let next = steps.get(at + 1).map(|it| &it.entry);
+        // What a thread came to: its last step on the way.
+        let thread = &steps[at].entry.id.thread;
+        if next.is_none_or(|it| it.name == ThreadResult::NAME && it.id.thread != *thread) {
+            steps[at].joined = joined(log, &steps, at).await?;
+        }
+    }
     Ok(Some(steps))
+}
+
+/// The threads below that a step rests on, but for those on the way: those that were opened because
+/// of what it answers, and that had come to their end before it.
+async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>, Error> {
+    let last = &steps[at].entry.id;
+    let own = |it: &&EntryId| it.thread == last.thread;
+    let first = steps[..=at].iter().map(|it| &it.entry.id).find(own);
+    let first = steps[at].entry.reply_to.as_ref().filter(own).or(first).unwrap_or(last);
+    let (mut seq, mut comes_of, mut joined) = (first.seq, BTreeSet::from([first.seq]), Vec::new());
+    while seq < last.seq && seq - first.seq < LOOKED_AT_MAX {
+        let page = log.read(&last.thread, seq, last.seq - 1, PAGE).await?;
+        let Some(end) = page.last() else { break };
+        seq = end.id.seq;
+        for entry in &page {
+            let is_result = entry.name == ThreadResult::NAME;
+            let below = entry.reply_to.as_ref().filter(|it| is_result && !own(it));
+            let opened = match below {
+                Some(first) => find::entry(log, first).await?,
+                None => None,
+            };
+            let cause = opened.as_ref().map_or(entry.cause.as_ref(), |it| it.cause.as_ref());
+            if !cause.is_some_and(|it| own(&it) && comes_of.contains(&it.seq)) {
+                continue;
+            }
+            comes_of.insert(entry.id.seq);
+            let is_new = |it: &&EntryId| steps.iter().all(|step| step.entry.id.thread != it.thread);
+            if let Some(below) = below.filter(is_new) {
+                joined.push(Joined { thread: below.thread.clone(), result: entry.id.clone() });
+            }
+        }
+    }
+    Ok(joined)
 }
 
 async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
@@ -60,7 +119,7 @@ async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
         let link = log.thread(&entry.id.thread).await?.and_then(|it| it.fork);
         fork = link.filter(|it| it.seq + 1 == entry.id.seq);
     }
-    Ok(Step { entry, is_cut: false, verdict, fork })
+    Ok(Step { entry, is_cut: false, verdict, fork, joined: Vec::new() })
 }
 
 /// The way to an entry, for people: a sentence and a message for each step.
@@ -84,6 +143,13 @@ pub fn told(steps: &[Step], style: Style) -> String {
         if let Some(verdict) = &step.verdict {
             out.push_str("   It was refused, and this was said of it:\n");
             out.push_str(&margin(lines(verdict, style).trim_end_matches('\n')));
+        }
+        if !step.joined.is_empty() {
+            out.push_str("   It rests on what came of these threads, too:\n");
+        }
+        for Joined { thread, result } in &step.joined {
+            let (below, result) = (line(thread.as_str()), link(result, &step.entry.id.thread));
+            writeln!(out, "   {below}, as {result} says").unwrap_or_default();
         }
     }
     out
@@ -140,7 +206,6 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::id::ThreadId;
     use crate::log::{Batch, Draft, MemoryLog, NewThread};
     use crate::name::Name;
 
@@ -214,6 +279,52 @@ mod tests {
         let verdict = steps.last().unwrap().verdict.clone().unwrap();
         assert_eq!(verdict.id.to_string(), "sess-a/7");
         assert!(told(&steps, Style::PLAIN).contains("It was refused, and this was said of it:"));
+    }
+
+    /// A session whose first message opened three threads below, and whose second opened one.
+    async fn joins() -> MemoryLog {
+        let log = MemoryLog::new();
+        let id = |thread: &str, seq| EntryId::new(&ThreadId::new(thread), seq);
+        let plain = |thread: &str, seq: u64, cause: Option<EntryId>| Draft {
+            cause,
+            ..Draft { id: id(thread, seq), ..draft(seq, "boss", "work", None) }
+        };
+        let new = |thread: &str, parent: Option<&str>| NewThread {
+            id: ThreadId::new(thread),
+            parent: parent.map(ThreadId::new),
+            fork: None,
+        };
+        let pushed = |seq| Draft { flags: Flags::FROM_IDENTITY, ..plain("s", seq, None) };
+        let mut entries = vec![pushed(1), pushed(2)];
+        let mut threads = vec![new("s", None)];
+        for (below, cause) in [("s.a", 1), ("s.b", 1), ("s.other", 2), ("s.c", 1)] {
+            threads.push(new(below, Some("s")));
+            entries.push(plain(below, 1, Some(id("s", cause))));
+            entries.push(plain(below, 2, Some(id(below, 1))));
+            let seq = 2 + threads.len() as u64 - 1;
+            let result = Draft { name: ThreadResult::NAME, ..plain("s", seq, Some(id(below, 2))) };
+            entries.push(Draft { reply_to: Some(id(below, 1)), ..result });
+        }
+        let answer = plain("s", 7, Some(id("s", 6)));
+        entries.push(Draft { reply_to: Some(id("s", 1)), ..answer });
+        log.append(Batch { threads, entries, marks: Vec::new() }).await.unwrap();
+        log
+    }
+
+    #[tokio::test]
+    async fn a_join_names_every_thread_that_the_answer_rests_on() {
+        let joined = async |entry: &str| {
+            let steps = why(&joins().await, &entry.parse().unwrap()).await.unwrap().unwrap();
+            let joined = steps.iter().flat_map(|it| &it.joined);
+            let joined: Vec<String> =
+                joined.map(|it| format!("{} {}", it.thread, it.result)).collect();
+            (joined, told(&steps, Style::PLAIN))
+        };
+        let (all, text) = joined("s/7").await;
+        assert_eq!(all, ["s.a s/3", "s.b s/4"]);
+        assert!(text.ends_with("   s.a, as /3 says\n   s.b, as /4 says\n"), "{text}");
+        assert_eq!(joined("s/1").await.0, [""; 0]);
+        assert_eq!(joined("s.c/2").await.0, [""; 0]);
     }
 
     #[tokio::test]

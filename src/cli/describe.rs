@@ -185,6 +185,10 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     if !answers.is_empty() {
         facts.push(("may cause", answers.join(", ")));
     }
+    let then = words(all, emitted_then(all, name));
+    if !then.is_empty() {
+        facts.push(("after replies", then.join(", ")));
+    }
     let emitters = names(all.emitters(name));
     if !emitters.is_empty() {
         facts.push(("emitted by", emitters.join(", ")));
@@ -212,6 +216,16 @@ fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     names
 }
 
+/// What may be emitted besides, once those who take a payload have replies to what they sent.
+fn emitted_then<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
+    let at_once = emitted_for(all, name);
+    let mut names: Vec<&Name> = all.takers(name).flat_map(|it| it.causes(name)).collect();
+    names.sort();
+    names.dedup();
+    names.retain(|it| !at_once.contains(it));
+    names
+}
+
 fn words(all: &Capabilities, names: Vec<&Name>) -> Vec<String> {
     names.into_iter().map(|it| all.word(it)).collect()
 }
@@ -224,6 +238,7 @@ fn names<'a>(listeners: impl Iterator<Item = &'a Described>) -> Vec<&'a str> {
 fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let name = &schema.name;
     let emits: Vec<String> = emitted_for(all, name).into_iter().map(Name::to_string).collect();
+    let then: Vec<String> = emitted_then(all, name).into_iter().map(Name::to_string).collect();
     let object = json!({
         "name": name.to_string(),
         "namespace": name.namespace(),
@@ -231,6 +246,7 @@ fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
         "text": schema.doc(),
         "taken_by": names(all.takers(name)),
         "may_cause": emits,
+        "after_replies": then,
         "emitted_by": names(all.emitters(name)),
         "reserved": schema.reserved,
         "live": schema.live,

@@ -22,6 +22,10 @@ pub(crate) struct Filters {
     /// Threads in this state: open, paused, closed, cancelled, over-budget, failed.
     #[arg(long, value_name = "STATE")]
     state: Vec<Said>,
+    /// Failures only: faults, what a handler returned or sent as an `Err`, agents that stopped, but
+    /// interrupted ones.
+    #[arg(long)]
+    failed: bool,
     /// From this time on: 10m (ago), 2h, 3d, or 2026-11-22, 2026-11-22T10:00 in UTC.
     #[arg(long, value_name = "TIME")]
     since: Option<When>,
@@ -31,6 +35,12 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
+    /// Whether all that they take is wanted, unless a number is said: failures, or a stretch of
+    /// time.
+    pub(crate) fn want_all(&self) -> bool {
+        self.failed || self.since.is_some()
+    }
+
     /// As they are meant now: what is so long ago is a time from here on.
     pub(crate) fn filter(&self) -> Filter {
         let now_us = clock::now_us();
@@ -41,6 +51,7 @@ impl Filters {
         filter.payloads.clone_from(&self.payload);
         filter.texts = self.text.iter().map(|it| Words::new(it)).collect();
         filter.states = self.state.iter().map(|it| it.0).collect();
+        filter.failed = self.failed;
         (filter.since_us, filter.before_us) = (at(&self.since), at(&self.until));
         filter
     }

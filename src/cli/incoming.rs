@@ -34,6 +34,9 @@ pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
                 let entry = entry.to_string();
                 out = format!("{}  {out}", style.paint(Paint::Strong, &audit::line(&entry)));
             }
+            if message.failed {
+                out = format!("{out}  {}", style.paint(Paint::Wrong, "failed"));
+            }
             let payload = audit::pretty(&message.payload.canonical(), style);
             format!("{out}\n{payload}")
         }
@@ -120,6 +123,7 @@ fn message(it: &Message) -> Value {
         "entry": it.entry.as_ref().map(ToString::to_string),
         "cause": it.cause.as_ref().map(ToString::to_string),
         "time": it.time,
+        "failed": it.failed,
         "followed": it.shown != Shown::Sent,
         "live": it.shown == Shown::Live,
         "namespace": it.payload.namespace(),
@@ -132,7 +136,7 @@ fn message(it: &Message) -> Value {
 pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
     match incoming {
         Incoming::Refused { .. } | Incoming::UnknownThread { .. } => true,
-        Incoming::Message(it) => is_refusal(it) || has_failed(it),
+        Incoming::Message(it) => it.failed || is_refusal(it) || has_failed(it),
         _ => false,
     }
 }

@@ -227,15 +227,24 @@ impl Command {
     /// What the program itself traces goes to the error output.
     fn trace(&self) {
         let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
+        let mut filter = filter.from_env_lossy();
+        // These have pushes refused on purpose.
+        let is_meant = matches!(self.verb, Some(Verb::Demo(_) | Verb::Test(_)));
+        if let Some(it) = NO_REFUSALS.parse().ok().filter(|_| is_meant) {
+            filter = filter.add_directive(it);
+        }
         let colour = io::stderr().is_terminal() && may_colour();
         let traces = tracing_subscriber::fmt()
-            .with_env_filter(filter.from_env_lossy())
+            .with_env_filter(filter)
             .with_ansi(colour)
             .with_writer(io::stderr);
         // A program that traces by itself may have said how.
         let _ = if self.log_json { traces.json().try_init() } else { traces.try_init() };
     }
 }
+
+/// Leaves out the traces of refusals at doors.
+const NO_REFUSALS: &str = "pumphouse::engine::refusals=error";
 
 /// Says how it ended, in a code and, where it went wrong, in words.
 fn exit(ended: Result<Ending, Failure>) -> ExitCode {

@@ -32,7 +32,7 @@ Examples:
   pumphouse show sess-k3v9x2ma
   pumphouse show sess-k3v9x2ma/7                         one message of it
   pumphouse show sess-k3v9x2ma --follow                  and those to come, until Ctrl-C
-  pumphouse show sess-k3v9x2ma --payload huh             what went wrong in it
+  pumphouse show sess-k3v9x2ma --failed                  what went wrong in it
   pumphouse show sess-k3v9x2ma --follow --connect tls:pump.example:8765
   pumphouse show sess-k3v9x2ma --json | jq -r .payload
 

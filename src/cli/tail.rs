@@ -10,6 +10,8 @@ use crate::log::Log;
 
 /// Entries that are read at a time.
 const PAGE: u64 = 256;
+/// Messages that are shown where nobody says how many.
+const LINES: u64 = 20;
 
 /// Shows the last messages of all threads, each in a line that is cut where it gets too long.
 #[derive(Debug, clap::Args)]
@@ -17,13 +19,14 @@ const PAGE: u64 = 256;
 Examples:
   pumphouse tail
   pumphouse tail -n 100
-  pumphouse tail --payload huh --since 1h    what went wrong in the last hour
+  pumphouse tail --failed --since 1h         what went wrong in the last hour
   pumphouse tail --follow                    until Ctrl-C
   pumphouse tail -n 0 --follow --json        every new message, whole")]
 pub(crate) struct Tail {
-    /// How many of the last messages, of those that are wanted.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = number)]
-    lines: u64,
+    /// How many of the last messages, of those that are wanted; without it 20, or with --failed
+    /// or --since all of them.
+    #[arg(short = 'n', long, value_name = "N", value_parser = number)]
+    lines: Option<u64>,
     /// Goes on with those to come, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
@@ -50,7 +53,9 @@ impl Tail {
             to.line("the log holds no messages yet; `pumphouse send` pushes some")?;
         }
         let filter = self.filters.filter();
-        let start = start(log, &filter, last, self.lines).await?;
+        let usual = if self.filters.want_all() { u64::MAX } else { LINES };
+        let lines = self.lines.unwrap_or(usual);
+        let start = start(log, &filter, last, lines).await?;
         let (mut after, mut skip, mut states) = (start.after, start.skip, States::default());
         let mut shown = false;
         loop {
@@ -74,7 +79,7 @@ impl Tail {
                 continue;
             }
             if !self.follow {
-                if !shown && last > 0 && self.lines > 0 && !to.json {
+                if !shown && last > 0 && lines > 0 && !to.json {
                     to.line("no message is wanted by these filters")?;
                 }
                 return Ok(Ending::Well);

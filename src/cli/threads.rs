@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 Examples:
   pumphouse threads
   pumphouse threads --identity ada --since 2026-11-22
-  pumphouse threads --payload huh                  where anything went wrong
+  pumphouse threads --failed --since 1h            where anything went wrong in the last hour
   pumphouse threads --state failed --state cancelled
   pumphouse threads --json | jq -r 'select(.parent == null).thread'")]
 pub(crate) struct Threads {

@@ -34,6 +34,11 @@ impl Why {
             let mut object = audit::json(&step.entry);
             object["step"] = json!(number);
             object["verdict"] = step.verdict.as_deref().map_or(json!(null), audit::json);
+            let joined = step
+                .joined
+                .iter()
+                .map(|it| json!({ "thread": it.thread.as_str(), "result": it.result.to_string() }));
+            object["rests_on"] = joined.collect();
             to.object(&object)?;
         }
         Ok(Ending::Well)

@@ -16,7 +16,7 @@ pub enum Error {
     /// The connection can't be had, or broke.
     Io(io::Error),
     /// The pump refused it.
-    Refused(Huh),
+    Refused(Box<Huh>),
     /// The pump doesn't know the thread, or it is another's.
     UnknownThread(SystemThreadError),
     /// What came is not what a pump sends.

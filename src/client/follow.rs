@@ -54,7 +54,9 @@ impl<'a> Follow<'a> {
                     self.after = seq.unwrap_or(self.after);
                     return Ok(Some(message));
                 }
-                Some(Incoming::Refused { push: None, huh }) => return Err(Error::Refused(huh)),
+                Some(Incoming::Refused { push: None, huh }) => {
+                    return Err(Error::Refused(Box::new(huh)));
+                }
                 Some(other) => self.client.waiting.push_back(other),
             }
             next = self.client.fetch().await?;

@@ -69,6 +69,9 @@ pub struct Message {
     pub cause: Option<EntryId>,
     /// When the pump took it, in ISO 8601.
     pub time: Option<String>,
+    /// Whether it tells of a failure: a fault, an `Err` of a listener, an agent that stopped though
+    /// nothing interrupted it.
+    pub failed: bool,
     /// Why it came.
     pub shown: Shown,
     /// The payload.
@@ -109,6 +112,7 @@ impl Message {
             entry: None,
             cause: None,
             time: None,
+            failed: false,
             shown: Shown::Sent,
             payload: payload.to_element(),
         };
@@ -123,6 +127,7 @@ impl Message {
             let id = |name: &str| it.attribute(name).and_then(|text| text.parse().ok());
             (self.entry, self.cause) = (id("id"), id("cause"));
             self.time = it.attribute("time").map(str::to_owned);
+            self.failed = it.attribute("failed") == Some("true");
         }
         if it.is(CORE, "followed") {
             self.shown = Shown::Followed;

@@ -138,7 +138,7 @@ impl Client {
         xml::frame(self.framing, &element.canonical(), &mut self.out);
         match self.recv().await? {
             Some(Incoming::Authenticated(it)) => Ok(it.identity),
-            Some(Incoming::Refused { huh, .. }) => Err(Error::Refused(huh)),
+            Some(Incoming::Refused { huh, .. }) => Err(Error::Refused(Box::new(huh))),
             Some(other) => Err(Error::Unexpected(format!("{other:?}"))),
             None => Err(Error::Closed),
         }
@@ -261,12 +261,12 @@ impl Client {
     fn keep(&mut self, it: Incoming, number: u64) -> Result<(), Error> {
         match it {
             Incoming::Refused { push: Some(push), huh } if push == number => {
-                Err(Error::Refused(huh))
+                Err(Error::Refused(Box::new(huh)))
             }
             Incoming::UnknownThread { push, error } if push == number => {
                 Err(Error::UnknownThread(error))
             }
-            Incoming::Refused { push: None, huh } => Err(Error::Refused(huh)),
+            Incoming::Refused { push: None, huh } => Err(Error::Refused(Box::new(huh))),
             other => {
                 self.waiting.push_back(other);
                 Ok(())

@@ -57,6 +57,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             let stopped = self.inbox.take(&mut news);
             for (number, it) in news.drain(..) {
+                if let News::Refused(fault) = &it {
+                    self.pump.told_refusal(&self.session.sender(), fault);
+                }
                 self.session.hear(number, it);
             }
             if stopped {
@@ -66,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let now_us = self.port.now_us();
             if let Some(fault) = self.session.tick(now_us) {
                 tracing::debug!(fault = %fault.code, "the connection is refused");
-                self.pump.refused(&fault);
+                self.pump.refused(&self.session.sender(), &fault);
                 self.follows.end(None);
             }
             if self.session.is_overdue(now_us) {
@@ -135,7 +138,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn refuse(&mut self, number: u64, fault: Fault) {
         tracing::debug!(fault = %fault.code, number, "refused");
-        self.pump.refused(&fault);
+        self.pump.refused(&self.session.sender(), &fault);
         self.session.hear(number, News::Refused(fault));
     }
 

@@ -111,7 +111,7 @@ impl Follows {
                     }
                     Some(Err(fault)) => {
                         tracing::debug!(%fault, thread = %it.thread, "a follow is refused");
-                        pump.refused(&fault);
+                        pump.refused(&session.sender(), &fault);
                         session.stop_following(it.number, fault);
                         return false;
                     }

@@ -65,7 +65,7 @@ impl Guesses {
 }
 
 /// What one owner has at the least: an address, or in IPv6 a network of 64 bits.
-fn machine(address: IpAddr) -> IpAddr {
+pub(super) fn machine(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(it) => IpAddr::V4(it),
         IpAddr::V6(it) => IpAddr::V6(Ipv6Addr::from_bits(it.to_bits() >> 64 << 64)),

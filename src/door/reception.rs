@@ -1,7 +1,7 @@
 //! What every door does with whoever comes: a place, a task, and a way out when the pump stops.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,10 +14,10 @@ use tracing::Instrument;
 use crate::door::Tokens;
 use crate::door::connection::Connection;
 use crate::door::follow::Follows;
-use crate::door::guesses::Guesses;
+use crate::door::guesses::{Guesses, machine};
 use crate::door::inbox::Inbox;
 use crate::door::session::{Session, Setting};
-use crate::engine::{Identity, Port, Pump, Stage, Tokio};
+use crate::engine::{CONSOLE, Identity, Port, Pump, Stage, Tokio};
 use crate::wire::{Code, Fault};
 
 /// How long to wait where the system has no descriptor or memory left for another connection.
@@ -140,8 +140,8 @@ impl Reception {
                 let max = limits.connections_max;
                 let text = format!("connections_max is {max}, and that many are open");
                 let fault = Fault::new(Code::Connections, text);
-                self.pump.refused(&fault);
-                tracing::warn!(peer, %fault, "a connection is refused");
+                self.pump.refused(&sender(peer), &fault);
+                tracing::debug!(peer, %fault, "a connection is refused");
                 match Place::to_leave(&self.connected, limits.farewells_max) {
                     Some(place) => (place, Some(fault)),
                     None => return,
@@ -199,11 +199,16 @@ impl<S: Source> Guest<S> {
             Err(error) => return tracing::debug!(%error, "it doesn't come to speak"),
         };
         let who = who.and_then(|it| it.map(|it| checked(it, &pump)).transpose());
+        // Who is `console` came to an address that only this machine reaches.
+        let is_console = matches!(&who, Ok(Some(it)) if *it.name == *CONSOLE);
+        let is_open = is_console && setting.tokens.is_empty();
+        let pump = if is_open { pump.without_secrets() } else { pump };
         let now_us = port.now_us();
         let session = match (refused, who) {
             (Some(fault), _) => Session::refused(setting, &fault, now_us),
             (None, Err(fault)) => {
-                pump.refused(&fault);
+                let who = peer.map_or("unknown".to_owned(), |it| machine(it).to_string());
+                pump.refused(&who, &fault);
                 Session::refused(setting, &fault, now_us)
             }
             (None, Ok(who)) => Session::new(setting, who, now_us),
@@ -214,6 +219,12 @@ impl<S: Source> Guest<S> {
             .serve()
             .await;
     }
+}
+
+/// The machine that a place is on, for those who count refusals.
+fn sender(peer: &str) -> String {
+    let address = peer.parse::<SocketAddr>();
+    address.map_or_else(|_| peer.to_owned(), |it| machine(it.ip()).to_string())
 }
 
 /// An identity that nobody takes for a listener.

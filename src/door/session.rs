@@ -3,6 +3,7 @@
 mod said;
 mod say;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use crate::door::Tokens;
 use crate::door::egress::Egress;
-use crate::door::guesses::Guesses;
+use crate::door::guesses::{Guesses, machine};
 use crate::door::share::{Part, Share};
 use crate::engine::{Identity, News};
 use crate::id::EntryId;
@@ -170,6 +171,15 @@ impl Session {
     /// Who is sending, once that is known.
     pub(super) fn who(&self) -> Option<&Identity> {
         self.who.as_ref()
+    }
+
+    /// Who is sending, or the machine that it comes from, for those who count refusals.
+    pub(super) fn sender(&self) -> Cow<'_, str> {
+        match (&self.who, self.peer) {
+            (Some(who), _) => Cow::Borrowed(&*who.name),
+            (None, Some(peer)) => Cow::Owned(machine(peer).to_string()),
+            (None, None) => Cow::Borrowed("unknown"),
+        }
     }
 
     /// Takes what has arrived.

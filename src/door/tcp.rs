@@ -129,6 +129,10 @@ impl Door for Tcp {
     fn identities(&self) -> Vec<Arc<str>> {
         self.options.tokens.identities()
     }
+
+    fn has_tokens(&self) -> bool {
+        !self.options.tokens.is_empty()
+    }
 }
 
 /// Where those who come over TCP come from.

@@ -188,6 +188,10 @@ impl Door for Unix {
         let own = name_of(Uid::current());
         std::iter::once(own).chain(self.tokens.identities()).collect()
     }
+
+    fn has_tokens(&self) -> bool {
+        !self.tokens.is_empty()
+    }
 }
 
 /// Where those who come over the socket come from.

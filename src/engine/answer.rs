@@ -12,11 +12,12 @@ use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
+use crate::engine::undelivered::trace;
 use crate::id::EntryId;
 use crate::listener::{Entry, Target, may_emit};
 use crate::log::{Flags, Mark};
 use crate::wire::core::{Done, ThreadStatus, said};
-use crate::wire::{Checked, Code, Fault, Payload};
+use crate::wire::{Checked, Code, Fault};
 
 /// The handling that something comes of: which message, which listener, under which push.
 #[derive(Clone)]
@@ -51,7 +52,7 @@ impl Part {
     }
 
     /// Whether the pump itself sent the message: nobody answers it, or the two would never stop.
-    fn is_from_core(&self) -> bool {
+    pub(crate) fn is_from_core(&self) -> bool {
         self.message.from() == CORE_NAME
     }
 }
@@ -183,7 +184,12 @@ impl Thread {
         let registered = &world.routes.listeners[part.listener];
         let to: Arc<str> = to.map_or_else(|| registered.name.clone(), Arc::from);
         if !world.routes.may_name(registered, &to) {
-            return self.refuse(part, checked, Some(to), &Fault::undeliverable(), world, out);
+            let fault = world.routes.misaddressed(registered, &to, checked.name());
+            let sending = self.sending(part, checked, Some(to), world);
+            let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+            // Nobody waits for what comes of a note.
+            trace(&refused, &fault);
+            return self.tell_refused(part, refused.id(), &fault, world, out);
         }
         let sending = self.sending(part, checked, Some(to), world);
         self.append(sending, world, out);
@@ -201,12 +207,13 @@ impl Thread {
         let Target::Later { until_us, is_awaited } = *target else { return };
         let to = world.routes.listeners[part.listener].name.clone();
         let Some(receiver) = world.routes.route(part.listener, checked.name()) else {
-            let fault = Fault::undeliverable();
+            let own = &world.routes.listeners[part.listener];
+            let fault = world.routes.misaddressed(own, &to, checked.name());
             return self.refuse(part, checked, Some(to), &fault, world, out);
         };
         let root = if is_awaited { part.root } else { Later::FOR_NONE };
         let watches = !is_awaited && until_us == u64::MAX;
-        let flags = if watches { Flags::WATCHES } else { Flags::NONE };
+        let flags = if watches { part.flags.with(Flags::WATCHES) } else { part.flags };
         let sending = self.sending(part, checked, Some(to), world);
         let sending = Sending { flags, until_us: Some(until_us), root, ..sending };
         self.append(Sending { receivers: &[receiver], ..sending }, world, out);
@@ -259,7 +266,9 @@ impl Thread {
         out: &mut Step,
     ) {
         let Some(receiver) = receiver else {
-            return self.refuse(part, checked, Some(to), &Fault::undeliverable(), world, out);
+            let own = &world.routes.listeners[part.listener];
+            let fault = world.routes.misaddressed(own, &to, checked.name());
+            return self.refuse(part, checked, Some(to), &fault, world, out);
         };
         let sending = self.sending(part, checked, Some(to), world);
         let sending = Sending { receivers: &[receiver], ..sending };
@@ -385,6 +394,9 @@ impl Thread {
     ) {
         let sending = self.sending(part, checked, to, world);
         let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+        if fault.code == Code::Undeliverable {
+            self.note_undelivered(part, &refused, fault, out);
+        }
         self.tell_refused(part, refused.id(), fault, world, out);
     }
 
@@ -459,33 +471,6 @@ impl Thread {
         };
         let entry = self.append(sending, world, out);
         out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, News::Reply(entry)));
-    }
-
-    /// Tells an identity that all its push caused is done, and that nobody had an answer.
-    pub(crate) fn done(
-        &mut self,
-        identity: &Arc<str>,
-        pushed: u64,
-        world: &World<'_>,
-        out: &mut Step,
-    ) {
-        let Ok(element) = Done {}.encode() else { return };
-        let id: EntryId = self.entry(pushed);
-        let sending = Sending {
-            from: world.core,
-            to: Some(identity.clone()),
-            checked: Checked::typed(Done::NAME, element),
-            cause: Some(id.clone()),
-            reply_to: Some(id),
-            flags: Flags::NONE,
-            receivers: &[],
-            client_id: None,
-            meta: None,
-            root: pushed,
-            chain: Chain::default(),
-            until_us: None,
-        };
-        self.tell(identity, pushed, sending, world, out);
     }
 
     /// Takes up what a stop left behind: what had not started runs, what may run again does, and

@@ -7,17 +7,16 @@ use crate::engine::answer::Part;
 use crate::engine::deliver::Sending;
 use crate::engine::family::{Beyond, word};
 use crate::engine::guard::{Bound, Hop};
-use crate::engine::inlet::News;
 use crate::engine::ledger::Short;
 use crate::engine::route::Receiver;
 use crate::engine::thread::Thread;
-use crate::engine::tree::{CORE_NAME, Effect, Push, Step, Tree, World};
+use crate::engine::tree::{CORE_NAME, Push, Step, Tree, World};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Entry, Target};
 use crate::log::{Flags, State};
 use crate::wire::budget::{BudgetKey, BudgetRaised, Charge, LoopWarning, OverBudget, RaiseBudget};
 use crate::wire::core::{ThreadStatus, said};
-use crate::wire::{Checked, Fault, Payload};
+use crate::wire::{Checked, Code, Fault, Payload};
 
 /// Nothing is left of something: in the whole tree, or in one of its threads.
 pub(crate) struct Spent {
@@ -78,7 +77,11 @@ impl Tree {
         let (part, message) = (&it.part, &it.part.message);
         let Some(own) = self.threads.get_mut(message.thread()) else { return };
         if !message.flags().contains(Flags::FROM_OPERATOR) {
-            return own.complain(part, &Fault::undeliverable(), world, out);
+            let fault = match own.tells_why(part) {
+                true => Fault::new(Code::Undeliverable, "only an operator raises a budget"),
+                false => Fault::undeliverable(),
+            };
+            return own.complain(part, &fault, world, out);
         }
         let limit = match out.ledger.raise(&it.it) {
             Ok(limit) => limit.to_string(),
@@ -131,10 +134,7 @@ impl Thread {
 
     /// Refuses a push for want of something.
     pub(crate) fn refuse_push(&mut self, push: Push, short: Short, out: &mut Step) {
-        let fault = short.fault();
-        let inlets = push.claim.into_iter().chain([push.inlet]);
-        let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
-        out.effects.extend(inlets.map(refused));
+        push.refuse(short.fault(), &mut out.effects);
         self.run_out(short, None, out);
     }
 

@@ -18,6 +18,7 @@ use crate::engine::life::{self, Life};
 use crate::engine::metrics::Counts;
 use crate::engine::port::{Port, Tokio};
 use crate::engine::recover::recover;
+use crate::engine::refusals;
 use crate::engine::route::{Registered, Routes};
 use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
@@ -33,9 +34,9 @@ use crate::name::Name;
 use crate::schema::{self, Schema};
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
-    Accepted, Authenticate, Authenticated, Boot, ContextCleared, ContextRestored, Done, Heartbeat,
-    Huh, ListenerJoined, ListenerLeft, NothingUnderWay, ShutdownSignal, SystemThreadError,
-    ThreadCancelled, ThreadResult, ThreadSpawned,
+    Accepted, Authenticate, Authenticated, Boot, ContextCleared, ContextRestored, Done,
+    DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft, NothingUnderWay, ShutdownSignal,
+    SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Code, Payload};
@@ -49,6 +50,11 @@ pub trait Door: Send {
     /// The identities that somebody may come in as; no listener may have such a name.
     fn identities(&self) -> Vec<Arc<str>> {
         Vec::new()
+    }
+
+    /// Whether it knows tokens. A pump where none does has no strangers among those who reach it.
+    fn has_tokens(&self) -> bool {
+        false
     }
 }
 
@@ -228,6 +234,7 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         Charge::schema(),
         ContextCleared::schema(),
         ContextRestored::schema(),
+        DoorRefusals::schema(),
         Done::schema(),
         Huh::schema(),
         LoopWarning::schema(),
@@ -411,14 +418,23 @@ fn owners(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Listeners that others can't do without, and that aren't there.
+/// Listeners that others can't do without, or have among their peers, and that aren't there.
 fn absent(specs: &[Spec]) -> Vec<Complaint> {
     let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
     let lacks = specs.iter().flat_map(|spec| {
         let names = spec.relies_on.iter().filter(|it| !is_there(it));
         names.map(|it| about(&spec.name, &format!("it can't do without `{it}`: add that too")))
     });
-    lacks.collect()
+    let unknown = specs.iter().flat_map(|spec| {
+        let names = spec.peers.iter().flat_map(|it| it.iter()).filter(|it| !is_there(it));
+        names.map(|it| {
+            let there = specs.iter().map(|it| it.name.as_str()).filter(|it| *it != spec.name);
+            let way = schema::nearest(it, there);
+            let way = way.map_or("add it too".to_owned(), |way| format!("did you mean `{way}`?"));
+            about(&spec.name, &format!("no listener is called `{it}`, one of its peers: {way}"))
+        })
+    });
+    lacks.chain(unknown).collect()
 }
 
 /// One thing that is wrong, and the listener that it is about.
@@ -527,9 +543,11 @@ impl Plan {
             life: self.life,
             followers: Followers::new(self.limits.live_lag_max),
             client_ids: DashMap::new(),
+            refusals: Arc::default(),
             refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
             stage: watch::Sender::new(Stage::Running),
             doors: watch::Sender::new(()),
+            has_tokens: self.doors.iter().any(|it| it.has_tokens()),
             broken: AtomicBool::new(false),
             over: Arc::default(),
             ready: watch::Sender::new(None),
@@ -551,6 +569,8 @@ impl Plan {
                 }
             });
         }
+        let (weak, spawning) = (Arc::downgrade(&shared), port.clone());
+        shared.refusals.begins(move || refusals::begin(&weak, &spawning));
         let over = shared.over.clone();
         port.look_after(move || over.load(Ordering::Relaxed));
         port.spawn(recover(shared.clone()));

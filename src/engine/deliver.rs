@@ -65,6 +65,8 @@ impl Thread {
             open: 0,
             wants_answer,
             answered: false,
+            tells_why: push.tells_why,
+            undelivered: None,
         };
         self.is_asked(seq, origin.identity.clone());
         self.origins.insert(seq, origin);
@@ -280,7 +282,9 @@ impl Thread {
                 cancel: cancel.clone(),
                 arrivals: arrivals.clone(),
             };
-            let running = Running { first, more, root, emitted: 0, cancel, arrivals };
+            let (emitted, silent, undelivered) = (0, 0, None);
+            let running =
+                Running { first, more, root, emitted, silent, undelivered, cancel, arrivals };
             self.running.insert((seq, listener), running);
             out.effects.push(Effect::Start(Box::new(start)));
         }
@@ -306,6 +310,7 @@ impl Thread {
     ) -> bool {
         let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
         running.emitted += ready.len();
+        running.silent += ready.iter().filter(|it| it.is_silent()).count();
         let again = |it: &Ready| it.repeats(&running.first.entry, &mut running.first.sent);
         let repeated = ready.iter().map(again).collect::<Vec<_>>();
         let mut repeated = repeated.into_iter();
@@ -317,6 +322,9 @@ impl Thread {
             self.join_taken(part.root, &taken);
         }
         self.emit_all(&part, ready, world, out);
+        if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
+            running.note_undelivered(out);
+        }
         true
     }
 
@@ -333,6 +341,7 @@ impl Thread {
         let has_failed = ready.iter().any(|it| it.what.is_err());
         let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
+        running.silent += ready.iter().filter(|it| it.is_silent()).count();
         let mut part = Part::of(&running, key.listener);
         part.next_root = running.next_root(park.as_ref());
         part.settles = park.as_ref().is_some_and(Park::goes_on);
@@ -348,6 +357,8 @@ impl Thread {
         if asked && running.emitted == 0 && !message.is_from_identity() {
             self.nothing_came(&part, world, out);
         }
+        running.note_undelivered(out);
+        self.tell_undelivered(&part, &running, world, out);
         self.consume(running, key.listener, park, world, out);
     }
 
@@ -438,10 +449,7 @@ impl Thread {
     }
 
     fn turn_away(&mut self, push: Push, out: &mut Step) {
-        let fault = ended(&self.id, self.state);
-        let inlets = push.claim.into_iter().chain([push.inlet]);
-        let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
-        out.effects.extend(inlets.map(refused));
+        push.refuse(ended(&self.id, self.state), &mut out.effects);
     }
 
     /// Keeps a delivery until its time comes.
@@ -513,9 +521,7 @@ impl Thread {
     /// Refuses every push that waits, and settles every one that was taken.
     pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
         for push in self.held.drain(..) {
-            let inlets = push.claim.into_iter().chain([push.inlet]);
-            let refused = |it| Effect::Tell(it, push.number, News::Refused(fault.clone()));
-            effects.extend(inlets.map(refused));
+            push.refuse(fault.clone(), effects);
         }
         self.joined.clear();
         let origins = self.origins.drain().map(|(_, it)| it);
@@ -546,10 +552,7 @@ impl Thread {
             return;
         }
         for root in all {
-            let asks = self.origins.get(&root).filter(|it| it.wants_answer && !it.answered);
-            if let Some(identity) = asks.map(|it| it.identity.clone()) {
-                self.done(&identity, root, world, out);
-            }
+            self.tell_end(root, world, out);
             self.joined.remove(&root);
             if let Some(origin) = self.origins.remove(&root) {
                 out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));

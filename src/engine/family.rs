@@ -119,6 +119,7 @@ impl Tree {
         let receivers = match receivers {
             Ok(receivers) => receivers,
             Err(fault) if it.how == How::ForSender => {
+                let fault = parent.may_explain(&it.part, fault, it.first.name(), world);
                 return parent.complain(&it.part, &fault, world, out);
             }
             Err(fault) => return parent.refuse(&it.part, it.first, None, &fault, world, out),
@@ -380,15 +381,15 @@ impl Thread {
             [one] => Some(world.routes.listeners[one.listener].name.clone()),
             _ => None,
         };
-        let flags = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
+        let outside = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
         // Below a thread that pauses nothing begins either.
-        let flags = if self.state == State::Paused { flags.with(Flags::PAUSES) } else { flags };
-        let first_to = to.clone();
-        let sending = self.sending(&it.part, it.first.clone(), to, world);
+        let held = if self.state == State::Paused { Flags::PAUSES } else { Flags::NONE };
+        let flags = it.part.flags.with(outside).with(held);
+        let sending = self.sending(&it.part, it.first.clone(), to.clone(), world);
         let sending = Sending { from: &spawner.name, flags, receivers, root: 0, chain, ..sending };
         self.append(sending, world, out);
         let asked = Some(it.part.message.id().clone());
-        self.spawner = Some(Spawner { asked, to: first_to, ..spawner.clone() });
+        self.spawner = Some(Spawner { asked, to, ..spawner.clone() });
         self.start_all_of(receivers, world, out);
     }
 

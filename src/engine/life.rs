@@ -137,24 +137,25 @@ fn digest(shared: &Shared) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-fn stamp(us: u64) -> Timestamp {
+/// A time as payloads say it.
+pub(crate) fn stamp(us: u64) -> Timestamp {
     let us = i64::try_from(us).unwrap_or(i64::MAX);
     Timestamp::from_microsecond(us).unwrap_or(Timestamp::MAX)
 }
 
 /// Words of the pump's own, on their way into the thread.
 #[derive(Default)]
-struct Words(Vec<(Name, Checked)>);
+pub(crate) struct Words(Vec<(Name, Checked)>);
 
 impl Words {
-    fn say<P: Payload>(&mut self, it: &P) {
+    pub(crate) fn say<P: Payload>(&mut self, it: &P) {
         match it.encode() {
             Ok(element) => self.0.push((P::NAME, Checked::typed(P::NAME, element))),
             Err(error) => tracing::error!(%error, name = %P::NAME, "a word can't be written"),
         }
     }
 
-    fn post(self, shared: &Shared) {
+    pub(crate) fn post(self, shared: &Shared) {
         let thread = ThreadId::new(ORGANISM);
         let words = self.0.into_iter().map(|(_, it)| it).collect();
         shared.post(&thread, Mail::Note(thread.clone(), words));

@@ -69,16 +69,29 @@ pub struct Pump {
     identity: Identity,
     pub(super) place: Place,
     to: Option<Arc<str>>,
+    /// Whether those without a token are told why exactly nobody takes something.
+    is_open: bool,
 }
 
 impl Pump {
     pub(crate) fn new(shared: Arc<Shared>) -> Pump {
         let identity = Identity { name: CONSOLE.into(), operator: false };
-        Pump { shared, identity, place: Place::Session, to: None }
+        Pump { shared, identity, place: Place::Session, to: None, is_open: false }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// The same pump, which has no secrets from those who come without a token: a door says so that
+    /// only this machine can reach, of a pump where no door knows tokens.
+    pub(crate) fn without_secrets(&self) -> Pump {
+        Pump { is_open: !self.shared.has_tokens, ..self.clone() }
+    }
+
+    /// Whether a sender is told why exactly nobody takes something.
+    pub(crate) fn tells_why(&self, who: &Identity) -> bool {
+        who.operator || self.is_open && *who.name == *CONSOLE
     }
 
     /// The same pump, spoken to by this identity.
@@ -161,7 +174,11 @@ impl Pump {
     async fn send(&self, payload: Result<Checked, Fault>, flags: Flags, inlet: Arc<dyn Inlet>) {
         let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
+        let name = checked.as_ref().ok().map(|it| it.name().clone());
         let mut routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
+        if let (Err(fault), Some(name), true) = (&mut routed, name, self.identity.operator) {
+            *fault = self.shared.routes.explained(fault.clone(), self.to.as_deref(), &name);
+        }
         if let (Ok(push), Place::Fork(at)) = (&mut routed, &self.place) {
             match self.source(&self.identity, at).await {
                 Ok(source) => push.source = Some(source),
@@ -214,6 +231,7 @@ impl Pump {
         Ok(Push {
             identity: self.name(),
             operator: self.identity.operator,
+            tells_why: self.identity.operator,
             checked,
             receivers,
             to,
@@ -238,9 +256,15 @@ impl Pump {
         self.shared.post(&thread, mail);
     }
 
-    /// Notes a refusal that a door made by itself.
-    pub fn refused(&self, fault: &Fault) {
+    /// Notes a refusal that a door made by itself, and whom it refused: an identity, or an address.
+    pub fn refused(&self, who: &str, fault: &Fault) {
         self.shared.count(fault);
+        self.told_refusal(who, fault);
+    }
+
+    /// Notes that a door told somebody of a refusal which is counted already.
+    pub(crate) fn told_refusal(&self, who: &str, fault: &Fault) {
+        self.shared.refusals.note(who, fault, (self.shared.now_us)());
     }
 
     /// How many pushes were refused so far, by the fault's number.
@@ -382,7 +406,8 @@ fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
 /// An answer, unless it says that there is none.
 fn failed(answer: Entry) -> Result<Entry, AskError> {
     if answer.is::<Huh>() {
-        return Err(AskError::Failed(answer.decode().map_err(AskError::Refused)?));
+        let huh = answer.decode().map_err(AskError::Refused)?;
+        return Err(AskError::Failed(Box::new(huh)));
     }
     if answer.is::<Done>() {
         return Err(AskError::Unanswered);
@@ -433,7 +458,7 @@ pub enum AskError {
     /// The message was refused, or its answer can't be read.
     Refused(Fault),
     /// Something went wrong on its way or in its handler.
-    Failed(Huh),
+    Failed(Box<Huh>),
     /// The answer is another payload: an error of the listener's, say.
     Other(Element),
     /// The message is in the log, but then the log failed: whether anything came of it is known

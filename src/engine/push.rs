@@ -13,6 +13,7 @@ use crate::engine::shared::Shared;
 use crate::engine::tree::Push;
 use crate::engine::unread::unread;
 use crate::log::{self, Flags};
+use crate::name::Name;
 use crate::wire::{Code, Envelope, Fault};
 
 /// A push that may be posted.
@@ -68,29 +69,39 @@ impl Pump {
         is_alone: Option<bool>,
     ) -> Begun {
         let span = tracing::debug_span!("push", number);
+        let id: Option<Arc<str>> = envelope.id.as_deref().map(Into::into);
         let bound = span.in_scope(|| self.bound(who, envelope, inlet, number));
         let (place, push) = match bound {
-            Ok((place, push)) => (place, Box::new(Push { is_alone, ..push })),
-            Err(fault) => return Begun::Ready(self.told(&span, inlet, number, Err(fault))),
+            Ok((place, push)) => {
+                (place, Box::new(Push { is_alone, client_id: id.clone(), ..push }))
+            }
+            Err(fault) => {
+                let fault = fault.of_client(id.as_deref());
+                return Begun::Ready(self.told(&span, inlet, number, Err(fault)));
+            }
         };
         let mut routed = Routed { place, push, span };
         let span = routed.span.clone();
         if let Place::Fork(at) = &routed.place {
             let (pump, at, who) = (self.clone(), at.clone(), who.clone());
-            return Begun::Waits(self.after(&span, inlet, number, async move {
+            return Begun::Waits(self.after(&span, inlet, number, id, async move {
                 routed.push.source = Some(pump.source(&who, &at).await?);
                 pump.named(routed).await
             }));
         }
-        let Some(id) = routed.push.client_id.clone() else { return Begun::Ready(Some(routed)) };
+        let Some(id) = id else { return Begun::Ready(Some(routed)) };
         let pump = self.clone();
         match Claim::take(self.shared(), &routed.push.identity, &id) {
-            Ok(claim) => Begun::LooksUp(self.after(&span, inlet, number, async move {
-                pump.claimed(routed, &id, claim).await
-            })),
-            Err(_) => Begun::Waits(
-                self.after(&span, inlet, number, async move { pump.named(routed).await }),
-            ),
+            Ok(claim) => {
+                let of = Some(id.clone());
+                Begun::LooksUp(self.after(&span, inlet, number, of, async move {
+                    pump.claimed(routed, &id, claim).await
+                }))
+            }
+            Err(_) => {
+                let waits = async move { pump.named(routed).await };
+                Begun::Waits(self.after(&span, inlet, number, Some(id), waits))
+            }
         }
     }
 
@@ -110,7 +121,15 @@ impl Pump {
             let text = format!("<from> says {from}, but this connection sends as {}", who.name);
             return Err(Fault::new(Code::ForgedSender, text));
         }
-        let checked = self.check(envelope.payload)?;
+        let asked = self.tells_why(who).then(|| {
+            let payload = &envelope.payload;
+            Name::new(payload.namespace().to_owned(), payload.local().to_owned())
+        });
+        let why = |fault: Fault| match &asked {
+            Some(name) => self.shared().routes.explained(fault, envelope.to.as_deref(), name),
+            None => fault,
+        };
+        let checked = self.check(envelope.payload).map_err(&why)?;
         let place = Place::named(envelope.thread.as_deref());
         let mut flags = Flags::NONE;
         for (given, flag) in [
@@ -119,12 +138,13 @@ impl Pump {
         ] {
             flags = if given { flags.with(flag) } else { flags };
         }
-        let push = self.route(checked, envelope.to.map(Into::into), who.marked(flags))?;
+        let to = envelope.to.as_deref().map(Into::into);
+        let push = self.route(checked, to, who.marked(flags)).map_err(&why)?;
         let push = Push {
             identity: who.name.clone(),
             operator: who.operator,
+            tells_why: asked.is_some(),
             meta: envelope.meta,
-            client_id: envelope.id.map(Into::into),
             inlet: inlet.clone(),
             number,
             ..push
@@ -175,11 +195,13 @@ impl Pump {
         span: &Span,
         inlet: &Arc<dyn Inlet>,
         number: u64,
+        id: Option<Arc<str>>,
         waits: impl Future<Output = Result<Option<Routed>, Fault>> + Send + 'static,
     ) -> Pushing {
         let (pump, inlet, span) = (self.clone(), inlet.clone(), span.clone());
         Box::pin(async move {
             let came = waits.instrument(span.clone()).await;
+            let came = came.map_err(|fault| fault.of_client(id.as_deref()));
             pump.told(&span, &inlet, number, came)
         })
     }
@@ -194,7 +216,7 @@ impl Pump {
     ) -> Option<Routed> {
         came.unwrap_or_else(|fault| {
             span.in_scope(|| tracing::debug!(fault = %fault.code, "refused"));
-            self.refused(&fault);
+            self.shared().count(&fault);
             inlet.hear(number, News::Refused(fault));
             None
         })

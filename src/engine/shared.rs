@@ -17,6 +17,7 @@ use crate::engine::gate::Gate;
 use crate::engine::inlet::News;
 use crate::engine::life::Life;
 use crate::engine::metrics::Counts;
+use crate::engine::refusals::Refusals;
 use crate::engine::route::Routes;
 use crate::engine::state::Cached;
 use crate::engine::tree::{Event, Key, Left, Push, Ready};
@@ -121,6 +122,8 @@ pub(crate) struct Shared {
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
     /// Pushes refused, by the number of the fault: counted, not logged.
     pub(crate) refused: Vec<AtomicU64>,
+    /// What doors refuse, by sender.
+    pub(crate) refusals: Arc<Refusals>,
     pub(crate) counts: Counts,
     /// Until when batches are to be small, since something went ahead of some.
     pub(crate) hurry_until_us: AtomicU64,
@@ -128,6 +131,8 @@ pub(crate) struct Shared {
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver: a shutdown waits until there is none.
     pub(crate) doors: watch::Sender<()>,
+    /// Whether some door knows tokens.
+    pub(crate) has_tokens: bool,
     /// Whether a worker failed: a mistake of ours, after which nothing can be promised.
     pub(crate) broken: AtomicBool,
     /// Whether it has stopped, or nobody has it any more.
@@ -143,6 +148,7 @@ pub(crate) struct Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
+        self.refusals.close();
     }
 }
 
@@ -190,6 +196,7 @@ impl Shared {
                 match it {
                     Mail::Push { push, .. } => {
                         let fault = Fault::new(Code::Broken, "the pump failed inside");
+                        let fault = fault.of_client(push.client_id.as_deref());
                         push.inlet.hear(push.number, News::Refused(fault));
                     }
                     Mail::Drain(done) => drop(done.send(())),

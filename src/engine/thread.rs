@@ -14,6 +14,7 @@ use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry, Hears};
 use crate::log::{self, State};
+use crate::wire::Fault;
 
 /// How many of a thread's first entries stay at hand while it has something to do, and how many
 /// bytes they have at the most: few threads come to more before their first action.
@@ -167,6 +168,10 @@ pub(crate) struct Running {
     pub(crate) more: Vec<Waiting>,
     pub(crate) root: u64,
     pub(crate) emitted: usize,
+    /// How many of its emissions answer nobody: notes, charges, and those that nobody got.
+    pub(crate) silent: usize,
+    /// Why nobody got the first of those that nobody got.
+    pub(crate) undelivered: Option<Box<Fault>>,
     /// What tells it to stop; inline ones are over before anybody could.
     pub(crate) cancel: Option<CancellationToken>,
     /// Where it hears of what comes meanwhile.
@@ -182,6 +187,10 @@ pub(crate) struct Origin {
     pub(crate) open: usize,
     pub(crate) wants_answer: bool,
     pub(crate) answered: bool,
+    /// Whether its sender is told why exactly nobody takes something.
+    pub(crate) tells_why: bool,
+    /// Why nobody got something that came of it.
+    pub(crate) undelivered: Option<Box<Fault>>,
 }
 
 /// The folds of one listener: how far they are, or who waits while the log is read for them.

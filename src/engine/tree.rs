@@ -46,6 +46,8 @@ pub(crate) struct World<'a> {
 pub(crate) struct Push {
     pub(crate) identity: Arc<str>,
     pub(crate) operator: bool,
+    /// Whether its sender is told why exactly nobody takes something.
+    pub(crate) tells_why: bool,
     pub(crate) checked: Checked,
     pub(crate) receivers: Vec<Receiver>,
     pub(crate) to: Option<Arc<str>>,
@@ -60,6 +62,16 @@ pub(crate) struct Push {
     pub(crate) source: Option<Source>,
     /// Who else hears whether it was accepted: the claim on its client id.
     pub(crate) claim: Option<Arc<dyn Inlet>>,
+}
+
+impl Push {
+    /// Tells all who wait for it that it is refused.
+    pub(crate) fn refuse(self, fault: Fault, effects: &mut Vec<Effect>) {
+        let fault = fault.of_client(self.client_id.as_deref());
+        let inlets = self.claim.into_iter().chain([self.inlet]);
+        let refused = |it| Effect::Tell(it, self.number, News::Refused(fault.clone()));
+        effects.extend(inlets.map(refused));
+    }
 }
 
 /// Which handler of which message.
@@ -188,6 +200,8 @@ pub(crate) struct Step {
     pub(crate) ledger: Ledger,
     /// A charge of this event that didn't fit, and why.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
+    /// Why nobody got what the handling at hand emitted, for each emission that nobody got.
+    pub(crate) undelivered: Vec<Fault>,
 }
 
 impl Step {
@@ -368,9 +382,7 @@ impl Tree {
     /// The thread has ended since the push was let in.
     fn turn_away(&self, thread: &ThreadId, push: Push, out: &mut Step) {
         let state = self.over.get(thread).copied().unwrap_or(State::Closed);
-        let inlets = push.claim.into_iter().chain([push.inlet]);
-        let refused = |it| Effect::Tell(it, push.number, News::Refused(ended(thread, state)));
-        out.effects.extend(inlets.map(refused));
+        push.refuse(ended(thread, state), &mut out.effects);
     }
 
     /// Whether the log has all that matters of it.
@@ -408,6 +420,7 @@ impl Tree {
 
     fn go(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
+        out.undelivered.clear();
         let mut noted = out.later.len();
         out.came = world.routes.any_wakes.then(Vec::new);
         self.look_at_clock(world, out);

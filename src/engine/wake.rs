@@ -150,6 +150,7 @@ impl<P: Port> Worker<P> {
     }
 
     pub(crate) fn refuse(&mut self, push: &Push, fault: Fault) {
+        let fault = fault.of_client(push.client_id.as_deref());
         self.shared.count(&fault);
         if let Some(claim) = &push.claim {
             claim.hear(push.number, News::Refused(fault.clone()));

@@ -465,8 +465,9 @@ fn tell(inlet: &dyn Inlet, push: u64, news: News) {
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {
-            Effect::Tell(inlet, push, News::Accepted { .. }) => {
-                tell(&*inlet, push, News::Refused(fault.clone()));
+            Effect::Tell(inlet, push, News::Accepted { client_id, .. }) => {
+                let fault = fault.clone().of_client(client_id.as_deref());
+                tell(&*inlet, push, News::Refused(fault));
             }
             Effect::Tell(inlet, push, News::Settled) => {
                 tell(&*inlet, push, News::Lost(fault.clone()));

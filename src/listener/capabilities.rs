@@ -1,6 +1,6 @@
 //! What an organism can do: its listeners, and every payload that they take and emit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub struct Described {
     pub takes: Vec<Name>,
     /// What its signatures say that it may emit, for each name that it owns.
     pub emits: BTreeMap<Name, Vec<Name>>,
+    /// What its signatures say that it may emit once it has a reply to what it sent.
+    pub emits_then: BTreeSet<Name>,
     /// What it was granted.
     pub grants: Vec<String>,
     /// The listeners that it may address; `None` is every one.
@@ -126,8 +128,7 @@ impl Capabilities {
 
     /// Who may emit a payload, as the signatures say.
     pub fn emitters(&self, name: &Name) -> impl Iterator<Item = &Described> {
-        let emits = move |it: &&Described| it.emits.values().flatten().any(|it| it == name);
-        self.listeners().iter().filter(emits)
+        self.listeners().iter().filter(move |it| it.may_say(name))
     }
 
     /// The payload that a word means: `{namespace}local`, a local name, `listener.payload`, or a
@@ -194,10 +195,8 @@ impl Capabilities {
             it.name == listener || is_there(peers, it) || is_there(&own.relies_on, it)
         };
         let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
-        let is_theirs = |it: &Name| {
-            let emits = |of: &Described| of.emits.values().flatten().any(|other| other == it);
-            listeners.iter().any(|of| of.takes.contains(it) || emits(of))
-        };
+        let is_theirs =
+            |it: &Name| listeners.iter().any(|of| of.takes.contains(it) || of.may_say(it));
         let is_seen = |it: &Name| it.namespace() == CORE || is_theirs(it);
         let catalog = self.catalog().only(is_seen);
         Capabilities::new(listeners, catalog)
@@ -266,6 +265,24 @@ impl Described {
         may_emit(&self.grants, reserved)
     }
 
+    /// Whether its signatures say that it may emit this.
+    fn may_say(&self, name: &Name) -> bool {
+        self.emits.values().flatten().chain(&self.emits_then).any(|it| it == name)
+    }
+
+    /// What may come of a payload that it takes: what it emits at once, and, where it sends
+    /// something, what it emits once it has a reply.
+    #[must_use]
+    pub fn causes(&self, name: &Name) -> Vec<&Name> {
+        let mut all: Vec<&Name> = self.emits.get(name).into_iter().flatten().collect();
+        if !all.is_empty() {
+            all.extend(&self.emits_then);
+        }
+        let mut seen = BTreeSet::new();
+        all.retain(|it| seen.insert(*it));
+        all
+    }
+
     /// The listener that was written down so.
     pub(crate) fn of(spec: &Spec) -> Described {
         let routes = spec.handlers.iter().filter_map(|(way, _)| match way {
@@ -282,6 +299,7 @@ impl Described {
             }),
             takes,
             emits: spec.emits.clone(),
+            emits_then: spec.emits_then.clone(),
             grants: spec.grants.iter().cloned().collect(),
             peers: spec.peers.clone(),
             relies_on: spec.relies_on.clone(),

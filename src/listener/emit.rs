@@ -523,13 +523,10 @@ impl IntoEmit for Raise {
     }
 }
 
-/// What answers as an error says so in the log.
+/// What an `Err` holds says in the log that it is one, whomever it is for.
 fn wrong(mut emit: Emit) -> Emit {
-    for it in &mut emit {
-        let answers = matches!(it.target, Target::Sender | Target::Entry(_) | Target::Opener);
-        if answers && it.what.is_ok() {
-            it.marks.flags = it.marks.flags.with(Flags::ERROR);
-        }
+    for it in emit.iter_mut().filter(|it| it.what.is_ok()) {
+        it.marks.flags = it.marks.flags.with(Flags::ERROR);
     }
     emit
 }

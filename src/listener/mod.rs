@@ -7,6 +7,7 @@ mod capabilities;
 mod context;
 mod emit;
 mod entry;
+mod failure;
 mod fold;
 mod grant;
 mod handler;

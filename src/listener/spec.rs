@@ -64,6 +64,8 @@ pub(crate) struct Spec {
     pub(crate) no_replies: Vec<Name>,
     /// What may be emitted while a name that it owns is handled, for those who describe it.
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
+    /// What may be emitted while a reply is handled.
+    pub(crate) emits_then: BTreeSet<Name>,
     pub(crate) handlers: Vec<(Way, Bound)>,
     pub(crate) wakes: Option<Wakes>,
 }
@@ -389,11 +391,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
                 self.spec.folds.insert(*id, *fold);
             }
         }
+        let emits = needs.iter().filter_map(|it| match it {
+            Need::Emit(it) => Some(it.name.clone()),
+            _ => None,
+        });
+        if !matches!(way, Way::Route(_)) {
+            self.spec.emits_then.extend(emits.clone());
+        }
         if let Way::Route(name) = &way {
-            let emits = needs.iter().filter_map(|it| match it {
-                Need::Emit(it) => Some(it.name.clone()),
-                _ => None,
-            });
             self.spec.emits.insert(name.clone(), emits.collect());
             if needs.iter().any(|it| matches!(it, Need::Reply)) {
                 self.spec.no_replies.push(name.clone());

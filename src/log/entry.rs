@@ -160,7 +160,7 @@ impl Flags {
     /// It waits for an entry and not for a time, and nobody waits for it: its thread may end
     /// without it.
     pub const WATCHES: Flags = Flags(1 << 14);
-    /// The sender returned it as an error.
+    /// A handler returned or sent it as an `Err`, or says with it that work failed.
     pub const ERROR: Flags = Flags(1 << 15);
 
     /// The flags that say what became of the thread, of which an entry has one at the most.

@@ -37,6 +37,9 @@ pub struct Huh {
     /// Whether the same message may succeed when it is sent again.
     #[payload(attribute)]
     pub retry: bool,
+    /// The sender's own id for the push that was refused, where it gave one.
+    #[payload(attribute)]
+    pub id: Option<String>,
     /// What is wrong.
     #[payload(example = "<a> takes a whole number of 64 bits, not \"one\"")]
     pub message: String,
@@ -53,6 +56,7 @@ impl From<&Fault> for Huh {
             column: fault.column,
             path: fault.path.as_deref().map(writable),
             retry: fault.retry.unwrap_or(fault.code.retry()),
+            id: fault.client_id().map(writable),
             message: writable(&fault.message),
             advice: fault.advice.as_deref().map_or(fault.code.advice().to_owned(), writable),
         }
@@ -72,6 +76,9 @@ pub struct SystemThreadError {
     /// What to do.
     #[payload(attribute, example = "Unknown thread; emit <spawn-thread/> to create.")]
     pub message: String,
+    /// The sender's own id for the push that was refused, where it gave one.
+    #[payload(attribute)]
+    pub id: Option<String>,
 }
 
 impl SystemThreadError {
@@ -82,6 +89,7 @@ impl SystemThreadError {
             unknown_id: writable(unknown),
             code: "unknown_thread".into(),
             message: "Unknown thread; emit <spawn-thread/> to create.".into(),
+            id: None,
         }
     }
 }
@@ -89,7 +97,11 @@ impl SystemThreadError {
 /// A fault as the payload that tells of it.
 pub(crate) fn said(fault: &Fault) -> Option<Checked> {
     let (name, element) = match &fault.unknown_thread {
-        Some(id) => (SystemThreadError::NAME, SystemThreadError::of(id).encode()),
+        Some(unknown) => {
+            let id = fault.client_id().map(writable);
+            let error = SystemThreadError { id, ..SystemThreadError::of(unknown) };
+            (SystemThreadError::NAME, error.encode())
+        }
         None => (Huh::NAME, Huh::from(fault).encode()),
     };
     match element {
@@ -99,6 +111,38 @@ pub(crate) fn said(fault: &Fault) -> Option<Checked> {
             None
         }
     }
+}
+
+/// What the doors refused since the last time that this was said.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", rename = "door-refusals", reserved)]
+pub struct DoorRefusals {
+    /// When the first of them came.
+    #[payload(attribute)]
+    pub since: Timestamp,
+    /// When this was said.
+    #[payload(attribute)]
+    pub until: Timestamp,
+    /// How many came in all.
+    #[payload(attribute)]
+    pub count: u64,
+    /// Those of one sender for one reason.
+    pub refused: Vec<DoorRefusal>,
+}
+
+/// How often a sender was refused for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct DoorRefusal {
+    /// The identity, or the address of a machine that hasn't said who it is; none where there were
+    /// more senders than are told apart.
+    #[payload(attribute, example = "ada")]
+    pub who: Option<String>,
+    /// The number of the fault.
+    #[payload(attribute, example = "P0011")]
+    pub code: String,
+    /// How often.
+    #[payload(attribute)]
+    pub count: u64,
 }
 
 /// All that a message caused is done, and nobody had anything to answer.

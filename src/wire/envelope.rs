@@ -48,8 +48,13 @@ impl Envelope {
             return Err(wrong(payload, "a <message> is no payload"));
         }
         let mut envelope = Envelope::bare(payload.to_element());
-        envelope.read_meta(meta, limits)?;
-        Ok(envelope)
+        match envelope.read_meta(meta, limits) {
+            Ok(()) => Ok(envelope),
+            Err(fault) => {
+                let fits = |it: &&str| it.len() <= limits.client_id_bytes_max;
+                Err(fault.of_client(envelope.id.as_deref().filter(fits)))
+            }
+        }
     }
 
     /// A payload about which nothing is said.
@@ -176,6 +181,8 @@ pub struct Facts<'a> {
     pub cause: Option<&'a EntryId>,
     /// Microseconds since the epoch.
     pub at_us: u64,
+    /// Whether it tells of a failure: a fault, an `Err`, an agent that stopped.
+    pub failed: bool,
 }
 
 /// Writes the `<message>` around the canonical bytes of a payload, without a line end.
@@ -219,10 +226,12 @@ fn close_message(meta: Option<&[u8]>, payload: &Element, out: &mut String) {
 
 fn write_facts(facts: Facts<'_>, out: &mut String) {
     let (id, time) = (facts.id.to_string(), iso_time(facts.at_us));
-    match facts.cause.map(ToString::to_string) {
-        Some(cause) => own("entry", &[("cause", &cause), ("id", &id), ("time", &time)], out),
-        None => own("entry", &[("id", &id), ("time", &time)], out),
-    }
+    let cause = facts.cause.map(ToString::to_string);
+    let cause = cause.as_deref().map(|it| ("cause", it));
+    let failed = facts.failed.then_some(("failed", "true"));
+    let known = [cause, failed, Some(("id", &id)), Some(("time", &time))];
+    let told: Vec<_> = known.into_iter().flatten().collect();
+    own("entry", &told, out);
 }
 
 /// Writes an element of the pump's own, which no sender can put into a `<meta>`.

@@ -152,7 +152,15 @@ pub struct Fault {
     /// Whether the same may succeed when it is sent again, where that differs from [`Code::retry`].
     pub retry: Option<bool>,
     /// The thread that is unknown, where that is the fault.
-    pub unknown_thread: Option<String>,
+    pub unknown_thread: Option<Box<str>>,
+    /// What is known of the message that was refused.
+    pub(crate) about: Option<Box<About>>,
+}
+
+/// What a fault repeats of the message that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    client_id: String,
 }
 
 impl Fault {
@@ -167,7 +175,20 @@ impl Fault {
             advice: None,
             retry: None,
             unknown_thread: None,
+            about: None,
         }
+    }
+
+    /// The same, about a push that its sender gave this id.
+    pub(crate) fn of_client(self, id: Option<&str>) -> Fault {
+        let about = id.map(|it| Box::new(About { client_id: it.to_owned() }));
+        Fault { about: about.or(self.about), ..self }
+    }
+
+    /// The sender's own id for the push that it is about, where it gave one.
+    #[must_use]
+    pub fn client_id(&self) -> Option<&str> {
+        self.about.as_ref().map(|it| &*it.client_id)
     }
 
     /// What is told about every target that is unknown or forbidden: which of the two, nobody
@@ -181,7 +202,7 @@ impl Fault {
     /// A thread that doesn't exist or isn't the sender's.
     pub(crate) fn unknown_thread(id: &str) -> Fault {
         let text = "Unknown thread; emit <spawn-thread/> to create.";
-        Fault { unknown_thread: Some(id.to_owned()), ..Fault::new(Code::UnknownThread, text) }
+        Fault { unknown_thread: Some(id.into()), ..Fault::new(Code::UnknownThread, text) }
     }
 
     /// Where in the sender's text it is.

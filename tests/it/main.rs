@@ -17,6 +17,7 @@ mod describe;
 mod door;
 mod engine;
 mod examples;
+mod failure;
 mod feeds;
 mod golden;
 mod idle;

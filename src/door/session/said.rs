@@ -17,6 +17,11 @@ pub(super) enum Said {
 impl Said {
     /// Tells what is for the door from what is for the pump.
     pub(super) fn of(envelope: Envelope) -> Result<Said, Fault> {
+        let id = envelope.id.clone();
+        Said::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))
+    }
+
+    fn sorted(envelope: Envelope) -> Result<Said, Fault> {
         let is = |name: Name| {
             let it = &envelope.payload;
             it.local() == name.local() && matches!(it.namespace(), META | "")

@@ -107,7 +107,8 @@ impl Session {
                 return;
             }
         };
-        let facts = Facts { id: entry.id(), cause: entry.cause(), at_us: entry.at_us() };
+        let failed = entry.is_failure();
+        let facts = Facts { id: entry.id(), cause: entry.cause(), at_us: entry.at_us(), failed };
         let outside = Outside {
             from: entry.from(),
             to: entry.to(),

@@ -1,5 +1,6 @@
 //! What the writer shares with the copying thread and with those who append.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -53,6 +54,22 @@ impl Shared {
             let _ = copy::copy(db);
         }
         Err(Error::Poisoned(why))
+    }
+
+    /// Notes that the disk is full, and says so once.
+    pub(super) fn note_full(&self, file: &Path) {
+        if !self.full.swap(true, Ordering::Relaxed) {
+            let file = file.display();
+            tracing::warn!(%file, "the log's disk is full: pushes are refused until it has room");
+        }
+    }
+
+    /// Notes that there was room, and says so where there had been none.
+    pub(super) fn note_room(&self, file: &Path) {
+        if self.full.swap(false, Ordering::Relaxed) {
+            let file = file.display();
+            tracing::warn!(%file, "the log's disk has room again: pushes are taken");
+        }
     }
 
     pub(super) fn poison(&self, why: &str) -> Error {

@@ -166,7 +166,7 @@ impl Writer {
                     return refuse(group, &why);
                 }
                 Retry::WhenThereIsRoom => {
-                    self.shared.full.store(true, Ordering::Relaxed);
+                    self.shared.note_full(&self.path);
                     // Once all of it is copied the write-ahead log begins anew, in its own room.
                     let _ = copy::copy(&self.db);
                 }
@@ -186,7 +186,7 @@ impl Writer {
             return refuse(group, &gone);
         }
         let shared_us = self.commits.least_us();
-        self.shared.full.store(false, Ordering::Relaxed);
+        self.shared.note_room(&self.path);
         self.shared.unsynced.store(true, Ordering::Release);
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let receipt = outcome.map(|first_position| {

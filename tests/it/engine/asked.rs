@@ -87,7 +87,9 @@ async fn a_fault_and_a_word_of_the_pump_are_replies_too() {
 #[tokio::test]
 async fn a_request_that_was_refused_was_asked_for_by_the_message_at_hand() {
     let huh = async |asked: Asked, _: Huh| Reply(asked.0, Answer { n: 0 });
-    let pump = start((adder(), Listener::new("clerk").on(ask).on_reply(huh).peers(["nobody"])));
+    let clerk = Listener::new("clerk").on(ask).on_reply(huh).peers(["deaf"]);
+    let deaf = Listener::new("deaf").on_reply(async |_: Answer| {});
+    let pump = start((adder(), clerk, deaf));
     let first = pump.tell(Question { n: 0 }).await.unwrap();
     let pump = pump.in_thread(&first.thread);
     assert_eq!(pump.ask::<Answer>(Down { n: 1 }).await.unwrap(), Answer { n: 0 });

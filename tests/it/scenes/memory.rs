@@ -166,9 +166,8 @@ impl Inlet for Ears {
                 match &fault.unknown_thread {
                     Some(unknown) => self.core(
                         &SystemThreadError {
-                            unknown_id: unknown.clone(),
-                            code: "unknown_thread".into(),
-                            message: fault.message.clone(),
+                            id: fault.client_id().map(str::to_owned),
+                            ..SystemThreadError::of(unknown)
                         },
                         None,
                     ),
@@ -178,7 +177,12 @@ impl Inlet for Ears {
                 self.answers.send_replace(push);
             }
             News::Reply(entry) => {
-                let facts = Facts { id: entry.id(), cause: entry.cause(), at_us: entry.at_us() };
+                let facts = Facts {
+                    id: entry.id(),
+                    cause: entry.cause(),
+                    at_us: entry.at_us(),
+                    failed: entry.is_failure(),
+                };
                 let outside = Outside {
                     from: entry.from(),
                     to: entry.to(),

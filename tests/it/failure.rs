@@ -1,0 +1,383 @@
+//! What failed: one answer, whatever failed, and however it is asked for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pumphouse::client::{Client, Incoming, Push};
+use pumphouse::door::{Options, Tcp, Tokens};
+use pumphouse::engine::Identity;
+use pumphouse::listener::{Answer, Outcome};
+use pumphouse::listeners::agent::words::{Interrupt, Stopped};
+use pumphouse::log::{self, Batch, Draft, Durability, Log, MemoryLog, NewThread, SqliteLog};
+use pumphouse::prelude::*;
+use pumphouse::sim::{Disk, Sim};
+use pumphouse::wire::Fault;
+use pumphouse::wire::core::{DoorRefusals, Huh};
+
+use crate::program::{Scene, log_in};
+
+macro_rules! payloads {
+    ($($(#[$doc:meta])* $Name:ident)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Payload)]
+        #[payload(ns = "urn:failure")]
+        struct $Name {
+            n: u64,
+        }
+    )* };
+}
+
+payloads! {
+    /// It went well.
+    Well
+    /// It went wrong.
+    Bad
+    /// Has an `Err` returned.
+    Returns
+    /// Has an `Err` sent.
+    Sends
+    /// Has an `Err` sent as the answer to a message.
+    Replies
+    /// Is answered well.
+    Works
+    /// Panics.
+    Panics
+    /// Takes too long.
+    Dozes
+    /// Is passed on to a listener that nobody is called.
+    Strays
+    /// Is answered by what only the pump may say.
+    Forges
+    /// Stops its agent.
+    Stops
+    /// Asks another listener, which strays.
+    Calls
+}
+
+fn stopped(reason: &str) -> Stopped {
+    Stopped { turns: 1, reason: reason.to_owned(), until: None, text: "It stopped.".into() }
+}
+
+/// Listeners that fail in every way, and one that doesn't.
+fn frail() -> impl Plugin {
+    type Out = Outbox<Result<Well, Bad>>;
+    let returns = async |Returns { n }: Returns| Err::<Well, _>(Bad { n });
+    let sends = async |out: Out, Sends { n }: Sends| out.send(Err(Bad { n })).await;
+    let replies = async |out: Out, message: Message, Replies { n }: Replies| {
+        out.reply_to(&message, Err(Bad { n })).await
+    };
+    let stops = async |message: Message, Stops { n }: Stops| {
+        let (word, outcome) = match n {
+            0 => (Interrupt::WORD, Outcome::Cancelled),
+            _ => ("idle", Outcome::Failed),
+        };
+        Answer::new(vec![message.0], stopped(word)).outcome(outcome)
+    };
+    let forges = async |_: Forges| {
+        let bytes = r#"<done xmlns="https://xml-pipeline.org/ns/core/v1"></done>"#;
+        Element::from_canonical(bytes.into()).unwrap()
+    };
+    let frail = Listener::new("frail").on(returns).on(sends).on(replies).on(stops).on(forges);
+    let frail = frail
+        .on(async |Works { n }: Works| Well { n })
+        .on(async |_: Panics| assert_eq!(1, 2, "it panics"))
+        .on(async |Strays { n }: Strays| To("frial", Well { n }));
+    let dozes = async |_: Dozes| std::future::pending::<()>().await;
+    let dozes = Listener::new("dozer").on(dozes).timeout(Duration::from_millis(20));
+    let calls = async |Calls { n }: Calls| To("frail", Strays { n });
+    (frail, dozes, Listener::new("caller").on(calls).on_reply(async |_: Well| {}))
+}
+
+/// Everything that an entry says, under another thread and at another time.
+fn copied(it: &log::Entry, prefix: &str, at_us: u64) -> Draft {
+    let moved =
+        |id: &EntryId| EntryId::new(&ThreadId::new(&format!("{prefix}{}", id.thread)), id.seq);
+    let draft = Draft::new(moved(&it.id), at_us, it.from.clone(), it.name.clone(), it.body.clone());
+    Draft {
+        to: it.to.clone(),
+        cause: it.cause.as_ref().map(moved),
+        reply_to: it.reply_to.as_ref().map(moved),
+        flags: it.flags,
+        ..draft
+    }
+}
+
+/// Writes a log's entries into another, once two hours ago and once over the last hour.
+async fn copy(from: &dyn Log, to: &SqliteLog) {
+    let now = u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap();
+    let all = from.tail(0, 10_000).await.unwrap();
+    for (prefix, begins, apart) in [("old-", 7_200, 1), ("", 3_500, 3_400 / all.len() as u64)] {
+        let ids: BTreeSet<_> = all.iter().map(|it| it.id.thread.clone()).collect();
+        let new = |id: &ThreadId| NewThread {
+            id: ThreadId::new(&format!("{prefix}{id}")),
+            parent: None,
+            fork: None,
+        };
+        let threads = ids.iter().map(new).collect();
+        let at = |number: usize| now - (begins - number as u64 * apart) * 1_000_000;
+        let entries = all.iter().enumerate().map(|(number, it)| copied(it, prefix, at(number)));
+        let (entries, marks) = (entries.collect(), Vec::new());
+        to.append(Batch { threads, entries, marks }).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else() {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let kept = log.clone();
+    let builder = pumphouse::builder().with(frail()).with(move |it: &mut Builder| it.log(kept));
+    let pump = builder.build().unwrap().start();
+    pump.ask::<Well>(Works { n: 1 }).await.unwrap();
+    pump.ask::<Well>(Returns { n: 1 }).await.unwrap_err();
+    pump.ask::<Well>(Sends { n: 2 }).await.unwrap_err();
+    pump.ask::<Well>(Replies { n: 3 }).await.unwrap_err();
+    pump.ask::<Well>(Panics { n: 4 }).await.unwrap_err();
+    pump.ask::<Well>(Dozes { n: 5 }).await.unwrap_err();
+    pump.ask::<Well>(Strays { n: 6 }).await.unwrap_err();
+    pump.ask::<Well>(Forges { n: 7 }).await.unwrap_err();
+    pump.ask::<Stopped>(Stops { n: 8 }).await.unwrap();
+    pump.ask::<Stopped>(Stops { n: 0 }).await.unwrap();
+    let now = jiff::Timestamp::now();
+    let refusals = DoorRefusals { since: now, until: now, count: 1, refused: Vec::new() };
+    let thread = ThreadId::new("organism");
+    let body = refusals.encode().unwrap().canonical();
+    let name = DoorRefusals::NAME;
+    let draft = Draft::new(EntryId::new(&thread, 1), 1, "core".into(), name, body);
+    let threads = vec![NewThread { id: thread, parent: None, fork: None }];
+    log.append(Batch { threads, entries: vec![draft], marks: Vec::new() }).await.unwrap();
+    let scene = Scene::new();
+    std::fs::create_dir(scene.path("data")).unwrap();
+    let file = SqliteLog::open(log_in(&scene.path("data")), Durability::Normal).unwrap();
+    copy(&*log, &file).await;
+    file.close().await.unwrap();
+    pump.shutdown().await.unwrap();
+    let tail = scene.run(&["tail", "--failed", "--since", "1h", "--json"]).code(0).objects();
+    let said = |it: &serde_json::Value, key: &str| it[key].as_str().unwrap_or("*").to_owned();
+    let line = |it: &serde_json::Value| {
+        assert_eq!(it["failed"], true, "{it}");
+        format!("{} > {}: {}", said(it, "from"), said(it, "to"), said(it, "name"))
+    };
+    let expected = [
+        "frail > console: bad",
+        "frail > console: bad",
+        "frail > console: bad",
+        "core > console: huh",
+        "core > console: huh",
+        "core > frail: huh",
+        "core > console: huh",
+        "core > frail: huh",
+        "core > console: huh",
+        "frail > console: agent-stopped",
+        "core > *: door-refusals",
+    ];
+    assert_eq!(tail.iter().map(line).collect::<Vec<_>>(), expected);
+    let of = |all: &[serde_json::Value]| -> BTreeSet<String> {
+        all.iter().map(|it| said(it, "thread")).collect()
+    };
+    let threads = ["threads", "--failed", "--since", "1h", "--json"];
+    assert_eq!(of(&scene.run(&threads).code(0).objects()), of(&tail));
+    for thread in of(&tail) {
+        let shown = scene.run(&["show", &thread, "--failed", "--json"]).code(0).objects();
+        assert_eq!(shown.len(), tail.iter().filter(|it| it["thread"] == *thread).count());
+    }
+    // Those before the hour are there as well, and all of them are shown.
+    let all = scene.run(&["tail", "--failed", "--json"]).code(0).objects();
+    assert_eq!(all.len(), 2 * expected.len());
+    scene.run(&["tail", "--failed", "-n", "1"]).code(0).says(&["failed: <door-refusals"]);
+}
+
+async fn served(options: Options) -> (Pump, Client) {
+    let door = Tcp::bind("127.0.0.1:0", options).await.unwrap();
+    let address = door.local_addr();
+    let pump = pumphouse::builder().with(frail()).with(door).build().unwrap().start();
+    (pump, Client::connect(address).await.unwrap())
+}
+
+/// The next message that is none of the pump's answers to pushes.
+async fn message(client: &mut Client) -> pumphouse::client::Message {
+    loop {
+        if let Some(Incoming::Message(it)) = client.recv().await.unwrap() {
+            return it;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_failed_says_so_on_the_wire_and_to_send() {
+    let (_pump, mut client) = served(Options::default()).await;
+    for (payload, failed) in [
+        (Works { n: 1 }.encode(), false),
+        (Returns { n: 1 }.encode(), true),
+        (Sends { n: 1 }.encode(), true),
+        (Replies { n: 1 }.encode(), true),
+        (Panics { n: 1 }.encode(), true),
+        (Stops { n: 1 }.encode(), true),
+        (Stops { n: 0 }.encode(), false),
+    ] {
+        client.push(&Push::element(payload.unwrap()));
+        client.flush().await.unwrap();
+        let it = message(&mut client).await;
+        assert_eq!(it.failed, failed, "{it:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_asked_learns_that_nobody_has_what_a_handler_sent() {
+    let (pump, mut client) = served(Options::default()).await;
+    for error in [
+        pump.ask::<Well>(Strays { n: 1 }).await.unwrap_err(),
+        pump.ask::<Well>(Calls { n: 1 }).await.unwrap_err(),
+    ] {
+        let AskError::Failed(huh) = error else { panic!("{error}") };
+        let text = "frail sent {urn:failure}well to frial, which is none of its peers";
+        assert_eq!((&*huh.code, &*huh.message), ("P0011", text));
+    }
+    // Over a socket nobody says that they wait; they learn it all the same.
+    client.push(&Push::of(&Strays { n: 1 }).unwrap());
+    client.flush().await.unwrap();
+    assert!(message(&mut client).await.is::<Huh>());
+}
+
+#[tokio::test]
+async fn the_nearest_of_its_peers_is_told_alike_whether_the_name_is_unknown_or_forbidden() {
+    let sends = |to: &'static str| move |Works { n }: Works| async move { To(to, Well { n }) };
+    let mut told = Vec::new();
+    for to in ["bookkeper", "bookkeeper"] {
+        let clerk = Listener::new("clerk").on(sends(to)).peers(["bookkeepers"]);
+        let other = |name: &str| Listener::new(name).on_reply(async |_: Well| {});
+        let all = (clerk, other("bookkeepers"), other("bookkeeper"));
+        let pump = pumphouse::builder().with(all).build().unwrap().start();
+        let error = pump.ask::<Well>(Works { n: 1 }).await.unwrap_err();
+        let AskError::Failed(huh) = error else { panic!("{error}") };
+        assert!(huh.advice.starts_with("Did you mean bookkeepers?"), "{huh:?}");
+        told.push(huh.message.replace(to, "NAME"));
+    }
+    assert_eq!(told[0], told[1]);
+}
+
+/// What a client hears of a push that is refused.
+async fn refusal(client: &mut Client, push: Push) -> Huh {
+    client.push(&push);
+    client.flush().await.unwrap();
+    loop {
+        if let Some(Incoming::Refused { huh, .. }) = client.recv().await.unwrap() {
+            return huh;
+        }
+    }
+}
+
+const GENERIC: &str = "Message could not be delivered. Please verify your target and try again.";
+
+#[tokio::test]
+async fn operators_and_an_open_loopback_door_are_told_why_nobody_takes_it() {
+    let tokens = || Tokens::parse("ann:one\nops:two:operator\n").unwrap();
+    let cases = [
+        (Push::text("<work xmlns='urn:failure'/>"), "{urn:failure}works"),
+        (Push::text("<works xmlns='urn:failur'/>"), "{urn:failure}works"),
+        (Push::text("<wroks/>"), "no payload wroks"),
+        (Push::text("<nobody-knows xmlns='urn:x'/>"), "no payload {urn:x}nobody-knows"),
+        (Ok(Push::of(&Works { n: 1 }).unwrap().to("frial")), "did you mean frail?"),
+        (Ok(Push::of(&Works { n: 1 }).unwrap().to("dozer")), "it takes {urn:failure}dozes"),
+    ];
+    let (_open, mut open) = served(Options::default()).await;
+    let (pump, mut ann) = served(Options::default().tokens(tokens())).await;
+    let (_other, mut ops) = served(Options::default().tokens(tokens())).await;
+    let (_guarded, mut guest) = served(Options::default().tokens(tokens())).await;
+    ann.authenticate("one").await.unwrap();
+    ops.authenticate("two").await.unwrap();
+    for (push, reason) in cases {
+        let push = push.unwrap();
+        for client in [&mut open, &mut ops] {
+            let huh = refusal(client, push.clone()).await;
+            assert!(huh.message.contains(reason), "{reason} in {}", huh.message);
+        }
+        for client in [&mut ann, &mut guest] {
+            assert_eq!(refusal(client, push.clone()).await.message, GENERIC);
+        }
+    }
+    let operator = Identity { name: "ops".into(), operator: true };
+    let fault = pump.speaking_as(operator).to("frial").tell(Works { n: 1 }).await.unwrap_err();
+    assert_eq!(fault.message, "no listener is called frial; did you mean frail?");
+    let fault = pump.to("frial").tell(Works { n: 1 }).await.unwrap_err();
+    assert_eq!(fault.message, GENERIC);
+}
+
+#[tokio::test]
+async fn a_refusal_repeats_the_clients_own_id() {
+    let (_pump, mut client) = served(Options::default()).await;
+    let huh = refusal(&mut client, Push::text("<nobody/>").unwrap().with_id("order-17")).await;
+    assert_eq!(huh.id.as_deref(), Some("order-17"));
+    let invalid = Push::text("<works xmlns='urn:failure'/>").unwrap();
+    let huh = refusal(&mut client, invalid.clone().with_id("a<b")).await;
+    assert_eq!((&*huh.code, huh.id.as_deref()), ("P0007", Some("a<b")));
+    assert_eq!(refusal(&mut client, invalid).await.id, None);
+    let there = ThreadId::new("sess-00000000");
+    let push = Push::of(&Works { n: 1 }).unwrap().with_id("late").in_thread(&there);
+    client.push(&push);
+    client.flush().await.unwrap();
+    let unknown = loop {
+        if let Some(Incoming::UnknownThread { error, .. }) = client.recv().await.unwrap() {
+            break error;
+        }
+    };
+    assert_eq!(unknown.id.as_deref(), Some("late"));
+}
+
+#[test]
+fn a_peer_that_is_not_there_is_a_complaint() {
+    let plan = |peer: &str| {
+        let a = Listener::new("alpha").peers([peer]).on(async |_: Works| {});
+        pumphouse::builder().with((a, Listener::new("beta").on(async |_: Well| {}))).build()
+    };
+    assert!(plan("beta").is_ok() && plan("alpha").is_ok());
+    let said = |peer: &str| plan(peer).unwrap_err().all().to_vec();
+    let near = "alpha: no listener is called `bta`, one of its peers: did you mean `beta`?";
+    assert_eq!(said("bta"), [near]);
+    assert_eq!(said("zz"), ["alpha: no listener is called `zz`, one of its peers: add it too"]);
+}
+
+#[test]
+fn doors_refusals_are_one_entry_a_minute_in_the_organisms_thread() {
+    let sim = Sim::new(1);
+    let disk = Disk::new(&sim);
+    let plan = pumphouse::builder().with(frail()).with(disk.log()).build().unwrap();
+    let pump = plan.start_on(&sim);
+    for second in 0..150 {
+        pump.refused("10.0.0.9", &Fault::undeliverable());
+        if second % 2 == 0 {
+            pump.refused("ada", &Fault::undeliverable());
+        }
+        sim.run(sim.sleep(Duration::from_secs(1))).unwrap();
+    }
+    sim.rest().unwrap();
+    let thread = ThreadId::new("organism");
+    let entries = sim.run(pump.log().read(&thread, 0, u64::MAX, 100)).unwrap().unwrap();
+    let told: Vec<DoorRefusals> =
+        entries.iter().map(|it| <Entry as From<&log::Entry>>::from(it).decode().unwrap()).collect();
+    assert_eq!(told.iter().map(|it| it.count).sum::<u64>(), 225);
+    assert_eq!(told.len(), 4);
+    assert!(entries.windows(2).all(|it| it[1].at_us - it[0].at_us >= 60_000_000));
+    let first = &told[1].refused;
+    let words = first.iter().map(|it| (it.who.as_deref().unwrap(), &*it.code));
+    assert_eq!(words.collect::<Vec<_>>(), [("10.0.0.9", "P0011"), ("ada", "P0011")]);
+    let threads = sim.run(pump.log().threads(None, 9)).unwrap().unwrap();
+    assert_eq!(threads.len(), 1, "no refusal opens a thread of its own");
+}
+
+#[test]
+fn send_ends_with_one_where_an_answer_is_an_error() {
+    let scene = Scene::new();
+    let server = scene.serve(&["--durability", "memory"]);
+    let send = ["send", "--json", "--connect", &server.address];
+    let calculate = |text: &str| {
+        format!(
+            "<calculate xmlns=\"https://xml-pipeline.org/ns/calculate/v1\"><expression>{text}\
+             </expression></calculate>"
+        )
+    };
+    let well = scene.pipe(&send, &calculate("6*7")).code(0).objects();
+    assert_eq!(well.last().unwrap()["failed"], false);
+    let wrong = scene.pipe(&send, &calculate("1/0")).code(1).objects();
+    assert_eq!(wrong.last().unwrap()["failed"], true);
+}
