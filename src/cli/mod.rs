@@ -86,7 +86,7 @@ pub fn main(builder: Builder) -> ExitCode {
             return ExitCode::from(UNTRIED);
         }
     };
-    command.trace();
+    command.trace(&verb);
     let out = io::stdout();
     let style = style(&out);
     let mut out = BufWriter::new(out.lock());
@@ -225,11 +225,11 @@ impl Command {
     }
 
     /// What the program itself traces goes to the error output.
-    fn trace(&self) {
+    fn trace(&self, verb: &Verb) {
         let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
         let mut filter = filter.from_env_lossy();
         // These have pushes refused on purpose.
-        let is_meant = matches!(self.verb, Some(Verb::Demo(_) | Verb::Test(_)));
+        let is_meant = matches!(verb, Verb::Demo(_) | Verb::Test(_));
         if let Some(it) = NO_REFUSALS.parse().ok().filter(|_| is_meant) {
             filter = filter.add_directive(it);
         }
