@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_terminal_obeys_nothing_that_a_payload_says() {
         for (given, expected) in [
-            ("plain, żółć, 日本, 👩\u{200d}🔬", "plain, żółć, 日本, 👩\u{200d}🔬"),
+            ("plain, żółć, 日本, 👩\u{200d}🔬", "plain, żółć, 日本, 👩&#x200D;🔬"),
             ("a\u{1b}[2Jb", "a&#x1B;[2Jb"),
             ("a\u{9b}2Jb\u{7f}\u{8}", "a&#x9B;2Jb&#x7F;&#x8;"),
             ("over\u{202e}ride\u{2066}", "over&#x202E;ride&#x2066;"),
