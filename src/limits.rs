@@ -400,6 +400,11 @@ pub struct Limits {
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
     #[least = 1]
     pub outbound_bytes_max: usize,
+    /// Bytes that wait for all connections of the pump to read, and large messages on their way in:
+    /// beyond a half of them whoever reads nothing is cut with `P0024`, the worst first, so that
+    /// those who read aren't held up and memory has an end.
+    #[least = 1]
+    pub owed_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
     #[least = 1]
     pub write_time_max: Duration,
@@ -517,6 +522,7 @@ impl Default for Limits {
             receive_buffer_bytes: 256 * KIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
+            owed_bytes_max: 256 * MIB,
             write_time_max: Duration::from_secs(30),
             follows_max: 64,
             linger_time_max: Duration::from_secs(1),

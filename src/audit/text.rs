@@ -98,23 +98,34 @@ fn escape(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Controls, changes of direction, line separators, and characters made to carry hidden text.
+/// Controls, changes of direction, line separators, and what is shown as nothing: Unicode's
+/// `Default_Ignorable_Code_Point`, and blanks that aren't white space of a keyboard.
 #[must_use]
 pub fn is_hidden(it: char) -> bool {
     it.is_control()
         || matches!(
             it,
-            '\u{ad}'
+            '\u{a0}' | '\u{ad}'
+                | '\u{34f}'
                 | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'
-                | '\u{200e}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{1680}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{2000}'..='\u{200f}'
+                | '\u{2028}'..='\u{202f}'
+                | '\u{205f}'..='\u{206f}'
+                | '\u{2800}'
+                | '\u{3000}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
                 | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-                | '\u{e0100}'..='\u{e01ef}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d159}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -194,9 +205,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_unicode_says_is_ignorable_or_blank_is_hidden() {
+        let ignorable = r"[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zl}\p{Zp}]";
+        let blank = r"[\p{Zs}\u{2800}\u{1D159}--\u{20}]";
+        let hidden = regex::Regex::new(&format!("{ignorable}|{blank}")).unwrap();
+        for it in '\0'..=char::MAX {
+            if hidden.is_match(it.encode_utf8(&mut [0; 4])) {
+                assert!(is_hidden(it), "U+{:04X}", u32::from(it));
+            }
+        }
+        for it in ["é", "漢", " ", "👍", "a\u{301}", "न"] {
+            assert_eq!(line(it), it);
+        }
+        assert_eq!(line("a\u{3164}\u{fe0f}\u{200d}"), "a&#x3164;&#xFE0F;&#x200D;");
+    }
+
+    #[test]
     fn a_terminal_obeys_nothing_that_a_payload_says() {
         for (given, expected) in [
-            ("plain, żółć, 日本, 👩\u{200d}🔬", "plain, żółć, 日本, 👩\u{200d}🔬"),
+            ("plain, żółć, 日本, 👩\u{200d}🔬", "plain, żółć, 日本, 👩&#x200D;🔬"),
             ("a\u{1b}[2Jb", "a&#x1B;[2Jb"),
             ("a\u{9b}2Jb\u{7f}\u{8}", "a&#x9B;2Jb&#x7F;&#x8;"),
             ("over\u{202e}ride\u{2066}", "over&#x202E;ride&#x2066;"),

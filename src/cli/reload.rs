@@ -15,38 +15,31 @@ pub(crate) struct Reload {
     tls: Vec<Tls>,
     port: Tokio,
     #[cfg(unix)]
-    hangup: Option<tokio::signal::unix::Signal>,
+    hangup: tokio::signal::unix::Signal,
 }
 
 impl Reload {
-    /// From here on SIGHUP is ours, if there is something to read again; else it ends the program
-    /// as it ends others.
+    /// From here on SIGHUP is ours: it reads again what there is to read, and ends nothing.
     pub(crate) fn of(tls: Vec<Tls>) -> Result<Reload, Failure> {
         let port = Tokio::current();
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
             let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));
-            let hangup = tls.first().map(|_| signal(SignalKind::hangup()).map_err(trouble));
-            Ok(Reload { hangup: hangup.transpose()?, port, tls })
+            let hangup = signal(SignalKind::hangup()).map_err(trouble)?;
+            Ok(Reload { hangup, port, tls })
         }
         #[cfg(not(unix))]
         Ok(Reload { port, tls })
     }
 
     pub(crate) async fn forever(&mut self) -> Infallible {
-        if self.tls.is_empty() {
-            return std::future::pending().await;
-        }
         loop {
             let look = self.port.sleep_until(self.port.now_us() + LOOK_EVERY_US);
             #[cfg(unix)]
-            let is_told = match &mut self.hangup {
-                Some(hangup) => tokio::select! {
-                    _ = hangup.recv() => true,
-                    () = look => false,
-                },
-                None => std::future::pending().await,
+            let is_told = tokio::select! {
+                _ = self.hangup.recv() => true,
+                () = look => false,
             };
             #[cfg(not(unix))]
             let is_told = {

@@ -167,6 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             busy = true;
         }
+        busy |= self.session.poll_place(context) || self.session.poll_cut(context);
         if !more && self.session.wants_bytes() {
             let Connection { stream, session, .. } = self;
             let read = read(stream, context, |bytes| match bytes {

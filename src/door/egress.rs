@@ -7,6 +7,9 @@ use crate::xml::Framing;
 /// What the buffers of a connection at rest may keep.
 const IDLE_BYTES: usize = 4 * 1024;
 
+/// What a buffer keeps of its room from one writing to the next.
+const KEPT_BYTES: usize = 256 * 1024;
+
 /// Messages that wait for a connection to take them.
 #[derive(Debug, Default)]
 pub(super) struct Egress {
@@ -81,7 +84,8 @@ impl Egress {
         let border = ends.partition_point(|end| *end < self.written);
         let border = if self.written == 0 { 0 } else { ends.get(border).copied().unwrap_or(0) };
         self.writing.bytes.truncate(border);
-        self.next.clear();
+        self.writing.bytes.shrink_to_fit();
+        self.next = Messages::default();
     }
 
     /// Whether it holds more memory than a connection at rest should.
@@ -92,6 +96,9 @@ impl Egress {
 
 impl Messages {
     fn clear(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = Vec::new();
+        }
         self.bytes.clear();
         self.ends.clear();
     }

@@ -1,5 +1,6 @@
 //! What every door does with whoever comes: a place, a task, and a way out when the pump stops.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::door::follow::Follows;
 use crate::door::guesses::Guesses;
 use crate::door::inbox::Inbox;
 use crate::door::session::{Session, Setting};
-use crate::engine::{Identity, Port, Pump, Stage, Tokio};
+use crate::engine::{Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
 use crate::wire::{Code, Fault};
 
 /// How long to wait where the system has no descriptor or memory left for another connection.
@@ -62,6 +63,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
             tokens,
             guesses: Guesses::default(),
             share: Arc::default(),
+            owed: pump.owed().clone(),
         }),
     };
     let mut stage = pump.stage();
@@ -77,6 +79,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
     };
     tokio::select! {
         ended = accepting => ended?,
+        never = reception.look_after_debts() => match never {},
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
     // Whoever knocks from now on is to hear at once that nobody is there.
@@ -110,6 +113,18 @@ struct Reception {
 }
 
 impl Reception {
+    /// Has those cut that are owed much and read nothing, for as long as it is polled.
+    async fn look_after_debts(&self) -> Infallible {
+        let owed = self.pump.owed();
+        loop {
+            owed.crowded().await;
+            while owed.is_crowded() {
+                owed.relieve(self.port.now_us());
+                self.port.sleep_until(self.port.now_us() + LOOK_EVERY_US).await;
+            }
+        }
+    }
+
     /// The next connection. Where the system can't give it, others may leave meanwhile.
     async fn accept<S: Source>(&self, source: &S) -> (S::Came, String) {
         let mut told = false;

@@ -1,5 +1,6 @@
 //! A connection without its socket: bytes in, pushes out; news in, bytes out. Time is given.
 
+mod room;
 mod said;
 mod say;
 
@@ -12,7 +13,7 @@ use crate::door::Tokens;
 use crate::door::egress::Egress;
 use crate::door::guesses::Guesses;
 use crate::door::share::{Part, Share};
-use crate::engine::{Identity, News};
+use crate::engine::{Identity, News, Owed};
 use crate::id::EntryId;
 use crate::limits::Limits;
 use crate::listener::Entry;
@@ -21,7 +22,9 @@ use crate::wire::core::Authenticate;
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Code, Envelope, Fault, Payload};
 use crate::xml::{self, Element, Frame, Framing, Profile, Splitter, escape_text};
+use room::Room;
 use said::Said;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The name that the pump speaks under.
 const CORE_NAME: &str = "core";
@@ -37,6 +40,7 @@ pub(super) struct Setting {
     pub(super) tokens: Tokens,
     pub(super) guesses: Guesses,
     pub(super) share: Arc<Share>,
+    pub(super) owed: Arc<Owed>,
 }
 
 /// What a session wants of the pump.
@@ -64,11 +68,13 @@ pub(super) struct Session {
     hungry: bool,
     /// Whether the client has said all it will say.
     is_half_closed: bool,
-    egress: Egress,
+    pub(super) egress: Egress,
     /// Pushes without an answer, and those after them.
     window: VecDeque<Slot>,
     /// How many that are, and how long, of all that the door has.
     part: Part,
+    /// What it has of the room of all connections.
+    room: Room,
     /// The number of the first of them.
     first: u64,
     /// Bytes of what waits for earlier answers.
@@ -112,6 +118,8 @@ struct Slot {
     answer: Option<Answer>,
     /// What came of it and may not stand before its answer.
     replies: Vec<Entry>,
+    /// The place of a large message.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 enum Answer {
@@ -135,6 +143,7 @@ impl Session {
             egress: Egress::default(),
             window: VecDeque::new(),
             part: Part::of(&setting.share),
+            room: Room::of(&setting.owed),
             first: 0,
             held_bytes: 0,
             busy_us: None,
@@ -176,6 +185,7 @@ impl Session {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.moved = true;
         self.hungry = false;
+        self.room.fed(self.now_us);
         self.splitter.feed(bytes);
     }
 
@@ -281,7 +291,8 @@ impl Session {
 
     /// A number for what waits for an answer from now on.
     fn number(&mut self, bytes: usize) -> u64 {
-        self.window.push_back(Slot { bytes, ..Slot::default() });
+        let _place = self.room.take();
+        self.window.push_back(Slot { bytes, _place, ..Slot::default() });
         self.part.add(bytes);
         self.first + self.window.len() as u64 - 1
     }
@@ -312,6 +323,9 @@ impl Session {
     /// Takes what became of a push.
     pub(super) fn hear(&mut self, number: u64, news: News) {
         self.moved = true;
+        if self.ends_us.is_some() {
+            return;
+        }
         match news {
             News::Accepted { id, client_id } => {
                 self.unsettled += 1;
@@ -383,7 +397,9 @@ impl Session {
 
     /// Whether what is followed may be told now.
     pub(super) fn has_outbound_room(&self) -> bool {
-        self.egress.len() + self.held_bytes < self.setting.limits.outbound_bytes_high
+        let waiting = self.egress.len() + self.held_bytes;
+        waiting == 0
+            || waiting < self.setting.limits.outbound_bytes_high && !self.room.debt.is_crowded()
     }
 
     /// Whether one more push may be taken.
@@ -404,6 +420,10 @@ impl Session {
     /// Whether the client should be read. What arrived before must be taken first: room comes and
     /// goes with what others do, and whoever read at each glimpse of it would pile up all there is.
     pub(super) fn wants_bytes(&self) -> bool {
+        self.could_read() && !self.lacks_place()
+    }
+
+    fn could_read(&self) -> bool {
         self.input == Input::Open && self.hungry && !self.held && self.has_room()
     }
 
@@ -456,7 +476,6 @@ impl Session {
     pub(super) fn tick(&mut self, now_us: u64) -> Option<Fault> {
         self.now_us = now_us;
         self.rest(now_us);
-        let limits = &self.setting.limits;
         if !self.wants_bytes() || self.splitter.is_between() {
             self.begun_us = None;
         } else if self.begun_us.is_none() {
@@ -467,9 +486,14 @@ impl Session {
         } else if self.stuck_us.is_none() {
             self.stuck_us = Some(now_us);
         }
+        self.share_room();
         if self.ends_us.is_some() {
             return None;
         }
+        if self.room.debt.is_cut() {
+            return Some(self.give_way());
+        }
+        let limits = &self.setting.limits;
         let waiting = self.egress.len() + self.held_bytes;
         if waiting > limits.outbound_bytes_max {
             let max = limits.outbound_bytes_max;
@@ -482,7 +506,8 @@ impl Session {
             return Some(self.cut(text, now_us));
         }
         let frame_time_max = limits.frame_time_max;
-        if self.begun_us.is_some_and(|it| after(it, frame_time_max) <= now_us) {
+        let is_slow = self.begun_us.is_some_and(|it| after(it, frame_time_max) <= now_us);
+        if is_slow || self.stalls() {
             let text =
                 format!("the rest of a message didn't come in frame_time_max, {frame_time_max:?}");
             let place = self.splitter.finish().err().map(|it| it.place).unwrap_or_default();
@@ -531,6 +556,7 @@ impl Session {
             self.stuck_us.map(|it| after(it, limits.write_time_max)),
             unknown.then(|| after(self.opened_us, limits.frame_time_max)),
             self.busy_us.map(|it| after(it, REST_AFTER)),
+            self.room.deadline_us(),
         ];
         waits.into_iter().flatten().min()
     }

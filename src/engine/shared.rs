@@ -17,6 +17,7 @@ use crate::engine::gate::Gate;
 use crate::engine::inlet::News;
 use crate::engine::life::Life;
 use crate::engine::metrics::Counts;
+use crate::engine::owed::Owed;
 use crate::engine::route::Routes;
 use crate::engine::state::Cached;
 use crate::engine::tree::{Event, Key, Left, Push, Ready};
@@ -122,6 +123,8 @@ pub(crate) struct Shared {
     /// Pushes refused, by the number of the fault: counted, not logged.
     pub(crate) refused: Vec<AtomicU64>,
     pub(crate) counts: Counts,
+    /// What all connections are owed.
+    pub(crate) owed: Arc<Owed>,
     /// Until when batches are to be small, since something went ahead of some.
     pub(crate) hurry_until_us: AtomicU64,
     /// How far a shutdown has come; doors watch it.

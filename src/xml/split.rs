@@ -178,6 +178,11 @@ impl Splitter {
                 && self.waiting.iter().all(|&byte| is_space(byte)))
     }
 
+    /// Bytes that have arrived and belong to no message that was given out.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// How messages are marked, once the first byte has come.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {

@@ -47,7 +47,7 @@ impl Heard {
     pub(super) async fn first(&mut self) -> Result<(), Error> {
         let headers = self.response.headers();
         if refusal::is_html(headers) {
-            let said = refusal::page(&mut self.response, &self.settings.limits).await;
+            let said = refusal::page(&mut self.response, &self.settings).await;
             let text = "the server sent a page for people, not a reply; its API is mostly at a \
                         URL that ends in /v1";
             return Err(Error { said, ..Error::new(Kind::Garbled, text) });
@@ -139,6 +139,8 @@ impl Heard {
             }
             data => {
                 let was_stopped = self.gathered.is_stopped();
+                // Before anything of it is cut.
+                let data = &self.settings.hide(data);
                 self.gathered.add(data, self.settings.limits.reply_bytes_max)?;
                 if self.gathered.is_stopped() && !was_stopped {
                     self.timers.hurry(self.settings.limits.usage_time_max);

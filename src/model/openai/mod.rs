@@ -81,7 +81,7 @@ impl OpenAi {
         let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
         let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
         if !response.status().is_success() {
-            return Err(refusal::read(response, self.limits()).await);
+            return Err(refusal::read(response, &self.settings).await);
         }
         let mut heard = Heard::new(response, timers, self.settings.clone());
         heard.first().await?;

@@ -8,26 +8,27 @@ use serde_json::Value;
 
 use crate::clock;
 use crate::limits::ModelLimits;
-use crate::model::openai::timer;
+use crate::model::openai::{Settings, timer};
 use crate::model::{Error, Kind};
 
 /// Characters of what a server said that an error repeats.
 const SAID_MAX: usize = 500;
 
 /// Reads what a server says that doesn't reply.
-pub(super) async fn read(mut response: Response, limits: &ModelLimits) -> Error {
+pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
+    let limits = &settings.limits;
     let (status, headers) = (response.status(), response.headers().clone());
     let text = text(&mut response, limits).await;
     let told = serde_json::from_str(&text).ok().map(|it: Value| Told::of(&it)).unwrap_or_default();
     let mut error = refused(status, &told, &headers, response.url());
-    error.said = said(told.message.as_deref().unwrap_or(title(&text)));
+    error.said = said(&settings.hide(told.message.as_deref().unwrap_or(title(&text))));
     error.retry_after = retry_after(&headers, clock::now_us());
     error
 }
 
 /// What a page for people is about.
-pub(super) async fn page(response: &mut Response, limits: &ModelLimits) -> Option<Box<str>> {
-    said(title(&text(response, limits).await))
+pub(super) async fn page(response: &mut Response, settings: &Settings) -> Option<Box<str>> {
+    said(&settings.hide(title(&text(response, &settings.limits).await)))
 }
 
 /// The beginning of what a server says.

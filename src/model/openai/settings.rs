@@ -153,6 +153,11 @@ impl Settings {
         self.key.iter().chain(self.headers.iter().map(|(_, value)| value))
     }
 
+    /// A text that the server wrote, without what must not be shown.
+    pub(super) fn hide(&self, text: &str) -> String {
+        self.secrets().fold(text.to_owned(), |text, it| it.hidden_in(&text))
+    }
+
     /// Where chat completions are.
     fn completions(&self) -> Result<Url, NoModel> {
         let wrong = |text: &str| NoModel::of("url", text);

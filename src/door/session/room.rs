@@ -1,0 +1,134 @@
+//! The room that a session shares with all others: what it is owed, and large messages on their
+//! way in.
+
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::PollSemaphore;
+
+use crate::door::egress::Egress;
+use crate::door::session::{Input, Session, after};
+use crate::engine::{Debt, Owed};
+use crate::wire::{Code, Fault};
+use crate::xml::Splitter;
+
+/// What arrives of a message without a place for it.
+const LARGE_BYTES: usize = 64 * 1024;
+/// How long the rest of a large message may stay away while others wait for its place.
+const STALL: Duration = Duration::from_secs(1);
+/// What is still written to a client that is cut for the sake of others.
+const LAST_BYTES_MAX: usize = 64 * 1024;
+
+/// What one session has of the room of all.
+pub(super) struct Room {
+    pub(super) debt: Debt,
+    places: PollSemaphore,
+    /// Whether it stands in the queue for a place.
+    is_queued: bool,
+    place: Option<OwnedSemaphorePermit>,
+    /// When something of the message came that has the place.
+    fed_us: u64,
+}
+
+impl Room {
+    pub(super) fn of(owed: &Arc<Owed>) -> Room {
+        Room {
+            debt: Debt::of(owed),
+            places: PollSemaphore::new(owed.arriving.clone()),
+            is_queued: false,
+            place: None,
+            fed_us: 0,
+        }
+    }
+
+    /// Notes that something came.
+    pub(super) fn fed(&mut self, now_us: u64) {
+        self.fed_us = now_us;
+    }
+
+    /// The place of a message that is whole, until its answer.
+    pub(super) fn take(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.place.take()
+    }
+
+    /// When to look whether the rest of a message stays away.
+    pub(super) fn deadline_us(&self) -> Option<u64> {
+        self.place.as_ref().map(|_| after(self.fed_us, STALL))
+    }
+}
+
+impl Session {
+    /// Whether a large message is on its way in that has no place yet.
+    pub(super) fn lacks_place(&self) -> bool {
+        self.room.place.is_none() && self.splitter.waiting_bytes() >= LARGE_BYTES
+    }
+
+    /// Waits for a place where a large message needs one. Whether it has got it just now.
+    pub(in crate::door) fn poll_place(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.could_read() || !self.lacks_place() {
+            return false;
+        }
+        self.room.is_queued = true;
+        let std::task::Poll::Ready(place) = self.room.places.poll_acquire(context) else {
+            return false;
+        };
+        (self.room.is_queued, self.room.fed_us) = (false, self.now_us);
+        self.room.place = place;
+        true
+    }
+
+    /// Whether it is to be cut; if not, `context` is woken when it is.
+    pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
+        self.ends_us.is_none() && self.room.debt.poll_cut(context)
+    }
+
+    /// Notes what it is owed, and gives back what it doesn't need now: who isn't read can't keep
+    /// a place from others.
+    pub(super) fn share_room(&mut self) {
+        let bytes = self.egress.len() + self.held_bytes + self.splitter.waiting_bytes();
+        self.room.debt.note(bytes, self.stuck_us, self.now_us);
+        let could_read = self.could_read();
+        if !could_read {
+            self.room.place = None;
+        }
+        if self.room.is_queued && !(could_read && self.lacks_place()) {
+            self.room.places = PollSemaphore::new(self.room.places.clone_inner());
+            self.room.is_queued = false;
+        }
+    }
+
+    /// Whether the rest of a message stays away while others wait for its place.
+    pub(super) fn stalls(&mut self) -> bool {
+        let is_due = self.room.deadline_us().is_some_and(|it| it <= self.now_us);
+        if is_due && self.room.places.available_permits() > 0 {
+            self.room.fed_us = self.now_us;
+            return false;
+        }
+        is_due
+    }
+
+    /// Drops all that it holds, for the sake of others.
+    pub(super) fn give_way(&mut self) -> Fault {
+        let (bytes, max) =
+            (self.egress.len() + self.held_bytes, self.setting.limits.owed_bytes_max);
+        let text = format!(
+            "{bytes} bytes wait for you, and what waits for all clients comes near \
+             owed_bytes_max, {max}"
+        );
+        let fault = Fault::new(Code::SlowReader, text);
+        self.input = Input::Done;
+        self.forget();
+        self.egress.cut();
+        if self.egress.len() > LAST_BYTES_MAX {
+            self.egress = Egress::default();
+        } else {
+            self.say(&fault);
+        }
+        self.splitter = Splitter::new(self.setting.limits.door);
+        self.end_by(self.now_us);
+        self.share_room();
+        fault
+    }
+}
