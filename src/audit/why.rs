@@ -34,7 +34,7 @@ pub struct Step {
     pub joined: Vec<Joined>,
 }
 
-/// A thread below another, and the entry above that has what came of it.
+/// A child thread, and the entry of its parent that has its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Joined {

@@ -262,7 +262,7 @@ impl Pump {
         self.told_refusal(who, fault);
     }
 
-    /// Notes that a door told somebody of a refusal which is counted already.
+    /// Notes that a door told its client of a refusal which is counted already.
     pub(crate) fn told_refusal(&self, who: &str, fault: &Fault) {
         self.shared.refusals.note(who, fault, (self.shared.now_us)());
     }

@@ -523,7 +523,7 @@ impl IntoEmit for Raise {
     }
 }
 
-/// What an `Err` holds says in the log that it is one, whomever it is for.
+/// Marks what an `Err` holds as a failure in the log, whichever receiver it has.
 fn wrong(mut emit: Emit) -> Emit {
     for it in emit.iter_mut().filter(|it| it.what.is_ok()) {
         it.marks.flags = it.marks.flags.with(Flags::ERROR);

@@ -103,7 +103,7 @@ fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Er
     if existing == Existing::Keep && to.exists() {
         return refuse("it is there already; name another file");
     }
-    // Whoever writes to one has made the lock's file, or has opened it by another name.
+    // Only a pump makes the lock file, so a pump uses this log or has opened it by another name.
     let taken = match beside(to, "-lock").exists() {
         true => Lock::take(to).map(Some),
         false => Lock::of_file(to).map(|_| None),
