@@ -100,8 +100,8 @@ impl Page {
         self.paper.above(&line);
     }
 
-    /// Takes an event.
-    pub(super) fn hear(&mut self, event: &Event, now_us: u64) {
+    /// Takes an event. What is said to another asker ends no conversation.
+    pub(super) fn hear(&mut self, event: &Event, asker: Option<&str>, now_us: u64) {
         if event.agent != self.agent || !event.show {
             return;
         }
@@ -113,7 +113,10 @@ impl Page {
             What::Thought { text, .. } => self.closes("thought", Some(Paint::Faint), text),
             What::Response { text, is_final, .. } => {
                 self.closes("response", None, text);
-                self.is_over = *is_final;
+                self.is_over |= *is_final && asker.is_none();
+                if let Some(asker) = asker.filter(|_| *is_final) {
+                    self.note(Paint::Faint, &format!("↑ for {asker}"));
+                }
             }
             What::StepStart { .. } => self.waits_since_us = None,
             What::ToolCallStart { call_id, id, tool, input, .. } => {
@@ -149,16 +152,21 @@ impl Page {
                 for it in std::mem::take(&mut self.running) {
                     self.came(Some(&it), "", Interrupt::WORD, None, None);
                 }
-                self.note(Paint::Wrong, reason);
-                self.is_over = true;
+                self.stopped(reason, asker);
             }
             What::Stopped { reason, text } => {
                 self.paper.end();
-                self.note(Paint::Wrong, &format!("{} stopped, {reason}: {text}", self.agent));
-                self.is_over = true;
+                self.stopped(&format!("{} stopped, {reason}: {text}", self.agent), asker);
             }
             _ => {}
         }
+    }
+
+    /// The agent stopped, and told the user or another asker so.
+    fn stopped(&mut self, text: &str, asker: Option<&str>) {
+        let whom = asker.map(|it| format!(" (for {it})")).unwrap_or_default();
+        self.note(Paint::Wrong, &format!("{text}{whom}"));
+        self.is_over |= asker.is_none();
     }
 
     /// What the agent says about its own state: a line of what it sets, and one for each mistake.
@@ -358,7 +366,7 @@ mod tests {
     /// What a terminal has in the end.
     fn seen(events: &[Event]) -> String {
         let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
-        events.iter().for_each(|it| page.hear(it, 0));
+        events.iter().for_each(|it| page.hear(it, None, 0));
         page.shown(0)
     }
 
@@ -428,8 +436,8 @@ mod tests {
             "is_partial": false, "truncated": false,
         }));
         let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
-        page.hear(&start, 0);
-        page.hear(&out, 1_000_000);
+        page.hear(&start, None, 0);
+        page.hear(&out, None, 1_000_000);
         let shown = page.shown(13_000_000);
         assert!(shown.ends_with("waiting for q1 (12 s)\n"), "{shown}");
         page.waits_behind(Some("bob"), 13_000_000);
@@ -438,7 +446,7 @@ mod tests {
         assert!(shown.ends_with("waiting for what bob asked (3 s)\n"), "{shown}");
         page.waits_behind(None, 17_000_000);
         let begins = event(json!({ "type": "step_start", "turn": 2, "model": "m" }));
-        page.hear(&begins, 17_000_000);
+        page.hear(&begins, None, 17_000_000);
         assert!(!page.shown(18_000_000).contains("waiting"));
     }
 

@@ -92,7 +92,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             let is_new = message.entry.as_ref().is_some_and(|it| it.seq >= shown_from);
             let events = self.learn(message);
             if is_new {
-                self.show(&events)?;
+                self.show(&events, message.to.as_deref())?;
             }
         }
         Ok(())
@@ -205,7 +205,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         }
         if message.shown != Shown::Sent {
             let events = self.learn(message);
-            self.show(&events)?;
+            self.show(&events, message.to.as_deref())?;
         } else if message.is::<Huh>() {
             let huh = message.decode::<Huh>().map_err(|it| Failure::Wrong(it.to_string()))?;
             self.ended(&format!("{}: {}", huh.code, huh.message));
@@ -249,16 +249,22 @@ impl<'a, 'b> Talk<'a, 'b> {
         events
     }
 
-    fn show(&mut self, events: &[Event]) -> Result<(), Failure> {
+    /// Shows what a message for a listener or an identity comes to.
+    fn show(&mut self, events: &[Event], to: Option<&str>) -> Result<(), Failure> {
+        // Before the user's first question is in the log, nothing is for them or for another.
+        let other = to.filter(|it| self.me.as_deref().is_some_and(|me| me != *it));
+        let other = other.map(str::to_owned);
         for event in events {
             if self.to.json && event.show {
                 let line = serde_json::to_string(event).map_err(io::Error::from)?;
                 self.to.line(&ascii(&line))?;
             }
-            if let (What::Response { is_final: true, .. }, Some(seq)) = (&event.what, event.entry) {
+            if let (What::Response { is_final: true, .. }, Some(seq), None) =
+                (&event.what, event.entry, &other)
+            {
                 self.answer = Some(EntryId { thread: ThreadId::new(&event.thread), seq });
             }
-            self.page.hear(event, clock::now_us());
+            self.page.hear(event, other.as_deref(), clock::now_us());
         }
         Ok(())
     }

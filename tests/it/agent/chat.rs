@@ -1,6 +1,8 @@
 //! `chat`, through pipes; what a terminal shows is tested beside its code.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use crate::program::Scene;
@@ -84,6 +86,48 @@ fn a_conversation_goes_on_over_a_door() {
     scene.pipe(&nobody, "hello?\n").code(1).says(&["P0011"]);
     drop(server);
     scene.pipe(&["chat", "orcle"], "").code(2).says(&["there is no agent orcle", "oracle"]);
+}
+
+#[test]
+fn a_conversation_waits_for_its_own_answer_where_another_asker_gets_one_first() {
+    let scene = scene();
+    scene.write("tokens.txt", "ada:s3cret-a:operator\nbob:s3cret-b:operator\n");
+    let replies = r#"%% reply when="begin"
+<response>Begun.</response>
+%% reply when="bob's" chunk=1 every=50ms
+<response>This one is for you, bob.</response>
+%% reply when="ada's"
+<response>This one is for you, ada.</response>
+"#;
+    scene.write("replies.txt", replies);
+    let tokens = scene.path("tokens.txt");
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    let server = scene.serve(&["--tokens", tokens.to_str().unwrap()]);
+    let verb = |token: &str, more: &[&str]| {
+        let verb = ["chat", "oracle", "--connect", &server.address];
+        let mut command = scene.command(&[&verb, more].concat());
+        command.env("PUMPHOUSE_TOKEN", token).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let mut bob = verb("s3cret-b", &["--json"]);
+    let mut bobs = bob.stdin.take().unwrap();
+    let mut told = BufReader::new(bob.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut event = |kind: &str| -> serde_json::Value {
+        let is_it = |it: &serde_json::Value| it["type"] == kind;
+        told.by_ref().map(|it| serde_json::from_str(&it).unwrap()).find(is_it).unwrap()
+    };
+    bobs.write_all(b"begin\n").unwrap();
+    let begun = event("response");
+    bobs.write_all(b"bob's question\n").unwrap();
+    event("step_start");
+    let mut ada = verb("s3cret-a", &["--thread", begun["thread"].as_str().unwrap()]);
+    ada.stdin.take().unwrap().write_all(b"ada's question\n").unwrap();
+    let said = String::from_utf8(ada.wait_with_output().unwrap().stdout).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    let expected = ["This one is for you, bob.", "↑ for bob", "This one is for you, ada."];
+    assert_eq!(lines[..3], expected, "{said}");
+    drop(bobs);
+    bob.wait().unwrap();
 }
 
 #[test]
