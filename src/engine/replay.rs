@@ -414,26 +414,31 @@ impl<'a> Before<'a> {
         };
         let mut entries = self.entries.iter().copied().peekable();
         let mut faults = self.faults.iter();
-        for it in now {
-            let (checked, then) = match &it.what {
+        for ready in now {
+            let (checked, then) = match &ready.what {
                 // Where it failed then, that is what it came to.
                 Ok(checked) => {
                     let then = entries.next();
-                    (checked.clone(), then.or_else(|| faults.next().map(|(it, _)| *it)))
+                    let fault = if then.is_none() { faults.next() } else { None };
+                    // Who had a thread opened for them was told that the budget has no room.
+                    if fault.is_some_and(|it| is_unopened(&it.1, &ready.target)) {
+                        continue;
+                    }
+                    (checked.clone(), then.or(fault.map(|(it, _)| *it)))
                 }
                 // Nobody tells the pump of a fault.
                 Err(_) if message.from() == CORE_NAME => continue,
                 Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
             };
             let now = Said {
-                to: addressee(&it.target, message, listener),
+                to: addressee(&ready.target, message, listener),
                 name: checked.name().clone(),
                 body: checked.element().canonical(),
             };
             if then.is_none_or(|it| !now.is(&it.entry)) {
                 return Some(different(then, Some(now)));
             }
-            for _ in 1..answers(&it.target) {
+            for _ in 1..answers(&ready.target) {
                 entries.next_if(|it| now.is(&it.entry));
             }
         }
@@ -446,6 +451,11 @@ impl<'a> Before<'a> {
         let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);
         less.map(|(it, _)| different(Some(it), None))
     }
+}
+
+/// Whether a fault says that the budget has no room for a thread that was to be opened.
+fn is_unopened(code: &str, target: &Target) -> bool {
+    matches!(target, Target::Child { for_sender: true, .. }) && code == Code::OverBudget.to_string()
 }
 
 /// How many entries an emission comes to: an answer is one for each identity that asked, and one
@@ -474,10 +484,12 @@ impl Said {
         Said { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
     }
 
-    /// Whether an entry says the same, to the same where that is known.
+    /// Whether an entry says the same, to the same where that is known: one that a budget refused
+    /// may have nobody.
     fn is(&self, entry: &log::Entry) -> bool {
+        let was_refused = entry.to.is_none() && entry.flags.contains(Flags::REFUSED);
         self.name == entry.name
             && self.body == entry.body
-            && (self.to.is_none() || self.to == entry.to)
+            && (self.to.is_none() || self.to == entry.to || was_refused)
     }
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pumphouse::engine::{Replayed, Tokio};
+use pumphouse::limits::Limits;
+use pumphouse::listener::{Spawn, Threads};
 use pumphouse::listeners;
 use pumphouse::listeners::thread::{InitialPayload, SpawnThread};
 use pumphouse::prelude::*;
@@ -184,4 +186,51 @@ async fn what_was_not_handled_is_not_compared() {
     );
     let log: Arc<dyn pumphouse::log::Log> = pump.log().clone();
     assert_eq!(log.read(&first.thread, 0, 9, 9).await.unwrap().len(), 1, "nothing is written");
+}
+
+/// Has a thread opened below.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+struct Deeper {
+    n: u64,
+    /// In the name of who sent this.
+    #[payload(attribute)]
+    for_sender: bool,
+}
+
+/// Opens threads, one below the other.
+fn nest() -> Listener {
+    let open = async |it: Deeper| {
+        let first = Spawn::new(Deeper { n: it.n + 1, ..it });
+        if it.for_sender { first.for_sender() } else { first }
+    };
+    Listener::new("nest").on(open).grant::<Threads>().pure()
+}
+
+#[tokio::test]
+async fn what_a_budget_refused_is_no_difference() {
+    let deeper = |for_sender| Deeper { n: 1, for_sender }.encode().unwrap();
+    let bounds: [(Element, fn(&mut Limits)); 4] = [
+        (Down { n: 9 }.encode().unwrap(), |it| it.tree_messages_max = 3),
+        (deeper(false), |it| it.thread_depth_max = 2),
+        (deeper(true), |it| it.thread_depth_max = 2),
+        (deeper(false), |it| it.tree_children_max = 1),
+    ];
+    for (at, (first, bound)) in bounds.into_iter().enumerate() {
+        let plan = || {
+            let mut limits = Limits::default();
+            bound(&mut limits);
+            let plugins = (cast(Tampered::No), nest());
+            pumphouse::builder().with(plugins).limits(limits).build().unwrap()
+        };
+        let pump = plan().start();
+        let thread = pump.tell_element(first).await.unwrap().thread;
+        while !pump.log().open_entries().await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let same = plan().replay(pump.log(), &thread, &Tokio::current()).await.unwrap();
+        assert_eq!(same.difference, None, "case {at}");
+        assert!(same.compared.values().sum::<u64>() > 1, "case {at}: {:?}", same.skipped);
+        pump.shutdown().await.unwrap();
+    }
 }
