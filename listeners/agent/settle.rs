@@ -12,7 +12,7 @@ use super::super::action::call;
 use super::super::action::graph::{Meaning, Value as Found};
 use super::super::action::variables::{self, Lookup};
 use super::super::action::words::CancelAction;
-use super::super::timer::ClearTimer;
+use super::super::timer::{ClearTimer, TimerDue};
 use super::hand::Turning;
 use super::mind::{Mind, Next, Stop, StopReason, Waiting};
 use super::speak::open_name;
@@ -75,8 +75,13 @@ impl Turning {
         let park = Park::default().work(work).others(others);
         // What settles a final response needs no model.
         let park = if is_held { park.settles() } else { park };
+        let timers = mind.own_timers();
+        let is_own = move |it: &Entry| {
+            !timers.is_empty()
+                && it.decode_if::<TimerDue>().is_some_and(|it| timers.contains(&it.timer))
+        };
         came.add(match mind.work {
-            Some(_) => park.quiet(),
+            Some(_) => park.quiet().besides(is_own),
             None => park,
         });
     }

@@ -7,7 +7,7 @@ use crate::engine::deliver::Sending;
 use crate::engine::family::word;
 use crate::engine::guard::Chain;
 use crate::engine::route::Receiver;
-use crate::engine::thread::{Parked, Running, Thread, Waiting};
+use crate::engine::thread::{Later, Parked, Running, Thread, Waiting};
 use crate::engine::tree::{Ready, Step, World};
 use crate::listener::{Park, Target};
 use crate::log::{Flags, Mark, State};
@@ -109,6 +109,7 @@ impl Thread {
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
                 lane.parked.quiet = park.hears_quiet();
+                lane.parked.park = Some(park);
             }
             if lane.is_empty() {
                 self.lanes.remove(&listener);
@@ -152,12 +153,18 @@ impl Thread {
         }
         let timed = self.later.values();
         let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
-        let timed: BTreeSet<u64> = timed.map(|it| it.root).collect();
+        let roots: BTreeSet<u64> = timed.clone().map(|it| it.root).collect();
         let is_quiet = |it: &Parked| {
             // Work has the pushes of all its messages.
             let work = it.all.iter().filter(|it| it.parked != Some(OTHER));
-            let mut roots = work.map(|it| it.root).chain(it.root);
-            it.quiet && !it.is_told && !it.all.is_empty() && !roots.any(|it| timed.contains(&it))
+            let mut own = work.map(|it| it.root).chain(it.root);
+            let mut besides = timed.clone().filter(|it| it.root == Later::FOR_NONE);
+            let counts = |later: &Later| it.park.as_ref().is_some_and(|it| it.counts(&later.entry));
+            it.quiet
+                && !it.is_told
+                && !it.all.is_empty()
+                && !own.any(|it| roots.contains(&it))
+                && !besides.any(counts)
         };
         let quiet = self.lanes.iter().filter(|(_, it)| is_quiet(&it.parked));
         let mut quiet: Vec<usize> = quiet.map(|(listener, _)| *listener).collect();

@@ -12,7 +12,7 @@ use crate::engine::inlet::Inlet;
 use crate::engine::route::Receiver;
 use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Awake, Entry, Hears};
+use crate::listener::{Awake, Entry, Hears, Park};
 use crate::log::{self, State};
 use crate::wire::Fault;
 
@@ -124,6 +124,8 @@ pub(crate) struct Parked {
     pub(crate) root: Option<u64>,
     /// Whether the listener wants to hear that nothing is left to do.
     pub(crate) quiet: bool,
+    /// What the listener said when it parked last; none after a stop.
+    pub(crate) park: Option<Park>,
     /// Whether the listener goes on where the thread is over budget.
     pub(crate) settles: bool,
     /// Whether it was told so, and has got nothing else since.

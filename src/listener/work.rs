@@ -1,6 +1,10 @@
 //! What a serial listener says of work that takes several messages: which messages of its queue
 //! it keeps, and which of them an answer answers.
 
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
 use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::wire::core::Done;
@@ -100,7 +104,18 @@ pub struct Park {
     work: Vec<u64>,
     others: Vec<u64>,
     quiet: bool,
+    besides: Option<Besides>,
     settles: bool,
+}
+
+/// Which deliveries that nobody awaits count as under way.
+#[derive(Clone)]
+struct Besides(Arc<dyn Fn(&Entry) -> bool + Send + Sync>);
+
+impl fmt::Debug for Besides {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Besides")
+    }
 }
 
 impl Park {
@@ -122,6 +137,14 @@ impl Park {
     #[must_use]
     pub fn quiet(self) -> Park {
         Park { quiet: true, ..self }
+    }
+
+    /// With [`quiet`](Park::quiet): a delivery that waits for its time in the thread and that
+    /// [nobody awaits](crate::listener::Later::unawaited) counts, too, if `counts` says so. An
+    /// agent names its own timers. After a restart none counts until the listener parks again.
+    #[must_use]
+    pub fn besides(self, counts: impl Fn(&Entry) -> bool + Send + Sync + 'static) -> Park {
+        Park { besides: Some(Besides(Arc::new(counts))), ..self }
     }
 
     /// Has the listener go on where the thread is over budget, too: what it still does there only
@@ -153,6 +176,14 @@ impl Park {
     /// Whether the listener wants to hear of quiet.
     pub(crate) fn hears_quiet(&self) -> bool {
         self.quiet
+    }
+
+    /// Whether a delivery that waits for its time, and that nobody awaits, counts as under way.
+    /// One that the listener's function fails on doesn't.
+    pub(crate) fn counts(&self, waiting: &Entry) -> bool {
+        let counts =
+            |it: &Besides| catch_unwind(AssertUnwindSafe(|| (it.0)(waiting))).unwrap_or(false);
+        self.besides.as_ref().is_some_and(counts)
     }
 }
 

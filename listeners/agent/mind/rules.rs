@@ -221,6 +221,13 @@ impl Mind {
         actions.map(|(seq, _)| *seq).chain(things.map(|(seq, _)| *seq))
     }
 
+    /// The timers that the work at hand set and that may tick, by the places of what set them.
+    #[must_use]
+    pub(in super::super) fn own_timers(&self) -> Vec<u64> {
+        let is_own = |it: &Thing| it.what == What::Timer && self.owns(Some(it.work));
+        self.things.iter().filter(|(_, it)| is_own(it)).map(|(seq, _)| *seq).collect()
+    }
+
     /// The actions that responses which wait mean.
     pub(super) fn named(&self) -> impl Iterator<Item = u64> {
         self.pending.iter().flat_map(Waiting::meant)
@@ -316,9 +323,7 @@ impl Mind {
     pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Taken {
         let mut taken = Taken::default();
         let Some(work) = &self.work else { return taken };
-        let timers =
-            self.things.iter().filter(|(_, it)| it.what == What::Timer && it.work == work.id);
-        let timers: Vec<u64> = timers.map(|(seq, _)| *seq).collect();
+        let timers = self.own_timers();
         let is_unturned = work.asked.is_empty() && self.last == Last::default();
         for (seq, it) in self.queue.range(..=until) {
             let is_taken = match (it, stop) {

@@ -6,7 +6,7 @@ use pumphouse::listeners::agent::settings::{Calls, Settings};
 use pumphouse::listeners::agent::words::{
     CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped,
 };
-use pumphouse::listeners::timer::Tick;
+use pumphouse::listeners::timer::{ClearTimer, Tick, TimerSet};
 use pumphouse::model;
 use pumphouse::wire::core::{NothingUnderWay, ThreadSpawned};
 
@@ -242,6 +242,49 @@ fn an_agent_waits_for_its_timer() {
     assert_eq!(responses(&world, &thread), ["It ticked."]);
     assert_eq!((turns(&world, &thread), world.all::<Tick>(&thread).len()), (3, 1));
     assert_eq!(world.all::<Stopped>(&thread), []);
+}
+
+#[test]
+fn an_agent_that_waits_for_its_own_timer_is_not_told_that_nothing_is_under_way() {
+    for timer in ["in=\"PT5S\"", "every=\"PT5S\""] {
+        let world = World::new(1);
+        let (agent, _) = oracle_saying(
+            &world,
+            &[
+                &format!("<set-timer {timer}/>"),
+                "<thought>Nothing to do until then.</thought>",
+                "<response>It ticked.</response>",
+            ],
+        );
+        let question = agent.ask("Well?").unwrap();
+        let pump = world.start([agent]);
+        let thread = world.tell(&pump, question, Duration::from_secs(8));
+        assert_eq!(responses(&world, &thread), ["It ticked."], "{timer}");
+        assert_eq!(world.all::<NothingUnderWay>(&thread), [], "{:#?}", world.story(&thread));
+    }
+}
+
+#[test]
+fn an_agent_whose_timer_an_operator_takes_back_is_told_that_nothing_is_under_way() {
+    let world = World::new(1);
+    let (agent, _) = oracle_saying(
+        &world,
+        &[
+            "<set-timer in=\"PT1H\"/>",
+            "<thought>Nothing to do until then.</thought>",
+            "<response>Somebody took my timer back.</response>",
+        ],
+    );
+    let question = agent.ask("Well?").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(60));
+    assert_eq!(world.all::<NothingUnderWay>(&thread), [], "{:#?}", world.story(&thread));
+    let [TimerSet { timer, .. }] = world.all::<TimerSet>(&thread)[..] else { panic!("no timer") };
+    let console = pump.in_thread(&thread);
+    world.sim.run(console.tell(ClearTimer { timer })).unwrap().unwrap();
+    world.sim.run(world.sim.sleep(Duration::from_secs(60))).unwrap();
+    assert_eq!(world.all::<NothingUnderWay>(&thread).len(), 1, "{:#?}", world.story(&thread));
+    assert_eq!(responses(&world, &thread), ["Somebody took my timer back."]);
 }
 
 #[test]
