@@ -132,12 +132,17 @@ impl Prompt {
     pub fn heard(&self) -> String {
         let last = self.messages.iter().rfind(|it| it.role == Role::User);
         let text = last.map_or("", |it| &it.text);
-        let is_head = |line: &&str| line.starts_with("[From ") && line.ends_with(']');
+        let is_head = |line: &str| line.starts_with("[From ") && line.ends_with(']');
         let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
         for line in text.lines() {
-            match parts.last_mut() {
-                Some(part) if !is_head(&line) => part.push(line),
-                _ => parts.push(Vec::new()),
+            if is_head(line) || RESULTS.iter().any(|(begin, _)| line.starts_with(begin)) {
+                parts.push(Vec::new());
+            }
+            if let Some(part) = parts.last_mut().filter(|_| !is_head(line)) {
+                part.push(line);
+            }
+            if RESULTS.iter().any(|(_, end)| line.ends_with(end)) {
+                parts.push(Vec::new());
             }
         }
         let mut heard = Vec::new();
@@ -175,13 +180,22 @@ impl Prompt {
     }
 }
 
+/// How what came of an action or a thread begins and ends in a prompt. What stands in it is text.
+const RESULTS: [(&str, &str); 2] =
+    [("<action-result ", "</action-result>"), ("<thread-result ", "</thread-result>")];
+
 /// The texts of something that is elements, or is a text itself.
 fn words(said: &str, to: &mut Vec<String>) {
     let elements = said.starts_with('<').then(|| format!("<all>{said}</all>"));
-    match elements.and_then(|it| xml::read(it, Profile::Wire, &XmlLimits::INSIDE).ok()) {
-        Some(all) => texts(all.view(), to),
-        None => one_line(said, to),
+    if let Some(all) = elements.and_then(|it| xml::read(it, Profile::Wire, &XmlLimits::INSIDE).ok())
+    {
+        return texts(all.view(), to);
     }
+    let within = RESULTS.iter().find_map(|(begin, end)| {
+        let (_, within) = said.strip_prefix(begin)?.strip_suffix(end)?.split_once('>')?;
+        Some(within)
+    });
+    one_line(within.unwrap_or(said), to);
 }
 
 fn texts(of: View<'_>, to: &mut Vec<String>) {
@@ -307,6 +321,12 @@ mod tests {
         check("[From ada]\none\n\n[From bob]\ntwo", "one, two");
         check("[From a]\n<x xmlns=\"urn:x\" y=\"1\">a &lt; <z>b</z> </x>", "a <, b");
         check("<r id=\"a\">1</r>\n\n<r id=\"b\">2</r>", "1, 2");
+        // A result may stand behind a text, and what stands in it may be no markup.
+        let result =
+            |text: &str| format!("<action-result id=\"a\" status=\"ok\">{text}</action-result>");
+        check(&format!("Well?\n{}\nAnd now?", result("42")), "Well?, 42, And now?");
+        check(&format!("{}\n{}", result("1 <b> 2"), result("3")), "1 <b> 2, 3");
+        check(&format!("Well?\n{}", result("a\n<p>b")), "Well?, a <p>b");
         // What isn't markup is text.
         check("1 < 2 &amp; 3", "1 < 2 &amp; 3");
         check("<3 is a heart", "<3 is a heart");
