@@ -29,7 +29,8 @@ pub struct Budgets(BTreeMap<(BudgetKey, Option<String>), BudgetWarning>);
 
 impl Apply for Budgets {
     fn apply(&mut self, entry: &Entry) {
-        if entry.is_refused() || entry.from() != "core" {
+        // Only the pump says these, in the name of the listener that was asked for more.
+        if entry.is_refused() {
             return;
         }
         if let Some(it) = entry.decode_if::<BudgetWarning>() {

@@ -163,3 +163,33 @@ fn where_no_message_is_left_the_asker_is_told_and_no_model_is_asked() {
     assert_eq!(told(&world, &thread), (vec![], ThreadState::OverBudget, 1));
     assert!(world.story(&thread).contains(&"core > console: huh".to_owned()));
 }
+
+#[test]
+fn a_raise_ends_what_the_prompt_says_of_a_budget_that_is_nearly_spent() {
+    for raises in [false, true] {
+        let mut world = World::new(1);
+        world.limits.thread_turns_max = 4;
+        let seen = Arc::new(std::sync::Mutex::new(String::new()));
+        let kept = seen.clone();
+        let model = Scripted::new(move |prompt: &Prompt, _| {
+            *kept.lock().unwrap() = format!("{prompt:?}");
+            "<response>Yes.</response>".to_owned()
+        });
+        let agent = Agent::new("oracle", Arc::new(world.timed(model)));
+        let question = agent.ask("Well?").unwrap();
+        let pump = world.start([agent]);
+        let pump = pump.speaking_as(Identity { name: "ops".into(), operator: true });
+        let thread = world.tell(&pump, question.clone(), Duration::from_secs(1));
+        let here = pump.in_thread(&thread);
+        for _ in 2..=3 {
+            world.tell(&here, question.clone(), Duration::from_secs(1));
+        }
+        if raises {
+            let raise = RaiseBudget { key: BudgetKey::Turns, by: Some(60), to: None };
+            world.sim.run(here.tell(raise)).unwrap().unwrap();
+        }
+        world.tell(&here, question, Duration::from_secs(1));
+        let seen = seen.lock().unwrap().clone();
+        assert_eq!(seen.contains("turns: 3 of 4 are spent (75 %)"), !raises, "{seen}");
+    }
+}
