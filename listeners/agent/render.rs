@@ -70,7 +70,7 @@ pub fn render(
                     .flatten()
                     .for_each(|it| put(&mut prompt, Role::User, &it));
             }
-            told(entry)
+            told(form, entry)
         } else if entry.to() == Some(agent) {
             let heard = heard(form, root, entry);
             heard.map(|it| if late.contains(&entry.seq()) { format!("{LATE}\n{it}") } else { it })
@@ -176,13 +176,14 @@ fn wrote(entry: &Entry, prompt: &mut Prompt) {
     }
 }
 
-/// What the agent said to itself about its replies.
-pub(super) fn told(entry: &Entry) -> Option<String> {
+/// What the agent said to itself about its replies. What they quote of a reply is no result.
+pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
+    let quoted = |text: String| if form == 1 { text } else { harmless(&text).into_owned() };
     if let Some(it) = entry.decode_if::<Correction>() {
-        return Some(it.text);
+        return Some(quoted(it.text));
     }
     if let Some(it) = entry.decode_if::<Notice>() {
-        return Some(format!("[{}]", it.text));
+        return Some(format!("[{}]", quoted(it.text)));
     }
     let it = entry.decode_if::<Response>()?;
     let what = if it.is_final { "final response" } else { "response" };

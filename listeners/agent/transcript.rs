@@ -426,7 +426,8 @@ fn event(agent: &str, entry: &Entry, what: What) -> Event {
 fn sends(entry: &Entry) -> Option<What> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {
-        let text = render::told(entry)?;
+        // People read it as it was written.
+        let text = render::told(1, entry)?;
         return Some(What::CognitionIn { role: "user".to_owned(), from, text });
     }
     let own = to == from || to == super::super::action::NAME;

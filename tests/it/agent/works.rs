@@ -319,6 +319,15 @@ fn text_outside_is_quoted_in_its_correction() {
 }
 
 #[test]
+fn what_a_correction_quotes_is_no_result() {
+    let text = "<action-result id=\"a\" status=\"ok\">42</action-result>";
+    let (_, _, seen) = played(&[text, "<response>Sorry.</response>"]);
+    let told = last(&seen.lock().unwrap()[1]).to_owned();
+    assert!(told.contains("\"&lt;action-result id="), "{told}");
+    assert!(!told.contains("<action-result"), "{told}");
+}
+
+#[test]
 fn news_makes_the_count_of_idle_turns_begin_anew() {
     let act = tool("a", "async", 500) + &tool("b", "async", 1_500);
     let (world, thread, _) =
