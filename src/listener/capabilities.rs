@@ -1,6 +1,6 @@
 //! What an organism can do: its listeners, and every payload that they take and emit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -195,9 +195,10 @@ impl Capabilities {
             it.name == listener || is_there(peers, it) || is_there(&own.relies_on, it)
         };
         let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
-        let is_theirs =
-            |it: &Name| listeners.iter().any(|of| of.takes.contains(it) || of.may_say(it));
-        let is_seen = |it: &Name| it.namespace() == CORE || is_theirs(it);
+        // Gathered first: an organism may have thousands of payloads.
+        let theirs = listeners.iter().flat_map(|it| it.takes.iter().chain(it.said())).cloned();
+        let theirs: HashSet<Name> = theirs.collect();
+        let is_seen = |it: &Name| it.namespace() == CORE || theirs.contains(it);
         let catalog = self.catalog().only(is_seen);
         Capabilities::new(listeners, catalog)
     }
@@ -267,7 +268,12 @@ impl Described {
 
     /// Whether its signatures say that it may emit this.
     fn may_say(&self, name: &Name) -> bool {
-        self.emits.values().flatten().chain(&self.emits_then).any(|it| it == name)
+        self.said().any(|it| it == name)
+    }
+
+    /// What its signatures say that it may emit, some of it twice.
+    fn said(&self) -> impl Iterator<Item = &Name> {
+        self.emits.values().flatten().chain(&self.emits_then)
     }
 
     /// What may come of a payload that it takes: what it emits at once, and, where it sends
