@@ -55,7 +55,21 @@ pub struct Splitter {
     depth: usize,
     /// Where the last comment starts.
     comment: usize,
+    /// What was dropped of the message on its way.
+    dropped: Dropped,
+    /// Whether a message has been given out: white space after it belongs to none.
+    has_given: bool,
     refusal: Option<Error>,
+}
+
+/// What was dropped before a message begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dropped {
+    Nothing,
+    /// A byte order mark, and nothing else.
+    Mark,
+    /// Something behind which neither a byte order mark nor an XML declaration may stand.
+    More,
 }
 
 /// Where in a message the look stands.
@@ -109,6 +123,8 @@ impl Splitter {
             state: State::Outside,
             depth: 0,
             comment: 0,
+            dropped: Dropped::Nothing,
+            has_given: false,
             refusal: None,
         }
     }
@@ -208,7 +224,7 @@ impl Splitter {
     }
 
     fn next_element(&mut self) -> Result<Option<Frame>, Refusal> {
-        if !self.skip_between() {
+        if !self.skip_between()? {
             return Ok(None);
         }
         let max = self.limits.message_bytes_max;
@@ -216,13 +232,14 @@ impl Splitter {
             match self.look(self.waiting.len().min(max))? {
                 Step::Wait => {}
                 Step::Whole => {
+                    self.may_begin_so()?;
                     let bytes = self.waiting.split_to(self.seen).freeze();
                     self.seen = 0;
                     self.state = State::Outside;
                     return Ok(Some(Frame { bytes }));
                 }
             }
-            if self.seen == 0 && !self.skip_between() {
+            if self.seen == 0 && !self.skip_between()? {
                 return Ok(None);
             }
         }
@@ -232,21 +249,41 @@ impl Splitter {
         Ok(None)
     }
 
-    /// Drops white space and byte order marks before a message; whether one has begun.
-    fn skip_between(&mut self) -> bool {
+    /// Drops white space and a byte order mark before a message; whether one has begun.
+    fn skip_between(&mut self) -> Result<bool, Refusal> {
         if self.seen > 0 {
-            return true;
+            return Ok(true);
         }
         loop {
             let space = self.waiting.iter().take_while(|&&byte| is_space(byte)).count();
             self.waiting.advance(space);
+            let is_between = self.has_given && self.dropped == Dropped::Nothing;
+            if space > 0 && !is_between {
+                self.dropped = Dropped::More;
+            }
             if !self.waiting.starts_with(BYTE_ORDER_MARK) {
                 break;
             }
+            if self.dropped != Dropped::Nothing {
+                return Err(Refusal::syntax(0, "a byte order mark stands at the very start"));
+            }
+            self.dropped = Dropped::Mark;
             self.waiting.advance(BYTE_ORDER_MARK.len());
         }
         // A byte order mark that is still arriving is no message yet.
-        !BYTE_ORDER_MARK.starts_with(&self.waiting)
+        Ok(!BYTE_ORDER_MARK.starts_with(&self.waiting))
+    }
+
+    /// Whether a whole message may begin as it does, after what was dropped before.
+    fn may_begin_so(&mut self) -> Result<(), Refusal> {
+        let rest = self.waiting.strip_prefix(b"<?xml");
+        let is_declared = rest.and_then(|it| it.first()).is_some_and(|it| !is_name(*it));
+        if is_declared && self.dropped == Dropped::More {
+            let message = "an XML declaration stands at the very start or nowhere";
+            return Err(Refusal::syntax(0, message));
+        }
+        (self.dropped, self.has_given) = (Dropped::Nothing, true);
+        Ok(())
     }
 
     /// Looks at the next byte, or at all bytes up to the next that matters.
@@ -349,6 +386,7 @@ impl Splitter {
         if self.depth == 0 && self.comment == 0 && is_comment(&self.waiting[..self.seen]) {
             self.waiting.advance(self.seen);
             self.seen = 0;
+            self.dropped = Dropped::More;
         }
         Step::Wait
     }
@@ -369,6 +407,11 @@ impl Splitter {
     fn between_markup(&self) -> State {
         if self.depth == 0 { State::Outside } else { State::Text }
     }
+}
+
+/// Whether a byte goes on with the name of a processing instruction.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':') || byte >= 0x80
 }
 
 /// Whether `<!--…-->` is a comment: characters that XML allows, and no `--` before its end.

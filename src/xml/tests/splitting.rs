@@ -55,6 +55,34 @@ fn elements_follow_one_another() {
 }
 
 #[test]
+fn what_may_not_stand_before_a_document_is_refused_between_elements_too() {
+    let declared = "an XML declaration stands at the very start or nowhere";
+    let marked = "a byte order mark stands at the very start";
+    for (input, whole_before, message) in [
+        (" <?xml version='1.0'?><a/>", 0, declared),
+        ("\u{FEFF} <?xml version='1.0'?><a/>", 0, declared),
+        ("<!-- --><?xml version='1.0'?><a/>", 0, declared),
+        ("<a/><!-- -->\n<?xml version='1.0'?><b/>", 1, declared),
+        ("\u{FEFF}\u{FEFF}<a/>", 0, marked),
+        (" \u{FEFF}<a/>", 0, marked),
+        ("<!-- -->\u{FEFF}<a/>", 0, marked),
+        ("<a/>\u{FEFF}\u{FEFF}<b/>", 1, marked),
+    ] {
+        let (frames, end) = whole(input.as_bytes());
+        assert_eq!(frames.len(), whole_before, "{input:?}");
+        assert!(end.unwrap_err().to_string().contains(message), "{input:?}");
+        if whole_before == 0 {
+            assert!(read(input, Profile::Wire, &XmlLimits::DOOR).is_err(), "{input:?}");
+        }
+        assert_eq!(split(input.as_bytes().chunks(1)), whole(input.as_bytes()), "{input:?}");
+    }
+    // White space after an element belongs to none.
+    check("<a/>\n<?xml version='1.0'?><b/>", &["<a/>", "<?xml version='1.0'?><b/>"]);
+    check("<a/> \u{FEFF}<?xml version='1.0'?><b/>", &["<a/>", "<?xml version='1.0'?><b/>"]);
+    check(" <?xmly ?><a/>", &["<?xmly ?><a/>"]);
+}
+
+#[test]
 fn a_border_is_no_text_that_looks_like_one() {
     for input in [
         "<a><a/><b></b></a>",
@@ -209,8 +237,8 @@ fn the_first_byte_decides() {
 }
 
 #[test]
-fn a_thousand_empty_comments_and_marks_cost_no_stack() {
-    let input = format!("{}{}<a/>", "\u{FEFF}".repeat(100_000), "<!---->".repeat(100_000));
+fn empty_comments_by_the_thousand_cost_no_stack() {
+    let input = format!("{}{}<a/>", "<!---->".repeat(100_000), "<!----> ".repeat(100_000));
     assert_eq!(whole(input.as_bytes()), (vec![b"<a/>".to_vec()], Ok(())));
 }
 
