@@ -3,6 +3,7 @@
 //! Two readers go over the same text: serde_yaml says what each value is, saphyr-parser where it
 //! stands. What the two read otherwise is refused, since a person might read it in a third way.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -88,7 +89,7 @@ impl Node {
 
 /// Reads a manifest; a text without a value is one without keys.
 pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
-    let text = text_of(bytes)?;
+    let text = &*spaced(text_of(bytes)?);
     let mut reader = Reader {
         text,
         parser: Parser::new_from_str(text),
@@ -128,6 +129,27 @@ fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
     }
     Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
+
+/// A text in which a space stands for each tab between a key's colon and its value: YAML 1.2 allows
+/// both there, saphyr-parser only the space. Tabs elsewhere stay. Its own error tells which they
+/// are, so that no `:` within a quoted text is taken for a key's.
+fn spaced(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for _ in 0..TABS_MAX {
+        let refused = Parser::new_from_str(&text).find_map(Result::err);
+        let Some(refused) = refused.filter(|it| it.info().contains(NO_SPACE)) else { break };
+        let end =
+            text.char_indices().map(|(at, it)| at + it.len_utf8()).nth(refused.marker().index());
+        let Some(at) = text[..end.unwrap_or(text.len())].rfind(":\t") else { break };
+        text.to_mut().replace_range(at + 1..at + 2, " ");
+    }
+    text
+}
+
+/// What saphyr-parser says of a tab there.
+const NO_SPACE: &str = "':' must be followed by";
+/// Tabs of a manifest that stand between a key and its value.
+const TABS_MAX: usize = 1_000;
 
 fn over(limit: &str, max: usize, place: Place) -> Mistake {
     Mistake::new(place, format!("the manifest is over a limit: {limit} is {max}"))

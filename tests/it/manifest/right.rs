@@ -104,6 +104,18 @@ fn a_manifest_that_says_nothing_changes_nothing() {
 }
 
 #[test]
+fn a_tab_may_stand_between_a_key_and_its_value() {
+    let text =
+        "name:\ttrial\nlisteners:\t# all\n- {use:\techo,\tname: \tloud, describe: 'a:\tb'}\n";
+    let manifest = read(text).unwrap();
+    assert_eq!(manifest.name.as_deref(), Some("trial"));
+    let plan = builder().with(manifest).build().unwrap();
+    let listener = &plan.listeners()[0];
+    assert_eq!((&*listener.name, listener.text.as_deref()), ("loud", Some("a:\tb")));
+    assert!(read("name: trial\nlisteners:\n\t- use: echo\n").is_err(), "no tab indents");
+}
+
+#[test]
 fn an_alias_stands_for_its_anchor() {
     let text = "doors: [&a {tcp: 127.0.0.1:0}, *a]\nname: &n 'x'\ndata: *n\n";
     let it = read(text).unwrap();
