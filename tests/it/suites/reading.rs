@@ -101,6 +101,14 @@ fn other_parsers_read_the_suites_as_we_do() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
+#[test]
+fn two_others_refuse_an_element_in_the_namespace_of_xml() {
+    let differences = differences("it", b"<xml:test/>");
+    let [roxmltree, _, xml, _] = &differences[..] else { panic!("{differences:?}") };
+    assert!(roxmltree.contains("roxmltree: an unknown namespace prefix 'xml'"), "{roxmltree}");
+    assert!(xml.contains("'xml' cannot be an element name prefix"), "{xml}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
