@@ -1,5 +1,6 @@
 //! A reply as it comes from a server.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use bytes::{Buf, Bytes};
@@ -10,6 +11,7 @@ use crate::model::openai::chunk::Gathered;
 use crate::model::openai::timer::Timers;
 use crate::model::openai::{Settings, ask, refusal, without};
 use crate::model::sse::{Decoder, Event};
+use crate::model::veil::Veil;
 use crate::model::{Boxed, Error, Kind, Piece, Reply};
 
 /// A reply as it comes from a server. The socket is read when somebody asks for a piece, and not
@@ -20,6 +22,11 @@ pub(super) struct Heard {
     /// What came and wasn't read yet.
     bytes: Bytes,
     gathered: Gathered,
+    /// Pieces that can be shown, and what is hidden in them.
+    shown: VecDeque<Piece>,
+    veil: Veil,
+    /// Why there are no more pieces than those.
+    failed: Option<Error>,
     timers: Timers,
     settings: Settings,
     is_over: bool,
@@ -39,8 +46,18 @@ impl Heard {
             "application/json" => Form::Whole(Vec::new()),
             _ => Form::Events(Decoder::new(settings.limits.event_bytes_max)),
         };
-        let (bytes, gathered) = (Bytes::new(), Gathered::default());
-        Heard { response, form, bytes, gathered, timers, settings, is_over: false }
+        Heard {
+            response,
+            form,
+            bytes: Bytes::new(),
+            gathered: Gathered::default(),
+            shown: VecDeque::new(),
+            veil: Veil::new(settings.secrets().cloned()),
+            failed: None,
+            timers,
+            settings,
+            is_over: false,
+        }
     }
 
     /// Waits until there is a piece.
@@ -65,16 +82,24 @@ impl Heard {
 
     async fn step(&mut self) -> Result<Option<Piece>, Error> {
         loop {
-            if let Some(piece) = self.gathered.pieces.pop_front() {
+            if let Some(piece) = self.shown.pop_front() {
                 return Ok(Some(piece));
             }
+            if let Some(piece) = self.gathered.pieces.pop_front() {
+                self.veil.pass(piece, &mut self.shown);
+                continue;
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
             if self.is_over {
-                return Ok(None);
+                return Ok(self.veil.rest());
             }
             if let Err(error) = self.read().await {
                 self.is_over = true;
                 self.gathered.pieces.clear();
-                return Err(self.settings.secrets().fold(error, without));
+                self.failed = Some(self.settings.secrets().fold(error, without));
+                self.shown.extend(self.veil.rest());
             }
         }
     }

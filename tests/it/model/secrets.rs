@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use pumphouse::model::{Model, Prompt, Secret};
+use pumphouse::model::{Model, Piece, Prompt, Secret};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::fake::{Server, answer, events, head, say};
@@ -72,6 +72,34 @@ async fn a_key_is_never_shown() {
         assert!(!shown.contains(secret), "{secret} in {shown}");
         assert!(!traced.contains(secret), "{secret} in {traced}");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_a_server_repeats_in_pieces_of_a_reply_is_never_shown() {
+    let piece = |text: &str| {
+        say(format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"))
+    };
+    let (first, rest) = KEY.split_at(5);
+    let stop =
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let escaped = HEADER.replace('-', "\\u002d");
+    let server = Server::start(vec![vec![
+        events(),
+        piece(&format!("Your key is {first}")),
+        piece(&format!("{rest}, your tenant {escaped}. s")),
+        piece("k-"),
+        say(stop),
+    ]])
+    .await;
+    let settings = server.model().key(Secret::new(KEY)).header("x-tenant", Secret::new(HEADER));
+    let mut reply = settings.build().unwrap().turn(Prompt::new("").user("Hi")).await.unwrap();
+    let mut said = String::new();
+    while let Some(piece) = reply.next().await.unwrap() {
+        if let Piece::Text(text) = piece {
+            said += &text;
+        }
+    }
+    assert_eq!(said, "Your key is …, your tenant …. sk-");
 }
 
 /// What was traced.
