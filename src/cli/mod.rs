@@ -36,6 +36,7 @@ mod state;
 mod tail;
 mod test;
 mod threads;
+mod traces;
 mod transcript;
 mod tree;
 mod verify;
@@ -234,12 +235,12 @@ impl Command {
             filter = filter.add_directive(it);
         }
         let colour = io::stderr().is_terminal() && may_colour();
-        let traces = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_ansi(colour)
-            .with_writer(io::stderr);
+        let traces = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
         // A program that traces by itself may have said how.
-        let _ = if self.log_json { traces.json().try_init() } else { traces.try_init() };
+        let _ = match self.log_json {
+            true => traces.with_writer(traces::Json).json().try_init(),
+            false => traces.with_writer(io::stderr).fmt_fields(traces::fields()).try_init(),
+        };
     }
 }
 

@@ -14,7 +14,7 @@ use crate::engine::tree::Push;
 use crate::engine::unread::unread;
 use crate::log::{self, Flags};
 use crate::name::Name;
-use crate::wire::{Code, Envelope, Fault};
+use crate::wire::{Code, Envelope, Fault, quoted};
 
 /// A push that may be posted.
 pub(crate) struct Routed {
@@ -118,6 +118,7 @@ impl Pump {
         number: u64,
     ) -> Result<(Place, Push), Fault> {
         if let Some(from) = envelope.from.as_deref().filter(|it| **it != *who.name) {
+            let from = quoted(from);
             let text = format!("<from> says {from}, but this connection sends as {}", who.name);
             return Err(Fault::new(Code::ForgedSender, text));
         }

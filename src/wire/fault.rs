@@ -1,5 +1,6 @@
 //! What went wrong, numbered. Each number has a page in `docs/faults/` and is never used again.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::{schema, xml};
@@ -163,6 +164,17 @@ pub(crate) struct About {
     client_id: String,
 }
 
+/// What an error or a trace repeats of a text that a stranger sent: its beginning.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Characters of what a stranger sent that an error or a trace repeats.
+const QUOTED_MAX: usize = 200;
+
 impl Fault {
     /// A fault without a place.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Fault {
@@ -202,7 +214,7 @@ impl Fault {
     /// A thread that doesn't exist or isn't the sender's.
     pub(crate) fn unknown_thread(id: &str) -> Fault {
         let text = "Unknown thread; emit <spawn-thread/> to create.";
-        Fault { unknown_thread: Some(id.into()), ..Fault::new(Code::UnknownThread, text) }
+        Fault { unknown_thread: Some(quoted(id).into()), ..Fault::new(Code::UnknownThread, text) }
     }
 
     /// Where in the sender's text it is.

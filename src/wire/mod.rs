@@ -14,6 +14,7 @@ pub mod value;
 pub use bytes::Bytes;
 pub use checked::{Catalog, Checked};
 pub use envelope::{Envelope, Facts, Outside, Shown, enclose, iso_time};
+pub(crate) use fault::quoted;
 pub use fault::{Code, Fault};
 pub use jiff::{SignedDuration, Timestamp};
 pub use payload::{Live, Payload};

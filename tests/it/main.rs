@@ -42,6 +42,7 @@ mod sim;
 mod steering;
 mod suites;
 mod tidy;
+mod traces;
 mod ui;
 mod upgrade;
 

@@ -4,6 +4,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{ECHO, House, counted, echo, message, rest, short};
 
+const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
+
 /// Sends `bytes` and nothing more, without an end. The pump says `code`, with `place` where it has
 /// one, and ends the connection; a neighbour who was there before is served after.
 async fn ends(bytes: impl AsRef<[u8]>, code: &str, place: &str) {
@@ -120,4 +122,47 @@ async fn half_a_message_is_told_at_its_end() {
     let order = [text.find("<accepted "), text.find("code=\"P0023\"")];
     assert!(order[0].is_some() && order[0] < order[1], "{text}");
     assert!(text.contains("<text>hello</text>"), "{text}");
+}
+
+#[tokio::test]
+async fn an_answer_repeats_no_more_than_200_characters_of_what_came() {
+    let house = House::new(|_| {}).await;
+    let long = "x".repeat(30_000);
+    let core = |what: &str| message("", &format!("<{what} xmlns=\"{CORE}\"/>"));
+    let add = |what: &str| {
+        message("", &format!("<add xmlns=\"https://xml-pipeline.org/ns/echo/v1\">{what}</add>"))
+    };
+    for push in [
+        message(&format!("<from>{long}</from>"), ECHO),
+        message(&format!("<thread>{long}</thread>"), ECHO),
+        message(&format!("<to>{long}</to>"), ECHO),
+        message(&format!("<id>{long}</id>"), ECHO),
+        message(&format!("<{long}/>"), ECHO),
+        message(&format!("<id {long}=\"\"/>"), ECHO),
+        message("", &format!("<{long} xmlns=\"urn:x\"/>")),
+        message("", &format!("<a xmlns=\"urn:{long}\"/>")),
+        add(&format!("<a>{long}</a><b>1</b>")),
+        add(&format!("<{long}/>")),
+        add(&format!("<a {long}=\"1\">1</a><b>1</b>")),
+        add(&format!("<a>1</a><b>1</b>{long}")),
+        core(&format!("authenticate token=\"{long}\"")),
+        core(&format!("follow thread=\"{long}\"")),
+        core(&format!("describe name=\"{long}\"")),
+        core(&format!("cancel-thread thread=\"{long}\"")),
+        core(&format!("clear-timer timer=\"{long}\"")),
+        core(&format!("set-timer cron=\"{long}\"")),
+        core(&format!("set-timer in=\"{long}\"")),
+        core(&format!("todo-complete id=\"{long}\"")),
+        core(&format!("raise-budget key=\"{long}\" by=\"1\"")),
+        core(&format!("await-threads mode=\"{long}\"")),
+        format!("<?xml version=\"1.0\" encoding=\"{long}\"?><a/>"),
+        format!("<?{long} ?><a/>"),
+        format!("<a>&{long};</a>"),
+        format!("<a></{long}>"),
+        long.clone(),
+    ] {
+        let told = house.exchange(push.as_bytes()).await;
+        let longest = told.split(|it| it != 'x').map(str::len).max().unwrap_or(0);
+        assert!(longest <= 200, "{longest} of {}: {}", &push[..120], &told[..told.len().min(600)]);
+    }
 }
