@@ -129,6 +129,9 @@ pub struct TimerDue {
     /// What it is for.
     #[payload(attribute)]
     pub note: Option<String>,
+    /// Whether `due` is a time of the wall clock; else so much time is to pass until then.
+    #[payload(attribute)]
+    pub clock: Option<bool>,
 }
 
 /// The timers of a thread: those that were set, and those of them that are over.
@@ -207,6 +210,9 @@ pub fn timer() -> Listener {
         .describe("Ticks after a while, at a time, over and over, or by a cron pattern.")
 }
 
+/// By how much a timer may be early for its wall clock, which drifts from the time that passes.
+const EARLY_US: u64 = 200_000;
+
 type Set = Result<(TimerSet, Later<TimerDue>), TimerRefused>;
 
 async fn set(
@@ -226,7 +232,7 @@ async fn set(
         let text = format!("thread_timers_max is {max}, and {there} timers are set here");
         return Err(refused(&format!("{text}; take one back with <clear-timer>")));
     }
-    let now_us = clock.now_us();
+    let (now_us, wall_us) = (clock.now_us(), clock.wall_us());
     let after = it.after.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
     let every = it.every.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
     let least = limits.timer_every_min;
@@ -240,15 +246,44 @@ async fn set(
         (_, Some(at), ..) => u64::try_from(at.as_microsecond()).unwrap_or(0),
         (_, _, Some(every), _) => now_us.saturating_add(every),
         (.., Some(pattern)) => match Cron::from_str(pattern) {
-            Ok(_) => fits(pattern, now_us).ok_or_else(|| refused("the pattern never fits"))?,
+            Ok(_) => fits(pattern, wall_us).ok_or_else(|| refused("the pattern never fits"))?,
             Err(_) => return Err(refused(&misfit(pattern))),
         },
         _ => return Err(refused("set one of in, at, every and cron")),
     };
-    let due_at = stamp(due).ok_or_else(|| refused(LATE))?;
+    let by_clock = it.at.is_some() || it.cron.is_some();
     let timer = message.seq();
-    let waits = TimerDue { timer, due, every, cron: it.cron, note: it.note };
-    Ok((TimerSet { timer, due: due_at }, Later::at(due, waits).unawaited()))
+    let waits = TimerDue {
+        timer,
+        due,
+        every,
+        cron: it.cron,
+        note: it.note,
+        clock: by_clock.then_some(true),
+    };
+    let due_at = stamp(waits.due_by(clock)).ok_or_else(|| refused(LATE))?;
+    Ok((TimerSet { timer, due: due_at }, waits.waits()))
+}
+
+impl TimerDue {
+    fn is_by_clock(&self) -> bool {
+        self.clock.is_some_and(|it| it) || self.cron.is_some()
+    }
+
+    /// When it is due by the wall clock as it is now.
+    fn due_by(&self, clock: Clock) -> u64 {
+        if self.is_by_clock() {
+            return self.due;
+        }
+        let ahead_us = clock.wall_us().cast_signed() - clock.now_us().cast_signed();
+        self.due.saturating_add_signed(ahead_us)
+    }
+
+    fn waits(self) -> Later<TimerDue> {
+        let (due, by_clock) = (self.due, self.is_by_clock());
+        let later = Later::at(due, self).unawaited();
+        if by_clock { later.by_clock() } else { later }
+    }
 }
 
 async fn clear(timers: Fold<Timers>, it: ClearTimer) -> TimerCleared {
@@ -268,13 +303,18 @@ async fn due(
     if timers.cleared.contains(&it.timer) {
         return Ok((None, None));
     }
-    let now_us = clock.now_us();
+    let now_us = if it.is_by_clock() { clock.wall_us() } else { clock.now_us() };
+    if it.is_by_clock() && now_us.saturating_add(EARLY_US) < it.due {
+        // The wall clock was set back.
+        let due = it.cron.as_ref().map_or(Some(it.due), |pattern| fits(pattern, now_us));
+        return Ok((None, due.map(|due| TimerDue { due, ..it }.waits())));
+    }
     let (next, missed) = next(&it, now_us);
     let late = SignedDuration::from_micros(now_us.saturating_sub(it.due).cast_signed());
-    let Some(due) = stamp(it.due) else { return Ok((None, None)) };
+    let Some(due) = stamp(it.due_by(clock)) else { return Ok((None, None)) };
     let tick = Tick { timer: it.timer, due, late, missed, note: it.note.clone() };
     let asked = history.read(it.timer - 1, 1).await?.into_iter().next();
-    let next = next.map(|due| Later::at(due, TimerDue { due, ..it }).unawaited());
+    let next = next.map(|due| TimerDue { due, ..it }.waits());
     Ok((asked.map(|asked| Reply(asked, tick)), next))
 }
 

@@ -114,7 +114,7 @@ async fn show(
     let ledger = ledger::charged(&log, &threads, plan.limits(), messages).await?;
     let opening = log.opening(&session).await?;
     let opened_us = opening.as_ref().map_or(u64::MAX, |it| it.at_us);
-    let seconds = clock::now_us().saturating_sub(opened_us) / 1_000_000;
+    let seconds = clock::wall_us().saturating_sub(opened_us) / 1_000_000;
     let live = threads.iter().filter(|it| it.parent.is_some() && it.state.is_live());
     for key in BudgetKey::ALL {
         let used = match key {

@@ -43,7 +43,7 @@ impl Filters {
 
     /// As they are meant now: what is so long ago is a time from here on.
     pub(crate) fn filter(&self) -> Filter {
-        let now_us = clock::now_us();
+        let now_us = clock::wall_us();
         let at = |it: &Option<When>| it.map(|it| it.at_us(now_us));
         let mut filter = Filter::default();
         filter.listeners.clone_from(&self.listener);

@@ -66,7 +66,7 @@ impl Push {
     /// once.
     #[must_use]
     pub fn with_fresh_id(self) -> Push {
-        let (millis, chance) = (clock::now_us() / 1_000, clock::random_bytes());
+        let (millis, chance) = (clock::wall_us() / 1_000, clock::random_bytes());
         let id = uuid::Builder::from_unix_timestamp_millis(millis, &chance).into_uuid();
         self.with_id(&id.to_string())
     }

@@ -199,7 +199,7 @@ fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
     else {
         return Err("it is no certificate that clients would take".into());
     };
-    let now = Duration::from_micros(clock::now_us());
+    let now = Duration::from_micros(clock::wall_us());
     let at = |time| {
         let time = UnixTime::since_unix_epoch(time);
         match verifier.verify_server_cert(first, between, &name, &[], time) {

@@ -11,7 +11,7 @@ use crate::engine::guard::Chain;
 use crate::engine::inlet::News;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Later, Origin, Running, Thread, Waiting};
-use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, World};
+use crate::engine::tree::{CORE_NAME, Effect, Left, Ready, Step, Until, World};
 use crate::engine::undelivered::trace;
 use crate::id::EntryId;
 use crate::listener::{Entry, Target, may_emit};
@@ -204,7 +204,7 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let Target::Later { until_us, is_awaited } = *target else { return };
+        let Target::Later { until_us, is_awaited, by_clock } = *target else { return };
         let to = world.routes.listeners[part.listener].name.clone();
         let Some(receiver) = world.routes.route(part.listener, checked.name()) else {
             let own = &world.routes.listeners[part.listener];
@@ -214,8 +214,12 @@ impl Thread {
         let root = if is_awaited { part.root } else { Later::FOR_NONE };
         let watches = !is_awaited && until_us == u64::MAX;
         let flags = if watches { part.flags.with(Flags::WATCHES) } else { part.flags };
+        let (flags, until) = match by_clock && until_us < u64::MAX {
+            true => (flags.with(Flags::BY_CLOCK), Until::Clock(until_us)),
+            false => (flags, Until::Passed(until_us)),
+        };
         let sending = self.sending(part, checked, Some(to), world);
-        let sending = Sending { flags, until_us: Some(until_us), root, ..sending };
+        let sending = Sending { flags, until: Some(until), root, ..sending };
         self.append(Sending { receivers: &[receiver], ..sending }, world, out);
     }
 
@@ -440,7 +444,7 @@ impl Thread {
             meta: part.meta.clone(),
             root: part.root,
             chain: part.chain,
-            until_us: None,
+            until: None,
         }
     }
 
@@ -467,7 +471,7 @@ impl Thread {
             meta: None,
             root: pushed,
             chain: Chain::default(),
-            until_us: None,
+            until: None,
         };
         let entry = self.append(sending, world, out);
         out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, News::Reply(entry)));
@@ -508,7 +512,8 @@ impl Thread {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
                         let later = Later::kept(entry.clone(), it);
                         let root = if root == 0 { later.root } else { root };
-                        self.defer(Later { root, ..later }, until_us, out);
+                        let until = Until::of(&later.entry, until_us, world.ahead_us);
+                        self.defer(Later { root, ..later }, until, out);
                     }
                     Some(it)
                         if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>

@@ -108,7 +108,7 @@ impl<P: Port> Worker<P> {
         {
             let (waiting, is_push) = (held.queue.len(), matches!(event, Event::Push(..)));
             let before = step.effects.len();
-            held.tree.step(event, &world(shared, self.number, self.now_us), step);
+            held.tree.step(event, &world(shared, self.number, (self.now_us, self.ahead_us)), step);
             steps += 1;
             self.start_early(before, shared, step);
             // What a push comes to at once is next; what that comes to waits for its turn.
@@ -164,7 +164,7 @@ impl<P: Port> Worker<P> {
         }
         for it in step.later {
             match it {
-                Timing::Until(until_us, key) => self.waits.add(until_us, key),
+                Timing::Until(until, key) => self.waits.add(until, key),
                 Timing::Over(key) => self.waits.remove(&key),
                 Timing::Asked(..) | Timing::Done(_) => {}
             }

@@ -343,7 +343,7 @@ impl Thread {
             meta: None,
             root: 0,
             chain: self.guard.here(),
-            until_us: None,
+            until: None,
         };
         self.append(sending, world, out);
         id

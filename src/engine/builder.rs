@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -22,7 +22,7 @@ use crate::engine::refusals;
 use crate::engine::route::{Registered, Routes};
 use crate::engine::shared::{Inbox, Shared, Stage};
 use crate::engine::tree::CORE_NAME;
-use crate::engine::worker::Worker;
+use crate::engine::worker::{Worker, set_by};
 use crate::engine::{Factory, Plugin, Pump};
 use crate::limits::{Limits, XmlLimits};
 use crate::listener::{
@@ -34,7 +34,7 @@ use crate::name::Name;
 use crate::schema::{self, Schema};
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
-    Accepted, Authenticate, Authenticated, Boot, ContextCleared, ContextRestored, Done,
+    Accepted, Authenticate, Authenticated, Boot, ClockSet, ContextCleared, ContextRestored, Done,
     DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft, NothingUnderWay, ShutdownSignal,
     SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
 };
@@ -234,6 +234,7 @@ fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
         Charge::schema(),
         ContextCleared::schema(),
         ContextRestored::schema(),
+        ClockSet::schema(),
         DoorRefusals::schema(),
         Done::schema(),
         Huh::schema(),
@@ -535,6 +536,7 @@ impl Plan {
             gates: gates.collect(),
             counts: Counts::new(port.now_us(), self.routes.listeners.len()),
             hurry_until_us: AtomicU64::new(0),
+            ahead_us: AtomicI64::new(set_by(port)),
             key: self.log.identity().key,
             log: self.log,
             core: CORE_NAME.into(),

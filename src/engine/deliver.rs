@@ -12,7 +12,7 @@ use crate::engine::inlet::News;
 use crate::engine::parked;
 use crate::engine::route::Receiver;
 use crate::engine::thread::{Folds, Later, Origin, Running, Thread, Waiting};
-use crate::engine::tree::{CORE_NAME, Effect, Key, Push, Ready, Start, Step, Timing, World};
+use crate::engine::tree::{CORE_NAME, Effect, Key, Push, Ready, Start, Step, Timing, Until, World};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Entry, Hears, Park};
 use crate::log::{Draft, Flags, Mark, State};
@@ -34,7 +34,7 @@ pub(crate) struct Sending<'a> {
     /// The messages that it comes at the end of.
     pub(crate) chain: Chain,
     /// The time before which it isn't to start.
-    pub(crate) until_us: Option<u64>,
+    pub(crate) until: Option<Until>,
 }
 
 impl Thread {
@@ -88,7 +88,7 @@ impl Thread {
             meta: push.meta,
             root: seq,
             chain,
-            until_us: None,
+            until: None,
         };
         self.append(sending, world, out);
         self.start_all_of(&push.receivers, world, out);
@@ -138,7 +138,7 @@ impl Thread {
             }));
         }
         for receiver in receivers {
-            match it.until_us {
+            match it.until {
                 None => {
                     self.note_asked(*receiver, &entry, Vec::new(), world, out);
                     let to = &world.routes.listeners[receiver.listener].name;
@@ -149,18 +149,14 @@ impl Thread {
                     let first = Waiting::new(*receiver, entry.clone(), it.root);
                     self.wait(*receiver, Waiting { chain, ..first });
                 }
-                Some(until_us) => {
+                Some(until) => {
                     out.batch.marks.push(Mark::Waits {
                         entry: entry.id().clone(),
                         listener: world.routes.listeners[receiver.listener].name.clone(),
-                        until_us,
+                        until_us: until.kept(world.ahead_us),
                     });
                     let (receiver, root, chain) = (*receiver, it.root, it.chain);
-                    self.defer(
-                        Later { entry: entry.clone(), receiver, root, chain },
-                        until_us,
-                        out,
-                    );
+                    self.defer(Later { entry: entry.clone(), receiver, root, chain }, until, out);
                 }
             }
         }
@@ -453,11 +449,11 @@ impl Thread {
     }
 
     /// Keeps a delivery until its time comes.
-    pub(crate) fn defer(&mut self, it: Later, until_us: u64, out: &mut Step) {
+    pub(crate) fn defer(&mut self, it: Later, until: Until, out: &mut Step) {
         self.hold(it.root);
         let (seq, listener) = (it.entry.seq(), it.receiver.listener);
         let key = Key { thread: self.id.clone(), seq, listener };
-        out.later.push(Timing::Until(until_us, key));
+        out.later.push(Timing::Until(until, key));
         self.later.insert((seq, listener), it);
     }
 
@@ -502,7 +498,7 @@ impl Thread {
             meta: None,
             root,
             chain,
-            until_us: None,
+            until: None,
         };
         self.append(sending, world, out);
         self.let_go(root, world, out);

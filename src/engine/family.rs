@@ -413,7 +413,7 @@ impl Thread {
                 meta: None,
                 root,
                 chain: spawner.chain,
-                until_us: None,
+                until: None,
             };
             match self.is_answered_by(spawner) {
                 true => self.finish_with(sending, status, element, world, out),
@@ -554,7 +554,7 @@ impl Thread {
             meta: None,
             root: 0,
             chain: self.guard.here(),
-            until_us: None,
+            until: None,
         };
         self.append(sending, world, out);
         self.start_all_of(&receivers, world, out);

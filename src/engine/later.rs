@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::tree::Key;
+use crate::engine::tree::{Key, Until};
 use crate::id::ThreadId;
 
 /// What waits, and for when.
@@ -16,12 +16,28 @@ pub(crate) struct Waits {
     by_number: FxHashMap<u64, Key>,
     /// By the tree's id: what waits in it, with its number and its time.
     by_tree: FxHashMap<ThreadId, FxHashMap<Key, (u64, u64)>>,
+    /// What waits for a time by the wall clock, with that time.
+    by_clock: FxHashMap<Key, u64>,
+    /// By how much the wall clock is ahead of the time that passes.
+    ahead_us: i64,
     count: u64,
 }
 
 impl Waits {
-    /// Lets a delivery wait; [`u64::MAX`] is no time.
-    pub(crate) fn add(&mut self, until_us: u64, key: Key) {
+    /// Nothing waits yet, and the wall clock is ahead by so much.
+    pub(crate) fn since(ahead_us: i64) -> Waits {
+        Waits { ahead_us, ..Waits::default() }
+    }
+
+    /// Lets a delivery wait.
+    pub(crate) fn add(&mut self, until: Until, key: Key) {
+        let until_us = match until {
+            Until::Passed(us) => us,
+            Until::Clock(us) => {
+                self.by_clock.insert(key.clone(), us);
+                us.saturating_sub_signed(self.ahead_us)
+            }
+        };
         self.count += 1;
         if until_us < u64::MAX {
             self.heap.push(Reverse((until_us, self.count)));
@@ -33,6 +49,7 @@ impl Waits {
 
     /// A delivery waits no more.
     pub(crate) fn remove(&mut self, key: &Key) {
+        self.by_clock.remove(key);
         let tree = key.thread.tree_str();
         let Some(waiting) = self.by_tree.get_mut(tree) else { return };
         if let Some((number, _)) = waiting.remove(key) {
@@ -40,6 +57,23 @@ impl Waits {
         }
         if waiting.is_empty() {
             self.by_tree.remove(tree);
+        }
+    }
+
+    /// Whether something waits for a time by the wall clock.
+    pub(crate) fn go_by_clock(&self) -> bool {
+        !self.by_clock.is_empty()
+    }
+
+    /// The wall clock is ahead by so much from here on. Where it was set back, what goes by it is
+    /// due at once.
+    pub(crate) fn set_clock(&mut self, ahead_us: i64, is_back: bool) {
+        self.ahead_us = ahead_us;
+        let mut all: Vec<(Key, u64)> = std::mem::take(&mut self.by_clock).into_iter().collect();
+        all.sort_unstable_by(|(a, _), (b, _)| (&a.thread, a.seq).cmp(&(&b.thread, b.seq)));
+        for (key, until_us) in all {
+            self.remove(&key);
+            self.add(Until::Clock(if is_back { 0 } else { until_us }), key);
         }
     }
 
@@ -89,7 +123,7 @@ mod tests {
     fn what_waits_is_due_in_the_order_of_its_times() {
         let mut waits = Waits::default();
         for (until_us, seq) in [(30, 1), (10, 2), (20, 3), (10, 4), (u64::MAX, 5)] {
-            waits.add(until_us, key("a", seq));
+            waits.add(Until::Passed(until_us), key("a", seq));
         }
         waits.remove(&key("a", 3));
         assert_eq!(waits.next_us(), Some(10));
@@ -103,9 +137,9 @@ mod tests {
     #[test]
     fn a_tree_has_what_waits_in_its_threads() {
         let mut waits = Waits::default();
-        waits.add(10, key("a.b", 1));
-        waits.add(10, key("a", 1));
-        waits.add(10, key("b", 1));
+        waits.add(Until::Passed(10), key("a.b", 1));
+        waits.add(Until::Passed(10), key("a", 1));
+        waits.add(Until::Passed(10), key("b", 1));
         assert_eq!(waits.of(&ThreadId::new("a")), [(10, key("a.b", 1)), (10, key("a", 1))]);
     }
 }

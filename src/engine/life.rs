@@ -11,8 +11,8 @@ use crate::engine::shared::{Mail, Shared, Stage};
 use crate::id::ThreadId;
 use crate::log;
 use crate::name::Name;
-use crate::wire::core::{Boot, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
-use crate::wire::{Checked, Payload, Timestamp};
+use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
+use crate::wire::{Checked, Payload, SignedDuration, Timestamp};
 
 /// The thread of the organism's own life.
 pub(crate) const ORGANISM: &str = "organism";
@@ -75,6 +75,16 @@ pub(crate) fn end(shared: &Shared) {
         timeout_seconds: shared.limits.drain_time_max.as_secs(),
         timestamp: stamp((shared.now_us)()),
     });
+    words.post(shared);
+}
+
+/// Says that the wall clock was set by so much.
+pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
+    let by = SignedDuration::from_micros(by_us);
+    tracing::warn!(%by, "the wall clock was set; times in the log go on as before");
+    let wall_us = (shared.now_us)().saturating_add_signed(shared.ahead_us.load(Ordering::Relaxed));
+    let mut words = Words::default();
+    words.say(&ClockSet { by, clock: stamp(wall_us) });
     words.post(shared);
 }
 

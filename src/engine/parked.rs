@@ -197,7 +197,7 @@ impl Thread {
             meta: None,
             root,
             chain: Chain::default(),
-            until_us: None,
+            until: None,
         };
         self.append(sending, world, out);
         if let Some(lane) = self.lanes.get_mut(&listener) {

@@ -14,10 +14,12 @@ pub trait Port: Clone + Send + Sync + 'static {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
     /// Runs a task where it may block.
     fn spawn_blocking(&self, task: impl Future<Output = ()> + Send + 'static);
-    /// Waits until a time, in microseconds since the epoch.
+    /// Waits until [`now_us`](Port::now_us) says so much.
     fn sleep_until(&self, at_us: u64) -> impl Future<Output = ()> + Send + 'static;
-    /// Microseconds since the epoch.
+    /// Microseconds since the epoch, by the time that passes: it never goes back.
     fn now_us(&self) -> u64;
+    /// Microseconds since the epoch by the wall clock, which may be set.
+    fn wall_us(&self) -> u64;
     /// 64 bits that nobody can guess.
     fn random(&self) -> u64;
     /// Has what the caller just woke run elsewhere, where it would otherwise run after the caller:
@@ -64,6 +66,10 @@ impl Port for Tokio {
 
     fn now_us(&self) -> u64 {
         clock::now_us()
+    }
+
+    fn wall_us(&self) -> u64 {
+        clock::wall_us()
     }
 
     fn random(&self) -> u64 {

@@ -230,6 +230,10 @@ impl listener::Road for Road {
         }))
     }
 
+    fn ahead_us(&self) -> i64 {
+        self.0.ahead_us.load(Ordering::Relaxed)
+    }
+
     fn live(&self, call: &Call, element: Element) {
         if self.0.followers.are_there() {
             let (from, cause) = (call.listener.clone(), call.message.id().clone());

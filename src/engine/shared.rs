@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -127,6 +127,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     /// Until when batches are to be small, since something went ahead of some.
     pub(crate) hurry_until_us: AtomicU64,
+    /// By how much the wall clock is ahead of the log's time, as far as a worker has seen.
+    pub(crate) ahead_us: AtomicI64,
     /// How far a shutdown has come; doors watch it.
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver: a shutdown waits until there is none.

@@ -112,7 +112,7 @@ impl Thread {
             meta: None,
             root: pushed,
             chain: Chain::default(),
-            until_us: None,
+            until: None,
         };
         self.tell(&identity, pushed, sending, world, out);
     }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -15,6 +16,7 @@ use crate::engine::held::{Held, Keyed, Slot};
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::lanes::Lanes;
 use crate::engine::later::Waits;
+use crate::engine::life;
 use crate::engine::pace::Pace;
 use crate::engine::port::Port;
 use crate::engine::run::Road;
@@ -70,6 +72,8 @@ pub(crate) struct Worker<P: Port> {
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
     pub(crate) now_us: u64,
+    /// By how much the wall clock is ahead of that.
+    pub(crate) ahead_us: i64,
 }
 
 /// A handler that runs as a task.
@@ -79,6 +83,13 @@ pub(crate) struct Task {
     pub(crate) late: bool,
 }
 
+/// How often the wall clock is looked at while something waits for a time of it.
+const LOOK_AT_CLOCK_US: u64 = 500_000;
+/// By how much the wall clock must differ from what it was to have been set: less is its drift.
+const SET_US_MIN: u64 = 100_000;
+/// By how much it is set back where listeners that go by it look again.
+const SET_BACK_US: i64 = 1_000_000;
+
 /// How long a handler whose time is up may take to stop before it is reported.
 const GRACE_US: u64 = 1_000_000;
 
@@ -87,6 +98,8 @@ impl<P: Port> Worker<P> {
         Worker {
             road: Arc::new(Road(shared.clone())),
             now_us: port.now_us(),
+            ahead_us: set_by(&port),
+            waits: Waits::since(set_by(&port)),
             trees: HashMap::with_hasher(Keyed::new(port.random())),
             pace: pace(&shared.limits),
             port,
@@ -101,7 +114,6 @@ impl<P: Port> Worker<P> {
             tasks: FxHashMap::default(),
             soonest_us: u64::MAX,
             starving: FxHashMap::default(),
-            waits: Waits::default(),
             timer: None,
             mail: Vec::new(),
             dead: None,
@@ -121,6 +133,7 @@ impl<P: Port> Worker<P> {
         shared.inboxes[self.number].wake(context.waker());
         for _ in 0..ROUNDS {
             self.now_us = self.now_us.max(self.port.now_us());
+            self.look_at_clock();
             let mut busy = self.take_mail();
             busy |= self.take_woken(context);
             busy |= self.land(context);
@@ -136,6 +149,22 @@ impl<P: Port> Worker<P> {
         }
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Where the wall clock was set, what waits for a time of it is due sooner or later. Where it
+    /// was set back, its listeners look again.
+    fn look_at_clock(&mut self) {
+        let ahead_us = set_by(&self.port);
+        if ahead_us.abs_diff(self.ahead_us) < SET_US_MIN {
+            return;
+        }
+        let is_back = ahead_us.saturating_add(SET_BACK_US) <= self.ahead_us;
+        self.ahead_us = ahead_us;
+        self.waits.set_clock(ahead_us, is_back);
+        let before_us = self.shared.ahead_us.swap(ahead_us, Ordering::Relaxed);
+        if before_us.abs_diff(ahead_us) >= SET_US_MIN {
+            life::clock_set(&self.shared, ahead_us.saturating_sub(before_us));
+        }
     }
 
     fn take_mail(&mut self) -> bool {
@@ -162,7 +191,7 @@ impl<P: Port> Worker<P> {
                 }
                 Some(Slot::Awake(_)) if drawn => self.redraw(push),
                 Some(Slot::Awake(held)) => {
-                    let world = world(&self.shared, self.number, self.now_us);
+                    let world = world(&self.shared, self.number, (self.now_us, self.ahead_us));
                     match held.tree.refuses(&thread, &push, &world) {
                         None => self.give(&thread.clone(), Event::Push(thread, push)),
                         Some(fault) => self.refuse(&push, fault),
@@ -336,7 +365,10 @@ impl<P: Port> Worker<P> {
             self.soonest_us = u64::MAX;
         }
         let due = self.waits.next_us().filter(|_| self.begun);
-        let next = self.soonest_us.min(due.unwrap_or(u64::MAX));
+        let mut next = self.soonest_us.min(due.unwrap_or(u64::MAX));
+        if self.begun && self.waits.go_by_clock() {
+            next = next.min(self.now_us.saturating_add(LOOK_AT_CLOCK_US));
+        }
         if next == u64::MAX {
             self.timer = None;
             return false;
@@ -443,7 +475,7 @@ fn pace(limits: &Limits) -> Pace {
 }
 
 /// What steps may ask of the organism.
-pub(crate) fn world(shared: &Shared, worker: usize, now_us: u64) -> World<'_> {
+pub(crate) fn world(shared: &Shared, worker: usize, (now_us, ahead_us): (u64, i64)) -> World<'_> {
     World {
         routes: &shared.routes,
         gates: &shared.gates,
@@ -451,7 +483,14 @@ pub(crate) fn world(shared: &Shared, worker: usize, now_us: u64) -> World<'_> {
         core: &shared.core,
         worker,
         now_us,
+        ahead_us,
     }
+}
+
+/// By how much a port's wall clock is ahead of the time that has passed.
+pub(crate) fn set_by(port: &impl Port) -> i64 {
+    let (wall, now) = (port.wall_us(), port.now_us());
+    wall.cast_signed().saturating_sub(now.cast_signed())
 }
 
 /// Whoever panics while hearing news harms only itself.

@@ -197,20 +197,31 @@ impl Cancel {
 
 /// The time of the message at hand, so that a replay reads the same clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(u64);
+pub struct Clock {
+    now_us: u64,
+    ahead_us: i64,
+}
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Clock {
     fn from_context(it: &Context<S>) -> Result<Clock, Fault> {
-        Ok(Clock(it.call.message.at_us()))
+        Ok(Clock { now_us: it.call.message.at_us(), ahead_us: it.call.road.ahead_us() })
     }
 }
 
 impl Clock {
-    /// Microseconds since the epoch.
+    /// Microseconds since the epoch, as the log has them: by the time that has passed since the
+    /// pump started. Setting the wall clock changes nothing here.
     #[must_use]
     pub fn now_us(self) -> u64 {
-        self.0
+        self.now_us
+    }
+
+    /// The same moment by the wall clock. A replay, which doesn't know how that was set, has
+    /// [`now_us`](Clock::now_us) here.
+    #[must_use]
+    pub fn wall_us(self) -> u64 {
+        self.now_us.saturating_add_signed(self.ahead_us)
     }
 }
 

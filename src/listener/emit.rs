@@ -82,6 +82,8 @@ pub enum Target {
         until_us: u64,
         /// Whether whoever pushed what this comes of waits for it too.
         is_awaited: bool,
+        /// Whether the time is the wall clock's.
+        by_clock: bool,
     },
     /// The senders of these messages: each hears it once.
     Askers(Vec<Entry>, Outcome),
@@ -220,12 +222,25 @@ pub struct Later<E> {
     it: E,
     until_us: u64,
     is_awaited: bool,
+    by_clock: bool,
 }
 
 impl<E> Later<E> {
-    /// At a time, in microseconds since the epoch.
+    /// At a time, in microseconds since the epoch: once the time from [`Clock::now_us`] to there has
+    /// passed, whether the wall clock is set meanwhile or not. A restart goes by the wall clock.
+    ///
+    /// [`Clock::now_us`]: crate::listener::Clock::now_us
     pub fn at(until_us: u64, it: E) -> Later<E> {
-        Later { it, until_us, is_awaited: true }
+        Later { it, until_us, is_awaited: true, by_clock: false }
+    }
+
+    /// The time is the wall clock's, as [`Clock::wall_us`] says it, wherever that is set. Where it
+    /// is set back, what waits comes at once: look at the clock, and wait again.
+    ///
+    /// [`Clock::wall_us`]: crate::listener::Clock::wall_us
+    #[must_use]
+    pub fn by_clock(self) -> Later<E> {
+        Later { by_clock: true, ..self }
     }
 
     /// Once the listener's [`wakes`](crate::Listener::wakes) says so.
@@ -492,8 +507,8 @@ impl<E: IntoEmit> IntoEmit for Steer<E> {
 #[diagnostic::do_not_recommend]
 impl<E: IntoEmit> IntoEmit for Later<E> {
     fn into_emit(self) -> Emit {
-        let Later { it, until_us, is_awaited } = self;
-        aim(it.into_emit(), &Target::Later { until_us, is_awaited })
+        let Later { it, until_us, is_awaited, by_clock } = self;
+        aim(it.into_emit(), &Target::Later { until_us, is_awaited, by_clock })
     }
 
     fn emits() -> Vec<Need> {

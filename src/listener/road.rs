@@ -78,6 +78,10 @@ pub trait Road: Send + Sync {
     fn record(&self) -> Option<Vec<Entry>> {
         None
     }
+    /// By how much the wall clock is ahead of the log's time; less than 0 where it is behind.
+    fn ahead_us(&self) -> i64 {
+        0
+    }
     /// What the organism can do.
     fn capabilities(&self) -> &Capabilities;
     /// What bounds the organism.

@@ -144,7 +144,7 @@ impl Identity {
             format: Identity::FORMAT,
             uuid: fresh_uuid(),
             key: crate::clock::random_bytes(),
-            created_us: crate::clock::now_us(),
+            created_us: crate::clock::wall_us(),
         }
     }
 }
@@ -157,7 +157,7 @@ impl fmt::Debug for Identity {
 
 /// A UUID of version 7, from our own clock and chance.
 fn fresh_uuid() -> Uuid {
-    let millis = crate::clock::now_us() / 1_000;
+    let millis = crate::clock::wall_us() / 1_000;
     uuid::Builder::from_unix_timestamp_millis(millis, &crate::clock::random_bytes()).into_uuid()
 }
 

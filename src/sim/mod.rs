@@ -75,6 +75,8 @@ struct Machine {
 struct State {
     chance: Chance,
     now_us: u64,
+    /// By how much the wall clock was set.
+    set_by_us: i64,
     /// How many tasks were polled since the last [`Sim::run`] began.
     steps: u64,
     steps_max: u64,
@@ -132,6 +134,7 @@ impl Sim {
         let state = State {
             chance: Chance::new(seed),
             now_us: Sim::BEGINS_US,
+            set_by_us: 0,
             steps: 0,
             steps_max: Sim::STEPS_MAX,
             next: 0,
@@ -201,6 +204,11 @@ impl Sim {
     #[must_use]
     pub fn now_us(&self) -> u64 {
         self.state().now_us
+    }
+
+    /// Sets the wall clock forwards or back; virtual time goes on as before.
+    pub fn set_clock(&self, by_us: i64) {
+        self.state().set_by_us += by_us;
     }
 
     /// Sleeps in virtual time.
@@ -301,6 +309,11 @@ impl Port for Sim {
 
     fn now_us(&self) -> u64 {
         Sim::now_us(self)
+    }
+
+    fn wall_us(&self) -> u64 {
+        let state = self.state();
+        state.now_us.saturating_add_signed(state.set_by_us)
     }
 
     fn random(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! The reserved payloads of the spine: what the pump says to whoever sends to it.
 
-use crate::wire::{Checked, Fault, Payload, Timestamp};
+use crate::wire::{Checked, Fault, Payload, SignedDuration, Timestamp};
 use crate::xml::{Element, writable};
 
 /// A message was taken: it is in the log, under this thread and number.
@@ -314,6 +314,19 @@ pub struct Heartbeat {
     pub active_threads: u64,
     /// When.
     pub timestamp: Timestamp,
+}
+
+/// The wall clock was set while the pump ran. Times in the log go on as before until its next
+/// start: they tell what has passed.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
+pub struct ClockSet {
+    /// How far it was set forwards; less than nothing where it was set back.
+    #[payload(attribute, example = "PT3600S")]
+    pub by: SignedDuration,
+    /// What it says now.
+    #[payload(attribute)]
+    pub clock: Timestamp,
 }
 
 /// A listener is there that was not there before.

@@ -22,7 +22,7 @@ pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
     let told = serde_json::from_str(&text).ok().map(|it: Value| Told::of(&it)).unwrap_or_default();
     let mut error = refused(status, &told, &headers, response.url());
     error.said = said(&settings.hide(told.message.as_deref().unwrap_or(title(&text))));
-    error.retry_after = retry_after(&headers, clock::now_us());
+    error.retry_after = retry_after(&headers, clock::wall_us());
     error
 }
 

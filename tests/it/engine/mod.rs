@@ -4,6 +4,7 @@
 mod asked;
 mod budgets;
 mod build;
+mod clocks;
 mod crash;
 mod damaged;
 mod early;
