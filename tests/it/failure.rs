@@ -7,6 +7,7 @@ use std::time::Duration;
 use pumphouse::client::{Client, Incoming, Push};
 use pumphouse::door::{Options, Tcp, Tokens};
 use pumphouse::engine::Identity;
+use pumphouse::limits::Limits;
 use pumphouse::listener::{Answer, Outcome};
 use pumphouse::listeners::agent::words::{Interrupt, Stopped};
 use pumphouse::log::{self, Batch, Draft, Durability, Log, MemoryLog, NewThread, SqliteLog};
@@ -53,6 +54,12 @@ payloads! {
     Stops
     /// Asks another listener, which strays.
     Calls
+    /// Is answered more often than there may be answers.
+    Floods
+    /// Has the same asked of another listener again and again.
+    Circles
+    /// Goes on until the budget of its thread is spent.
+    Spends
 }
 
 fn stopped(reason: &str) -> Stopped {
@@ -82,11 +89,16 @@ fn frail() -> impl Plugin {
     let frail = frail
         .on(async |Works { n }: Works| Well { n })
         .on(async |_: Panics| assert_eq!(1, 2, "it panics"))
-        .on(async |Strays { n }: Strays| To("frial", Well { n }));
+        .on(async |Strays { n }: Strays| To("frial", Well { n }))
+        .on(async |Spends { n }: Spends| Again(Spends { n: n + 1 }))
+        .on(async |Floods { n }: Floods| vec![Well { n }; 30]);
+    let circles = async |Circles { n }: Circles| To("frail", Works { n });
+    let circles = Listener::new("circler").on(circles);
+    let circles = circles.on_reply(async |Well { n }: Well| To("frail", Works { n }));
     let dozes = async |_: Dozes| std::future::pending::<()>().await;
     let dozes = Listener::new("dozer").on(dozes).timeout(Duration::from_millis(20));
     let calls = async |Calls { n }: Calls| To("frail", Strays { n });
-    (frail, dozes, Listener::new("caller").on(calls).on_reply(async |_: Well| {}))
+    (frail, dozes, circles, Listener::new("caller").on(calls).on_reply(async |_: Well| {}))
 }
 
 /// Everything that an entry says, under another thread and at another time.
@@ -126,8 +138,10 @@ async fn copy(from: &dyn Log, to: &SqliteLog) {
 async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
     let kept = log.clone();
+    let mut limits = Limits::default();
+    (limits.emissions_max, limits.tree_messages_max) = (20, 40);
     let builder = pumphouse::builder().with(frail()).with(move |it: &mut Builder| it.log(kept));
-    let pump = builder.build().unwrap().start();
+    let pump = builder.limits(limits).build().unwrap().start();
     pump.ask::<Well>(Works { n: 1 }).await.unwrap();
     pump.ask::<Well>(Returns { n: 1 }).await.unwrap_err();
     pump.ask::<Well>(Sends { n: 2 }).await.unwrap_err();
@@ -138,6 +152,12 @@ async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else()
     pump.ask::<Well>(Forges { n: 7 }).await.unwrap_err();
     pump.ask::<Stopped>(Stops { n: 8 }).await.unwrap();
     pump.ask::<Stopped>(Stops { n: 0 }).await.unwrap();
+    pump.ask::<Well>(Circles { n: 9 }).await.unwrap_err();
+    pump.ask::<Well>(Spends { n: 10 }).await.unwrap_err();
+    pump.ask::<Well>(Floods { n: 11 }).await.unwrap();
+    while !log.open_entries().await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
     let now = jiff::Timestamp::now();
     let refusals = DoorRefusals { since: now, until: now, count: 1, refused: Vec::new() };
     let thread = ThreadId::new("organism");
@@ -169,6 +189,11 @@ async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else()
         "core > frail: huh",
         "core > console: huh",
         "frail > console: agent-stopped",
+        // A circle, a budget that is spent, too many answers.
+        "core > console: huh",
+        "core > frail: huh",
+        "core > console: huh",
+        "core > console: huh",
         "core > *: door-refusals",
     ];
     assert_eq!(tail.iter().map(line).collect::<Vec<_>>(), expected);
