@@ -30,6 +30,7 @@ mod hand;
 pub mod late;
 pub mod messages;
 pub mod mind;
+mod odd;
 mod order;
 pub mod recall;
 pub mod render;

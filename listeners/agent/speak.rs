@@ -3,6 +3,7 @@
 use pumphouse::listener::Answer as ToAskers;
 use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
+use pumphouse::reply::Reading;
 
 use super::super::action::read::Mistakes;
 use super::super::action::variables;
@@ -10,6 +11,7 @@ use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::Said;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::hand::{Told, Turning};
+use super::odd;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
     Thought,
@@ -91,6 +93,7 @@ pub(super) struct Answer {
 pub(super) struct Speaking<'a> {
     it: &'a Turning,
     turn: u64,
+    reading: Reading,
     is_last: bool,
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
@@ -102,9 +105,10 @@ pub(super) struct Speaking<'a> {
 
 /// The answer of a reply that was written to its end before a stop, where it didn't have to wait:
 /// nothing is sent again.
-pub(super) fn recalled(it: &Turning, over: &CognitionOut, told: &Told) -> Spoken {
+pub(super) fn recalled(it: &Turning, over: &CognitionOut, told: &Told, sent: &[Entry]) -> Spoken {
     let settings = &it.agent().settings;
-    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, it.is_old());
+    let how = (it.is_old(), it.reading(sent));
+    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, how);
     let CognitionOut { stop, error, truncated, text, .. } = over.clone();
     let mut spoken = Spoken { stop, error, truncated, did: true, ..Spoken::default() };
     let mut heard = writing.again(&text);
@@ -139,16 +143,17 @@ impl<'a> Speaking<'a> {
         is_last: bool,
         earlier: &[Entry],
     ) -> Speaking<'a> {
-        let spoken = Spoken::default();
+        let (spoken, reading) = (Spoken::default(), it.reading(earlier));
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
-        Speaking { it, turn, is_last, earlier, reasoning: String::new(), spoken, is_late: false }
+        let (reasoning, is_late) = (String::new(), false);
+        Speaking { it, turn, reading, is_last, earlier, reasoning, spoken, is_late }
     }
 
     pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
         let agent = self.it.agent();
-        let is_old = self.it.is_old();
-        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings, is_old);
+        let how = (self.it.is_old(), self.reading);
+        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings, how);
         match &self.it.record.0 {
             Some(record) => self.reads(record, &mut writing).await?,
             None => self.generates(prompt, &mut writing, told).await?,
@@ -229,6 +234,7 @@ impl<'a> Speaking<'a> {
                     }
                 }
                 Ok(Some(Piece::Reasoning(text))) => {
+                    let text = odd::recorded(&text).into_owned();
                     self.live("reasoning", text.clone());
                     self.reasoning += &text;
                 }
@@ -243,12 +249,13 @@ impl<'a> Speaking<'a> {
                     self.spoken.stop = stop.as_str().to_owned();
                 }
                 Ok(Some(Piece::Refusal(why))) => {
+                    let why = odd::recorded(&why);
                     self.spoken.error = Some(format!("the model declined: {why}"));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.spoken.error = Some(error.to_string());
+                    self.spoken.error = Some(odd::recorded(&error.to_string()).into_owned());
                     return Ok(());
                 }
             }
@@ -329,6 +336,11 @@ impl<'a> Speaking<'a> {
             Heard::Meaningless(name) => {
                 self.notice(format!("<{name}> has no meaning here, and nothing came of it."), None)
                     .await?;
+            }
+            Heard::Ignored { local, element, is_core, text, line, column } => {
+                if element.is_none_or(|it| self.is_sound(&local, &it, is_core)) {
+                    self.notice(text, Some((line, column))).await?;
+                }
             }
             Heard::Broken { call: Some(call), text, line, column } => {
                 return self.refuses(call, text, Some((line, column))).await;
@@ -485,6 +497,12 @@ impl<'a> Speaking<'a> {
             }
             Err(fault) => self.misunderstood(&local, &fault).await,
         }
+    }
+
+    /// Whether a payload would be sent, if it stood elsewhere.
+    fn is_sound(&self, local: &str, element: &Element, is_core: bool) -> bool {
+        let taker = self.taker(local, element, is_core);
+        taker.is_some_and(|(_, name)| self.it.capabilities.understand(element, &name).is_ok())
     }
 
     async fn misunderstood(&mut self, local: &str, fault: &Fault) -> Result<(), Fault> {

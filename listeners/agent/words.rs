@@ -14,7 +14,7 @@ use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 
 /// The rules by which agents go on, as `cognition_in` says them.
-pub const RULES: u32 = 2;
+pub const RULES: u32 = 3;
 
 /// A turn begins: what the model is shown, by its manifest.
 ///

@@ -140,7 +140,7 @@ impl Parser {
     }
 
     /// What an action means if it doesn't say otherwise.
-    fn fill_in(&mut self, kind: Kind, attributes: &mut Vec<Attribute>) {
+    pub(super) fn fill_in(&mut self, kind: Kind, attributes: &mut Vec<Attribute>) {
         let lacks =
             |attributes: &[Attribute], name: &str| !attributes.iter().any(|it| it.name == name);
         if kind == Kind::Action {
@@ -200,7 +200,7 @@ impl Parser {
         };
         self.broken(capture.name, Fault::Json, &reason, source, capture.tag_bytes + at, sink);
         self.code.reset();
-        self.code.plain();
+        self.code.text(rest.as_bytes());
         self.say(rest, sink);
     }
 
@@ -231,7 +231,7 @@ impl Parser {
             return self.not_json(held, sink);
         }
         if calls.is_empty() {
-            self.code.plain();
+            self.code.text(held.as_bytes());
             return self.say(held, sink);
         }
         self.code.reset();

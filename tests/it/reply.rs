@@ -3,6 +3,7 @@
 
 mod bad;
 mod chunks;
+mod code;
 mod dirty;
 pub(crate) mod protocol;
 mod tell;

@@ -338,13 +338,33 @@ fn what_is_mentioned_in_prose_is_text_as_far_as_it_can_be() {
 }
 
 #[test]
+fn a_payload_counts_where_it_begins_a_line() {
+    let call = "<calculate><e>1</e></calculate>";
+    for before in ["", "  ", "- ", "> ", "2. ", "a\n", "<think>a</think> "] {
+        let told = whole(&config(), &format!("{before}{call}"));
+        assert_eq!(*told.last().unwrap(), format!("calculate {call}"), "{before}");
+    }
+    for before in ["a ", "The error says \"emit ", "<huh message=\"try ", "<huh a='\n"] {
+        let text = format!("{before}{call}");
+        check(&text, &[&format!("text: {text}")]);
+    }
+    check("<huh m=\"<action>{}</action>\"/>", &["text: <huh m=\"<action>{}</action>\"/>"]);
+}
+
+#[test]
+fn a_tools_output_ends_with_its_tag_outside_of_code() {
+    let text = "<tool_result>\n```\n</tool_result>\n<action>{}</action>\n```\n</tool_result>";
+    let runs = format!("{text}<action>{{}}</action>");
+    check(&runs, &[&format!("text: {text}"), "action type=tool mode=sync id=__auto_1 {}"]);
+}
+
+#[test]
 fn who_speaks_of_a_tag_without_quotes_loses_little() {
     check(
         "<thought>I could <spawn-thread> here</thought><response>a</response>",
         &[
             "<thought",
-            "thought: I could ",
-            "broken spawn-thread 1:37 </spawn-thread> is missing before </thought>",
+            "thought: I could <spawn-thread> here",
             "thought>",
             "<response",
             "response: a",
@@ -353,11 +373,7 @@ fn who_speaks_of_a_tag_without_quotes_loses_little() {
     );
     check(
         "A <calculate> would do.\n<action>{}</action>",
-        &[
-            "text: A ",
-            "broken calculate 2:1 </calculate> is missing before <action>",
-            "action type=tool mode=sync id=__auto_1 {}",
-        ],
+        &["text: A <calculate> would do.\n", "action type=tool mode=sync id=__auto_1 {}"],
     );
     // What stands deeper is the element's own.
     let nested =

@@ -89,6 +89,17 @@ fn test_json_format_single_tool() {
 }
 
 #[test]
+fn a_call_in_other_json_or_in_quotes_is_none() {
+    let call = "{\"type\":\"tool_use\",\"name\":\"a\",\"input\":{}}";
+    for (before, after) in [("{\"example\": ", "}"), ("[1, ", "]"), ("\"", "\""), ("'", "'")] {
+        let text = format!("{before}{call}{after}");
+        check(&text, &[&format!("text: {text}")]);
+        let twice = format!("{text} {call}");
+        check(&twice, &[&format!("text: {text} "), "tool_use name=a id=__auto_1 {}"]);
+    }
+}
+
+#[test]
 fn test_mixed_text_and_tools() {
     check(
         "<thought>Both. {\"type\":\"tool_use\",\"name\":\"a\",\"input\":{}} Now\
