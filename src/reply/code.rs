@@ -114,6 +114,8 @@ pub(super) struct Now {
     /// Whether JSON may begin here as well, and the last bytes.
     json: bool,
     last: [u8; 3],
+    /// Whether a fence is over if a tag begins here.
+    is_closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,6 +195,24 @@ impl Code {
         }
     }
 
+    /// Takes text in which no tag is looked for.
+    pub(super) fn read(&mut self, mut text: &[u8]) {
+        if let Code::Now(it) = self {
+            while let Some(at) = it.next(text) {
+                it.step(text[at]);
+                text = &text[at + 1..];
+            }
+        }
+    }
+
+    /// Where a tag stands that begins behind what was read.
+    pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
+        if let Code::Now(it) = self {
+            it.settle(b'<');
+        }
+        self.spot(within)
+    }
+
     /// Where a tag stands that begins here; whether an element of ours is open around it.
     pub(super) fn spot(&self, within: bool) -> Spot {
         match self {
@@ -234,6 +254,7 @@ impl Now {
             nest: Nest::default(),
             json,
             last: [b' '; 3],
+            is_closed: false,
         }
     }
 
@@ -249,12 +270,9 @@ impl Now {
             }
             let &byte = bytes.get(at)?;
             if self.hidden == Hidden::No {
-                if byte == b'<' {
-                    self.blocks.settle(byte);
-                    self.blocks.inline.resolve();
-                    return Some(at);
-                }
-                if matches!(byte, b'{' | b'[') && self.may_call(byte) {
+                let may_begin = byte == b'<' || matches!(byte, b'{' | b'[') && self.may_be_json();
+                if may_begin {
+                    self.settle(byte);
                     return Some(at);
                 }
             }
@@ -270,7 +288,6 @@ impl Now {
             && self.visual == Visual::Dead
             && self.torn.is_none()
             && self.nest.depth == 0
-            && !self.json
             && self.deep.is_dull();
         if !is_dull {
             return 0;
@@ -290,7 +307,11 @@ impl Now {
         } else {
             Some(0)
         };
-        until.unwrap_or(bytes.len())
+        let until = until.unwrap_or(bytes.len());
+        if !self.json {
+            return until;
+        }
+        memchr::memchr2(b'{', b'[', &bytes[..until]).unwrap_or(until)
     }
 
     fn remember(&mut self, byte: u8) {
@@ -317,18 +338,18 @@ impl Now {
     }
 
     fn spot(&self, within: bool) -> Spot {
-        let begins = self.blocks.is_begin();
+        let begins = self.blocks.is_begin() || self.is_closed;
         let fresh = self.visual == Visual::Open;
         let inline = &self.blocks.inline;
-        let why = if self.blocks.is_fenced() || self.deep.is_code() {
+        let is_fenced = self.blocks.is_fenced() || self.deep.is_code();
+        let why = if is_fenced && !self.is_closed {
             Some(Why::Fence)
         } else if self.torn.is_some() || self.nest.string || inline.in_attribute() {
             Some(Why::Attribute)
         } else if self.blocks.is_indented() && !begins {
             Some(Why::Indent)
         } else if self.blocks.is_indented() {
-            let is_code = self.blocks.is_blank_before || self.blocks.goes_on();
-            (is_code && !within).then_some(Why::Indent)
+            (self.blocks.is_indented_code() && !within).then_some(Why::Indent)
         } else if inline.span().is_some() && !begins {
             Some(Why::Span)
         } else {
@@ -337,17 +358,20 @@ impl Now {
         Spot { why, begins, fresh: fresh || begins }
     }
 
-    /// Whether a call in JSON may begin here: not in code, in quotes or in other JSON.
-    fn may_call(&mut self, byte: u8) -> bool {
-        if !self.json || self.nest.depth > 0 {
-            return false;
-        }
-        self.blocks.settle(byte);
-        self.blocks.inline.resolve();
+    /// Whether a call in JSON may begin here: not in quotes or in other JSON.
+    fn may_be_json(&self) -> bool {
         let is_quoted = matches!(self.last, [.., b'"' | b'\''])
             || matches!(self.last, [0xE2, 0x80, 0x98 | 0x9C | 0x9E | 0xB9] | [_, 0xC2, 0xAB]);
-        let spot = self.spot(true);
-        !is_quoted && spot.why.is_none() && (spot.begins || self.blocks.inline.span().is_none())
+        self.json && self.nest.depth == 0 && !is_quoted
+    }
+
+    /// Makes certain what stands before this byte.
+    fn settle(&mut self, byte: u8) {
+        // A text ends where a tag of ours begins: so does the line that ends a fence.
+        self.is_closed = byte == b'<'
+            && if self.blocks.is_fenced() { self.blocks.is_closed() } else { self.deep.is_closed() };
+        self.blocks.settle(byte);
+        self.blocks.inline.resolve();
     }
 }
 
@@ -413,6 +437,16 @@ impl Deep {
         self.open.is_some() || may_open
     }
 
+    /// Whether a fence is over if its line ends here.
+    fn is_closed(&self) -> bool {
+        match (self.line, self.open) {
+            (DeepLine::Marks(fence, ..), Some(open)) => {
+                fence.mark == open.mark && fence.count >= open.count
+            }
+            _ => false,
+        }
+    }
+
     fn step(&mut self, byte: u8, may_open: impl Fn() -> bool) {
         let is_end = matches!(byte, b'\n' | b'\r');
         let is_blank = matches!(byte, b' ' | b'\t');
@@ -428,9 +462,7 @@ impl Deep {
             DeepLine::Marks(fence, _, may) if is_blank => DeepLine::Marks(fence, true, may),
             DeepLine::Marks(fence, _, may) if is_end => {
                 match self.open {
-                    Some(open) if open.mark == fence.mark && fence.count >= open.count => {
-                        self.open = None;
-                    }
+                    Some(_) if self.is_closed() => self.open = None,
                     None if may && fence.count >= 3 => self.open = Some(fence),
                     _ => {}
                 }
@@ -467,6 +499,8 @@ impl Nest {
         let is_json = match (text.first(), next) {
             (Some(b'{'), Some(b'"')) => true,
             (Some(b'['), Some(next)) => b"{[\"-0123456789tfn".contains(next),
+            // What follows says it.
+            (Some(b'['), None) => true,
             _ => false,
         };
         let mut nest = Nest { depth: usize::from(is_json), ..Nest::default() };

@@ -167,7 +167,16 @@ impl Region {
         )
     }
 
-    /// Takes a byte that is no backtick.
+    /// Whether all in it belongs to it up to its end, as in a comment.
+    pub(super) fn keeps(self) -> bool {
+        match self {
+            Region::Comment(_) | Region::Declaration | Region::Instruction(_) => true,
+            Region::Section(at) => usize::from(at) >= SECTION.len(),
+            _ => false,
+        }
+    }
+
+    /// Takes a byte; a backtick only where it may stand.
     pub(super) fn step(&mut self, byte: u8) -> Went {
         let space = byte.is_ascii_whitespace();
         let next = match (*self, byte) {
@@ -235,14 +244,13 @@ impl Region {
     }
 
     fn section(&mut self, at: u8, byte: u8) -> Went {
-        const OPEN: &[u8] = b"[CDATA[";
         let at = match usize::from(at) {
-            it if it < OPEN.len() && OPEN[it] == byte => at + 1,
-            it if it < OPEN.len() => return self.over(),
+            it if it < SECTION.len() && SECTION[it] == byte => at + 1,
+            it if it < SECTION.len() => return self.over(),
             // So many `]` behind each other.
-            it if byte == b']' => u8::try_from((it + 1).min(OPEN.len() + 2)).unwrap_or(at),
-            it if byte == b'>' && it == OPEN.len() + 2 => return self.over(),
-            _ => OPEN.len() as u8,
+            it if byte == b']' => u8::try_from((it + 1).min(SECTION.len() + 2)).unwrap_or(at),
+            it if byte == b'>' && it == SECTION.len() + 2 => return self.over(),
+            _ => SECTION.len() as u8,
         };
         *self = Region::Section(at);
         Went::On
@@ -258,6 +266,8 @@ impl Region {
         Went::Tag
     }
 }
+
+const SECTION: &[u8] = b"[CDATA[";
 
 fn is_address(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_{|}~-@".contains(&byte)

@@ -20,6 +20,8 @@ pub(super) struct Inline {
     /// Behind a backslash.
     escape: bool,
     pub(super) region: Region,
+    /// A backtick stands in a comment or a section that isn't over.
+    is_kept: bool,
     /// A `<` stands in a value of that tag.
     nested: bool,
     link: Link,
@@ -64,7 +66,7 @@ impl Inline {
 
     /// Whether this is code, or may be; how many backticks end it, where that is known.
     pub(super) fn span(&self) -> Option<Option<usize>> {
-        if self.doubt { Some(None) } else { self.span.map(Some) }
+        if self.doubt || self.is_kept { Some(None) } else { self.span.map(Some) }
     }
 
     /// Whether this byte stands in a span that may have begun.
@@ -118,6 +120,10 @@ impl Inline {
 
     /// Takes a byte; of a tag that a `<` began whether it is whole.
     pub(super) fn step(&mut self, byte: u8) -> Went {
+        if self.region.keeps() && self.span.is_none() && self.run == 0 {
+            self.is_kept |= byte == b'`';
+            return self.region(byte);
+        }
         if byte != b'`' {
             self.resolve();
         }
@@ -168,6 +174,7 @@ impl Inline {
         self.nested |= byte == b'<' && matches!(self.region, Region::Quoted(_));
         let went = self.region.step(byte);
         if went == Went::Over {
+            self.is_kept = false;
             self.doubt |= self.nested;
             if byte == b'<' {
                 (self.region, self.nested) = (Region::Start, false);

@@ -79,6 +79,8 @@ struct Line {
     rule: (u8, usize, usize),
     /// Whether a tag of ours stood on it.
     is_tagged: bool,
+    /// Whether a mark of a list or a quote stands on it.
+    is_marked: bool,
     html: Option<Start>,
     /// Whether a tag alone begins a block of HTML here, and whether there is one.
     alone: Option<bool>,
@@ -97,6 +99,7 @@ impl Line {
         matched: 0,
         rule: (0, 0, 0),
         is_tagged: false,
+        is_marked: false,
         html: None,
         alone: None,
         tail: 0,
@@ -153,6 +156,14 @@ impl Blocks {
         }
     }
 
+    /// Whether a fence is over if its line ends here.
+    pub(super) fn is_closed(&self) -> bool {
+        match (self.line.stage, self.leaf) {
+            (Stage::Closing(count, _), Leaf::Fenced(fence)) => count >= fence.count,
+            _ => false,
+        }
+    }
+
     fn is_in_fence(&self) -> bool {
         matches!(self.leaf, Leaf::Fenced(_)) && self.line.matched == self.depth
     }
@@ -168,8 +179,14 @@ impl Blocks {
         }
     }
 
+    /// Whether a tag that is indented so is code, as `CommonMark` has it: behind a blank line or
+    /// other code, or behind the mark of a list or a quote.
+    pub(super) fn is_indented_code(&self) -> bool {
+        self.is_blank_before || self.goes_on() || self.line.is_marked
+    }
+
     /// Whether the line before was indented code as well.
-    pub(super) fn goes_on(&self) -> bool {
+    fn goes_on(&self) -> bool {
         self.leaf == Leaf::Indented && self.all()
     }
 
@@ -400,6 +417,7 @@ impl Blocks {
     }
 
     fn quoted(&mut self) {
+        self.line.is_marked = true;
         self.line.column += 1;
         self.line.start = self.line.column;
         self.line.eats = true;
@@ -456,6 +474,7 @@ impl Blocks {
     fn open(&mut self, it: Container) {
         self.close();
         self.fill();
+        self.line.is_marked = true;
         if self.depth == DEPTH_MAX {
             self.is_lost = true;
             return;

@@ -47,6 +47,8 @@ pub struct Parser {
     pub(super) ids: u64,
     /// An element that is text.
     pub(super) mention: Option<Box<Mention>>,
+    /// How many open tags of each group of names are text, and aren't closed.
+    pub(super) spoken: Vec<u32>,
     /// The name of the tool's output that this is.
     pub(super) output: Option<usize>,
 }
@@ -70,7 +72,7 @@ impl Parser {
     #[must_use]
     pub fn new(config: Config) -> Parser {
         let shape = Shape::new(&config.tool_use_json);
-        let open = vec![0; config.markup.len()];
+        let (open, spoken) = (vec![0; config.markup.len()], vec![0; config.markup.len()]);
         let code = Code::new(config.reading, config.dialect == Dialect::ToolUse);
         Parser {
             config,
@@ -87,6 +89,7 @@ impl Parser {
             too_deep: 0,
             ids: 0,
             mention: None,
+            spoken,
             output: None,
         }
     }
@@ -185,20 +188,23 @@ impl Parser {
             self.say(&rest[..at], sink);
         }
         self.held.push_str(&rest[at..=at]);
-        self.state = match rest.as_bytes()[at] {
-            b'<' => {
-                let within = !self.frames.is_empty();
-                State::Tag(Tag::new(&self.config.markup), self.code.spot(within))
+        let later = &rest[at + 1..];
+        let spot = self.code.spot(!self.frames.is_empty());
+        let may_run =
+            self.output.is_none() && self.frames.last().is_none_or(|it| it.kind != Kind::Response);
+        self.state = match (rest.as_bytes()[at], spot.why) {
+            (b'<', _) => State::Tag(Tag::new(&self.config.markup), spot),
+            (first, None) if may_run => State::Trial(Trial::new(first)),
+            (first, why) => {
+                let place = self.at;
+                let later = self.not_a_tag(later, 0, sink);
+                if let Some(why) = why.filter(|_| may_run) {
+                    self.mention_json(first, (why, place));
+                }
+                return later;
             }
-            first
-                if self.output.is_none()
-                    && self.frames.last().is_none_or(|it| it.kind != Kind::Response) =>
-            {
-                State::Trial(Trial::new(first))
-            }
-            _ => return self.not_a_tag(&rest[at + 1..], 0, sink),
         };
-        &rest[at + 1..]
+        later
     }
 
     fn read_tag<'c>(
@@ -221,7 +227,11 @@ impl Parser {
             match step {
                 Step::More if self.held.len() + at < max => {}
                 Step::More | Step::Torn => return self.torn_tag((tag, spot), rest, at, sink),
-                Step::Name(_) | Step::Not => return self.not_a_tag(rest, at, sink),
+                Step::Name(place) => {
+                    self.closes_spoken(place, tag.closes);
+                    return self.not_a_tag(rest, at, sink);
+                }
+                Step::Not => return self.not_a_tag(rest, at, sink),
                 Step::Whole { empty } => {
                     self.held.push_str(&rest[..=at]);
                     self.state = State::Text;
@@ -371,15 +381,20 @@ impl Parser {
             own: capture.name,
             open: &self.open,
             discarding: capture.discarding,
+            counts_within: self.config.reading != Reading::First && capture.is_bare(),
         };
         let mut ended = None;
         for (at, byte) in window.bytes().enumerate() {
-            match capture.body.step(byte, &around) {
-                Seen::More => {}
-                seen => {
-                    ended = Some((seen, at));
-                    break;
-                }
+            let mut seen = capture.body.step(byte, &around);
+            let source = [self.held.as_bytes(), &window.as_bytes()[..at]];
+            if seen == Seen::Next && capture.is_code(source, self.config.reading) {
+                seen = capture.body.pass(byte, &around);
+            } else if seen == Seen::Whole && capture.closes_in_code(source, self.config.reading) {
+                seen = capture.body.pass_close();
+            }
+            if seen != Seen::More {
+                ended = Some((seen, at));
+                break;
             }
         }
         let at = match ended {

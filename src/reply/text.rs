@@ -43,6 +43,10 @@ impl Parser {
             return (closes && name == output && is_open).then_some(None);
         }
         if closes {
+            let group = self.config.markup.at(name).group;
+            if self.spoken[group] > 0 && self.open[group] == 0 {
+                return None;
+            }
             let counts = match spot.why {
                 Some(Why::Attribute) => top.is_none() && !kind.is_text(),
                 Some(_) => is_open && is_awaited(),

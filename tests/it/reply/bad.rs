@@ -359,6 +359,30 @@ fn a_tools_output_ends_with_its_tag_outside_of_code() {
 }
 
 #[test]
+fn a_call_behind_a_tag_that_is_spoken_of_runs() {
+    let call = "<action id=\"q\">{}</action><response>It is ${q}.</response>";
+    let ran = ["action id=q type=tool mode=sync {}", "<response", "response: It is ${q}."];
+    for between in [" here. ", ", as said: ", " here.\n"] {
+        let told = whole(&config(), &format!("I can use <action>{between}{call}"));
+        assert_eq!(told[..2], ["text: I can use ", "broken action 1:20 expected value"]);
+        assert_eq!(told[2..5], ran);
+    }
+    // But not in code.
+    for code in ["`<action id=\"q\">{}</action>`", "\n```\n<action>{}</action>\n```\n"] {
+        let told = whole(&config(), &format!("I can use <action> so: {code} {call}"));
+        assert_eq!(told[2..5], ran);
+    }
+}
+
+#[test]
+fn what_stands_in_a_comment_begins_no_code() {
+    for before in ["<!-- ` -->", "a <!-- ` --> ", "<div a=\"`\">", "<![CDATA[ ``` ]]>"] {
+        let text = format!("{before}<action>{{}}</action>");
+        check(&text, &[&format!("text: {before}"), "action type=tool mode=sync id=__auto_1 {}"]);
+    }
+}
+
+#[test]
 fn who_speaks_of_a_tag_without_quotes_loses_little() {
     check(
         "<thought>I could <spawn-thread> here</thought><response>a</response>",
