@@ -338,11 +338,12 @@ impl Now {
     }
 
     fn spot(&self, within: bool) -> Spot {
-        let begins = self.blocks.is_begin() || self.is_closed;
+        let is_fenced = self.blocks.is_fenced() && !self.is_closed;
+        let ends_deep = self.deep.is_closed() && !self.blocks.is_fenced();
+        let begins = self.blocks.is_begin() || self.is_closed || ends_deep;
         let fresh = self.visual == Visual::Open;
         let inline = &self.blocks.inline;
-        let is_fenced = self.blocks.is_fenced() || self.deep.is_code();
-        let why = if is_fenced && !self.is_closed {
+        let why = if is_fenced || self.deep.is_code() && !ends_deep {
             Some(Why::Fence)
         } else if self.torn.is_some() || self.nest.string || inline.in_attribute() {
             Some(Why::Attribute)
@@ -368,8 +369,7 @@ impl Now {
     /// Makes certain what stands before this byte.
     fn settle(&mut self, byte: u8) {
         // A text ends where a tag of ours begins: so does the line that ends a fence.
-        self.is_closed = byte == b'<'
-            && if self.blocks.is_fenced() { self.blocks.is_closed() } else { self.deep.is_closed() };
+        self.is_closed = byte == b'<' && self.blocks.is_closed();
         self.blocks.settle(byte);
         self.blocks.inline.resolve();
     }

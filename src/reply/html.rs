@@ -167,13 +167,9 @@ impl Region {
         )
     }
 
-    /// Whether all in it belongs to it up to its end, as in a comment.
-    pub(super) fn keeps(self) -> bool {
-        match self {
-            Region::Comment(_) | Region::Declaration | Region::Instruction(_) => true,
-            Region::Section(at) => usize::from(at) >= SECTION.len(),
-            _ => false,
-        }
+    /// Whether this is a comment: all in it belongs to it, up to its end.
+    pub(super) fn is_comment(self) -> bool {
+        matches!(self, Region::Comment(_))
     }
 
     /// Takes a byte; a backtick only where it may stand.

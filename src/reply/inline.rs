@@ -20,7 +20,7 @@ pub(super) struct Inline {
     /// Behind a backslash.
     escape: bool,
     pub(super) region: Region,
-    /// A backtick stands in a comment or a section that isn't over.
+    /// A backtick stands in a comment that isn't over.
     is_kept: bool,
     /// A `<` stands in a value of that tag.
     nested: bool,
@@ -120,7 +120,7 @@ impl Inline {
 
     /// Takes a byte; of a tag that a `<` began whether it is whole.
     pub(super) fn step(&mut self, byte: u8) -> Went {
-        if self.region.keeps() && self.span.is_none() && self.run == 0 {
+        if self.region.is_comment() && self.span.is_none() && self.run == 0 {
             self.is_kept |= byte == b'`';
             return self.region(byte);
         }

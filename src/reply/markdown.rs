@@ -116,6 +116,8 @@ pub(super) struct Blocks {
     leaf: Leaf,
     line: Line,
     pub(super) is_blank_before: bool,
+    /// Only blank lines so far, and no tag of ours: they are no blank line before something.
+    is_bare: bool,
     pub(super) inline: Inline,
     /// The last byte was a carriage return.
     is_return: bool,
@@ -130,6 +132,7 @@ impl Blocks {
             leaf: Leaf::None,
             line: Line::NEW,
             is_blank_before: false,
+            is_bare: true,
             inline,
             is_return: false,
         }
@@ -138,7 +141,7 @@ impl Blocks {
     /// A text that begins behind a tag of ours.
     pub(super) fn behind_tag() -> Blocks {
         let mut blocks = Blocks::new(Inline::default());
-        blocks.line.is_tagged = true;
+        (blocks.line.is_tagged, blocks.is_bare) = (true, false);
         blocks
     }
 
@@ -537,12 +540,10 @@ impl Blocks {
     }
 
     fn end_line(&mut self) {
-        let mut is_blank = false;
+        let is_blank = self.line.stage == Stage::Lead && !self.line.is_tagged;
+        self.is_bare &= is_blank;
         match self.line.stage {
-            Stage::Lead => {
-                is_blank = !self.line.is_tagged;
-                self.end_blank();
-            }
+            Stage::Lead => self.end_blank(),
             Stage::Hashes(_) | Stage::Marks(_) => {}
             Stage::Opening(count, _) => self.fence(Fence { mark: b'`', count }),
             Stage::Underline(_) => self.leaf = Leaf::None,
@@ -563,7 +564,7 @@ impl Blocks {
         if matches!(self.leaf, Leaf::None | Leaf::Heading) {
             (self.leaf, self.inline) = (Leaf::None, Inline::default());
         }
-        self.is_blank_before = is_blank;
+        self.is_blank_before = is_blank && !self.is_bare;
         self.line = Line::NEW;
     }
 
