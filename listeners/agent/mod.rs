@@ -25,6 +25,7 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
+mod aside;
 mod cut;
 mod hand;
 pub mod late;

@@ -99,6 +99,9 @@ pub(super) struct Speaking<'a> {
     earlier: std::vec::IntoIter<Response>,
     reasoning: String,
     spoken: Spoken,
+    /// How many calls and payloads were refused, and where the payloads among them begin.
+    refused: usize,
+    unsent: Vec<usize>,
     /// Whether something came behind the final response.
     is_late: bool,
 }
@@ -146,8 +149,18 @@ impl<'a> Speaking<'a> {
         let (spoken, reading) = (Spoken::default(), it.reading(earlier));
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
-        let (reasoning, is_late) = (String::new(), false);
-        Speaking { it, turn, reading, is_last, earlier, reasoning, spoken, is_late }
+        Speaking {
+            it,
+            turn,
+            reading,
+            is_last,
+            earlier,
+            reasoning: String::new(),
+            spoken,
+            refused: 0,
+            unsent: Vec::new(),
+            is_late: false,
+        }
     }
 
     pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
@@ -280,6 +293,7 @@ impl<'a> Speaking<'a> {
     ) -> Result<(), Fault> {
         self.spoken.did = true;
         self.spoken.calls += 1;
+        self.refused += 1;
         self.told(Some(call.into()), text, place).await
     }
 
@@ -314,17 +328,23 @@ impl<'a> Speaking<'a> {
                 }
                 self.live(within, text);
             }
-            Heard::Thought(text) if text.is_empty() => {}
-            Heard::Thought(text) => {
-                self.spoken.thought = true;
-                out.thought.send(Note(Thought { turn, text })).await?;
+            Heard::Thought(it) => {
+                let text = it.recorded(&self.unsent, self.reading);
+                if !text.is_empty() {
+                    self.spoken.thought = true;
+                    out.thought.send(Note(Thought { turn, text })).await?;
+                }
             }
             Heard::Call(it) => return self.action(*it).await,
             Heard::Response { is_final, text, from, to } => {
                 return self.response(is_final, text, from, to).await;
             }
             Heard::Payload { local, element, is_core, from, to } => {
-                return self.payload(local, element, is_core, (from, to)).await;
+                let refused = self.refused;
+                self.payload(local, element, is_core, (from, to)).await?;
+                if self.refused > refused {
+                    self.unsent.push(from);
+                }
             }
             Heard::Metadata(it) => return self.metadata(it).await,
             Heard::Own if self.is_last && !self.it.is_old() => {
@@ -409,7 +429,7 @@ impl<'a> Speaking<'a> {
         self.spoken.did = true;
         let is_final = is_final.unwrap_or(self.it.agent().settings.final_default);
         self.spoken.acted |= !is_final;
-        let names = variables::names_in_prose(&text);
+        let names = variables::names_in_prose(&text, self.reading);
         let is_free = self.is_free(&names, is_final);
         if !is_free && !self.it.is_old() {
             let on = names.into_iter().map(str::to_owned).collect();

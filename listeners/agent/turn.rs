@@ -26,7 +26,7 @@ use super::settings::OnFull;
 use super::speak::{Speaking, Spoken};
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
-    Limited, Notice, RULES, Response, Stopped,
+    Limited, Notice, RULES, Response, Stopped, reading,
 };
 
 /// What a turn spends of the tree's budget.
@@ -215,10 +215,7 @@ impl Turning {
 
     /// How a turn's reply is read: as it was then, where the log has the turn begun.
     pub(super) fn reading(&self, earlier: &[Entry]) -> Reading {
-        match self.form(earlier).1 {
-            Some(rules) if rules >= 3 && !self.is_old() => Reading::CommonMark,
-            _ => Reading::First,
-        }
+        reading(self.form(earlier).1.filter(|_| !self.is_old()))
     }
 
     /// Records what the model is told before all else, and offered, where that is new.

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use pumphouse::Element;
 use pumphouse::limits::{ActionLimits, XmlLimits};
 use pumphouse::model::Call;
-use pumphouse::reply::{self, Body, Config, Event, Kind, Markup, Parser, Reading, What};
+use pumphouse::reply::{self, Body, Config, Event, Fault, Kind, Markup, Parser, Reading, What};
 use pumphouse::xml::{self, Profile, is_character};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as ActionDialect};
 use super::super::metadata::Said;
+use super::aside::{Open, Thinking};
 use super::odd;
 use super::settings::{Dialect, Settings};
 
@@ -23,7 +24,7 @@ const CLOSE: &str = "</tool_use>\n";
 pub(super) enum Heard {
     /// Text as it comes: where it stands, and the text.
     Text(&'static str, String),
-    Thought(String),
+    Thought(Thinking),
     /// A call, or all that is wrong with it.
     Call(Box<Result<Action, Mistakes>>),
     /// A response; whether it says that it is final, and where its words stand.
@@ -96,6 +97,8 @@ struct Hearing {
     /// Whether 0.1.0 read it: a mention of an action was one to it.
     is_old: bool,
     reading: Reading,
+    /// What stands around.
+    open: Open,
 }
 
 impl Writing {
@@ -123,6 +126,7 @@ impl Writing {
             response: 0,
             is_old,
             reading,
+            open: Open::default(),
         };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
@@ -227,21 +231,35 @@ impl Hearing {
                     Some(Kind::Response) => "response",
                     _ => "text",
                 };
+                self.open.says(event.source.len());
                 self.heard.push(Heard::Text(within, self.recorded(event.source).into_owned()));
             }
-            What::Opened(it) if it.kind == Kind::Response => self.response = end,
-            What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {}
+            What::Opened(it) => {
+                self.open.opens(it.kind);
+                if it.kind == Kind::Response {
+                    self.response = end;
+                }
+            }
+            What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {
+                self.mentions(event.source);
+            }
             What::Closed(it)
                 if !matches!(it.kind, Kind::Thought | Kind::Response | Kind::Root)
                     && event.source.contains(|it| !is_character(it)) =>
             {
+                if matches!(it.kind, Kind::Core | Kind::Peer) {
+                    self.open.keeps(None, event.source);
+                }
                 let call = called(it.name, event.source);
                 let why = "it holds a character that XML doesn't have";
                 let text = format!("<{}> did not run: {why}", it.name);
                 self.heard.push(broken(call, &text, line, column));
             }
-            What::Closed(it) => self.closed(&it, end),
+            What::Closed(it) => self.closed(&it, event.source, end),
             What::Broken(it) => {
+                if event.source.is_empty() && it.fault == Fault::Limit {
+                    self.open.begins_anew();
+                }
                 let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: {}, at {}", it.name, it.reason, it.snippet);
                 self.heard.push(broken(call, &text, line, column));
@@ -253,7 +271,9 @@ impl Hearing {
                 let text = self.recorded(text).into_owned();
                 self.heard.push(Heard::Repaired { text, line, column });
             }
-            What::Finished { cut: Some(_) } if !self.is_old && is_mention(event.source) => {}
+            What::Finished { cut: Some(_) } if !self.is_old && is_mention(event.source) => {
+                self.mentions(event.source);
+            }
             What::Finished { cut: Some(it) } => {
                 let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: the reply ended within it", it.name);
@@ -263,6 +283,15 @@ impl Hearing {
             _ => {}
         }
         self.at = end;
+    }
+
+    /// An action that is only spoken of is text.
+    fn mentions(&mut self, source: &str) {
+        if self.reading == Reading::CommonMark {
+            self.open.keeps(None, source);
+            let within = if self.open.is_thought() { "thought" } else { "text" };
+            self.heard.push(Heard::Text(within, self.recorded(source).into_owned()));
+        }
     }
 
     /// What is told of a sound element that is text; nothing of any other.
@@ -287,17 +316,21 @@ impl Hearing {
         is_sound.then_some(Heard::Ignored { local, element, is_core, text, line, column })
     }
 
-    fn closed(&mut self, it: &reply::Element<'_>, end: usize) {
+    fn closed(&mut self, it: &reply::Element<'_>, source: &str, end: usize) {
         let body = it.body.as_str();
         let heard = match it.kind {
-            Kind::Thought => Heard::Thought(self.recorded(body.trim()).into_owned()),
+            Kind::Thought => Heard::Thought(self.open.closes(body)),
             Kind::Response => {
+                self.open.closes(body);
                 let is_final = it.attribute("final").map(|it| it == "true");
                 let (from, to) = (self.response, self.at);
                 let text = self.recorded(body.trim()).into_owned();
                 Heard::Response { is_final, text, from, to }
             }
-            Kind::Root => Heard::Own,
+            Kind::Root => {
+                self.open.closes(body);
+                Heard::Own
+            }
             Kind::Action | Kind::ToolUse => {
                 let it = action_within(it, Some(self.turn), self.dialect, &self.limits);
                 Heard::Call(Box::new(it))
@@ -306,6 +339,9 @@ impl Hearing {
             Kind::Core | Kind::Peer => {
                 let element = element(it);
                 let is_core = it.kind == Kind::Core;
+                if self.reading == Reading::CommonMark {
+                    self.open.keeps(Some(self.at), source);
+                }
                 let (local, from, to) = (it.name.to_owned(), self.at, end);
                 Heard::Payload { local, element, is_core, from, to }
             }

@@ -167,6 +167,16 @@ impl Region {
         )
     }
 
+    /// Goes on with a tag that may stand alone on its line: nothing once that is none. Behind it,
+    /// the region is none.
+    pub(super) fn alone(mut self, byte: u8) -> Option<Region> {
+        match self {
+            Region::None => matches!(byte, b' ' | b'\t').then_some(self),
+            _ if byte == b'`' && !matches!(self, Region::Quoted(_)) => None,
+            _ => (self.step(byte) != Went::Over).then_some(self),
+        }
+    }
+
     /// Whether this is a comment: all in it belongs to it, up to its end.
     pub(super) fn is_comment(self) -> bool {
         matches!(self, Region::Comment(_))

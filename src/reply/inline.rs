@@ -102,6 +102,11 @@ impl Inline {
         self.doubt |= was_open && self.span.is_none() || pipe;
     }
 
+    /// The text goes on in a line that is indented as code is: below a table it is code.
+    pub(super) fn far_in(&mut self) {
+        self.doubt |= self.pipe;
+    }
+
     /// A run of backticks is over.
     pub(super) fn resolve(&mut self) {
         let run = std::mem::take(&mut self.run);
@@ -118,8 +123,8 @@ impl Inline {
         }
     }
 
-    /// Takes a byte; of a tag that a `<` began whether it is whole.
-    pub(super) fn step(&mut self, byte: u8) -> Went {
+    /// Takes a byte.
+    pub(super) fn step(&mut self, byte: u8) {
         if self.region.is_comment() && self.span.is_none() && self.run == 0 {
             self.is_kept |= byte == b'`';
             return self.region(byte);
@@ -136,15 +141,15 @@ impl Inline {
         }
         if self.run > 0 || self.span.is_some() {
             self.run += usize::from(byte == b'`');
-            return Went::On;
+            return;
         }
         if std::mem::take(&mut self.escape) && byte.is_ascii_punctuation() {
             // A backtick behind a backslash is one; in a tag a backslash is nothing.
             self.doubt |= byte == b'`' && self.region.holds_backtick();
-            return match self.region {
-                Region::None => Went::On,
-                _ => self.region(if byte == b'`' { b' ' } else { byte }),
-            };
+            if self.region != Region::None {
+                self.region(if byte == b'`' { b' ' } else { byte });
+            }
+            return;
         }
         self.escape = byte == b'\\';
         self.definition(byte);
@@ -157,30 +162,28 @@ impl Inline {
                 self.region = Region::None;
             }
             self.run = 1;
-            return Went::On;
+            return;
         }
         // What is white space in HTML for some isn't for others.
         self.doubt |= self.region != Region::None && matches!(byte, 0x0B | 0x0C);
         self.region(byte)
     }
 
-    fn region(&mut self, byte: u8) -> Went {
+    fn region(&mut self, byte: u8) {
         if self.region == Region::None {
             if byte == b'<' {
                 (self.region, self.nested) = (Region::Start, false);
             }
-            return Went::On;
+            return;
         }
         self.nested |= byte == b'<' && matches!(self.region, Region::Quoted(_));
-        let went = self.region.step(byte);
-        if went == Went::Over {
+        if self.region.step(byte) == Went::Over {
             self.is_kept = false;
             self.doubt |= self.nested;
             if byte == b'<' {
                 (self.region, self.nested) = (Region::Start, false);
             }
         }
-        went
     }
 
     fn definition(&mut self, byte: u8) {

@@ -2,7 +2,7 @@
 //! what stands in them. What a line is, its first characters say; where they leave it open, more
 //! are waited for.
 
-use crate::reply::html::{End, Region, Start, Went};
+use crate::reply::html::{End, Region, Start};
 use crate::reply::inline::Inline;
 
 /// Containers in containers. What is deeper is code.
@@ -82,8 +82,8 @@ struct Line {
     /// Whether a mark of a list or a quote stands on it.
     is_marked: bool,
     html: Option<Start>,
-    /// Whether a tag alone begins a block of HTML here, and whether there is one.
-    alone: Option<bool>,
+    /// A tag that begins a block of HTML if it stands alone on the line; nothing in it is over.
+    alone: Option<Region>,
     /// The last bytes of a line of HTML, in small letters.
     tail: u128,
     is_ended: bool,
@@ -407,7 +407,7 @@ impl Blocks {
             b'=' if is_paragraph => self.line.stage = Stage::Underline(false),
             b'<' => {
                 self.line.html = Some(Start::default());
-                self.line.alone = (self.leaf != Leaf::Paragraph).then_some(false);
+                self.line.alone = (self.leaf != Leaf::Paragraph).then_some(Region::Start);
                 self.line.tail = u128::from(b'<');
                 self.paragraph(byte);
                 self.inline.step(byte);
@@ -430,6 +430,7 @@ impl Blocks {
     /// Text that is indented by four or more.
     fn far_in(&mut self, byte: u8) {
         if self.leaf == Leaf::Paragraph {
+            self.inline.far_in();
             self.paragraph(byte);
         } else {
             if !self.goes_on() {
@@ -506,8 +507,7 @@ impl Blocks {
     }
 
     fn text(&mut self, byte: u8) {
-        let was = self.inline.region;
-        let went = self.inline.step(byte);
+        self.inline.step(byte);
         let line = &mut self.line;
         let lower = u128::from(byte.to_ascii_lowercase());
         if line.html.is_some() || matches!(self.leaf, Leaf::Html(_)) {
@@ -521,12 +521,7 @@ impl Blocks {
         if let Leaf::Html(end) = self.leaf {
             self.line.is_ended |= end.is_in(self.line.tail);
         }
-        self.line.alone = match self.line.alone {
-            Some(false) if went == Went::Tag => Some(true),
-            Some(false) if went == Went::On && was != Region::None => Some(false),
-            Some(true) if matches!(byte, b' ' | b'\t') => Some(true),
-            _ => None,
-        };
+        self.line.alone = self.line.alone.and_then(|it| it.alone(byte));
     }
 
     /// The line begins a block of HTML.
@@ -541,7 +536,7 @@ impl Blocks {
 
     fn end_line(&mut self) {
         let is_blank = self.line.stage == Stage::Lead && !self.line.is_tagged;
-        self.is_bare &= is_blank;
+        self.is_bare &= is_blank && !self.line.is_marked;
         match self.line.stage {
             Stage::Lead => self.end_blank(),
             Stage::Hashes(_) | Stage::Marks(_) => {}
@@ -617,7 +612,7 @@ impl Blocks {
 
     fn end_text(&mut self) {
         let ends = self.line.html.as_mut().and_then(|it| it.step(b'\n'));
-        let is_alone = self.line.alone == Some(true);
+        let is_alone = self.line.alone == Some(Region::None);
         if let Some(end) = ends.or(is_alone.then_some(End::Blank)) {
             self.html(end);
         }

@@ -112,7 +112,7 @@ fn a_sound_call_in_code_is_told() {
     ] {
         let text = format!("{before}{call}{after}");
         let mut found = Vec::new();
-        tell::check_with(&config, &text, &[&format!("text: {text}")]);
+        check_with(&config, &text, &[&format!("text: {text}")]);
         let mut parser = Parser::new(config.clone());
         parser.feed(&text, &mut |it| {
             if let What::Ignored { element, why } = it.what {
