@@ -39,7 +39,8 @@ impl End {
 const BLOCKS: &str = " address article aside base basefont blockquote body caption center col \
     colgroup dd details dialog dir div dl dt fieldset figcaption figure footer form frame frameset \
     h1 h2 h3 h4 h5 h6 head header hr html iframe legend li link main menu menuitem nav noframes ol \
-    optgroup option p param search section summary table tbody td tfoot th thead title tr track ul ";
+    optgroup option p param search section summary table tbody td tfoot th thead title tr track \
+    ul ";
 
 /// Elements whose text is kept as it is.
 const KEPT: &str = " pre script style textarea ";
