@@ -153,9 +153,9 @@ const LEAD: &[char] = &[' ', '\t', '>', '-', '*', '+', '.', ')', '1', '2', '4'];
 
 /// A document as the pump reads it, and where the tag stands in it that began at a byte.
 ///
-/// A line that begins with one, but for marks, ends the paragraph. Its indent makes no code where no
-/// blank line stands before it, or nothing at all. The text ends before a tag, so what ends a fence
-/// does there.
+/// A line that begins with one, but for marks, ends the paragraph. Its indent makes no code where
+/// no blank line stands before it, or nothing at all. The text ends before a tag, so what ends a
+/// fence does there.
 fn ended(text: &str, at: usize, is_first: bool) -> (String, usize) {
     let (before, behind) = text.split_at(at);
     let from = before.rfind(['\n', '\r']).map_or(0, |it| it + 1);
