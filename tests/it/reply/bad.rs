@@ -1,6 +1,6 @@
 //! What models write that isn't right, and what is made of it.
 
-use pumphouse::reply::{Parser, What};
+use pumphouse::reply::{Parser, Reading, What};
 
 use super::tell::{action, check, check_with, config, tell, whole};
 
@@ -589,4 +589,31 @@ fn limits_are_said_and_the_reply_goes_on() {
         "<action a=\"0123456789\">",
         &["broken action 1:1 too long a tag: tag_bytes_max is 16", "text: 56789\">"],
     );
+}
+
+#[test]
+fn a_reply_of_before_is_read_as_it_was_then() {
+    let mut then = config();
+    then.reading = Reading::First;
+    check_with(
+        &then,
+        "A <calculate> would do.\n<action>{}</action>",
+        &[
+            "text: A ",
+            "broken calculate 2:1 </calculate> is missing before <action>",
+            "action type=tool mode=sync id=__auto_1 {}",
+        ],
+    );
+    check_with(
+        &then,
+        "- `a\n- b` <action>{}</action> <set-timer in=\"PT1S\"/>",
+        &[
+            "text: - `a\n- b` ",
+            "action type=tool mode=sync id=__auto_1 {}",
+            "text:  ",
+            "set-timer in=PT1S <set-timer in=\"PT1S\"/>",
+        ],
+    );
+    let swallowed = "I can use <action> here. <action id=\"q\">{}</action>";
+    check_with(&then, swallowed, &["text: I can use ", "broken action 1:20 expected value"]);
 }
