@@ -130,7 +130,7 @@ impl Code {
     pub(super) fn new(reading: Reading, json: bool) -> Code {
         match reading {
             Reading::First => Code::First(first::Code::new(json)),
-            Reading::CommonMark => Code::Now(Now::new(Blocks::new(Inline::default()), json)),
+            Reading::CommonMark => Code::Now(Now::new(json)),
         }
     }
 
@@ -138,7 +138,7 @@ impl Code {
     pub(super) fn reset(&mut self) {
         match self {
             Code::First(it) => it.reset(),
-            Code::Now(it) => *it = Now::new(Blocks::behind_tag(), it.json),
+            Code::Now(it) => it.reset(),
         }
     }
 
@@ -244,9 +244,9 @@ impl Code {
 }
 
 impl Now {
-    fn new(blocks: Blocks, json: bool) -> Now {
+    fn new(json: bool) -> Now {
         Now {
-            blocks,
+            blocks: Blocks::new(Inline::default()),
             hidden: Hidden::No,
             deep: Deep::default(),
             visual: Visual::Open,
@@ -258,16 +258,24 @@ impl Now {
         }
     }
 
+    /// A tag of ours stood here. Most of what is known is of containers, which are closed.
+    fn reset(&mut self) {
+        self.blocks.reset();
+        (self.hidden, self.torn, self.is_closed) = (Hidden::No, None, false);
+        (self.deep, self.visual, self.nest) = (Deep::default(), Visual::Open, Nest::default());
+        self.last = [b' '; 3];
+    }
+
     fn next(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
             let skipped = self.skip(&bytes[at..]);
-            if skipped > 0 {
+            if skipped > 0 && self.json {
                 for byte in &bytes[at..at + skipped][skipped.saturating_sub(3)..] {
                     self.remember(*byte);
                 }
-                at += skipped;
             }
+            at += skipped;
             let &byte = bytes.get(at)?;
             if self.hidden == Hidden::No {
                 let may_begin = byte == b'<' || matches!(byte, b'{' | b'[') && self.may_be_json();
@@ -297,10 +305,7 @@ impl Now {
         } else if !self.blocks.is_text() {
             Some(0)
         } else if inline.is_plain() {
-            let until = memchr::memchr3(b'<', b'`', b'\n', bytes).unwrap_or(bytes.len());
-            let window = &bytes[..until];
-            let sooner = memchr::memchr3(b'\\', b']', b'\r', window);
-            Some(sooner.or_else(|| memchr::memchr(b'|', window)).unwrap_or(until))
+            return if self.json { plain::<true>(bytes) } else { plain::<false>(bytes) };
         } else if inline.is_span() {
             let until = memchr::memchr3(b'<', b'`', b'\n', bytes).unwrap_or(bytes.len());
             Some(memchr::memchr2(b'\r', b'|', &bytes[..until]).unwrap_or(until))
@@ -319,19 +324,21 @@ impl Now {
     }
 
     fn step(&mut self, byte: u8) {
-        self.remember(byte);
-        self.hidden = match self.hidden {
-            Hidden::No => Hidden::No,
-            Hidden::Comment(count) => hidden(count, byte, b'-', Hidden::Comment),
-            Hidden::Section(count) => hidden(count, byte, b']', Hidden::Section),
-        };
+        if self.json {
+            self.remember(byte);
+            self.nest.step(byte);
+        }
+        match self.hidden {
+            Hidden::No => {}
+            Hidden::Comment(count) => self.hidden = hidden(count, byte, b'-', Hidden::Comment),
+            Hidden::Section(count) => self.hidden = hidden(count, byte, b']', Hidden::Section),
+        }
         if self.torn == Some(byte) {
             self.torn = None;
         }
         self.blocks.step(byte);
         self.deep.step(byte, || self.blocks.may_fence());
         self.visual.step(byte);
-        self.nest.step(byte);
         if matches!(byte, b'\n' | b'\r') && self.blocks.is_blank_before {
             (self.torn, self.nest) = (None, Nest::default());
         }
@@ -373,6 +380,36 @@ impl Now {
         self.blocks.settle(byte);
         self.blocks.inline.resolve();
     }
+}
+
+/// How many bytes of a text come before one that matters; a brace does where JSON is looked for.
+fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
+    let matters = |it: &u8| {
+        let is_json = JSON && matches!(it, b'{' | b'[');
+        is_json || matches!(it, b'<' | b'`' | b'\n' | b'\\' | b']' | b'\r' | b'|')
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        if may_matter(u64::from_le_bytes(*word), JSON)
+            && let Some(found) = word.iter().position(matters)
+        {
+            return at * 8 + found;
+        }
+    }
+    bytes.len() - rest.len() + rest.iter().position(matters).unwrap_or(rest.len())
+}
+
+/// Whether one of eight bytes may matter: all at once, without a branch, and never `false` where
+/// one does.
+fn may_matter(word: u64, json: bool) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let has_zero = |it: u64| it.wrapping_sub(ONES) & !it & (ONES << 7);
+    let has = |it: u64, byte: u8| has_zero(it ^ (ONES * u64::from(byte)));
+    // One bit apart from each other are `\\` and `|`, `\\` and `]`, `[` and `{`.
+    let marks = has(word, b'<') | has(word, b'`') | has(word | (ONES * 0x21), b'}');
+    let ends = has_zero(word & (ONES * 0xF0));
+    let braces = if json { has(word | (ONES * 0x20), b'{') } else { 0 };
+    marks | ends | braces != 0
 }
 
 /// A comment or a section ends in two of `mark` and `>`.
@@ -450,9 +487,23 @@ impl Deep {
     fn step(&mut self, byte: u8, may_open: impl Fn() -> bool) {
         let is_end = matches!(byte, b'\n' | b'\r');
         let is_blank = matches!(byte, b' ' | b'\t');
+        let is_mark = matches!(byte, b'`' | b'~');
+        match self.line {
+            DeepLine::Lead if !is_mark && !is_blank => {
+                self.line = if is_end { DeepLine::Lead } else { DeepLine::Dead };
+                return;
+            }
+            DeepLine::Dead => {
+                if is_end {
+                    self.line = DeepLine::Lead;
+                }
+                return;
+            }
+            _ => {}
+        }
         self.line = match self.line {
             DeepLine::Lead if is_blank => DeepLine::Lead,
-            DeepLine::Lead if matches!(byte, b'`' | b'~') => {
+            DeepLine::Lead if is_mark => {
                 let may_open = self.open.is_none() && may_open();
                 DeepLine::Marks(Fence { mark: byte, count: 1 }, false, may_open)
             }

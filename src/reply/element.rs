@@ -1,6 +1,6 @@
 //! Elements that are kept until they close, and what is made of them then.
 
-use crate::reply::body::{Body as Reading, Form};
+use crate::reply::body::{Around, Body as Reading, Form, Seen};
 use crate::reply::code::{Code, Why};
 use crate::reply::config::Reading as Rules;
 use crate::reply::event::{Attribute, Body, Broken, Element, Event, Fault, What};
@@ -47,15 +47,31 @@ impl Capture {
         self.inside.attributes.is_empty()
     }
 
+    /// What ends the body, if that is none in code: its source so far comes in two pieces.
+    pub(super) fn in_markdown(
+        &mut self,
+        seen: Seen,
+        source: [&[u8]; 2],
+        byte: u8,
+        around: &Around<'_>,
+        rules: Rules,
+    ) -> Seen {
+        match seen {
+            Seen::Next if self.is_code(source, rules) => self.body.pass(byte, around),
+            Seen::Whole if self.closes_in_code(source, rules) => self.body.pass_close(),
+            seen => seen,
+        }
+    }
+
     /// Whether the close tag that was found is code, in an element that is only spoken of.
-    pub(super) fn closes_in_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
+    fn closes_in_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
         let may_be = self.is_bare() && self.body.is_prose && !self.discarding;
         may_be && rules != Rules::First && self.markdown(source, rules).is_some()
     }
 
     /// Whether the tag that was found in the body is code, if the element is only spoken of. Its
     /// source so far comes in two pieces.
-    pub(super) fn is_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
+    fn is_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
         if rules == Rules::First || self.discarding {
             return false;
         }

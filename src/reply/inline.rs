@@ -125,6 +125,9 @@ impl Inline {
 
     /// Takes a byte.
     pub(super) fn step(&mut self, byte: u8) {
+        if self.is_plain() && !matches!(byte, b'<' | b'`' | b'\\' | b']' | b'|') {
+            return;
+        }
         if self.region.is_comment() && self.span.is_none() && self.run == 0 {
             self.is_kept |= byte == b'`';
             return self.region(byte);

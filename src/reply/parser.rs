@@ -385,13 +385,13 @@ impl Parser {
         };
         let mut ended = None;
         for (at, byte) in window.bytes().enumerate() {
-            let mut seen = capture.body.step(byte, &around);
-            let source = [self.held.as_bytes(), &window.as_bytes()[..at]];
-            if seen == Seen::Next && capture.is_code(source, self.config.reading) {
-                seen = capture.body.pass(byte, &around);
-            } else if seen == Seen::Whole && capture.closes_in_code(source, self.config.reading) {
-                seen = capture.body.pass_close();
-            }
+            let seen = match capture.body.step(byte, &around) {
+                Seen::More => continue,
+                seen => {
+                    let source = [self.held.as_bytes(), &window.as_bytes()[..at]];
+                    capture.in_markdown(seen, source, byte, &around, self.config.reading)
+                }
+            };
             if seen != Seen::More {
                 ended = Some((seen, at));
                 break;

@@ -7,5 +7,6 @@ mod code;
 mod dirty;
 pub(crate) mod protocol;
 mod tell;
+mod text;
 mod tools;
 mod words;

@@ -140,11 +140,12 @@ impl Blocks {
         }
     }
 
-    /// A text that begins behind a tag of ours.
-    pub(super) fn behind_tag() -> Blocks {
-        let mut blocks = Blocks::new(Inline::default());
-        (blocks.line.is_tagged, blocks.is_bare) = (true, false);
-        blocks
+    /// A text begins behind a tag of ours.
+    pub(super) fn reset(&mut self) {
+        (self.depth, self.is_lost, self.leaf) = (0, false, Leaf::None);
+        self.line = Line { is_tagged: true, ..Line::NEW };
+        (self.is_blank_before, self.is_bare, self.is_return) = (false, false, false);
+        self.inline = Inline::default();
     }
 
     /// Whether only blanks and marks of containers stand before this on its line.
@@ -305,6 +306,10 @@ impl Blocks {
     }
 
     pub(super) fn step(&mut self, byte: u8) {
+        if self.line.stage == Stage::Text && !matches!(byte, b'\n' | b'\r') {
+            self.is_return = false;
+            return self.text(byte);
+        }
         if std::mem::take(&mut self.is_return) && byte == b'\n' {
             return;
         }
