@@ -169,7 +169,7 @@ impl Inline {
         }
         // What is white space in HTML for some isn't for others.
         self.doubt |= self.region != Region::None && matches!(byte, 0x0B | 0x0C);
-        self.region(byte)
+        self.region(byte);
     }
 
     fn region(&mut self, byte: u8) {

@@ -233,21 +233,19 @@ impl Blocks {
     pub(super) fn settle(&mut self, byte: u8) {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\n');
         match self.line.stage {
-            Stage::Lead => {
-                if !is_blank {
-                    self.line.eats = false;
-                    self.contain();
-                }
+            Stage::Lead if !is_blank => {
+                self.line.eats = false;
+                self.contain();
             }
             Stage::Hashes(_) if is_blank => {
                 self.close();
                 (self.leaf, self.inline) = (Leaf::Heading, Inline::new(b'#'));
                 self.line.stage = Stage::Text;
             }
-            Stage::Hashes(count) if byte == b'#' && count < 6 => {}
+            Stage::Hashes(count) if byte != b'#' || count == 6 => self.paragraph(b'#'),
             Stage::Marks(Fence { mark, .. }) if byte == mark => {}
             Stage::Marks(fence @ Fence { mark, count }) => {
-                if count >= 3 && mark == b'~' || count >= 3 && byte == b'\n' {
+                if count >= 3 && (mark == b'~' || byte == b'\n') {
                     self.fence(fence);
                 } else if count >= 3 {
                     self.line.stage = Stage::Opening(count, false);
@@ -272,10 +270,10 @@ impl Blocks {
                     self.paragraph(b'0');
                 }
             }
-            Stage::Mark(mark, ..) if !is_blank => {
-                if byte != mark || !matches!(mark, b'-' | b'*') {
-                    self.paragraph(mark);
-                }
+            Stage::Mark(mark, ..)
+                if !is_blank && (byte != mark || !matches!(mark, b'-' | b'*')) =>
+            {
+                self.paragraph(mark);
             }
             Stage::Padding(_, width, may_end, end) if !is_blank => {
                 self.item(width, may_end, end);
@@ -286,7 +284,8 @@ impl Blocks {
             Stage::Closing(count, spaced) => {
                 let Leaf::Fenced(fence) = self.leaf else { return };
                 let is_more = byte == fence.mark && !spaced;
-                if !is_more && !(is_blank && count >= fence.count) {
+                let is_end = is_blank && count >= fence.count;
+                if !(is_more || is_end) {
                     self.line.stage = Stage::Code;
                 }
             }

@@ -82,6 +82,13 @@ const PIECES: &[&str] = &[
     "]]>",
     "<huh m=\"",
     "\"/>",
+    "#",
+    "-",
+    "1.",
+    "=",
+    "+",
+    "#######",
+    "\n#",
 ];
 
 struct Chance(u64);
@@ -205,15 +212,18 @@ fn compare(seed: u64) -> usize {
 
 #[test]
 fn no_call_in_code_runs() {
-    let count = std::env::var("PUMPHOUSE_REPLY_CODE").ok().and_then(|it| it.parse().ok());
-    let (mut ran, count) = (0, count.unwrap_or(5_000));
-    let first = std::env::var("PUMPHOUSE_REPLY_SEED").ok().and_then(|it| it.parse().ok());
-    let first: u64 = first.unwrap_or(0);
+    let (mut ran, count) = (0, number("PUMPHOUSE_REPLY_CODE").unwrap_or(5_000));
+    let first = number("PUMPHOUSE_REPLY_SEED").unwrap_or(0);
     for seed in first..first + count {
         ran += compare(seed);
     }
     println!("{count} documents: {ran} calls ran, none of them in code");
     assert!(u64::try_from(ran).unwrap() > count / 4, "{ran}");
+}
+
+fn number(variable: &str) -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "`just reply-code` says how many")]
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 #[test]

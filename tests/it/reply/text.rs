@@ -42,6 +42,12 @@ fn a_call_behind_a_tag_that_is_spoken_of_runs() {
 }
 
 #[test]
+fn a_hash_without_a_blank_begins_no_heading() {
+    let text = "#foo `a\nb <action>{}</action>`";
+    check(text, &[&format!("text: {text}")]);
+}
+
+#[test]
 fn what_stands_in_a_comment_begins_no_code() {
     for before in ["<!-- ` -->", "a <!-- ` --> "] {
         let text = format!("{before}<action>{{}}</action>");
