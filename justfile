@@ -99,6 +99,10 @@ sim seed:
 sim-all seeds="10000":
     PUMPHOUSE_SEEDS={{ seeds }} cargo test --test it sim::whatever -- --nocapture
 
+# Reads so many random Markdown documents with calls in them, and compares with pulldown-cmark.
+reply-code documents="100000":
+    PUMPHOUSE_REPLY_CODE={{ documents }} cargo test --test it reply::code::no_call -- --nocapture
+
 # Tells the story of one seed of the agents' properties.
 agent-seed seed:
     PUMPHOUSE_AGENT_SEED={{ seed }} cargo test --test it agent::properties::whatever -- --nocapture

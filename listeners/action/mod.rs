@@ -279,8 +279,11 @@ impl Handling {
             return Vec::new();
         };
         let unresolved = payload(definition, called.schema, values).unresolved;
-        let known = || self.actions.graph().known(agent);
-        let unresolved = unresolved.iter().map(|it| it.advised(known()));
+        let own = &definition.action.id;
+        let unresolved = unresolved.iter().map(|it| match it.name == *own {
+            true => format!("{} stays as it is: {own} is this action itself", it.reference),
+            false => it.advised(self.actions.graph().known(agent)),
+        });
         oddity(definition, &called).into_iter().chain(unresolved).collect()
     }
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use pumphouse::reply::code_ranges;
+use pumphouse::reply::Reading;
 use pumphouse::schema::nearest;
 use serde_json::Value;
 
@@ -170,8 +170,8 @@ pub fn names(text: &str) -> Vec<&str> {
 
 /// The names that a response refers to.
 #[must_use]
-pub fn names_in_prose(text: &str) -> Vec<&str> {
-    names_among(&in_prose(text))
+pub fn names_in_prose(text: &str, reading: Reading) -> Vec<&str> {
+    names_among(&in_prose(text, reading))
 }
 
 fn names_among<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
@@ -216,11 +216,11 @@ pub struct Reference<'a> {
     pub path: &'a str,
 }
 
-/// The pieces of a response. Its code, which is Markdown's fences and spans, has no reference but
-/// `${…}`.
+/// The pieces of a response, by the rules that its reply is read by. Its code, which is Markdown's
+/// fences and spans, has no reference but `${…}`.
 #[must_use]
-pub fn in_prose(text: &str) -> Vec<Piece<'_>> {
-    let code = if text.contains('$') { code_ranges(text) } else { Vec::new() };
+pub fn in_prose(text: &str, reading: Reading) -> Vec<Piece<'_>> {
+    let code = if text.contains('$') { reading.code_ranges(text) } else { Vec::new() };
     split(text, &code)
 }
 
@@ -442,9 +442,9 @@ mod tests {
     /// What a response says, and the names that it has.
     #[track_caller]
     fn check_prose(text: &str, expected: &str, names: &[&str]) {
-        assert_eq!(fill(&in_prose(text), lookup).text, expected);
-        assert_eq!(names_in_prose(text), names, "{text}");
-        for it in in_prose(text) {
+        assert_eq!(fill(&in_prose(text, Reading::default()), lookup).text, expected);
+        assert_eq!(names_in_prose(text, Reading::default()), names, "{text}");
+        for it in in_prose(text, Reading::default()) {
             let Piece::Reference(it) = it else { continue };
             assert!(text[it.at..].starts_with(it.whole), "{text}");
         }

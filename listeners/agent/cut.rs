@@ -51,7 +51,7 @@ impl Turning {
             let told = self.mindful.told(&self.capabilities);
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
-            let mut spoken = recalled(&self, &over, told);
+            let mut spoken = recalled(&self, &over, told, &sent);
             if let Some(it) = &mut spoken.answer {
                 it.waits = waits;
             }

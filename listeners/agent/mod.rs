@@ -25,11 +25,13 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
+mod aside;
 mod cut;
 mod hand;
 pub mod late;
 pub mod messages;
 pub mod mind;
+mod odd;
 mod order;
 pub mod recall;
 pub mod render;

@@ -17,7 +17,7 @@ use super::hand::Turning;
 use super::mind::{Mind, Next, Stop, StopReason, Waiting};
 use super::speak::open_name;
 use super::turn::{Came, root};
-use super::words::{Interrupt, Notice, Response, Stopped};
+use super::words::{Interrupt, Notice, Response, Stopped, reading};
 
 impl Turning {
     /// Delivers and withdraws what waits, and ends work, until there is a turn or nothing to do.
@@ -248,7 +248,7 @@ impl Turning {
         if rules.is_none() {
             return variables::resolve(&waiting.text, value).text;
         }
-        variables::fill(&variables::in_prose(&waiting.text), value).text
+        variables::fill(&variables::in_prose(&waiting.text, reading(rules)), value).text
     }
 
     /// A partial response that goes out at once.

@@ -3,6 +3,7 @@
 use pumphouse::listener::Answer as ToAskers;
 use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
+use pumphouse::reply::Reading;
 
 use super::super::action::read::Mistakes;
 use super::super::action::variables;
@@ -10,6 +11,7 @@ use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::Said;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::hand::{Told, Turning};
+use super::odd;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
     Thought,
@@ -91,20 +93,25 @@ pub(super) struct Answer {
 pub(super) struct Speaking<'a> {
     it: &'a Turning,
     turn: u64,
+    reading: Reading,
     is_last: bool,
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
     reasoning: String,
     spoken: Spoken,
+    /// How many calls and payloads were refused, and where the payloads among them begin.
+    refused: usize,
+    unsent: Vec<usize>,
     /// Whether something came behind the final response.
     is_late: bool,
 }
 
 /// The answer of a reply that was written to its end before a stop, where it didn't have to wait:
 /// nothing is sent again.
-pub(super) fn recalled(it: &Turning, over: &CognitionOut, told: &Told) -> Spoken {
+pub(super) fn recalled(it: &Turning, over: &CognitionOut, told: &Told, sent: &[Entry]) -> Spoken {
     let settings = &it.agent().settings;
-    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, it.is_old());
+    let how = (it.is_old(), it.reading(sent));
+    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, how);
     let CognitionOut { stop, error, truncated, text, .. } = over.clone();
     let mut spoken = Spoken { stop, error, truncated, did: true, ..Spoken::default() };
     let mut heard = writing.again(&text);
@@ -139,16 +146,27 @@ impl<'a> Speaking<'a> {
         is_last: bool,
         earlier: &[Entry],
     ) -> Speaking<'a> {
-        let spoken = Spoken::default();
+        let (spoken, reading) = (Spoken::default(), it.reading(earlier));
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
-        Speaking { it, turn, is_last, earlier, reasoning: String::new(), spoken, is_late: false }
+        Speaking {
+            it,
+            turn,
+            reading,
+            is_last,
+            earlier,
+            reasoning: String::new(),
+            spoken,
+            refused: 0,
+            unsent: Vec::new(),
+            is_late: false,
+        }
     }
 
     pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
         let agent = self.it.agent();
-        let is_old = self.it.is_old();
-        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings, is_old);
+        let how = (self.it.is_old(), self.reading);
+        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings, how);
         match &self.it.record.0 {
             Some(record) => self.reads(record, &mut writing).await?,
             None => self.generates(prompt, &mut writing, told).await?,
@@ -229,6 +247,7 @@ impl<'a> Speaking<'a> {
                     }
                 }
                 Ok(Some(Piece::Reasoning(text))) => {
+                    let text = odd::recorded(&text).into_owned();
                     self.live("reasoning", text.clone());
                     self.reasoning += &text;
                 }
@@ -243,12 +262,13 @@ impl<'a> Speaking<'a> {
                     self.spoken.stop = stop.as_str().to_owned();
                 }
                 Ok(Some(Piece::Refusal(why))) => {
+                    let why = odd::recorded(&why);
                     self.spoken.error = Some(format!("the model declined: {why}"));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.spoken.error = Some(error.to_string());
+                    self.spoken.error = Some(odd::recorded(&error.to_string()).into_owned());
                     return Ok(());
                 }
             }
@@ -273,6 +293,7 @@ impl<'a> Speaking<'a> {
     ) -> Result<(), Fault> {
         self.spoken.did = true;
         self.spoken.calls += 1;
+        self.refused += 1;
         self.told(Some(call.into()), text, place).await
     }
 
@@ -307,17 +328,23 @@ impl<'a> Speaking<'a> {
                 }
                 self.live(within, text);
             }
-            Heard::Thought(text) if text.is_empty() => {}
-            Heard::Thought(text) => {
-                self.spoken.thought = true;
-                out.thought.send(Note(Thought { turn, text })).await?;
+            Heard::Thought(it) => {
+                let text = it.recorded(&self.unsent, self.reading);
+                if !text.is_empty() {
+                    self.spoken.thought = true;
+                    out.thought.send(Note(Thought { turn, text })).await?;
+                }
             }
             Heard::Call(it) => return self.action(*it).await,
             Heard::Response { is_final, text, from, to } => {
                 return self.response(is_final, text, from, to).await;
             }
             Heard::Payload { local, element, is_core, from, to } => {
-                return self.payload(local, element, is_core, (from, to)).await;
+                let refused = self.refused;
+                self.payload(local, element, is_core, (from, to)).await?;
+                if self.refused > refused {
+                    self.unsent.push(from);
+                }
             }
             Heard::Metadata(it) => return self.metadata(it).await,
             Heard::Own if self.is_last && !self.it.is_old() => {
@@ -329,6 +356,11 @@ impl<'a> Speaking<'a> {
             Heard::Meaningless(name) => {
                 self.notice(format!("<{name}> has no meaning here, and nothing came of it."), None)
                     .await?;
+            }
+            Heard::Ignored { local, element, is_core, text, line, column } => {
+                if element.is_none_or(|it| self.is_sound(&local, &it, is_core)) {
+                    self.notice(text, Some((line, column))).await?;
+                }
             }
             Heard::Broken { call: Some(call), text, line, column } => {
                 return self.refuses(call, text, Some((line, column))).await;
@@ -397,7 +429,7 @@ impl<'a> Speaking<'a> {
         self.spoken.did = true;
         let is_final = is_final.unwrap_or(self.it.agent().settings.final_default);
         self.spoken.acted |= !is_final;
-        let names = variables::names_in_prose(&text);
+        let names = variables::names_in_prose(&text, self.reading);
         let is_free = self.is_free(&names, is_final);
         if !is_free && !self.it.is_old() {
             let on = names.into_iter().map(str::to_owned).collect();
@@ -485,6 +517,12 @@ impl<'a> Speaking<'a> {
             }
             Err(fault) => self.misunderstood(&local, &fault).await,
         }
+    }
+
+    /// Whether a payload would be sent, if it stood elsewhere.
+    fn is_sound(&self, local: &str, element: &Element, is_core: bool) -> bool {
+        let taker = self.taker(local, element, is_core);
+        taker.is_some_and(|(_, name)| self.it.capabilities.understand(element, &name).is_ok())
     }
 
     async fn misunderstood(&mut self, local: &str, fault: &Fault) -> Result<(), Fault> {

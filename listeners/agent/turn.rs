@@ -6,6 +6,7 @@ use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Answer, Charge, Cost, Emit, IntoEmit, Need, Park};
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
+use pumphouse::reply::Reading;
 use pumphouse::wire::core::ContextCleared;
 use pumphouse::xml::Writer;
 
@@ -25,7 +26,7 @@ use super::settings::OnFull;
 use super::speak::{Speaking, Spoken};
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
-    Limited, Notice, RULES, Response, Stopped,
+    Limited, Notice, RULES, Response, Stopped, reading,
 };
 
 /// What a turn spends of the tree's budget.
@@ -210,6 +211,11 @@ impl Turning {
         let recorded = self.record.0.iter().flatten();
         let begun = earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>());
         begun.map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
+    }
+
+    /// How a turn's reply is read: as it was then, where the log has the turn begun.
+    pub(super) fn reading(&self, earlier: &[Entry]) -> Reading {
+        reading(self.form(earlier).1.filter(|_| !self.is_old()))
     }
 
     /// Records what the model is told before all else, and offered, where that is new.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pumphouse::limits::ActionLimits;
 use pumphouse::model::Tool;
 use pumphouse::prelude::*;
+use pumphouse::reply::Reading;
 use pumphouse::schema::Schema;
 use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::{Json, SignedDuration};
@@ -14,7 +15,16 @@ use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 
 /// The rules by which agents go on, as `cognition_in` says them.
-pub const RULES: u32 = 2;
+pub const RULES: u32 = 3;
+
+/// How replies are read by such rules: none are those of 0.1.0.
+#[must_use]
+pub fn reading(rules: Option<u32>) -> Reading {
+    match rules {
+        Some(3..) => Reading::CommonMark,
+        _ => Reading::First,
+    }
+}
 
 /// A turn begins: what the model is shown, by its manifest.
 ///

@@ -1,14 +1,18 @@
 //! A reply while it is written: what the parser says of it, kept until it can be acted on.
 
+use std::borrow::Cow;
+
 use pumphouse::Element;
 use pumphouse::limits::{ActionLimits, XmlLimits};
 use pumphouse::model::Call;
-use pumphouse::reply::{self, Body, Config, Event, Kind, Markup, Parser, What};
-use pumphouse::xml::{self, Profile};
+use pumphouse::reply::{self, Body, Config, Event, Fault, Kind, Markup, Parser, Reading, What};
+use pumphouse::xml::{self, Profile, is_character};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as ActionDialect};
 use super::super::metadata::Said;
+use super::aside::{Open, Thinking};
+use super::odd;
 use super::settings::{Dialect, Settings};
 
 /// How a call in the provider's own protocol stands among the words: it begins so, and
@@ -20,7 +24,7 @@ const CLOSE: &str = "</tool_use>\n";
 pub(super) enum Heard {
     /// Text as it comes: where it stands, and the text.
     Text(&'static str, String),
-    Thought(String),
+    Thought(Thinking),
     /// A call, or all that is wrong with it.
     Call(Box<Result<Action, Mistakes>>),
     /// A response; whether it says that it is final, and where its words stand.
@@ -47,6 +51,15 @@ pub(super) enum Heard {
     /// An element that will not run, and why; of a call its id, as far as it has one.
     Broken {
         call: Option<String>,
+        text: String,
+        line: u32,
+        column: u32,
+    },
+    /// An element that is text where it stands, and why; of a payload the element itself.
+    Ignored {
+        local: String,
+        element: Option<Element>,
+        is_core: bool,
         text: String,
         line: u32,
         column: u32,
@@ -83,19 +96,38 @@ struct Hearing {
     response: usize,
     /// Whether 0.1.0 read it: a mention of an action was one to it.
     is_old: bool,
+    reading: Reading,
+    /// What stands around.
+    open: Open,
 }
 
 impl Writing {
-    pub(super) fn new(turn: u64, markup: Markup, settings: &Settings, is_old: bool) -> Writing {
+    /// One of these names, read so: whether by 0.1.0, and how its Markdown is.
+    pub(super) fn new(
+        turn: u64,
+        markup: Markup,
+        settings: &Settings,
+        (is_old, reading): (bool, Reading),
+    ) -> Writing {
         let dialect = match settings.dialect {
             Dialect::ToolUse => reply::Dialect::ToolUse,
             Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
         };
         let mut config = Config::default().marked_up(markup).speaking(dialect);
         config.limits = settings.reply_limits;
+        config.reading = reading;
         let limits = settings.action_limits;
-        let hearing =
-            Hearing { heard: Vec::new(), turn, dialect: None, limits, at: 0, response: 0, is_old };
+        let hearing = Hearing {
+            heard: Vec::new(),
+            turn,
+            dialect: None,
+            limits,
+            at: 0,
+            response: 0,
+            is_old,
+            reading,
+            open: Open::default(),
+        };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
         Writing { config, parser, is_native, text: String::new(), hearing }
@@ -126,8 +158,12 @@ impl Writing {
     }
 
     /// Takes words that were written before, with the calls that were put among them.
-    pub(super) fn again(&mut self, mut text: &str) -> Vec<Heard> {
-        let mut heard = Vec::new();
+    pub(super) fn again(&mut self, text: &str) -> Vec<Heard> {
+        let text = match self.config.reading {
+            Reading::CommonMark => odd::written(text),
+            _ => text.into(),
+        };
+        let (mut text, mut heard) = (&*text, Vec::new());
         while let Some((before, call, rest)) = self.is_native.then(|| split(text)).flatten() {
             heard.extend(self.feed(before));
             heard.extend(self.native(call));
@@ -139,7 +175,10 @@ impl Writing {
 
     /// Takes more of the reply, and gives what that comes to.
     pub(super) fn feed(&mut self, text: &str) -> Vec<Heard> {
-        self.text.push_str(text);
+        match self.config.reading {
+            Reading::CommonMark => self.text.push_str(&odd::recorded(text)),
+            _ => self.text.push_str(text),
+        }
         let hearing = &mut self.hearing;
         self.parser.feed(text, &mut |it| hearing.hear(&it));
         std::mem::take(&mut hearing.heard)
@@ -174,9 +213,17 @@ impl Writing {
 }
 
 impl Hearing {
+    /// What XML doesn't have of a text is recorded in other characters; turns of before didn't.
+    fn recorded<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.reading {
+            Reading::CommonMark => odd::recorded(text),
+            _ => Cow::Borrowed(text),
+        }
+    }
+
     fn hear(&mut self, event: &Event<'_>) {
         let (line, column) = (event.place.line, event.place.column);
-        let end = self.at + event.source.len();
+        let end = self.at + self.recorded(event.source).len();
         match event.what {
             What::Text { within } => {
                 let within = match within {
@@ -184,41 +231,106 @@ impl Hearing {
                     Some(Kind::Response) => "response",
                     _ => "text",
                 };
-                self.heard.push(Heard::Text(within, event.source.to_owned()));
+                self.open.says(event.source.len());
+                self.heard.push(Heard::Text(within, self.recorded(event.source).into_owned()));
             }
-            What::Opened(it) if it.kind == Kind::Response => self.response = end,
-            What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {}
-            What::Closed(it) => self.closed(&it, end),
+            What::Opened(it) => {
+                self.open.opens(it.kind);
+                if it.kind == Kind::Response {
+                    self.response = end;
+                }
+            }
+            What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {
+                self.mentions(event.source);
+            }
+            What::Closed(it)
+                if !matches!(it.kind, Kind::Thought | Kind::Response | Kind::Root)
+                    && event.source.contains(|it| !is_character(it)) =>
+            {
+                if matches!(it.kind, Kind::Core | Kind::Peer) {
+                    self.open.keeps(None, event.source);
+                }
+                let call = called(it.name, event.source);
+                let why = "it holds a character that XML doesn't have";
+                let text = format!("<{}> did not run: {why}", it.name);
+                self.heard.push(broken(call, &text, line, column));
+            }
+            What::Closed(it) => self.closed(&it, event.source, end),
             What::Broken(it) => {
+                if event.source.is_empty() && it.fault == Fault::Limit {
+                    self.open.begins_anew();
+                }
                 let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: {}, at {}", it.name, it.reason, it.snippet);
-                self.heard.push(Heard::Broken { call, text, line, column });
+                self.heard.push(broken(call, &text, line, column));
+            }
+            What::Ignored { element, why } => {
+                self.heard.extend(self.ignored(&element, why.as_str(), (line, column)));
             }
             What::Repaired(text) => {
-                self.heard.push(Heard::Repaired { text: text.to_owned(), line, column });
+                let text = self.recorded(text).into_owned();
+                self.heard.push(Heard::Repaired { text, line, column });
             }
-            What::Finished { cut: Some(_) } if !self.is_old && is_mention(event.source) => {}
+            What::Finished { cut: Some(_) } if !self.is_old && is_mention(event.source) => {
+                self.mentions(event.source);
+            }
             What::Finished { cut: Some(it) } => {
                 let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: the reply ended within it", it.name);
                 let (line, column) = (it.place.line, it.place.column);
-                self.heard.push(Heard::Broken { call, text, line, column });
+                self.heard.push(broken(call, &text, line, column));
             }
             _ => {}
         }
         self.at = end;
     }
 
-    fn closed(&mut self, it: &reply::Element<'_>, end: usize) {
+    /// An action that is only spoken of is text.
+    fn mentions(&mut self, source: &str) {
+        if self.reading == Reading::CommonMark {
+            self.open.keeps(None, source);
+            let within = if self.open.is_thought() { "thought" } else { "text" };
+            self.heard.push(Heard::Text(within, self.recorded(source).into_owned()));
+        }
+    }
+
+    /// What is told of a sound element that is text; nothing of any other.
+    fn ignored(
+        &self,
+        it: &reply::Element<'_>,
+        why: &str,
+        (line, column): (u32, u32),
+    ) -> Option<Heard> {
+        let is_payload = matches!(it.kind, Kind::Core | Kind::Peer);
+        let payload = is_payload.then(|| element(it));
+        let is_sound = match it.kind {
+            Kind::Action | Kind::ToolUse => {
+                action_within(it, Some(self.turn), self.dialect, &self.limits).is_ok()
+            }
+            Kind::Metadata => Said::read(it).is_ok(),
+            _ => is_payload,
+        };
+        let element = payload.transpose().ok()?;
+        let (local, is_core) = (it.name.to_owned(), it.kind == Kind::Core);
+        let text = format!("<{local}> did not run: {why}");
+        is_sound.then_some(Heard::Ignored { local, element, is_core, text, line, column })
+    }
+
+    fn closed(&mut self, it: &reply::Element<'_>, source: &str, end: usize) {
         let body = it.body.as_str();
         let heard = match it.kind {
-            Kind::Thought => Heard::Thought(body.trim().to_owned()),
+            Kind::Thought => Heard::Thought(self.open.closes(body)),
             Kind::Response => {
+                self.open.closes(body);
                 let is_final = it.attribute("final").map(|it| it == "true");
                 let (from, to) = (self.response, self.at);
-                Heard::Response { is_final, text: body.trim().to_owned(), from, to }
+                let text = self.recorded(body.trim()).into_owned();
+                Heard::Response { is_final, text, from, to }
             }
-            Kind::Root => Heard::Own,
+            Kind::Root => {
+                self.open.closes(body);
+                Heard::Own
+            }
             Kind::Action | Kind::ToolUse => {
                 let it = action_within(it, Some(self.turn), self.dialect, &self.limits);
                 Heard::Call(Box::new(it))
@@ -227,6 +339,9 @@ impl Hearing {
             Kind::Core | Kind::Peer => {
                 let element = element(it);
                 let is_core = it.kind == Kind::Core;
+                if self.reading == Reading::CommonMark {
+                    self.open.keeps(Some(self.at), source);
+                }
                 let (local, from, to) = (it.name.to_owned(), self.at, end);
                 Heard::Payload { local, element, is_core, from, to }
             }
@@ -234,6 +349,12 @@ impl Hearing {
         };
         self.heard.push(heard);
     }
+}
+
+/// What won't run, in characters that XML has.
+fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> Heard {
+    let call = call.map(|it| odd::recorded(&it).into_owned());
+    Heard::Broken { call, text: odd::recorded(text).into_owned(), line, column }
 }
 
 /// Whether an element only speaks of actions: `<action>` without attributes, and neither JSON nor

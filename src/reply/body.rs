@@ -25,6 +25,8 @@ pub(super) struct Body {
     depth: usize,
     /// A JSON value is whole, or can't be one any more: another tag may mean what it says.
     over: bool,
+    /// It begins as no JSON does: a tag that is only spoken of.
+    pub(super) is_prose: bool,
     /// Nothing but white space since the line began.
     fresh: bool,
     /// Comments or sections stand in it.
@@ -86,6 +88,8 @@ pub(super) struct Around<'a> {
     pub(super) open: &'a [u32],
     /// Its beginning was given away already.
     pub(super) discarding: bool,
+    /// Whether what follows a tag that is only spoken of counts within a line as well.
+    pub(super) counts_within: bool,
 }
 
 impl Body {
@@ -98,6 +102,7 @@ impl Body {
             nested: 0,
             depth: 0,
             over: false,
+            is_prose: false,
             fresh: false,
             mixed: false,
             string: 0,
@@ -108,6 +113,11 @@ impl Body {
 
     pub(super) fn in_string(&self) -> bool {
         matches!(self.at, At::String { .. })
+    }
+
+    /// Whether the tag that was found closes something.
+    pub(super) fn is_at_close(&self) -> bool {
+        matches!(self.at, At::Tag(tag) if tag.closes)
     }
 
     /// The string that was torn is over, and so is the JSON.
@@ -163,7 +173,8 @@ impl Body {
                 if self.form == Form::Unknown {
                     self.form = Form::Json;
                     // What isn't quoted or in brackets can't have a tag in it.
-                    self.over = !matches!(byte, b'{' | b'[' | b'"');
+                    self.is_prose = !matches!(byte, b'{' | b'[' | b'"');
+                    self.over = self.is_prose;
                 }
                 match byte {
                     b'"' => {
@@ -213,14 +224,32 @@ impl Body {
             }
             Step::Name(place) if self.is_next(place, tag.closes, around) => Seen::Next,
             Step::Name(_) | Step::Not | Step::Torn => {
-                self.at = At::Content;
-                let own = step == Step::Name(around.own);
-                match self.form {
-                    Form::Unknown => self.first_child(tag, own, byte, around),
-                    Form::Elements => self.child(tag, own, byte, around),
-                    Form::Json => self.content(byte, around),
-                }
+                self.no_next(tag, step == Step::Name(around.own), byte, around)
             }
+        }
+    }
+
+    /// Goes on behind a name that would have begun the next element, but is text.
+    pub(super) fn pass(&mut self, byte: u8, around: &Around<'_>) -> Seen {
+        let At::Tag(tag) = self.at else { return Seen::More };
+        let seen = self.no_next(tag, tag.name() == around.own, byte, around);
+        self.length += usize::from(matches!(seen, Seen::More | Seen::Whole));
+        seen
+    }
+
+    /// Goes on behind a close tag that is text.
+    pub(super) fn pass_close(&mut self) -> Seen {
+        self.at = At::Content;
+        Seen::More
+    }
+
+    /// A tag that means nothing within this body; the byte behind what was read of it.
+    fn no_next(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
+        self.at = At::Content;
+        match self.form {
+            Form::Unknown => self.first_child(tag, own, byte, around),
+            Form::Elements => self.child(tag, own, byte, around),
+            Form::Json => self.content(byte, around),
         }
     }
 
@@ -240,7 +269,8 @@ impl Body {
         let known = if closes {
             name.kind.is_text() && around.open[name.group] > 0
         } else {
-            self.fresh_tag && name.kind != Kind::Output
+            let begins = self.fresh_tag || around.counts_within && self.is_prose && is_ours;
+            begins && name.kind != Kind::Output
         };
         known && over && !around.discarding
     }
@@ -250,7 +280,7 @@ impl Body {
         let begun = self.length - self.tag;
         if tag.closes || (begun == 1 && !is_name_start(byte)) {
             self.form = Form::Json;
-            self.over = true;
+            (self.over, self.is_prose) = (true, true);
             return self.content(byte, around);
         }
         self.form = Form::Elements;

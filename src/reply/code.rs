@@ -1,19 +1,24 @@
-//! Where in a text tags may begin: not in code, comments, CDATA sections or a tool's output.
+//! Where in a text tags may begin: not in code, comments, CDATA sections or other elements'
+//! attributes.
 //!
-//! Code is what `CommonMark` calls so, as far as it can be known while it arrives: a span lasts
-//! until as many backticks, until its paragraph ends, or until a line begins with a tag of ours,
-//! which ends a paragraph as HTML's blocks do; a fence lasts until its like, however far in. The
-//! close tag that is awaited counts in a span that doesn't end on the same line (`doubt.rs`).
+//! Code is what `CommonMark` calls so (`markdown.rs`, `inline.rs`), and where the characters so far
+//! leave it open. A line that begins with a tag of ours ends the paragraph before it. Behind four
+//! blanks, in HTML and in a pretty-printed thought, `CommonMark` knows no fence; what looks like
+//! one is one here all the same.
 
 use std::ops::Range;
 
+use crate::reply::config::Reading;
+use crate::reply::first;
+use crate::reply::inline::Inline;
+use crate::reply::markdown::{Blocks, Fence};
 use crate::reply::names::Markup;
 
 /// The code in a Markdown text, by its bytes: what stands within fences and spans.
 ///
 /// Whether a byte is code depends on what stands before it and on nothing behind it. So a text
 /// that still arrives has the same ranges as the whole: a span that nothing closes lasts until its
-/// paragraph ends.
+/// block ends.
 ///
 /// ```
 /// let text = "Run `echo $HOME` in $dir";
@@ -22,298 +27,567 @@ use crate::reply::names::Markup;
 /// ```
 #[must_use]
 pub fn code_ranges(text: &str) -> Vec<Range<usize>> {
-    let (markup, mut code) = (Markup::default(), Code::new(false));
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    for (at, byte) in text.bytes().enumerate() {
-        if code.next(&[byte], &markup).is_some() {
-            code.plain();
+    Reading::default().code_ranges(text)
+}
+
+impl Reading {
+    /// The code in a Markdown text, as [`code_ranges`] has it, by this reading.
+    #[must_use]
+    pub fn code_ranges(self, text: &str) -> Vec<Range<usize>> {
+        let (markup, mut code) = (Markup::default(), Code::new(self, false));
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (at, byte) in text.bytes().enumerate() {
+            if code.next(&[byte], &markup).is_some() {
+                code.text(&[byte]);
+            }
+            if !code.is_code() {
+                continue;
+            }
+            match ranges.last_mut().filter(|it| it.end == at) {
+                Some(last) => last.end = at + 1,
+                None => ranges.push(at..at + 1),
+            }
         }
-        if !code.is_code() {
-            continue;
-        }
-        match ranges.last_mut().filter(|it| it.end == at) {
-            Some(last) => last.end = at + 1,
-            None => ranges.push(at..at + 1),
+        ranges
+    }
+}
+
+/// Why a tag is text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Why {
+    /// It stands in a code fence.
+    Fence,
+    /// It stands in a code span, or in what may become one.
+    Span,
+    /// It is indented by four or more.
+    Indent,
+    /// It stands in the value of another element's attribute.
+    Attribute,
+    /// It stands within a line, and counts only where it begins one.
+    Line,
+}
+
+impl Why {
+    /// The reason in words.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Why::Fence => "it stands in a code fence",
+            Why::Span => "it stands in a code span, or in what may become one",
+            Why::Indent => "it is indented by four or more, so it is code",
+            Why::Attribute => "it stands in another element's attribute",
+            Why::Line => "it stands within a line, and counts only where it begins one",
         }
     }
-    ranges
+}
+
+/// Where a tag stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    /// Why it is text, if it is.
+    pub(super) why: Option<Why>,
+    /// Whether a tag ends the paragraph here.
+    pub(super) begins: bool,
+    /// Whether only blanks, marks of lists and quotes, or a tag of ours stand before it.
+    pub(super) fresh: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Code {
-    mode: Mode,
-    /// Nothing but white space and the marks of quotes and lists stands before this, on its line or
-    /// behind the last tag.
-    fresh: bool,
-    run: Option<Run>,
-    /// Whether JSON may begin here as well.
+#[expect(clippy::large_enum_variant, reason = "one each parser, and none on a heap")]
+pub(super) enum Code {
+    First(first::Code),
+    Now(Now),
+}
+
+/// What a text is at a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    blocks: Blocks,
+    /// A comment or a section.
+    hidden: Hidden,
+    deep: Deep,
+    visual: Visual,
+    /// A quote that a tag of ours has left open.
+    torn: Option<u8>,
+    nest: Nest,
+    /// Whether JSON may begin here as well, and the last bytes.
     json: bool,
+    last: [u8; 3],
+    /// Whether a fence is over if a tag begins here.
+    is_closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Prose,
-    Span(usize),
-    /// The line on which a fence begins.
-    Opening(Fence),
-    Fenced(Fence),
-    /// The line on which it ends, if nothing else stands on it.
-    Closing(Fence),
-    /// So many `-` behind each other.
+enum Hidden {
+    No,
+    /// So many `-` or `]` behind each other.
     Comment(u8),
-    /// So many `]` behind each other.
     Section(u8),
-    /// A tool's output: the place of its name, and the bytes seen of its close tag.
-    Output(usize, usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Fence {
-    mark: u8,
-    count: usize,
-}
-
-/// Backticks or tildes behind each other.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    mark: u8,
-    count: usize,
-    fresh: bool,
 }
 
 impl Code {
-    pub(super) fn new(json: bool) -> Code {
-        Code { mode: Mode::Prose, fresh: true, run: None, json }
-    }
-
-    /// A tag of ours stood here: what was open before is over.
-    pub(super) fn reset(&mut self) {
-        *self = Code::new(self.json);
-    }
-
-    /// Something that is only text stood here.
-    pub(super) fn plain(&mut self) {
-        self.fresh = false;
-    }
-
-    pub(super) fn comment(&mut self) {
-        self.mode = Mode::Comment(0);
-    }
-
-    pub(super) fn section(&mut self) {
-        self.mode = Mode::Section(0);
-    }
-
-    /// The open tag of a tool's output stood here.
-    pub(super) fn output(&mut self, place: usize) {
-        self.mode = Mode::Output(place, 0);
-    }
-
-    pub(super) fn is_fresh(&self) -> bool {
-        self.fresh
-    }
-
-    pub(super) fn in_span(&self) -> bool {
-        self.span().is_some()
-    }
-
-    fn is_code(&self) -> bool {
-        let is_fence = matches!(self.mode, Mode::Opening(_) | Mode::Fenced(_) | Mode::Closing(_));
-        is_fence || self.in_span()
-    }
-
-    /// How many backticks end the span, if this is one.
-    pub(super) fn span(&self) -> Option<usize> {
-        match self.mode {
-            Mode::Span(count) => Some(count),
-            _ => None,
+    pub(super) fn new(reading: Reading, json: bool) -> Code {
+        match reading {
+            Reading::First => Code::First(first::Code::new(json)),
+            Reading::CommonMark => Code::Now(Now::new(json)),
         }
     }
 
-    /// The span ended.
-    pub(super) fn end_span(&mut self) {
-        self.mode = Mode::Prose;
-        self.fresh = false;
+    /// A tag of ours stood here: a text of its own begins.
+    pub(super) fn reset(&mut self) {
+        match self {
+            Code::First(it) => it.reset(),
+            Code::Now(it) => it.reset(),
+        }
+    }
+
+    /// This is text, whatever it looks like.
+    pub(super) fn text(&mut self, text: &[u8]) {
+        match self {
+            Code::First(it) => it.plain(),
+            Code::Now(it) => text.iter().for_each(|byte| it.step(*byte)),
+        }
+    }
+
+    pub(super) fn comment(&mut self) {
+        match self {
+            Code::First(it) => it.comment(),
+            Code::Now(it) => it.hidden = Hidden::Comment(0),
+        }
+    }
+
+    pub(super) fn section(&mut self) {
+        match self {
+            Code::First(it) => it.section(),
+            Code::Now(it) => it.hidden = Hidden::Section(0),
+        }
+    }
+
+    /// A tag of ours ended in the middle of a value in such a quote.
+    pub(super) fn torn(&mut self, quote: Option<u8>) {
+        self.reset();
+        if let Code::Now(it) = self {
+            it.torn = quote;
+        }
+    }
+
+    /// What was taken for the rest of a value is none: the element is closed.
+    pub(super) fn mend(&mut self) {
+        if let Code::Now(it) = self {
+            it.torn = None;
+        }
+    }
+
+    /// How many backticks end the span, if this is one; none if that isn't known.
+    pub(super) fn span(&self) -> Option<Option<usize>> {
+        match self {
+            Code::First(it) => it.span().map(Some),
+            Code::Now(it) => it.blocks.inline.span(),
+        }
+    }
+
+    /// The span ended behind this text.
+    pub(super) fn end_span(&mut self, text: &[u8]) {
+        match self {
+            Code::First(it) => it.end_span(),
+            Code::Now(_) => self.text(text),
+        }
+    }
+
+    /// Takes text in which no tag is looked for.
+    pub(super) fn read(&mut self, mut text: &[u8]) {
+        if let Code::Now(it) = self {
+            while let Some(at) = it.next(text) {
+                it.step(text[at]);
+                text = &text[at + 1..];
+            }
+        }
+    }
+
+    /// Where a tag stands that begins behind what was read.
+    pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
+        if let Code::Now(it) = self {
+            it.settle(b'<');
+        }
+        self.spot(within)
+    }
+
+    /// Where a tag stands that begins here; whether an element of ours is open around it.
+    pub(super) fn spot(&self, within: bool) -> Spot {
+        match self {
+            Code::First(it) => {
+                let is_span = it.in_span() && !it.is_fresh();
+                let why = is_span.then_some(Why::Span);
+                Spot { why, begins: it.is_fresh(), fresh: it.is_fresh() }
+            }
+            Code::Now(it) => it.spot(within),
+        }
+    }
+
+    fn is_code(&self) -> bool {
+        match self {
+            Code::First(it) => it.is_code(),
+            Code::Now(it) => {
+                it.blocks.is_fenced() || it.deep.is_code() || it.blocks.inline.is_code()
+            }
+        }
     }
 
     /// Reads on to the next byte at which markup may begin.
     pub(super) fn next(&mut self, bytes: &[u8], markup: &Markup) -> Option<usize> {
+        match self {
+            Code::First(it) => it.next(bytes, markup),
+            Code::Now(it) => it.next(bytes),
+        }
+    }
+}
+
+impl Now {
+    fn new(json: bool) -> Now {
+        Now {
+            blocks: Blocks::new(Inline::default()),
+            hidden: Hidden::No,
+            deep: Deep::default(),
+            visual: Visual::Open,
+            torn: None,
+            nest: Nest::default(),
+            json,
+            last: [b' '; 3],
+            is_closed: false,
+        }
+    }
+
+    /// A tag of ours stood here. Most of what is known is of containers, which are closed.
+    fn reset(&mut self) {
+        self.blocks.reset();
+        (self.hidden, self.torn, self.is_closed) = (Hidden::No, None, false);
+        (self.deep, self.visual, self.nest) = (Deep::default(), Visual::Open, Nest::default());
+        self.last = [b' '; 3];
+    }
+
+    fn next(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
-            at += self.skip(&bytes[at..]);
-            let &byte = bytes.get(at)?;
-            match &mut self.run {
-                Some(run) if run.mark == byte => run.count += 1,
-                run => {
-                    if let Some(run) = run.take() {
-                        self.resolve(run);
-                    }
-                    if self.look(byte, markup) {
-                        return Some(at);
-                    }
+            let skipped = self.skip(&bytes[at..]);
+            if skipped > 0 && self.json {
+                for byte in &bytes[at..at + skipped][skipped.saturating_sub(3)..] {
+                    self.remember(*byte);
                 }
             }
+            at += skipped;
+            let &byte = bytes.get(at)?;
+            if self.hidden == Hidden::No {
+                let may_begin = byte == b'<' || matches!(byte, b'{' | b'[') && self.may_be_json();
+                if may_begin {
+                    self.settle(byte);
+                    return Some(at);
+                }
+            }
+            self.step(byte);
             at += 1;
         }
     }
 
     /// How many bytes there are before the next that matters.
     fn skip(&self, bytes: &[u8]) -> usize {
-        if self.run.is_some() || (self.fresh && !self.is_opaque()) {
+        let inline = &self.blocks.inline;
+        let is_dull = self.hidden == Hidden::No
+            && self.visual == Visual::Dead
+            && self.torn.is_none()
+            && self.nest.depth == 0
+            && self.deep.is_dull();
+        if !is_dull {
             return 0;
         }
-        let found = match self.mode {
-            Mode::Prose if self.json => {
-                bytes.iter().position(|it| matches!(it, b'<' | b'`' | b'\n' | b'{' | b'['))
-            }
-            Mode::Prose => memchr::memchr3(b'<', b'`', b'\n', bytes),
-            Mode::Span(_) => memchr::memchr3(b'`', b'\n', b'<', bytes),
-            Mode::Opening(_) => memchr::memchr2(b'`', b'\n', bytes),
-            Mode::Fenced(_) => memchr::memchr(b'\n', bytes),
-            Mode::Comment(0) => memchr::memchr(b'-', bytes),
-            Mode::Section(0) => memchr::memchr(b']', bytes),
-            Mode::Output(_, 0) => memchr::memchr(b'<', bytes),
-            _ => Some(0),
+        let until = if self.blocks.is_code_text() {
+            memchr::memchr3(b'<', b'\n', b'\r', bytes)
+        } else if !self.blocks.is_text() {
+            Some(0)
+        } else if inline.is_plain() {
+            return if self.json { plain::<true>(bytes) } else { plain::<false>(bytes) };
+        } else if inline.is_span() {
+            let until = memchr::memchr3(b'<', b'`', b'\n', bytes).unwrap_or(bytes.len());
+            Some(memchr::memchr2(b'\r', b'|', &bytes[..until]).unwrap_or(until))
+        } else {
+            Some(0)
         };
-        found.unwrap_or(bytes.len())
-    }
-
-    fn is_opaque(&self) -> bool {
-        matches!(self.mode, Mode::Comment(_) | Mode::Section(_) | Mode::Output(..))
-    }
-
-    /// Takes one byte; whether markup may begin at it.
-    fn look(&mut self, byte: u8, markup: &Markup) -> bool {
-        match self.mode {
-            Mode::Comment(count) => self.mode = run_to(count, byte, b'-', Mode::Comment),
-            Mode::Section(count) => self.mode = run_to(count, byte, b']', Mode::Section),
-            Mode::Output(place, seen) => {
-                self.mode = output(place, seen, byte, markup.at(place).text.as_bytes());
-            }
-            _ => return self.look_at_text(byte),
+        let until = until.unwrap_or(bytes.len());
+        if !self.json {
+            return until;
         }
-        false
+        memchr::memchr2(b'{', b'[', &bytes[..until]).unwrap_or(until)
     }
 
-    fn look_at_text(&mut self, byte: u8) -> bool {
-        match byte {
-            b'\n' => self.line(),
-            b' ' | b'\t' | b'\r' => {}
-            // Quotes and lists may begin before a fence.
-            b'>' | b'-' | b'*' | b'+' | b'.' | b')' | b'0'..=b'9' if self.fresh => {}
-            b'`' => self.run = Some(Run { mark: byte, count: 1, fresh: self.fresh }),
-            b'~' if self.fresh => self.run = Some(Run { mark: byte, count: 1, fresh: true }),
-            b'<' => {
-                if let Mode::Closing(_) = self.mode {
-                    self.mode = Mode::Prose;
-                    self.fresh = true;
-                }
-                let may = self.mode == Mode::Prose || self.in_span();
-                self.fresh &= may;
-                return may;
-            }
-            b'{' | b'[' if self.json && self.mode == Mode::Prose => return true,
-            _ => {
-                self.fresh = false;
-                if let Mode::Closing(fence) = self.mode {
-                    self.mode = Mode::Fenced(fence);
-                }
-            }
+    fn remember(&mut self, byte: u8) {
+        self.last = [self.last[1], self.last[2], byte];
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.json {
+            self.remember(byte);
+            self.nest.step(byte);
         }
-        false
+        match self.hidden {
+            Hidden::No => {}
+            Hidden::Comment(count) => self.hidden = hidden(count, byte, b'-', Hidden::Comment),
+            Hidden::Section(count) => self.hidden = hidden(count, byte, b']', Hidden::Section),
+        }
+        if self.torn == Some(byte) {
+            self.torn = None;
+        }
+        self.blocks.step(byte);
+        self.deep.step(byte, || self.blocks.may_fence());
+        self.visual.step(byte);
+        if matches!(byte, b'\n' | b'\r') && self.blocks.is_blank_before {
+            (self.torn, self.nest) = (None, Nest::default());
+        }
     }
 
-    fn line(&mut self) {
-        self.mode = match self.mode {
-            Mode::Opening(fence) => Mode::Fenced(fence),
-            Mode::Closing(_) => Mode::Prose,
-            Mode::Span(_) if self.fresh => Mode::Prose,
-            mode => mode,
+    fn spot(&self, within: bool) -> Spot {
+        let is_fenced = self.blocks.is_fenced() && !self.is_closed;
+        let ends_deep = self.deep.is_closed() && !self.blocks.is_fenced();
+        let begins = self.blocks.is_begin() || self.is_closed || ends_deep;
+        let fresh = self.visual == Visual::Open;
+        let inline = &self.blocks.inline;
+        let why = if is_fenced || self.deep.is_code() && !ends_deep {
+            Some(Why::Fence)
+        } else if self.torn.is_some() || self.nest.string || inline.in_attribute() {
+            Some(Why::Attribute)
+        } else if self.blocks.is_indented() && !begins {
+            Some(Why::Indent)
+        } else if self.blocks.is_indented() {
+            (self.blocks.is_indented_code() && !within).then_some(Why::Indent)
+        } else if inline.span().is_some() && !begins {
+            Some(Why::Span)
+        } else {
+            None
         };
-        self.fresh = true;
+        Spot { why, begins, fresh: fresh || begins }
     }
 
-    /// What a run of backticks or tildes means, now that it is over.
-    fn resolve(&mut self, run: Run) {
-        let Run { mark, count, fresh } = run;
-        let fences = fresh && count >= 3;
-        let fence = Fence { mark, count };
-        self.fresh = false;
-        self.mode = match self.mode {
-            Mode::Span(open) if mark == b'`' && open == count => Mode::Prose,
-            Mode::Prose | Mode::Span(_) if fences => Mode::Opening(fence),
-            Mode::Prose if mark == b'`' => Mode::Span(count),
-            // A fence's line has no further backtick: it was a span.
-            Mode::Opening(open) if open.mark == b'`' && mark == b'`' => {
-                if open.count == count {
-                    Mode::Prose
-                } else {
-                    Mode::Span(open.count)
-                }
-            }
-            Mode::Fenced(open) if fences && open.mark == mark && open.count <= count => {
-                Mode::Closing(open)
-            }
-            Mode::Closing(open) => Mode::Fenced(open),
-            mode => mode,
-        };
+    /// Whether a call in JSON may begin here: not in quotes or in other JSON.
+    fn may_be_json(&self) -> bool {
+        let is_quoted = matches!(self.last, [.., b'"' | b'\''])
+            || matches!(self.last, [0xE2, 0x80, 0x98 | 0x9C | 0x9E | 0xB9] | [_, 0xC2, 0xAB]);
+        self.json && self.nest.depth == 0 && !is_quoted
     }
+
+    /// Makes certain what stands before this byte.
+    fn settle(&mut self, byte: u8) {
+        // A text ends where a tag of ours begins: so does the line that ends a fence.
+        self.is_closed = byte == b'<' && self.blocks.is_closed();
+        self.blocks.settle(byte);
+        self.blocks.inline.resolve();
+    }
+}
+
+/// How many bytes of a text come before one that matters; a brace does where JSON is looked for.
+fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
+    let matters = |it: &u8| {
+        let is_json = JSON && matches!(it, b'{' | b'[');
+        is_json || matches!(it, b'<' | b'`' | b'\n' | b'\\' | b']' | b'\r' | b'|')
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        if may_matter(u64::from_le_bytes(*word), JSON)
+            && let Some(found) = word.iter().position(matters)
+        {
+            return at * 8 + found;
+        }
+    }
+    bytes.len() - rest.len() + rest.iter().position(matters).unwrap_or(rest.len())
+}
+
+/// Whether one of eight bytes may matter: all at once, without a branch, and never `false` where
+/// one does.
+fn may_matter(word: u64, json: bool) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let has_zero = |it: u64| it.wrapping_sub(ONES) & !it & (ONES << 7);
+    let has = |it: u64, byte: u8| has_zero(it ^ (ONES * u64::from(byte)));
+    // One bit apart from each other are `\\` and `|`, `\\` and `]`, `[` and `{`.
+    let marks = has(word, b'<') | has(word, b'`') | has(word | (ONES * 0x21), b'}');
+    let ends = has_zero(word & (ONES * 0xF0));
+    let braces = if json { has(word | (ONES * 0x20), b'{') } else { 0 };
+    marks | ends | braces != 0
 }
 
 /// A comment or a section ends in two of `mark` and `>`.
-fn run_to(count: u8, byte: u8, mark: u8, mode: fn(u8) -> Mode) -> Mode {
+fn hidden(count: u8, byte: u8, mark: u8, hidden: fn(u8) -> Hidden) -> Hidden {
     match byte {
-        b'>' if count == 2 => Mode::Prose,
-        _ if byte == mark => mode((count + 1).min(2)),
-        _ => mode(0),
+        b'>' if count == 2 => Hidden::No,
+        _ if byte == mark => hidden((count + 1).min(2)),
+        _ => hidden(0),
     }
 }
 
-/// Looks for `</name>`, with white space before the `>`.
-fn output(place: usize, seen: usize, byte: u8, name: &[u8]) -> Mode {
-    let seen = match seen {
-        _ if byte == b'<' => 1,
-        1 if byte == b'/' => 2,
-        2.. if name.get(seen - 2) == Some(&byte) => seen + 1,
-        _ if seen == name.len() + 2 && byte == b'>' => return Mode::Prose,
-        _ if seen == name.len() + 2 && byte.is_ascii_whitespace() => seen,
-        _ => 0,
-    };
-    Mode::Output(place, seen)
+/// What of a line looks like nothing but blanks and the marks of lists and quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visual {
+    Open,
+    Digits,
+    Mark,
+    Dead,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::code_ranges;
+impl Visual {
+    fn step(&mut self, byte: u8) {
+        *self = match (*self, byte) {
+            (_, b'\n' | b'\r') | (Visual::Open, b' ' | b'\t' | b'>') => Visual::Open,
+            (Visual::Open, b'-' | b'*' | b'+') => Visual::Mark,
+            (Visual::Open | Visual::Digits, b'0'..=b'9') => Visual::Digits,
+            (Visual::Digits, b'.' | b')') => Visual::Mark,
+            (Visual::Mark, b' ' | b'\t') => Visual::Open,
+            _ => Visual::Dead,
+        };
+    }
+}
 
-    /// The text with its code in brackets.
-    #[track_caller]
-    fn check(text: &str, expected: &str) {
-        let (mut told, mut from) = (String::new(), 0);
-        for it in code_ranges(text) {
-            told += &format!("{}[{}]", &text[from..it.start], &text[it.clone()]);
-            from = it.end;
-        }
-        assert_eq!(told + &text[from..], expected);
-        // What is known of a beginning stays so.
-        for (end, _) in text.char_indices() {
-            let ranges = code_ranges(text).into_iter().filter(|it| it.start < end);
-            let cut: Vec<_> = ranges.map(|it| it.start..it.end.min(end)).collect();
-            assert_eq!(code_ranges(&text[..end]), cut, "{text} up to {end}");
+/// A fence where `CommonMark` knows none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deep {
+    open: Option<Fence>,
+    line: DeepLine,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum DeepLine {
+    #[default]
+    Lead,
+    /// Marks, whether blanks follow, and whether a fence may begin with them.
+    Marks(Fence, bool, bool),
+    Info(Fence),
+    Dead,
+}
+
+impl Deep {
+    fn is_dull(&self) -> bool {
+        matches!(self.line, DeepLine::Dead)
+    }
+
+    fn is_code(&self) -> bool {
+        let may_open = match self.line {
+            DeepLine::Marks(fence, _, true) => fence.count >= 3,
+            DeepLine::Info(_) => true,
+            _ => false,
+        };
+        self.open.is_some() || may_open
+    }
+
+    /// Whether a fence is over if its line ends here.
+    fn is_closed(&self) -> bool {
+        match (self.line, self.open) {
+            (DeepLine::Marks(fence, ..), Some(open)) => {
+                fence.mark == open.mark && fence.count >= open.count
+            }
+            _ => false,
         }
     }
 
-    #[test]
-    fn spans_and_fences_are_code() {
-        check("a `b` c", "a `[b`] c");
-        check("a ``b`c`` d", "a ``[b`c``] d");
-        check("a\n```sh\nb\n```\nc", "a\n```[sh\nb\n```]\nc");
-        check("~~~\nb\n~~\n~~~\nc", "~~~[\nb\n~~\n~~~]\nc");
-        check("a < b `é` <c>", "a < b `[é`] <c>");
+    fn step(&mut self, byte: u8, may_open: impl Fn() -> bool) {
+        let is_end = matches!(byte, b'\n' | b'\r');
+        let is_blank = matches!(byte, b' ' | b'\t');
+        let is_mark = matches!(byte, b'`' | b'~');
+        match self.line {
+            DeepLine::Lead if !is_mark && !is_blank => {
+                self.line = if is_end { DeepLine::Lead } else { DeepLine::Dead };
+                return;
+            }
+            DeepLine::Dead => {
+                if is_end {
+                    self.line = DeepLine::Lead;
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.line = match self.line {
+            DeepLine::Lead if is_blank => DeepLine::Lead,
+            DeepLine::Lead if is_mark => {
+                let may_open = self.open.is_none() && may_open();
+                DeepLine::Marks(Fence { mark: byte, count: 1 }, false, may_open)
+            }
+            DeepLine::Marks(Fence { mark, count }, false, may) if byte == mark => {
+                DeepLine::Marks(Fence { mark, count: count + 1 }, false, may)
+            }
+            DeepLine::Marks(fence, _, may) if is_blank => DeepLine::Marks(fence, true, may),
+            DeepLine::Marks(fence, _, may) if is_end => {
+                match self.open {
+                    Some(_) if self.is_closed() => self.open = None,
+                    None if may && fence.count >= 3 => self.open = Some(fence),
+                    _ => {}
+                }
+                DeepLine::Dead
+            }
+            DeepLine::Marks(fence, _, true) if fence.count >= 3 && byte != b'`' => {
+                DeepLine::Info(fence)
+            }
+            DeepLine::Info(fence) if is_end => {
+                self.open = Some(fence);
+                DeepLine::Dead
+            }
+            DeepLine::Info(fence) if byte != b'`' || fence.mark == b'~' => DeepLine::Info(fence),
+            _ => DeepLine::Dead,
+        };
+        if is_end {
+            self.line = DeepLine::Lead;
+        }
+    }
+}
+
+/// JSON that is no call: how deep, and whether this is a string.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nest {
+    depth: usize,
+    string: bool,
+    escape: bool,
+}
+
+impl Nest {
+    /// Such JSON as this text begins with, if it looks like any.
+    fn of(text: &[u8]) -> Nest {
+        let next = text.iter().skip(1).find(|it| !it.is_ascii_whitespace());
+        let is_json = match (text.first(), next) {
+            (Some(b'{'), Some(b'"')) => true,
+            (Some(b'['), Some(next)) => b"{[\"-0123456789tfn".contains(next),
+            // What follows says it.
+            (Some(b'['), None) => true,
+            _ => false,
+        };
+        let mut nest = Nest { depth: usize::from(is_json), ..Nest::default() };
+        text.iter().skip(1).for_each(|byte| nest.step(*byte));
+        nest
     }
 
-    #[test]
-    fn a_span_that_nothing_closes_ends_with_its_paragraph() {
-        check("a `b\nc\n\nd", "a `[b\nc\n]\nd");
+    fn step(&mut self, byte: u8) {
+        if self.depth == 0 {
+            return;
+        }
+        if self.string {
+            let quote = byte == b'"' && !self.escape;
+            self.escape = byte == b'\\' && !self.escape;
+            self.string = !quote;
+            if byte == b'\n' {
+                *self = Nest::default();
+            }
+            return;
+        }
+        match byte {
+            b'"' => self.string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth -= 1,
+            _ if byte.is_ascii_whitespace() || b",:+-.0123456789eEtruefalsn".contains(&byte) => {}
+            _ => self.depth = 0,
+        }
+    }
+}
+
+impl Code {
+    /// JSON stood here that is no call, or the beginning of some.
+    pub(super) fn json(&mut self, text: &[u8]) {
+        self.text(text);
+        if let Code::Now(it) = self {
+            it.nest = Nest::of(text);
+        }
     }
 }

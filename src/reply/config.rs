@@ -12,6 +12,8 @@ pub struct Config {
     pub markup: Markup,
     /// How the model writes its calls.
     pub dialect: Dialect,
+    /// By which rules it is read.
+    pub reading: Reading,
     /// Whether actions in the text of a response run. They don't, unless you say so.
     pub actions_in_response: bool,
     /// How large its parts may be.
@@ -33,11 +35,23 @@ pub enum Dialect {
     ToolUse,
 }
 
+/// By which rules a reply is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reading {
+    /// Those of before: for replies of turns that are in a log and go by rules older than 3.
+    First,
+    /// Code is what `CommonMark` calls so; payloads count where they begin a line.
+    #[default]
+    CommonMark,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
             markup: Markup::default(),
             dialect: Dialect::Tags,
+            reading: Reading::default(),
             actions_in_response: false,
             limits: ReplyLimits::default(),
             tool_use_attributes: vec!["id".to_owned(), "name".to_owned()],

@@ -9,8 +9,8 @@ pub(super) struct Doubt {
     name: usize,
     /// Bytes of the tag.
     tag: usize,
-    /// How many backticks end the span.
-    span: usize,
+    /// How many backticks end the span; any, where that isn't known.
+    span: Option<usize>,
     /// How many stand behind each other here.
     run: usize,
 }
@@ -19,8 +19,13 @@ pub(super) struct Doubt {
 const BYTES_MAX: usize = 256;
 
 impl Doubt {
-    pub(super) fn new(name: usize, tag: usize, span: usize) -> Doubt {
+    pub(super) fn new(name: usize, tag: usize, span: Option<usize>) -> Doubt {
         Doubt { name, tag, span, run: 0 }
+    }
+
+    /// Whether backticks that are over end the span.
+    fn is_quoted(&self) -> bool {
+        self.span.map_or(self.run > 0, |it| it == self.run)
     }
 }
 
@@ -33,7 +38,7 @@ impl Parser {
     ) -> &'c str {
         let waited = self.held.len() - doubt.tag;
         for (at, byte) in rest.bytes().enumerate() {
-            let ends = doubt.run == doubt.span && byte != b'`';
+            let ends = doubt.is_quoted() && byte != b'`';
             if ends || byte == b'\n' || waited + at >= BYTES_MAX {
                 let (now, later) = rest.split_at(rest.floor_char_boundary(at));
                 self.held.push_str(now);
@@ -51,8 +56,8 @@ impl Parser {
     pub(super) fn decide(&mut self, doubt: Doubt, sink: Sink<'_>) {
         let held = std::mem::take(&mut self.held);
         self.state = State::Text;
-        if doubt.run == doubt.span {
-            self.code.end_span();
+        if doubt.is_quoted() {
+            self.code.end_span(held.as_bytes());
             return self.say(&held, sink);
         }
         let (tag, rest) = held.split_at(doubt.tag);

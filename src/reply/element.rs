@@ -1,6 +1,8 @@
 //! Elements that are kept until they close, and what is made of them then.
 
-use crate::reply::body::{Body as Reading, Form};
+use crate::reply::body::{Around, Body as Reading, Form, Seen};
+use crate::reply::code::{Code, Why};
+use crate::reply::config::Reading as Rules;
 use crate::reply::event::{Attribute, Body, Broken, Element, Event, Fault, What};
 use crate::reply::json::{self, Wrong};
 use crate::reply::mend;
@@ -22,6 +24,8 @@ pub(super) struct Capture {
     pub(super) body: Reading,
     /// It crossed its limit.
     pub(super) discarding: bool,
+    /// What its body is as Markdown, and how much of the element was looked at.
+    markdown: Option<Box<(Code, usize)>>,
 }
 
 impl Capture {
@@ -34,7 +38,64 @@ impl Capture {
     ) -> Capture {
         let form = if kind.is_call() { Form::Unknown } else { Form::Elements };
         let body = Reading::new(form, tag_bytes);
-        Capture { name, kind, inside, at, tag_bytes, body, discarding: false }
+        let (discarding, markdown) = (false, None);
+        Capture { name, kind, inside, at, tag_bytes, body, discarding, markdown }
+    }
+
+    /// Whether its tag says nothing but its name, as one that is only spoken of does.
+    pub(super) fn is_bare(&self) -> bool {
+        self.inside.attributes.is_empty()
+    }
+
+    /// What ends the body, if that is none in code: its source so far comes in two pieces.
+    pub(super) fn in_markdown(
+        &mut self,
+        seen: Seen,
+        source: [&[u8]; 2],
+        byte: u8,
+        around: &Around<'_>,
+        rules: Rules,
+    ) -> Seen {
+        match seen {
+            Seen::Next if self.is_code(source, rules) => self.body.pass(byte, around),
+            Seen::Whole if self.closes_in_code(source, rules) => self.body.pass_close(),
+            seen => seen,
+        }
+    }
+
+    /// Whether the close tag that was found is code, in an element that is only spoken of.
+    fn closes_in_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
+        let may_be = self.is_bare() && self.body.is_prose && !self.discarding;
+        may_be && rules != Rules::First && self.markdown(source, rules).is_some()
+    }
+
+    /// Whether the tag that was found in the body is code, if the element is only spoken of. Its
+    /// source so far comes in two pieces.
+    fn is_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
+        if rules == Rules::First || self.discarding {
+            return false;
+        }
+        match self.markdown(source, rules) {
+            None => false,
+            // A close tag that is awaited counts in a span.
+            Some(why) => why == Why::Fence || !self.body.is_at_close(),
+        }
+    }
+
+    /// Why the tag that was found in the body is text, if it is one in Markdown.
+    fn markdown(&mut self, source: [&[u8]; 2], rules: Rules) -> Option<Why> {
+        let (code, read) = &mut **self.markdown.get_or_insert_with(|| {
+            let mut code = Code::new(rules, false);
+            code.reset();
+            Box::new((code, self.tag_bytes))
+        });
+        let [head, tail] = source;
+        let end = self.body.tag;
+        code.read(&head[(*read).min(head.len())..end.min(head.len())]);
+        let end_in_tail = end.saturating_sub(head.len());
+        code.read(&tail[read.saturating_sub(head.len()).min(end_in_tail)..end_in_tail]);
+        *read = end;
+        code.tag_spot(true).why
     }
 
     /// If it stands within a string that will never end: behind the close tag in that string.
@@ -140,7 +201,7 @@ impl Parser {
     }
 
     /// What an action means if it doesn't say otherwise.
-    fn fill_in(&mut self, kind: Kind, attributes: &mut Vec<Attribute>) {
+    pub(super) fn fill_in(&mut self, kind: Kind, attributes: &mut Vec<Attribute>) {
         let lacks =
             |attributes: &[Attribute], name: &str| !attributes.iter().any(|it| it.name == name);
         if kind == Kind::Action {
@@ -200,7 +261,7 @@ impl Parser {
         };
         self.broken(capture.name, Fault::Json, &reason, source, capture.tag_bytes + at, sink);
         self.code.reset();
-        self.code.plain();
+        self.code.text(rest.as_bytes());
         self.say(rest, sink);
     }
 
@@ -231,7 +292,7 @@ impl Parser {
             return self.not_json(held, sink);
         }
         if calls.is_empty() {
-            self.code.plain();
+            self.code.text(held.as_bytes());
             return self.say(held, sink);
         }
         self.code.reset();
@@ -245,10 +306,7 @@ impl Parser {
                     self.broken_named(&mark, Fault::Json, &reason, source, at, sink);
                 }
                 Ok(fields) => {
-                    let pairs = fields.strings.into_iter();
-                    let mut attributes: Vec<Attribute> =
-                        pairs.map(|(name, value)| Attribute::new(name, value)).collect();
-                    self.fill_in(Kind::ToolUse, &mut attributes);
+                    let attributes = self.attributes(&fields);
                     let body = fields.input.map_or(Body::Empty, Body::Json);
                     let name = &*self.shape.mark;
                     let kind = Kind::ToolUse;
@@ -261,6 +319,14 @@ impl Parser {
                 }
             }
         }
+    }
+
+    /// The attributes of a call in JSON.
+    pub(super) fn attributes(&mut self, fields: &json::Fields<'_>) -> Vec<Attribute> {
+        let pairs = fields.strings.iter();
+        let mut attributes = pairs.map(|(name, value)| Attribute::new(name, value)).collect();
+        self.fill_in(Kind::ToolUse, &mut attributes);
+        attributes
     }
 
     /// JSON that says it is a call, but isn't JSON.

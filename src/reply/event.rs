@@ -1,6 +1,6 @@
 //! What a parser says of a reply.
 
-use crate::reply::Kind;
+use crate::reply::{Kind, Why};
 use crate::xml::Place;
 
 /// Something in a reply. All of it is borrowed: keep what you need.
@@ -33,6 +33,14 @@ pub enum What<'a> {
     Broken(Broken<'a>),
     /// Markup that was not quite right, and how it was understood. What it is about comes next.
     Repaired(&'a str),
+    /// An element that is whole and could run, but stands where it is text: it was said as text
+    /// already. Its place is that of its open tag.
+    Ignored {
+        /// The element.
+        element: Element<'a>,
+        /// Why it is text.
+        why: Why,
+    },
     /// A piece of an element that crossed a limit, as it comes.
     Discarded {
         /// The element's name.

@@ -36,7 +36,12 @@ mod config;
 mod doubt;
 mod element;
 mod event;
+mod first;
+mod html;
+mod inline;
 mod json;
+mod markdown;
+mod mention;
 mod mend;
 mod names;
 mod parser;
@@ -49,8 +54,8 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
-pub use code::code_ranges;
-pub use config::{Config, Dialect};
+pub use code::{Why, code_ranges};
+pub use config::{Config, Dialect, Reading};
 pub use event::{Attribute, Body, Broken, Cut, Element, Event, Fault, What};
 pub use names::{Kind, Markup};
 pub use parser::Parser;

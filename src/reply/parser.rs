@@ -1,11 +1,12 @@
 //! The parser: what of a reply waits, and what becomes of it.
 
 use crate::reply::body::{Around, Seen};
-use crate::reply::code::Code;
-use crate::reply::config::{Config, Dialect, Shape};
+use crate::reply::code::{Code, Spot, Why};
+use crate::reply::config::{Config, Dialect, Reading, Shape};
 use crate::reply::doubt::Doubt;
 use crate::reply::element::Capture;
 use crate::reply::event::{Body, Cut, Element, Event, Fault, What};
+use crate::reply::mention::Mention;
 use crate::reply::names::Kind;
 use crate::reply::place;
 use crate::reply::tag::{self, Step, Tag};
@@ -44,14 +45,20 @@ pub struct Parser {
     pub(super) too_deep: usize,
     /// Ids made up so far.
     pub(super) ids: u64,
+    /// An element that is text.
+    pub(super) mention: Option<Box<Mention>>,
+    /// How many open tags of each group of names are text, and aren't closed.
+    pub(super) spoken: Vec<u32>,
+    /// The name of the tool's output that this is.
+    pub(super) output: Option<usize>,
 }
 
 /// What stands at the place that is read.
 #[derive(Debug)]
 pub(super) enum State {
     Text,
-    /// What may become a tag; whether it begins a line.
-    Tag(Tag, bool),
+    /// What may become a tag, and where it stands.
+    Tag(Tag, Spot),
     /// A close tag in a code span that may not be one.
     Doubt(Doubt),
     /// An element that is kept until it closes.
@@ -65,8 +72,8 @@ impl Parser {
     #[must_use]
     pub fn new(config: Config) -> Parser {
         let shape = Shape::new(&config.tool_use_json);
-        let open = vec![0; config.markup.len()];
-        let code = Code::new(config.dialect == Dialect::ToolUse);
+        let (open, spoken) = (vec![0; config.markup.len()], vec![0; config.markup.len()]);
+        let code = Code::new(config.reading, config.dialect == Dialect::ToolUse);
         Parser {
             config,
             shape,
@@ -81,6 +88,9 @@ impl Parser {
             tags: 0,
             too_deep: 0,
             ids: 0,
+            mention: None,
+            spoken,
+            output: None,
         }
     }
 
@@ -90,7 +100,7 @@ impl Parser {
         while !rest.is_empty() {
             rest = match &self.state {
                 State::Text => self.read_text(rest, sink),
-                State::Tag(tag, fresh) => self.read_tag(*tag, *fresh, rest, sink),
+                State::Tag(tag, spot) => self.read_tag(*tag, *spot, rest, sink),
                 State::Doubt(doubt) => self.read_doubt(*doubt, rest, sink),
                 State::Capture(_) => self.read_body(rest, sink),
                 State::Trial(trial) => self.read_trial(*trial, rest, sink),
@@ -107,7 +117,9 @@ impl Parser {
         let mut cut = None;
         match std::mem::replace(&mut self.state, State::Text) {
             State::Text | State::Doubt(_) => {}
-            State::Tag(tag, _) if tag.is_named() && !tag.closes => {
+            State::Tag(tag, spot)
+                if tag.is_named() && !tag.closes && !self.is_mention(tag, spot) =>
+            {
                 cut = Some((tag.name(), self.at));
             }
             State::Tag(tag, _) => {
@@ -137,6 +149,10 @@ impl Parser {
                     held.clear();
                 }
             },
+        }
+        if let Some(output) = self.output {
+            let note = format!("<{}> isn't closed; it is text to the end", self.name(output));
+            self.repaired(&note, "", sink);
         }
         while let Some(frame) = self.frames.last() {
             let note = format!("<{}> is closed where the reply ends", self.name(frame.name));
@@ -172,20 +188,29 @@ impl Parser {
             self.say(&rest[..at], sink);
         }
         self.held.push_str(&rest[at..=at]);
-        self.state = match rest.as_bytes()[at] {
-            b'<' => State::Tag(Tag::new(&self.config.markup), self.code.is_fresh()),
-            first if self.frames.last().is_none_or(|it| it.kind != Kind::Response) => {
-                State::Trial(Trial::new(first))
+        let later = &rest[at + 1..];
+        let spot = self.code.spot(!self.frames.is_empty());
+        let may_run =
+            self.output.is_none() && self.frames.last().is_none_or(|it| it.kind != Kind::Response);
+        self.state = match (rest.as_bytes()[at], spot.why) {
+            (b'<', _) => State::Tag(Tag::new(&self.config.markup), spot),
+            (first, None) if may_run => State::Trial(Trial::new(first)),
+            (first, why) => {
+                let place = self.at;
+                let later = self.not_a_tag(later, 0, sink);
+                if let Some(why) = why.filter(|_| may_run) {
+                    self.mention_json(first, (why, place));
+                }
+                return later;
             }
-            _ => return self.not_a_tag(&rest[at + 1..], 0, sink),
         };
-        &rest[at + 1..]
+        later
     }
 
     fn read_tag<'c>(
         &mut self,
         mut tag: Tag,
-        fresh: bool,
+        mut spot: Spot,
         rest: &'c str,
         sink: Sink<'_>,
     ) -> &'c str {
@@ -193,34 +218,43 @@ impl Parser {
         for (at, byte) in rest.bytes().enumerate() {
             let mut step = tag.step(byte, &self.config.markup);
             if let Step::Name(place) = step
-                && self.welcomes(place, tag.closes, fresh)
+                && let Some(why) = self.welcomes(place, tag.closes, spot)
             {
+                spot.why = why;
                 tag.welcome();
                 step = tag.step(byte, &self.config.markup);
             }
             match step {
                 Step::More if self.held.len() + at < max => {}
-                Step::More | Step::Torn => return self.torn_tag(tag, rest, at, sink),
-                Step::Name(_) | Step::Not => return self.not_a_tag(rest, at, sink),
+                Step::More | Step::Torn => return self.torn_tag((tag, spot), rest, at, sink),
+                Step::Name(place) => {
+                    self.closes_spoken(place, tag.closes);
+                    return self.not_a_tag(rest, at, sink);
+                }
+                Step::Not => return self.not_a_tag(rest, at, sink),
                 Step::Whole { empty } => {
                     self.held.push_str(&rest[..=at]);
                     self.state = State::Text;
-                    self.whole_tag(tag, fresh, empty, sink);
+                    self.whole_tag(tag, spot, empty, sink);
                     return &rest[at + 1..];
                 }
                 Step::Comment | Step::Section => {
                     // In a span they are as much code as the rest, but at the start of a line.
                     match step {
-                        _ if self.code.in_span() && !fresh => {}
+                        _ if spot.why.is_some() => return self.not_a_tag(rest, at + 1, sink),
+                        _ => {}
+                    }
+                    let later = self.not_a_tag(rest, at + 1, sink);
+                    match step {
                         Step::Comment => self.code.comment(),
                         _ => self.code.section(),
                     }
-                    return self.not_a_tag(rest, at + 1, sink);
+                    return later;
                 }
             }
         }
         self.held.push_str(rest);
-        self.state = State::Tag(tag, fresh);
+        self.state = State::Tag(tag, spot);
         ""
     }
 
@@ -230,7 +264,7 @@ impl Parser {
         let mut held = std::mem::take(&mut self.held);
         held.push_str(now);
         self.state = State::Text;
-        self.code.plain();
+        self.code.text(held.as_bytes());
         self.say(&held, sink);
         held.clear();
         self.held = held;
@@ -238,16 +272,26 @@ impl Parser {
     }
 
     /// An open tag that never ends, or that is too long.
-    fn torn_tag<'c>(&mut self, tag: Tag, rest: &'c str, at: usize, sink: Sink<'_>) -> &'c str {
+    fn torn_tag<'c>(
+        &mut self,
+        (tag, spot): (Tag, Spot),
+        rest: &'c str,
+        at: usize,
+        sink: Sink<'_>,
+    ) -> &'c str {
         let at = rest.floor_char_boundary(at);
-        if tag.closes || !(self.held.contains('=') || rest[..at].contains('=')) {
+        if self.is_mention(tag, spot)
+            || tag.closes
+            || !(self.held.contains('=') || rest[..at].contains('='))
+        {
             return self.not_a_tag(rest, at, sink);
         }
         let (now, later) = rest.split_at(at);
         let mut held = std::mem::take(&mut self.held);
         held.push_str(now);
         self.state = State::Text;
-        self.code.reset();
+        self.mention = None;
+        self.code.torn(tag.quote());
         let max = self.config.limits.tag_bytes_max;
         let (fault, reason) = match later.as_bytes().first() {
             Some(b'<') => {
@@ -262,28 +306,38 @@ impl Parser {
         later
     }
 
-    fn whole_tag(&mut self, tag: Tag, fresh: bool, empty: bool, sink: Sink<'_>) {
+    /// Whether an open tag is text where it stands, though it is one of ours.
+    fn is_mention(&self, tag: Tag, spot: Spot) -> bool {
+        self.config.reading != Reading::First && !tag.closes && spot.why.is_some()
+    }
+
+    fn whole_tag(&mut self, tag: Tag, spot: Spot, empty: bool, sink: Sink<'_>) {
         let mut held = std::mem::take(&mut self.held);
-        let kind = self.config.markup.at(tag.name()).kind;
-        if let (true, false, Some(count)) = (tag.closes, fresh, self.code.span()) {
-            self.state = State::Doubt(Doubt::new(tag.name(), held.len(), count));
+        let name = tag.name();
+        let kind = self.config.markup.at(name).kind;
+        if let (true, false, Some(count)) = (tag.closes, spot.begins, self.code.span()) {
+            self.state = State::Doubt(Doubt::new(name, held.len(), count));
             self.held = held;
             return;
         }
-        if tag.closes {
-            self.close_tag(tag.name(), &held, sink);
-        } else if kind.is_text() {
-            self.open_tag(tag.name(), fresh, empty, &held, sink);
-        } else if kind == Kind::Output {
-            self.code.plain();
-            if !empty {
-                self.code.output(tag.name());
-            }
+        if let (false, Some(why)) = (tag.closes, spot.why)
+            && self.is_mention(tag, spot)
+        {
+            let at = self.at;
+            self.code.text(held.as_bytes());
             self.say(&held, sink);
+            self.mention(name, (why, at), empty, &held, sink);
+        } else if tag.closes {
+            self.close_tag(name, &held, sink);
+        } else if kind.is_text() {
+            self.open_tag(name, spot.fresh, empty, &held, sink);
+        } else if kind == Kind::Output {
+            self.output(name, empty, &held, sink);
         } else {
             self.code.reset();
+            self.mention = None;
             let inside = tag::inside(&held);
-            let capture = Capture::new(tag.name(), kind, self.at, held.len(), inside);
+            let capture = Capture::new(name, kind, self.at, held.len(), inside);
             if empty {
                 self.captured(capture, &held, sink);
             } else {
@@ -294,6 +348,24 @@ impl Parser {
         }
         held.clear();
         self.held = held;
+    }
+
+    /// A tool's output begins: it is text to its end.
+    fn output(&mut self, name: usize, empty: bool, source: &str, sink: Sink<'_>) {
+        match &mut self.code {
+            Code::First(it) => {
+                it.plain();
+                if !empty {
+                    it.output(name);
+                }
+            }
+            Code::Now(_) => {
+                self.code.reset();
+                self.mention = None;
+                self.output = (!empty).then_some(name);
+            }
+        }
+        self.say(source, sink);
     }
 
     fn read_body<'c>(&mut self, rest: &'c str, sink: Sink<'_>) -> &'c str {
@@ -309,15 +381,20 @@ impl Parser {
             own: capture.name,
             open: &self.open,
             discarding: capture.discarding,
+            counts_within: self.config.reading != Reading::First && capture.is_bare(),
         };
         let mut ended = None;
         for (at, byte) in window.bytes().enumerate() {
-            match capture.body.step(byte, &around) {
-                Seen::More => {}
+            let seen = match capture.body.step(byte, &around) {
+                Seen::More => continue,
                 seen => {
-                    ended = Some((seen, at));
-                    break;
+                    let source = [self.held.as_bytes(), &window.as_bytes()[..at]];
+                    capture.in_markdown(seen, source, byte, &around, self.config.reading)
                 }
+            };
+            if seen != Seen::More {
+                ended = Some((seen, at));
+                break;
             }
         }
         let at = match ended {
@@ -359,7 +436,8 @@ impl Parser {
         let begun = capture.body.tag;
         held.drain(..begun);
         self.held = held;
-        self.state = State::Tag(tag, true);
+        let spot = Spot { why: None::<Why>, begins: true, fresh: true };
+        self.state = State::Tag(tag, spot);
     }
 
     fn read_trial<'c>(&mut self, mut trial: Trial, rest: &'c str, sink: Sink<'_>) -> &'c str {
@@ -395,7 +473,10 @@ impl Parser {
             (Fate::Held, Some(_)) if trial.sure => self.not_json(&held, sink),
             (Fate::Discarded, _) => self.discard(self.tool_use_name().unwrap_or(0), &held, sink),
             (Fate::Held | Fate::Text, _) => {
-                self.code.plain();
+                match trial.fate {
+                    Fate::Held => self.code.json(held.as_bytes()),
+                    _ => self.code.text(held.as_bytes()),
+                }
                 self.say(&held, sink);
                 trial.fate = if trial.fate == Fate::Held { Fate::Text } else { trial.fate };
             }

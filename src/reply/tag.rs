@@ -75,6 +75,14 @@ impl Tag {
         self.names.0
     }
 
+    /// The quote of the value that it stands in.
+    pub(super) fn quote(&self) -> Option<u8> {
+        match self.stage {
+            Stage::Quoted(quote) => Some(quote),
+            _ => None,
+        }
+    }
+
     /// Goes on behind the name, which is welcome.
     pub(super) fn welcome(&mut self) {
         self.stage =

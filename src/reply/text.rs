@@ -1,5 +1,7 @@
 //! Text, and the elements of text around it: thoughts, responses, the agent's own root.
 
+use crate::reply::code::{Spot, Why};
+use crate::reply::config::Reading;
 use crate::reply::event::{Attribute, Body, Event, Fault, What};
 use crate::reply::names::Kind;
 use crate::reply::parser::{Parser, Sink};
@@ -23,14 +25,67 @@ pub(super) struct Frame {
 }
 
 impl Parser {
-    /// Whether a tag of this name is markup at this place.
-    pub(super) fn welcomes(&self, name: usize, closes: bool, fresh: bool) -> bool {
+    /// Whether a tag of this name is markup at this place: nothing if it is text, and why if it is
+    /// one that is told of.
+    pub(super) fn welcomes(&self, name: usize, closes: bool, spot: Spot) -> Option<Option<Why>> {
+        if self.config.reading == Reading::First {
+            return self.welcomed(name, closes, spot.fresh).then_some(None);
+        }
+        let kind = self.config.markup.at(name).kind;
+        let top = self.frames.last();
+        // What is awaited closes in a span that doesn't end on its line, and behind blanks.
+        let is_awaited = || {
+            let group = self.config.markup.at(name).group;
+            top.is_some_and(|it| self.config.markup.at(it.name).group == group)
+        };
+        let is_open = !matches!(spot.why, Some(Why::Fence | Why::Attribute));
+        if let Some(output) = self.output {
+            return (closes && name == output && is_open).then_some(None);
+        }
+        if closes {
+            let group = self.config.markup.at(name).group;
+            if self.spoken[group] > 0 && self.open[group] == 0 {
+                return None;
+            }
+            let counts = match spot.why {
+                Some(Why::Attribute) => top.is_none() && !kind.is_text(),
+                Some(_) => is_open && is_awaited(),
+                None => kind != Kind::Output,
+            };
+            let is_response = top.is_some_and(|it| it.kind == Kind::Response);
+            return (counts && (!is_response || kind == Kind::Response)).then_some(None);
+        }
+        let runs = kind.is_call() || matches!(kind, Kind::Core | Kind::Peer);
+        if let Some(top) = top.filter(|it| it.kind == Kind::Response) {
+            let wanted = self.config.actions_in_response
+                && matches!(kind, Kind::Action | Kind::ToolUse)
+                || kind == top.kind;
+            return (wanted && spot.why.is_none()).then_some(None);
+        }
+        if spot.why.is_some() {
+            return runs.then_some(spot.why);
+        }
+        match kind {
+            // A thought may speak of responses; one at the start of a line is one.
+            Kind::Response if top.is_some_and(|it| it.kind == Kind::Thought) => {
+                spot.fresh.then_some(None)
+            }
+            Kind::Core | Kind::Peer if !spot.fresh => Some(Some(Why::Line)),
+            Kind::Core | Kind::Peer if self.mention.as_ref().is_some_and(|it| it.is_around()) => {
+                None
+            }
+            _ => Some(None),
+        }
+    }
+
+    /// The same by the rules of before.
+    fn welcomed(&self, name: usize, closes: bool, fresh: bool) -> bool {
         let name = self.config.markup.at(name);
         let top = self.frames.last();
         if closes && name.kind == Kind::Output {
             return false;
         }
-        if self.code.in_span() && (closes || !fresh) {
+        if self.code.span().is_some() && (closes || !fresh) {
             let group = |it: &Frame| self.config.markup.at(it.name).group;
             return closes && top.is_some_and(|it| group(it) == name.group);
         }
@@ -39,7 +94,6 @@ impl Parser {
                 let runs = matches!(name.kind, Kind::Action | Kind::ToolUse);
                 name.kind == Kind::Response || (self.config.actions_in_response && runs)
             }
-            // A thought may speak of responses; one at the start of a line is one.
             Some(Kind::Thought) if name.kind == Kind::Response && !closes => fresh,
             _ => true,
         }
@@ -47,6 +101,13 @@ impl Parser {
 
     /// Says a piece of text.
     pub(super) fn say(&mut self, text: &str, sink: Sink<'_>) {
+        match self.mention.take() {
+            Some(mention) => self.say_mention(mention, text, sink),
+            None => self.say_text(text, sink),
+        }
+    }
+
+    pub(super) fn say_text(&mut self, text: &str, sink: Sink<'_>) {
         let mut rest = text;
         // A character must fit.
         let max = self.config.limits.text_bytes_max.max(4);
@@ -97,7 +158,7 @@ impl Parser {
                 && top.kind == Kind::Response
             {
                 top.nested += usize::from(!empty);
-                self.code.plain();
+                self.code.text(source.as_bytes());
                 return self.say(source, sink);
             }
             while fresh
@@ -110,6 +171,7 @@ impl Parser {
             }
         }
         self.code.reset();
+        self.mention = None;
         if let Some(reason) = self.too_deep(source) {
             self.too_deep += usize::from(!empty);
             return self.broken(name, Fault::Limit, &reason, source, 0, sink);
@@ -156,6 +218,11 @@ impl Parser {
 
     pub(super) fn close_tag(&mut self, name: usize, source: &str, sink: Sink<'_>) {
         let group = self.config.markup.at(name).group;
+        if self.output.take_if(|it| *it == name).is_some() {
+            self.code.reset();
+            return self.say(source, sink);
+        }
+        self.code.mend();
         if self.too_deep > 0 && self.config.markup.at(name).kind.is_text() {
             self.too_deep -= 1;
             self.code.reset();
@@ -170,7 +237,7 @@ impl Parser {
             && top.nested > 0
         {
             top.nested -= 1;
-            self.code.plain();
+            self.code.text(source.as_bytes());
             return self.say(source, sink);
         }
         while let Some(top) = self.frames.last()
@@ -191,6 +258,7 @@ impl Parser {
 
     /// Closes the innermost element of text.
     pub(super) fn close_top(&mut self, source: &str, sink: Sink<'_>) {
+        self.mention = None;
         let Some(frame) = self.frames.pop() else { return };
         self.open[self.config.markup.at(frame.name).group] -= 1;
         self.tags -= frame.tag;

@@ -3,8 +3,10 @@
 
 mod bad;
 mod chunks;
+mod code;
 mod dirty;
 pub(crate) mod protocol;
 mod tell;
+mod text;
 mod tools;
 mod words;

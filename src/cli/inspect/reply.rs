@@ -195,6 +195,13 @@ fn object(event: &Event<'_>) -> Value {
         What::Broken(Broken { name, reason, snippet, .. }) => {
             json!({ "event": "broken", "name": name, "reason": reason, "snippet": snippet })
         }
+        What::Ignored { element: Element { name, attributes, body, .. }, why } => json!({
+            "event": "ignored",
+            "name": name,
+            "attributes": pairs(attributes),
+            "body": body.as_str(),
+            "reason": why.as_str(),
+        }),
         What::Repaired(note) => json!({ "event": "repaired", "reason": note }),
         What::Finished { cut } => json!({ "event": "finished", "cut": cut.map(|it| it.name) }),
         What::Text { .. } | What::Discarded { .. } => Value::Null,

@@ -20,6 +20,7 @@ mod native;
 mod rules;
 mod spent;
 mod spoken;
+mod text;
 mod value;
 pub(crate) mod works;
 mod world;

@@ -343,8 +343,7 @@ fn who_speaks_of_a_tag_without_quotes_loses_little() {
         "<thought>I could <spawn-thread> here</thought><response>a</response>",
         &[
             "<thought",
-            "thought: I could ",
-            "broken spawn-thread 1:37 </spawn-thread> is missing before </thought>",
+            "thought: I could <spawn-thread> here",
             "thought>",
             "<response",
             "response: a",
@@ -353,11 +352,7 @@ fn who_speaks_of_a_tag_without_quotes_loses_little() {
     );
     check(
         "A <calculate> would do.\n<action>{}</action>",
-        &[
-            "text: A ",
-            "broken calculate 2:1 </calculate> is missing before <action>",
-            "action type=tool mode=sync id=__auto_1 {}",
-        ],
+        &["text: A <calculate> would do.\n", "action type=tool mode=sync id=__auto_1 {}"],
     );
     // What stands deeper is the element's own.
     let nested =

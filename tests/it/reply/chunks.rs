@@ -145,8 +145,9 @@ const QUOTES: [(&str, &str, bool); 14] = [
     ("`` ` ", "``", false),
     ("\n```xml\n", "\n```\n", false),
     ("\n~~~\n", "\n~~~\n", false),
-    ("<!-- ", " -->", false),
-    ("<![CDATA[", "]]>", false),
+    // The line that ends them is HTML to its end, in Markdown.
+    ("<!-- ", " -->\n\n", false),
+    ("<![CDATA[", "]]>\n\n", false),
     ("<response>", "</response>", false),
     ("<tool_result>", "</tool_result>", false),
 ];

@@ -82,6 +82,8 @@ impl Told {
                 let place = event.place;
                 format!("broken {} {}:{} {}", it.name, place.line, place.column, it.reason)
             }
+            // What is text was told as such.
+            What::Ignored { .. } => return,
             What::Repaired(note) => format!("repaired: {note}"),
             What::Finished { cut: None } => return,
             What::Finished { cut: Some(it) } => format!("cut {}: {source}", it.name),

@@ -1,6 +1,6 @@
 //! The tests that the design of streaming tools lists, by their names there.
 
-use pumphouse::reply::Dialect;
+use pumphouse::reply::{Dialect, Parser, What, Why};
 
 use super::tell::{self, check_with};
 
@@ -86,6 +86,41 @@ fn test_json_format_single_tool() {
         "`{\"type\":\"tool_use\",\"name\":\"a\",\"input\":{}}`",
         &["text: `{\"type\":\"tool_use\",\"name\":\"a\",\"input\":{}}`"],
     );
+}
+
+#[test]
+fn a_call_in_other_json_or_in_quotes_is_none() {
+    let call = "{\"type\":\"tool_use\",\"name\":\"a\",\"input\":{}}";
+    for (before, after) in [("{\"example\": ", "}"), ("[1, ", "]"), ("\"", "\""), ("'", "'")] {
+        let text = format!("{before}{call}{after}");
+        check(&text, &[&format!("text: {text}")]);
+        let twice = format!("{text} {call}");
+        check(&twice, &[&format!("text: {text} "), "tool_use name=a id=__auto_1 {}"]);
+    }
+}
+
+#[test]
+fn a_sound_call_in_code_is_told() {
+    let call = "{\"type\":\"tool_use\",\"name\":\"a\",\"input\":{}}";
+    let mut config = tell::config();
+    config.dialect = Dialect::ToolUse;
+    for (before, after, why) in [
+        ("`", "`", Why::Span),
+        ("Look:\n```json\n", "\n```\n", Why::Fence),
+        ("a\n\n    ", "\n", Why::Indent),
+        ("`<action>`: `", "`", Why::Span),
+    ] {
+        let text = format!("{before}{call}{after}");
+        let mut found = Vec::new();
+        check_with(&config, &text, &[&format!("text: {text}")]);
+        let mut parser = Parser::new(config.clone());
+        parser.feed(&text, &mut |it| {
+            if let What::Ignored { element, why } = it.what {
+                found.push((element.attribute("name").map(str::to_owned), why));
+            }
+        });
+        assert_eq!(found, [(Some("a".to_owned()), why)], "{text}");
+    }
 }
 
 #[test]

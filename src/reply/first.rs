@@ -1,0 +1,247 @@
+//! Where tags may begin in replies of before rules 3, which are only read again: a replay of an
+//! old turn goes by what its reply came to then. What is code now, `code.rs` says.
+
+use crate::reply::names::Markup;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Code {
+    mode: Mode,
+    /// Nothing but white space and the marks of quotes and lists stands before this, on its line or
+    /// behind the last tag.
+    fresh: bool,
+    run: Option<Run>,
+    /// Whether JSON may begin here as well.
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Prose,
+    Span(usize),
+    /// The line on which a fence begins.
+    Opening(Fence),
+    Fenced(Fence),
+    /// The line on which it ends, if nothing else stands on it.
+    Closing(Fence),
+    /// So many `-` behind each other.
+    Comment(u8),
+    /// So many `]` behind each other.
+    Section(u8),
+    /// A tool's output: the place of its name, and the bytes seen of its close tag.
+    Output(usize, usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fence {
+    mark: u8,
+    count: usize,
+}
+
+/// Backticks or tildes behind each other.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    mark: u8,
+    count: usize,
+    fresh: bool,
+}
+
+impl Code {
+    pub(super) fn new(json: bool) -> Code {
+        Code { mode: Mode::Prose, fresh: true, run: None, json }
+    }
+
+    /// A tag of ours stood here: what was open before is over.
+    pub(super) fn reset(&mut self) {
+        *self = Code::new(self.json);
+    }
+
+    /// Something that is only text stood here.
+    pub(super) fn plain(&mut self) {
+        self.fresh = false;
+    }
+
+    pub(super) fn comment(&mut self) {
+        self.mode = Mode::Comment(0);
+    }
+
+    pub(super) fn section(&mut self) {
+        self.mode = Mode::Section(0);
+    }
+
+    /// The open tag of a tool's output stood here.
+    pub(super) fn output(&mut self, place: usize) {
+        self.mode = Mode::Output(place, 0);
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    pub(super) fn in_span(&self) -> bool {
+        self.span().is_some()
+    }
+
+    pub(super) fn is_code(&self) -> bool {
+        let is_fence = matches!(self.mode, Mode::Opening(_) | Mode::Fenced(_) | Mode::Closing(_));
+        is_fence || self.in_span()
+    }
+
+    /// How many backticks end the span, if this is one.
+    pub(super) fn span(&self) -> Option<usize> {
+        match self.mode {
+            Mode::Span(count) => Some(count),
+            _ => None,
+        }
+    }
+
+    /// The span ended.
+    pub(super) fn end_span(&mut self) {
+        self.mode = Mode::Prose;
+        self.fresh = false;
+    }
+
+    /// Reads on to the next byte at which markup may begin.
+    pub(super) fn next(&mut self, bytes: &[u8], markup: &Markup) -> Option<usize> {
+        let mut at = 0;
+        loop {
+            at += self.skip(&bytes[at..]);
+            let &byte = bytes.get(at)?;
+            match &mut self.run {
+                Some(run) if run.mark == byte => run.count += 1,
+                run => {
+                    if let Some(run) = run.take() {
+                        self.resolve(run);
+                    }
+                    if self.look(byte, markup) {
+                        return Some(at);
+                    }
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// How many bytes there are before the next that matters.
+    fn skip(&self, bytes: &[u8]) -> usize {
+        if self.run.is_some() || (self.fresh && !self.is_opaque()) {
+            return 0;
+        }
+        let found = match self.mode {
+            Mode::Prose if self.json => {
+                bytes.iter().position(|it| matches!(it, b'<' | b'`' | b'\n' | b'{' | b'['))
+            }
+            Mode::Prose => memchr::memchr3(b'<', b'`', b'\n', bytes),
+            Mode::Span(_) => memchr::memchr3(b'`', b'\n', b'<', bytes),
+            Mode::Opening(_) => memchr::memchr2(b'`', b'\n', bytes),
+            Mode::Fenced(_) => memchr::memchr(b'\n', bytes),
+            Mode::Comment(0) => memchr::memchr(b'-', bytes),
+            Mode::Section(0) => memchr::memchr(b']', bytes),
+            Mode::Output(_, 0) => memchr::memchr(b'<', bytes),
+            _ => Some(0),
+        };
+        found.unwrap_or(bytes.len())
+    }
+
+    fn is_opaque(&self) -> bool {
+        matches!(self.mode, Mode::Comment(_) | Mode::Section(_) | Mode::Output(..))
+    }
+
+    /// Takes one byte; whether markup may begin at it.
+    fn look(&mut self, byte: u8, markup: &Markup) -> bool {
+        match self.mode {
+            Mode::Comment(count) => self.mode = run_to(count, byte, b'-', Mode::Comment),
+            Mode::Section(count) => self.mode = run_to(count, byte, b']', Mode::Section),
+            Mode::Output(place, seen) => {
+                self.mode = output(place, seen, byte, markup.at(place).text.as_bytes());
+            }
+            _ => return self.look_at_text(byte),
+        }
+        false
+    }
+
+    fn look_at_text(&mut self, byte: u8) -> bool {
+        match byte {
+            b'\n' => self.line(),
+            b' ' | b'\t' | b'\r' => {}
+            // Quotes and lists may begin before a fence.
+            b'>' | b'-' | b'*' | b'+' | b'.' | b')' | b'0'..=b'9' if self.fresh => {}
+            b'`' => self.run = Some(Run { mark: byte, count: 1, fresh: self.fresh }),
+            b'~' if self.fresh => self.run = Some(Run { mark: byte, count: 1, fresh: true }),
+            b'<' => {
+                if let Mode::Closing(_) = self.mode {
+                    self.mode = Mode::Prose;
+                    self.fresh = true;
+                }
+                let may = self.mode == Mode::Prose || self.in_span();
+                self.fresh &= may;
+                return may;
+            }
+            b'{' | b'[' if self.json && self.mode == Mode::Prose => return true,
+            _ => {
+                self.fresh = false;
+                if let Mode::Closing(fence) = self.mode {
+                    self.mode = Mode::Fenced(fence);
+                }
+            }
+        }
+        false
+    }
+
+    fn line(&mut self) {
+        self.mode = match self.mode {
+            Mode::Opening(fence) => Mode::Fenced(fence),
+            Mode::Closing(_) => Mode::Prose,
+            Mode::Span(_) if self.fresh => Mode::Prose,
+            mode => mode,
+        };
+        self.fresh = true;
+    }
+
+    /// What a run of backticks or tildes means, now that it is over.
+    fn resolve(&mut self, run: Run) {
+        let Run { mark, count, fresh } = run;
+        let fences = fresh && count >= 3;
+        let fence = Fence { mark, count };
+        self.fresh = false;
+        self.mode = match self.mode {
+            Mode::Span(open) if mark == b'`' && open == count => Mode::Prose,
+            Mode::Prose | Mode::Span(_) if fences => Mode::Opening(fence),
+            Mode::Prose if mark == b'`' => Mode::Span(count),
+            // A fence's line has no further backtick: it was a span.
+            Mode::Opening(open) if open.mark == b'`' && mark == b'`' => {
+                if open.count == count {
+                    Mode::Prose
+                } else {
+                    Mode::Span(open.count)
+                }
+            }
+            Mode::Fenced(open) if fences && open.mark == mark && open.count <= count => {
+                Mode::Closing(open)
+            }
+            Mode::Closing(open) => Mode::Fenced(open),
+            mode => mode,
+        };
+    }
+}
+
+/// A comment or a section ends in two of `mark` and `>`.
+fn run_to(count: u8, byte: u8, mark: u8, mode: fn(u8) -> Mode) -> Mode {
+    match byte {
+        b'>' if count == 2 => Mode::Prose,
+        _ if byte == mark => mode((count + 1).min(2)),
+        _ => mode(0),
+    }
+}
+
+/// Looks for `</name>`, with white space before the `>`.
+fn output(place: usize, seen: usize, byte: u8, name: &[u8]) -> Mode {
+    let seen = match seen {
+        _ if byte == b'<' => 1,
+        1 if byte == b'/' => 2,
+        2.. if name.get(seen - 2) == Some(&byte) => seen + 1,
+        _ if seen == name.len() + 2 && byte == b'>' => return Mode::Prose,
+        _ if seen == name.len() + 2 && byte.is_ascii_whitespace() => seen,
+        _ => 0,
+    };
+    Mode::Output(place, seen)
+}

@@ -1,0 +1,281 @@
+//! HTML in Markdown: which lines begin a block of it, what ends that, and what of a paragraph may
+//! be a tag. In HTML no backtick begins a span.
+
+/// What ends a block of HTML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The close tag of a text that is kept as it is: `</pre>` and its like.
+    Close,
+    Comment,
+    Instruction,
+    Declaration,
+    Section,
+    /// A blank line.
+    Blank,
+}
+
+impl End {
+    /// Whether the line that ends in these bytes ends the block.
+    pub(super) fn is_in(self, tail: u128) -> bool {
+        let ends = |text: &[u8]| {
+            let length = text.len() * 8;
+            let wanted = text.iter().fold(0_u128, |it, &byte| it << 8 | u128::from(byte));
+            tail & ((1 << length) - 1) == wanted
+        };
+        match self {
+            End::Close => ["</pre>", "</script>", "</style>", "</textarea>"]
+                .iter()
+                .any(|it| ends(it.as_bytes())),
+            End::Comment => ends(b"-->"),
+            End::Instruction => ends(b"?>"),
+            End::Declaration => ends(b">"),
+            End::Section => ends(b"]]>"),
+            End::Blank => false,
+        }
+    }
+}
+
+/// Elements that begin a block wherever they begin a line.
+const BLOCKS: &str = " address article aside base basefont blockquote body caption center col \
+    colgroup dd details dialog dir div dl dt fieldset figcaption figure footer form frame frameset \
+    h1 h2 h3 h4 h5 h6 head header hr html iframe legend li link main menu menuitem nav noframes ol \
+    optgroup option p param search section summary table tbody td tfoot th thead title tr track \
+    ul ";
+
+/// Elements whose text is kept as it is.
+const KEPT: &str = " pre script style textarea ";
+
+/// A line that begins with `<`: what it may still begin.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Start {
+    /// What stands behind the `<`, in small letters but for a section.
+    name: [u8; 11],
+    length: usize,
+    is_over: bool,
+}
+
+impl Start {
+    /// Takes a byte behind the `<`, or the line's end: the block that begins here, if one does.
+    pub(super) fn step(&mut self, byte: u8) -> Option<End> {
+        if self.is_over {
+            return None;
+        }
+        let name = &self.name[..self.length];
+        let ends = matches!(byte, b' ' | b'\t' | b'\n' | b'>');
+        if ends || name.last() == Some(&b'/') && self.length > 1 {
+            self.is_over = true;
+            let (is_close, name) = match name {
+                [b'/', name @ ..] => (true, name),
+                name => (false, name),
+            };
+            let (name, slash) = match name {
+                [name @ .., b'/'] => (name, true),
+                name => (name, false),
+            };
+            let has = |all: &str| {
+                let name = std::str::from_utf8(name).unwrap_or("");
+                !name.is_empty() && all.split(' ').any(|it| it == name)
+            };
+            return match slash {
+                true if byte == b'>' && has(BLOCKS) => Some(End::Blank),
+                true => None,
+                false if !is_close && has(KEPT) => Some(End::Close),
+                false if has(BLOCKS) => Some(End::Blank),
+                false => None,
+            };
+        }
+        if self.length == self.name.len() {
+            self.is_over = true;
+            return None;
+        }
+        let kept = self.name[0] == b'!';
+        self.name[self.length] = if kept { byte } else { byte.to_ascii_lowercase() };
+        self.length += 1;
+        let found = match &self.name[..self.length] {
+            b"?" => Some(End::Instruction),
+            b"!--" => Some(End::Comment),
+            b"![CDATA[" => Some(End::Section),
+            [b'!', letter] if letter.is_ascii_alphabetic() => Some(End::Declaration),
+            _ => None,
+        };
+        self.is_over = found.is_some();
+        found
+    }
+}
+
+/// What a `<` in a paragraph may have begun: a tag, a comment and so on, or a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Region {
+    #[default]
+    None,
+    /// Behind `<`.
+    Start,
+    /// A name that an address may go on as well.
+    Name,
+    /// `<https:` or `<me@`.
+    Address,
+    /// Behind `</`; whether there is a name, and whether it is over.
+    Close(bool, bool),
+    /// Behind white space in a tag.
+    Between,
+    Attribute,
+    /// Behind an attribute's name and white space.
+    Named,
+    /// Behind `=`.
+    Value,
+    Bare,
+    Quoted(u8),
+    /// Behind a value in quotes.
+    Behind,
+    /// Behind a `/`.
+    Slash,
+    /// `<!` and how much of what.
+    Bang,
+    Dash,
+    Comment(u8),
+    Section(u8),
+    Declaration,
+    Instruction(bool),
+}
+
+/// What a byte makes of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Went {
+    On,
+    /// It was none, or it is over; whether the byte belongs to it.
+    Over,
+    /// A whole tag.
+    Tag,
+}
+
+impl Region {
+    /// Whether a backtick here belongs to it, if it is one.
+    pub(super) fn holds_backtick(self) -> bool {
+        !matches!(
+            self,
+            Region::None
+                | Region::Start
+                | Region::Close(..)
+                | Region::Between
+                | Region::Attribute
+                | Region::Named
+                | Region::Value
+                | Region::Bare
+                | Region::Behind
+                | Region::Slash
+                | Region::Bang
+                | Region::Dash
+        )
+    }
+
+    /// Goes on with a tag that may stand alone on its line: nothing once that is none. Behind it,
+    /// the region is none.
+    pub(super) fn alone(mut self, byte: u8) -> Option<Region> {
+        match self {
+            Region::None => matches!(byte, b' ' | b'\t').then_some(self),
+            _ if byte == b'`' && !matches!(self, Region::Quoted(_)) => None,
+            _ => (self.step(byte) != Went::Over).then_some(self),
+        }
+    }
+
+    /// Whether this is a comment: all in it belongs to it, up to its end.
+    pub(super) fn is_comment(self) -> bool {
+        matches!(self, Region::Comment(_))
+    }
+
+    /// Takes a byte; a backtick only where it may stand.
+    pub(super) fn step(&mut self, byte: u8) -> Went {
+        let space = byte.is_ascii_whitespace();
+        let next = match (*self, byte) {
+            (Region::None, _) => return Went::Over,
+            (Region::Start, b'/') => Region::Close(false, false),
+            (Region::Start, b'!') => Region::Bang,
+            (Region::Start, b'?') => Region::Instruction(false),
+            (Region::Start, _) if byte.is_ascii_alphabetic() => Region::Name,
+            // An address of a mail may begin with any of these.
+            (Region::Start, _) if is_address(byte) => Region::Address,
+            (Region::Name, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-') => Region::Name,
+            (Region::Name, b'>') => return self.tag(),
+            (Region::Name | Region::Behind, _) if space => Region::Between,
+            // `/` belongs to an address only behind a `:`, or to the name of a mailbox.
+            (Region::Name | Region::Between | Region::Named | Region::Behind, b'/') => {
+                Region::Slash
+            }
+            (Region::Name, _) if is_address(byte) || byte == b':' => Region::Address,
+            (Region::Slash, b'>') => return self.tag(),
+            (Region::Address, b'>' | b'<') => return self.over(),
+            (Region::Address, _) if !space => Region::Address,
+            (Region::Close(_, false), b'a'..=b'z' | b'A'..=b'Z') => Region::Close(true, false),
+            (Region::Close(true, false), b'0'..=b'9' | b'-') => *self,
+            (Region::Close(true, _), b'>') => return self.tag(),
+            (Region::Close(true, _), _) if space => Region::Close(true, true),
+            (Region::Between, _) if space => Region::Between,
+            (Region::Between | Region::Attribute | Region::Named, b'>') => return self.tag(),
+            (Region::Between | Region::Named, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b':') => {
+                Region::Attribute
+            }
+            (Region::Attribute | Region::Named, b'=') => Region::Value,
+            (Region::Attribute | Region::Named, _) if space => Region::Named,
+            (
+                Region::Attribute,
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b':' | b'.' | b'-',
+            ) => Region::Attribute,
+            (Region::Attribute, b'/') => Region::Slash,
+            (Region::Value, _) if space => Region::Value,
+            (Region::Value, b'"' | b'\'') => Region::Quoted(byte),
+            (Region::Value | Region::Bare, b'<' | b'=') => return self.over(),
+            (Region::Value, b'>') => return self.over(),
+            (Region::Bare, b'>') => return self.tag(),
+            (Region::Bare, b'"' | b'\'') => return self.over(),
+            (Region::Bare, _) if space => Region::Between,
+            (Region::Value | Region::Bare, _) => Region::Bare,
+            (Region::Quoted(quote), _) if quote == byte => Region::Behind,
+            (Region::Quoted(_), _) => *self,
+            (Region::Behind, b'>') => return self.tag(),
+            (Region::Bang, b'-') => Region::Dash,
+            (Region::Bang, b'[') => Region::Section(1),
+            (Region::Bang, _) if byte.is_ascii_alphabetic() => Region::Declaration,
+            (Region::Dash, b'-') => Region::Comment(2),
+            (Region::Comment(2), b'>') => return self.over(),
+            (Region::Comment(count), b'-') => Region::Comment((count + 1).min(2)),
+            (Region::Comment(_), _) => Region::Comment(0),
+            (Region::Section(at), _) => return self.section(at, byte),
+            (Region::Declaration, b'>') => return self.over(),
+            (Region::Declaration, _) => Region::Declaration,
+            (Region::Instruction(true), b'>') => return self.over(),
+            (Region::Instruction(_), _) => Region::Instruction(byte == b'?'),
+            _ => return self.over(),
+        };
+        *self = next;
+        Went::On
+    }
+
+    fn section(&mut self, at: u8, byte: u8) -> Went {
+        let at = match usize::from(at) {
+            it if it < SECTION.len() && SECTION[it] == byte => at + 1,
+            it if it < SECTION.len() => return self.over(),
+            // So many `]` behind each other.
+            it if byte == b']' => u8::try_from((it + 1).min(SECTION.len() + 2)).unwrap_or(at),
+            it if byte == b'>' && it == SECTION.len() + 2 => return self.over(),
+            _ => SECTION.len() as u8,
+        };
+        *self = Region::Section(at);
+        Went::On
+    }
+
+    fn over(&mut self) -> Went {
+        *self = Region::None;
+        Went::Over
+    }
+
+    fn tag(&mut self) -> Went {
+        *self = Region::None;
+        Went::Tag
+    }
+}
+
+const SECTION: &[u8] = b"[CDATA[";
+
+fn is_address(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_{|}~-@".contains(&byte)
+}

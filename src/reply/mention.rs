@@ -1,0 +1,209 @@
+//! Elements that are text where they stand, but would run elsewhere: what they are is told, once
+//! they are whole.
+
+use crate::reply::body::{Around, Body as Reading, Form, Seen};
+use crate::reply::code::Why;
+use crate::reply::event::{Body, Element, Event, What};
+use crate::reply::json;
+use crate::reply::mend;
+use crate::reply::names::Kind;
+use crate::reply::parser::{Parser, Sink};
+use crate::reply::tag;
+use crate::reply::trial::{Trial, Verdict};
+use crate::xml::Place;
+
+/// An element that is text, as far as it has come.
+#[derive(Debug)]
+pub(super) struct Mention {
+    why: Why,
+    at: Place,
+    source: String,
+    form: Written,
+}
+
+/// How it is written.
+#[derive(Debug)]
+enum Written {
+    Element {
+        name: usize,
+        /// Bytes of its open tag.
+        tag: usize,
+        body: Reading,
+        /// Whether another tag is the first in it.
+        holds: Option<bool>,
+    },
+    Json(Trial),
+}
+
+impl Mention {
+    /// Whether what begins a line in it is its own.
+    pub(super) fn is_around(&self) -> bool {
+        let is_text_first = matches!(self.form, Written::Element { holds: Some(false), .. });
+        self.why == Why::Line && !is_text_first
+    }
+
+    /// Whether it can't be sound any more.
+    fn is_prose(&self) -> bool {
+        matches!(self.form, Written::Element { body, .. } if body.is_prose)
+    }
+}
+
+impl Parser {
+    /// An open tag that is text is whole, and said.
+    pub(super) fn mention(
+        &mut self,
+        name: usize,
+        (why, at): (Why, Place),
+        empty: bool,
+        source: &str,
+        sink: Sink<'_>,
+    ) {
+        let it = self.config.markup.at(name);
+        self.spoken[it.group] += u32::from(!empty);
+        if self.mention.as_ref().is_some_and(|it| !it.is_prose()) {
+            return;
+        }
+        let form = if it.kind.is_call() { Form::Unknown } else { Form::Elements };
+        let (tag, body) = (source.len(), Reading::new(form, source.len()));
+        let form = Written::Element { name, tag, body, holds: None };
+        let mention = Mention { why, at, source: source.to_owned(), form };
+        if empty {
+            self.mentioned(&mention, sink);
+        } else {
+            self.mention = Some(Box::new(mention));
+        }
+    }
+
+    /// JSON that may be a call begins with this byte, where it is text; that was said.
+    pub(super) fn mention_json(&mut self, first: u8, (why, at): (Why, Place)) {
+        if self.mention.as_ref().is_none_or(|it| it.is_prose()) {
+            let source = char::from(first).to_string();
+            let form = Written::Json(Trial::new(first));
+            self.mention = Some(Box::new(Mention { why, at, source, form }));
+        }
+    }
+
+    /// A tag of this name is text: if it closes one that was text as well, that is over.
+    pub(super) fn closes_spoken(&mut self, name: usize, closes: bool) {
+        let group = self.config.markup.at(name).group;
+        self.spoken[group] = self.spoken[group].saturating_sub(u32::from(closes));
+    }
+
+    /// Says text that a mention stands in.
+    pub(super) fn say_mention(&mut self, mut mention: Box<Mention>, text: &str, sink: Sink<'_>) {
+        let max = self.config.limits.action_bytes_max;
+        let mut seen = Seen::More;
+        let mut end = text.len();
+        for (at, byte) in text.bytes().enumerate() {
+            seen = match self.mention_step(&mut mention.form, byte) {
+                Seen::More if mention.source.len() + at >= max => Seen::Next,
+                seen => seen,
+            };
+            if seen != Seen::More {
+                end = if seen == Seen::Whole { at + 1 } else { text.floor_char_boundary(at) };
+                break;
+            }
+        }
+        let (now, later) = text.split_at(end);
+        mention.source.push_str(now);
+        self.say_text(now, sink);
+        match seen {
+            Seen::More => self.mention = Some(mention),
+            Seen::Whole => self.mentioned(&mention, sink),
+            Seen::Torn | Seen::Next => {}
+        }
+        self.say_text(later, sink);
+    }
+
+    fn mention_step(&self, form: &mut Written, byte: u8) -> Seen {
+        match form {
+            Written::Element { name, body, holds, .. } => {
+                if holds.is_none() && !byte.is_ascii_whitespace() {
+                    *holds = Some(byte == b'<');
+                }
+                let around = Around {
+                    markup: &self.config.markup,
+                    own: *name,
+                    open: &self.open,
+                    discarding: false,
+                    counts_within: true,
+                };
+                body.step(byte, &around)
+            }
+            Written::Json(trial) => match trial.step(byte, &self.shape) {
+                Verdict::More => Seen::More,
+                Verdict::Whole if trial.sure => Seen::Whole,
+                Verdict::Whole | Verdict::Not => Seen::Next,
+            },
+        }
+    }
+
+    /// Says what it is, if it is sound.
+    fn mentioned(&mut self, mention: &Mention, sink: Sink<'_>) {
+        // What isn't run takes no id.
+        let ids = self.ids;
+        match mention.form {
+            Written::Element { name, tag, body, .. } => {
+                self.mentioned_element(mention, name, (tag, body), sink);
+            }
+            Written::Json(_) => self.mentioned_json(mention, sink),
+        }
+        self.ids = ids;
+    }
+
+    fn mentioned_element(
+        &mut self,
+        mention: &Mention,
+        name: usize,
+        (tag, read): (usize, Reading),
+        sink: Sink<'_>,
+    ) {
+        let source = &*mention.source;
+        let (kind, inside) = (self.config.markup.at(name).kind, tag::inside(&source[..tag]));
+        if inside.twice.is_some() {
+            return;
+        }
+        let inner = if source.len() == tag { "" } else { &source[tag..read.tag] };
+        let mended;
+        let body = match read.form {
+            Form::Elements => match mend::element(source) {
+                Ok(it) => {
+                    mended = it;
+                    Body::Elements(&mended.element)
+                }
+                Err(_) => return,
+            },
+            Form::Json if !read.mixed && json::check(inner).is_ok() => {
+                Body::Json(inner.trim_ascii())
+            }
+            Form::Unknown
+                if kind != Kind::Metadata
+                    && inside.attributes.iter().any(|it| it.name == "name") =>
+            {
+                Body::Empty
+            }
+            _ => return,
+        };
+        let mut attributes = inside.attributes;
+        self.fill_in(kind, &mut attributes);
+        let name = self.name(name);
+        let element = Element { name, kind, attributes: &attributes, body };
+        let what = What::Ignored { element, why: mention.why };
+        sink(Event { what, source: "", place: mention.at });
+    }
+
+    fn mentioned_json(&mut self, mention: &Mention, sink: Sink<'_>) {
+        if json::check(&mention.source).is_err() {
+            return;
+        }
+        for call in json::calls(&mention.source, &self.shape) {
+            let Ok(fields) = call.fields else { continue };
+            let attributes = self.attributes(&fields);
+            let body = fields.input.map_or(Body::Empty, Body::Json);
+            let (name, kind) = (&*self.shape.mark, Kind::ToolUse);
+            let element = Element { name, kind, attributes: &attributes, body };
+            let what = What::Ignored { element, why: mention.why };
+            sink(Event { what, source: "", place: mention.at });
+        }
+    }
+}
