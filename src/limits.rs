@@ -394,12 +394,20 @@ pub struct Limits {
     /// waits there nobody hears of but its sender. Linux keeps twice as many, for its own use.
     #[least = 1]
     pub receive_buffer_bytes: usize,
+    /// Bytes that the system may keep of what a TCP connection was sent and its client hasn't
+    /// taken. Linux keeps twice as many, for its own use.
+    #[least = 1]
+    pub send_buffer_bytes: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     #[least = 1]
     pub outbound_bytes_high: usize,
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
     #[least = 1]
     pub outbound_bytes_max: usize,
+    /// Bytes that wait for all connections of the pump to read: beyond a half of them the door cuts
+    /// clients that read nothing for a moment, with `P0024`, the largest debts first.
+    #[least = 1]
+    pub owed_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
     #[least = 1]
     pub write_time_max: Duration,
@@ -515,8 +523,10 @@ impl Default for Limits {
             door_pushes_in_flight_max: 16_384,
             door_push_bytes_in_flight_max: 32 * MIB,
             receive_buffer_bytes: 256 * KIB,
+            send_buffer_bytes: 256 * KIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
+            owed_bytes_max: 256 * MIB,
             write_time_max: Duration::from_secs(30),
             follows_max: 64,
             linger_time_max: Duration::from_secs(1),

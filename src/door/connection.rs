@@ -12,7 +12,7 @@ use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::door::follow::Follows;
-use crate::door::inbox::Inbox;
+use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Step};
 use crate::engine::{Begun, Inlet, News, Port, Pump, Pushing, Tokio};
 use crate::id::ThreadId;
@@ -55,22 +55,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut news: Vec<(u64, News)> = Vec::new();
         let mut timer: Timer = None;
         loop {
-            let stopped = self.inbox.take(&mut news);
+            let orders = self.inbox.take(&mut news);
             for (number, it) in news.drain(..) {
                 if let News::Refused(fault) = &it {
                     self.pump.told_refusal(&self.session.sender(), fault);
                 }
                 self.session.hear(number, it);
             }
-            if stopped {
-                self.session.stop(self.port.now_us());
+            for order in orders {
+                self.obey(order);
             }
             let more = self.push(&inlet).await;
             let now_us = self.port.now_us();
             if let Some(fault) = self.session.tick(now_us) {
-                tracing::debug!(fault = %fault.code, "the connection is refused");
-                self.pump.refused(&self.session.sender(), &fault);
-                self.follows.end(None);
+                self.is_refused(&fault);
             }
             if self.session.is_overdue(now_us) {
                 return self.leave(now_us).await;
@@ -83,6 +81,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             poll_fn(|context| self.poll(context, &mut timer, more)).await?;
         }
+    }
+
+    fn obey(&mut self, order: Order) {
+        let now_us = self.port.now_us();
+        match order {
+            Order::Stop => self.session.stop(now_us),
+            Order::CheckToken => {
+                if let Some(fault) = self.session.check_token(now_us) {
+                    self.is_refused(&fault);
+                }
+            }
+        }
+    }
+
+    fn is_refused(&mut self, fault: &Fault) {
+        tracing::debug!(fault = %fault.code, "the connection is refused");
+        self.pump.refused(&self.session.sender(), fault);
+        self.follows.end(None);
     }
 
     /// Pushes what has arrived, as far as there is room and its turn lasts. Whether there may be
@@ -170,6 +186,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             busy = true;
         }
+        busy |= self.session.poll_place(context) || self.session.poll_cut(context);
         if !more && self.session.wants_bytes() {
             let Connection { stream, session, .. } = self;
             let read = read(stream, context, |bytes| match bytes {

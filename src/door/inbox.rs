@@ -15,33 +15,46 @@ pub(super) struct Inbox {
     waker: AtomicWaker,
 }
 
+/// What the door tells a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The pump has nothing more to tell: close.
+    Stop,
+    /// The tokens were read again: close, if yours is gone.
+    CheckToken,
+}
+
 #[derive(Default)]
 struct Heard {
     news: Vec<(u64, News)>,
-    /// The pump has nothing more to tell: close.
-    stopped: bool,
+    orders: Vec<Order>,
     /// Nobody listens any more.
     closed: bool,
 }
 
 impl Inbox {
-    /// Takes all there is; `into` is empty and keeps its room. Whether it is time to close.
-    pub(super) fn take(&self, into: &mut Vec<(u64, News)>) -> bool {
+    /// Takes all there is; `into` is empty and keeps its room.
+    pub(super) fn take(&self, into: &mut Vec<(u64, News)>) -> Vec<Order> {
         let mut heard = self.heard();
         std::mem::swap(&mut heard.news, into);
-        std::mem::take(&mut heard.stopped)
+        std::mem::take(&mut heard.orders)
     }
 
     /// Whether there is something to take; if not, `waker` is woken when there is.
     pub(super) fn poll(&self, waker: &Waker) -> bool {
         self.waker.register(waker);
         let heard = self.heard();
-        !heard.news.is_empty() || heard.stopped
+        !heard.news.is_empty() || !heard.orders.is_empty()
     }
 
-    /// Tells the connection that the pump has nothing more to say.
-    pub(super) fn stop(&self) {
-        self.heard().stopped = true;
+    /// Tells the connection what to do.
+    pub(super) fn order(&self, order: Order) {
+        let mut heard = self.heard();
+        // What was ordered before and isn't done yet, will be done.
+        if !heard.closed && !heard.orders.contains(&order) {
+            heard.orders.push(order);
+        }
+        drop(heard);
         self.waker.wake();
     }
 

@@ -1,5 +1,6 @@
 //! What every door does with whoever comes: a place, a task, and a way out when the pump stops.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,9 +16,9 @@ use crate::door::Tokens;
 use crate::door::connection::Connection;
 use crate::door::follow::Follows;
 use crate::door::guesses::{Guesses, machine};
-use crate::door::inbox::Inbox;
+use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Setting};
-use crate::engine::{CONSOLE, Identity, Port, Pump, Stage, Tokio};
+use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
 use crate::wire::{Code, Fault};
 
 /// How long to wait where the system has no descriptor or memory left for another connection.
@@ -62,6 +63,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
             tokens,
             guesses: Guesses::default(),
             share: Arc::default(),
+            owed: pump.owed().clone(),
         }),
     };
     let mut stage = pump.stage();
@@ -77,14 +79,15 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
     };
     tokio::select! {
         ended = accepting => ended?,
+        never = reception.look_after_debts() => match never {},
+        never = reception.look_after_tokens() => match never {},
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
     // Whoever knocks from now on is to hear at once that nobody is there.
     drop(source);
     // An error says that the pump is gone altogether.
     drop(stage.wait_for(|it| *it == Stage::Drained).await);
-    let inboxes: Vec<_> = reception.connected.sessions.iter().map(|it| it.clone()).collect();
-    inboxes.iter().for_each(|it| it.stop());
+    reception.connected.inboxes().iter().for_each(|it| it.order(Order::Stop));
     reception.left.closed().await;
     tracing::info!(place, "a door is closed");
     Ok(())
@@ -99,6 +102,12 @@ struct Connected {
     farewells: AtomicUsize,
 }
 
+impl Connected {
+    fn inboxes(&self) -> Vec<Arc<Inbox>> {
+        self.sessions.iter().map(|it| it.clone()).collect()
+    }
+}
+
 /// What whoever comes in is given.
 struct Reception {
     port: Tokio,
@@ -110,6 +119,31 @@ struct Reception {
 }
 
 impl Reception {
+    /// Has those cut that are owed much and read nothing, for as long as it is polled.
+    async fn look_after_debts(&self) -> Infallible {
+        let owed = self.pump.owed();
+        loop {
+            owed.crowded().await;
+            while owed.is_crowded() {
+                owed.relieve(self.port.now_us());
+                self.port.sleep_until(self.port.now_us() + LOOK_EVERY_US).await;
+            }
+        }
+    }
+
+    /// Has the connections look for their tokens whenever these are read again, for as long as it
+    /// is polled.
+    async fn look_after_tokens(&self) -> Infallible {
+        let mut changes = self.setting.tokens.changes();
+        loop {
+            if changes.changed().await.is_err() {
+                std::future::pending().await
+            }
+            let inboxes = self.connected.inboxes();
+            inboxes.iter().for_each(|it| it.order(Order::CheckToken));
+        }
+    }
+
     /// The next connection. Where the system can't give it, others may leave meanwhile.
     async fn accept<S: Source>(&self, source: &S) -> (S::Came, String) {
         let mut told = false;

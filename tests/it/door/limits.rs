@@ -109,6 +109,37 @@ async fn whoever_is_cut_is_told_though_it_goes_on_sending() {
 }
 
 #[tokio::test]
+async fn clients_that_never_read_share_one_bound_and_a_reader_goes_on() {
+    let answer = async |_: Add| Echo { text: "x".repeat(1_000_000) };
+    let change = |it: &mut Limits| {
+        it.owed_bytes_max = 4 << 20;
+        it.send_buffer_bytes = 64 * 1024;
+    };
+    let house = House::with(change, Options::default(), Listener::new("big").on(answer)).await;
+    let mut text = String::new();
+    Push::of(&Add { a: 1, b: 2 }).unwrap().write(&mut text);
+    let mut reader = house.client().await;
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        let mut stream = house.stream().await;
+        stream.write_all(text.repeat(8).as_bytes()).await.unwrap();
+        unread.push(stream);
+    }
+    // None of them comes near outbound_bytes_max or write_time_max.
+    while house.pump.refusals().get(&Code::SlowReader).is_none_or(|it| *it < 4) {
+        reader.ask(&echo("there")).await.unwrap();
+    }
+    let mut said = 0;
+    for mut stream in unread {
+        let mut heard = Vec::new();
+        let read = tokio::time::timeout(8 * SHORT, stream.read_to_end(&mut heard)).await;
+        said += usize::from(read.is_ok() && String::from_utf8_lossy(&heard).contains("owed_bytes"));
+    }
+    reader.ask(&echo("there")).await.unwrap();
+    println!("{said} of 8 heard why");
+}
+
+#[tokio::test]
 async fn one_too_many_is_told_so() {
     let house = House::new(|it| it.connections_max = 2).await;
     let mut first = house.client().await;
