@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::door::follow::Follows;
 use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Step};
+use crate::door::silence::Silence;
 use crate::engine::{Begun, Inlet, News, Port, Pump, Pushing, Tokio};
 use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
@@ -70,6 +71,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if let Some(fault) = self.session.tick(now_us) {
                 self.is_refused(&fault);
             }
+            let is_quiet = self.follows.is_empty() && self.waiting.is_empty();
+            self.inbox.note(if is_quiet { self.session.silence() } else { Silence::Busy });
             if self.session.is_overdue(now_us) {
                 return self.leave(now_us).await;
             }
@@ -87,6 +90,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let now_us = self.port.now_us();
         match order {
             Order::Stop => self.session.stop(now_us),
+            Order::MakeRoom => {
+                if let Some(fault) = self.session.make_room(now_us) {
+                    self.is_refused(&fault);
+                }
+            }
             Order::CheckToken => {
                 if let Some(fault) = self.session.check_token(now_us) {
                     self.is_refused(&fault);
@@ -225,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let limits = self.pump.limits();
         let wait = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);
         let mut sleep = Box::pin(self.port.sleep_until(now_us.saturating_add(wait)));
-        let mut left = if self.session.is_half_closed() { 0 } else { limits.linger_bytes_max };
+        let mut left = if self.session.expects_bytes() { limits.linger_bytes_max } else { 0 };
         let mut said = false;
         poll_fn(|context| {
             if sleep.as_mut().poll(context).is_ready() {

@@ -18,7 +18,9 @@ use crate::door::follow::Follows;
 use crate::door::guesses::{Guesses, machine};
 use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Setting};
+use crate::door::silence;
 use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
+use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
 /// How long to wait where the system has no descriptor or memory left for another connection.
@@ -96,6 +98,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
 /// Who is connected.
 #[derive(Default)]
 struct Connected {
+    /// Connections that have a place.
     sessions: DashMap<u64, Arc<Inbox>>,
     /// The map would have to lock all its shards to count.
     count: AtomicUsize,
@@ -103,6 +106,24 @@ struct Connected {
 }
 
 impl Connected {
+    /// Has silent connections leave for newcomers, a few at a time.
+    fn make_room(&self, limits: &Limits, now_us: u64) {
+        let seen = self.sessions.iter().map(|it| (*it.key(), it.machine.clone(), it.silence()));
+        for number in silence::longest(seen.collect(), limits.frame_time_max, now_us) {
+            if enter(&self.farewells, limits.farewells_max).is_none() {
+                return;
+            }
+            match self.sessions.remove(&number) {
+                Some((_, inbox)) => {
+                    self.count.fetch_sub(1, Ordering::AcqRel);
+                    inbox.order(Order::MakeRoom);
+                }
+                // It has left by itself meanwhile.
+                None => drop(self.farewells.fetch_sub(1, Ordering::AcqRel)),
+            }
+        }
+    }
+
     fn inboxes(&self) -> Vec<Arc<Inbox>> {
         self.sessions.iter().map(|it| it.clone()).collect()
     }
@@ -119,7 +140,7 @@ struct Reception {
 }
 
 impl Reception {
-    /// Has those cut that are owed much and read nothing, for as long as it is polled.
+    /// Has connections cut whose clients read nothing while much waits, for as long as it is polled.
     async fn look_after_debts(&self) -> Infallible {
         let owed = self.pump.owed();
         loop {
@@ -137,7 +158,7 @@ impl Reception {
         let mut changes = self.setting.tokens.changes();
         loop {
             if changes.changed().await.is_err() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
             let inboxes = self.connected.inboxes();
             inboxes.iter().for_each(|it| it.order(Order::CheckToken));
@@ -159,6 +180,7 @@ impl Reception {
             if !std::mem::replace(&mut told, true) {
                 tracing::warn!(%error, "no connection can be accepted now; trying on");
             }
+            self.connected.make_room(&self.setting.limits, self.port.now_us());
             self.port.sleep_until(self.port.now_us() + PAUSE_US).await;
         }
     }
@@ -166,8 +188,13 @@ impl Reception {
     /// Serves a connection, or tells it that there are too many.
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Came, peer: &str, number: u64) {
         let limits = &self.setting.limits;
-        let inbox = Arc::new(Inbox::default());
-        let place = Place::take(&self.connected, limits.connections_max, number, &inbox);
+        let now_us = self.port.now_us();
+        let inbox = Arc::new(Inbox::new(&sender(peer), now_us));
+        let take = || Place::take(&self.connected, limits.connections_max, number, &inbox);
+        let place = take().or_else(|| {
+            self.connected.make_room(limits, now_us);
+            take()
+        });
         let (place, refused) = match place {
             Some(place) => (place, None),
             None => {
@@ -221,6 +248,9 @@ impl<S: Source> Guest<S> {
         let mut stage = pump.stage();
         let opened = tokio::select! {
             opened = source.open(came) => opened,
+            () = inbox.ordered(Order::MakeRoom) => {
+                return tracing::debug!("it didn't come to speak, and a newcomer has its place");
+            }
             () = port.sleep_until(port.now_us().saturating_add(wait)) => {
                 return tracing::debug!("it didn't come to speak in frame_time_max");
             }
@@ -298,12 +328,12 @@ fn enter(count: &AtomicUsize, max: usize) -> Option<()> {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let count = match self.number {
-            Some(number) => {
-                self.connected.sessions.remove(&number);
-                &self.connected.count
-            }
-            None => &self.connected.farewells,
+        let sessions = &self.connected.sessions;
+        // A connection that makes room has given its place back already.
+        let has_place = self.number.is_some_and(|it| sessions.remove(&it).is_some());
+        let count = match has_place {
+            true => &self.connected.count,
+            false => &self.connected.farewells,
         };
         count.fetch_sub(1, Ordering::AcqRel);
     }

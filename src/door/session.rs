@@ -5,6 +5,7 @@ mod proof;
 mod room;
 mod said;
 mod say;
+mod silence;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -68,6 +69,8 @@ pub(super) struct Session {
     hungry: bool,
     /// Whether the client has said all it will say.
     is_half_closed: bool,
+    /// Whether it was silent, and ends for a newcomer.
+    made_room: bool,
     pub(super) egress: Egress,
     /// Pushes without an answer, and those after them.
     window: VecDeque<Slot>,
@@ -83,6 +86,8 @@ pub(super) struct Session {
     busy_us: Option<u64>,
     /// Whether anything happened since.
     moved: bool,
+    /// When something last happened.
+    moved_us: u64,
     /// Pushes that were accepted and whose consequences aren't over.
     unsettled: u64,
     opened_us: u64,
@@ -141,6 +146,7 @@ impl Session {
             input: Input::Open,
             hungry: true,
             is_half_closed: false,
+            made_room: false,
             egress: Egress::default(),
             window: VecDeque::new(),
             part: Part::of(&setting.share),
@@ -149,6 +155,7 @@ impl Session {
             held_bytes: 0,
             busy_us: None,
             moved: false,
+            moved_us: now_us,
             unsettled: 0,
             opened_us: now_us,
             held: false,
@@ -417,9 +424,9 @@ impl Session {
         self.is_settled() && self.egress.is_empty()
     }
 
-    /// Whether the client will send nothing more, so that nothing needs to be read and dropped.
-    pub(super) fn is_half_closed(&self) -> bool {
-        self.is_half_closed
+    /// Whether the client may still send what must be read and dropped.
+    pub(super) fn expects_bytes(&self) -> bool {
+        !self.is_half_closed && !self.made_room
     }
 
     /// The pump has nothing more to tell: what is written already may still go out.

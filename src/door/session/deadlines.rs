@@ -127,7 +127,9 @@ impl Session {
             None if large => self.busy_us = Some(now_us),
             _ => {}
         }
-        self.moved = false;
+        if std::mem::take(&mut self.moved) {
+            self.moved_us = now_us;
+        }
     }
 
     pub(super) fn end_by(&mut self, now_us: u64) {
