@@ -330,6 +330,9 @@ pub struct ModelLimits {
     pub event_bytes_max: usize,
     /// Bytes of a reply: its text, reasoning and calls together.
     pub reply_bytes_max: usize,
+    /// Bytes of all replies that the process has under way, over all models: each may be as long as
+    /// there is room left, and 64 KiB whatever the others hold.
+    pub replies_bytes_max: usize,
     /// Bytes that are read of what a server says where it refuses.
     pub refusal_bytes_max: usize,
     /// How often a request is sent again that may do better later, as long as nothing was heard.
@@ -351,7 +354,8 @@ impl Default for ModelLimits {
             reply_time_max: Duration::from_secs(1_800),
             usage_time_max: Duration::from_secs(5),
             event_bytes_max: MIB,
-            reply_bytes_max: 16 * MIB,
+            reply_bytes_max: 8 * MIB,
+            replies_bytes_max: 16 * MIB,
             refusal_bytes_max: 64 * KIB,
             retries_max: 3,
             retry_time_min: Duration::from_secs(1),
@@ -369,7 +373,7 @@ pub struct Limits {
     pub door: XmlLimits,
     /// What listeners may emit.
     pub inside: XmlLimits,
-    /// Open connections at one door; one more gets `P0025`.
+    /// Open connections at one door; for one more a silent one leaves, or it gets `P0025`.
     #[least = 1]
     pub connections_max: usize,
     /// Connections beyond `connections_max` that are told so at once; more just end.

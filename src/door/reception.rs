@@ -140,7 +140,7 @@ struct Reception {
 }
 
 impl Reception {
-    /// Has connections cut whose clients read nothing while much waits, for as long as it is polled.
+    /// Has connections cut whose clients read nothing while much waits, as long as it is polled.
     async fn look_after_debts(&self) -> Infallible {
         let owed = self.pump.owed();
         loop {

@@ -94,7 +94,8 @@ impl Owed {
     }
 
     /// Cuts connections whose clients read nothing, the largest debts first, until no more than a
-    /// half of the bound is used up. Beyond three quarters it cuts clients that have just read as well.
+    /// half of the bound is used up. Beyond three quarters it cuts clients that have just read as
+    /// well.
     pub(crate) fn relieve(&self, now_us: u64) {
         let debtors = match self.debtors.try_lock() {
             Ok(debtors) => debtors,

@@ -33,6 +33,7 @@ mod script;
 mod scripted;
 mod secret;
 pub mod sse;
+mod under_way;
 
 use std::fmt::Debug;
 use std::future::Future;

@@ -10,6 +10,7 @@ use crate::model::openai::chunk::Gathered;
 use crate::model::openai::timer::Timers;
 use crate::model::openai::{Settings, ask, refusal, without};
 use crate::model::sse::{Decoder, Event};
+use crate::model::under_way::Part;
 use crate::model::{Boxed, Error, Kind, Piece, Reply};
 
 /// A reply as it comes from a server. The socket is read when somebody asks for a piece, and not
@@ -20,9 +21,13 @@ pub(super) struct Heard {
     /// What came and wasn't read yet.
     bytes: Bytes,
     gathered: Gathered,
+    /// What it holds of the room of all replies.
+    part: Part,
     timers: Timers,
     settings: Settings,
     is_over: bool,
+    /// Why it is over, until that was told.
+    error: Option<Error>,
 }
 
 /// What the server sends.
@@ -40,7 +45,18 @@ impl Heard {
             _ => Form::Events(Decoder::new(settings.limits.event_bytes_max)),
         };
         let (bytes, gathered) = (Bytes::new(), Gathered::default());
-        Heard { response, form, bytes, gathered, timers, settings, is_over: false }
+        let part = Part::default();
+        Heard {
+            response,
+            form,
+            bytes,
+            gathered,
+            part,
+            timers,
+            settings,
+            is_over: false,
+            error: None,
+        }
     }
 
     /// Waits until there is a piece.
@@ -69,12 +85,13 @@ impl Heard {
                 return Ok(Some(piece));
             }
             if self.is_over {
-                return Ok(None);
+                self.part.end().await;
+                return self.error.take().map_or(Ok(None), Err);
             }
             if let Err(error) = self.read().await {
                 self.is_over = true;
                 self.gathered.pieces.clear();
-                return Err(self.settings.secrets().fold(error, without));
+                self.error = Some(self.settings.secrets().fold(error, without));
             }
         }
     }
@@ -118,13 +135,12 @@ impl Heard {
             Form::Whole(whole) => {
                 let max = self.settings.limits.reply_bytes_max;
                 whole.extend_from_slice(&std::mem::take(&mut self.bytes));
-                match whole.len() > max {
-                    true => {
-                        let text = format!("the reply is over a limit: reply_bytes_max is {max}");
-                        Err(Error::new(Kind::TooLarge, text))
-                    }
-                    false => Ok(()),
+                let bytes = whole.len();
+                if bytes > max {
+                    let text = format!("the reply is over a limit: reply_bytes_max is {max}");
+                    return Err(Error::new(Kind::TooLarge, text));
                 }
+                self.grow_to(bytes)
             }
         }
     }
@@ -145,9 +161,22 @@ impl Heard {
                 if self.gathered.is_stopped() && !was_stopped {
                     self.timers.hurry(self.settings.limits.usage_time_max);
                 }
-                Ok(())
+                self.grow_to(self.gathered.bytes())
             }
         }
+    }
+
+    /// Ends the reply where it is longer than the room that all replies leave it.
+    fn grow_to(&mut self, bytes: usize) -> Result<(), Error> {
+        let max = self.settings.limits.replies_bytes_max;
+        if self.part.grow_to(bytes, max) {
+            return Ok(());
+        }
+        let text = format!(
+            "the reply is over a limit: it has {bytes} bytes, and all replies that are under way \
+             share replies_bytes_max, {max}"
+        );
+        Err(Error::new(Kind::TooLarge, text))
     }
 
     /// The connection ended; whether the reply had ended before, it must have said itself.
