@@ -135,6 +135,14 @@ agents *args:
 overload *args:
     cargo bench --bench overload -- {{ args }}
 
+# So many clients that send and never read: the pump's memory, and a neighbour's longest wait.
+unread clients="600":
+    ulimit -n "$(ulimit -Hn)" && cargo bench --bench overload -- --unread {{ clients }}
+
+# So many silent connections from one address: how long newcomers from it wait.
+silent connections="16500":
+    ulimit -n "$(ulimit -Hn)" && cargo bench --bench overload -- --silent {{ connections }}
+
 # Ten million messages or half an hour, with strangers' names: what grows, and what stays.
 soak *args:
     cargo bench --bench soak -- {{ args }}

@@ -13,6 +13,10 @@ mod kept;
 mod neighbour;
 #[path = "overload/server.rs"]
 mod server;
+#[path = "overload/silent.rs"]
+mod silent;
+#[path = "overload/unread.rs"]
+mod unread;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,6 +26,8 @@ use crowd::{Crowd, Pace, Told};
 use kept::Kept;
 use neighbour::{Neighbour, Waits};
 use server::Server;
+use silent::Silent;
+use unread::Unread;
 
 /// What the pump may grow to.
 const MEMORY_MAX: u64 = 512 * 1024;
@@ -31,6 +37,13 @@ const WAIT_RATIO_MAX: f64 = 3.0;
 const OVER: f64 = 10.0;
 /// Unanswered pushes of each connection while it is found out what can be taken.
 const WINDOW: usize = 512;
+
+/// What the pump may grow to beside clients that never read, and how long the neighbour may wait
+/// then.
+const UNREAD_MEMORY_MAX: u64 = 300 * 1024;
+const UNREAD_WAIT_MAX_US: f64 = 500e3;
+/// How long a newcomer may wait beside silent connections.
+const NEWCOMER_WAIT_MAX_US: f64 = 1e6;
 
 /// Drives a pump at ten times what it can take.
 #[derive(clap::Parser)]
@@ -47,6 +60,12 @@ struct Overload {
     /// How many messages a second the neighbour sends.
     #[arg(long, default_value_t = 20)]
     neighbour: u32,
+    /// Instead: so many clients send messages of 1 MB and never read.
+    #[arg(long)]
+    unread: Option<usize>,
+    /// Instead: so many connections say nothing, and newcomers come from the same address.
+    #[arg(long)]
+    silent: Option<usize>,
     /// What `cargo bench` says to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
@@ -64,8 +83,12 @@ struct Seen {
 
 fn main() -> ExitCode {
     let overload = Overload::parse();
-    let seen = overload.run();
-    match overload.report(&seen) {
+    let is_well = match (overload.unread, overload.silent) {
+        (Some(clients), _) => overload.run_unread(clients),
+        (None, Some(connections)) => overload.run_silent(connections),
+        (None, None) => overload.report(&overload.run()),
+    };
+    match is_well {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
@@ -94,6 +117,51 @@ impl Overload {
         server.stop();
         let kept = Kept::look(folder.path(), &accepted);
         Seen { rate, idle, loaded, told, memory_kib, kept }
+    }
+
+    /// Whether the pump and the neighbour bear clients that never read.
+    fn run_unread(&self, clients: usize) -> bool {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let server = Server::start(folder.path(), &self.durability, &[]);
+        let load = Duration::from_secs(self.seconds.min(15));
+        let neighbour = Neighbour::come(&server.address, self.neighbour.max(100));
+        let mut unread = Unread::come(&server.address, clients);
+        let (sent, waits) = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| neighbour.during(load));
+            (unread.send(load), waits.join().expect("the neighbour came through"))
+        });
+        let memory_kib = memory_most_kib(&server);
+        drop(unread);
+        neighbour.leave();
+        server.stop();
+        let (p50, p99, longest) = (waits.p50_us / 1e3, waits.p99_us / 1e3, waits.longest_us / 1e3);
+        println!("{clients} clients that never read, `{}`:", self.durability);
+        println!("  {} MiB taken from the sockets; {} clients cut", sent.mib, sent.cut);
+        println!("  the pump's memory at its most: {} MiB, at most 300", memory_kib / 1024);
+        println!(
+            "  the neighbour: p50 {p50:.2} ms, p99 {p99:.1} ms, longest {longest:.0} ms, at \
+             most 500"
+        );
+        memory_kib <= UNREAD_MEMORY_MAX && waits.longest_us <= UNREAD_WAIT_MAX_US
+    }
+
+    /// Whether newcomers are answered beside silent connections.
+    fn run_silent(&self, connections: usize) -> bool {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let server = Server::start(folder.path(), &self.durability, &[]);
+        let silent = Silent::come(&server.address, connections);
+        let waits = silent::newcomers(&server.address);
+        let memory_kib = memory_most_kib(&server);
+        drop(silent);
+        let longest_us = waits.iter().copied().fold(0.0, f64::max);
+        println!("{connections} silent connections from one address:");
+        println!("  the pump's memory at its most: {} MiB", memory_kib / 1024);
+        println!(
+            "  {} newcomers from it: longest wait {:.0} ms, at most 1,000",
+            waits.len(),
+            longest_us / 1e3
+        );
+        longest_us <= NEWCOMER_WAIT_MAX_US
     }
 
     /// Prints the table; whether every goal was met.

@@ -330,6 +330,9 @@ pub struct ModelLimits {
     pub event_bytes_max: usize,
     /// Bytes of a reply: its text, reasoning and calls together.
     pub reply_bytes_max: usize,
+    /// Bytes of all replies that the process has under way, over all models: each may be as long as
+    /// there is room left, and 64 KiB whatever the others hold.
+    pub replies_bytes_max: usize,
     /// Bytes that are read of what a server says where it refuses.
     pub refusal_bytes_max: usize,
     /// How often a request is sent again that may do better later, as long as nothing was heard.
@@ -351,7 +354,8 @@ impl Default for ModelLimits {
             reply_time_max: Duration::from_secs(1_800),
             usage_time_max: Duration::from_secs(5),
             event_bytes_max: MIB,
-            reply_bytes_max: 16 * MIB,
+            reply_bytes_max: 8 * MIB,
+            replies_bytes_max: 16 * MIB,
             refusal_bytes_max: 64 * KIB,
             retries_max: 3,
             retry_time_min: Duration::from_secs(1),
@@ -369,7 +373,7 @@ pub struct Limits {
     pub door: XmlLimits,
     /// What listeners may emit.
     pub inside: XmlLimits,
-    /// Open connections at one door; one more gets `P0025`.
+    /// Open connections at one door; for one more a silent one leaves, or it gets `P0025`.
     #[least = 1]
     pub connections_max: usize,
     /// Connections beyond `connections_max` that are told so at once; more just end.
@@ -394,12 +398,20 @@ pub struct Limits {
     /// waits there nobody hears of but its sender. Linux keeps twice as many, for its own use.
     #[least = 1]
     pub receive_buffer_bytes: usize,
+    /// Bytes that the system may keep of what a TCP connection was sent and its client hasn't
+    /// taken. Linux keeps twice as many, for its own use.
+    #[least = 1]
+    pub send_buffer_bytes: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
     #[least = 1]
     pub outbound_bytes_high: usize,
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
     #[least = 1]
     pub outbound_bytes_max: usize,
+    /// Bytes that wait for all connections of the pump to read: beyond a half of them the door cuts
+    /// clients that read nothing for a moment, with `P0024`, the largest debts first.
+    #[least = 1]
+    pub owed_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
     #[least = 1]
     pub write_time_max: Duration,
@@ -515,8 +527,10 @@ impl Default for Limits {
             door_pushes_in_flight_max: 16_384,
             door_push_bytes_in_flight_max: 32 * MIB,
             receive_buffer_bytes: 256 * KIB,
+            send_buffer_bytes: 256 * KIB,
             outbound_bytes_high: 256 * KIB,
             outbound_bytes_max: 32 * MIB,
+            owed_bytes_max: 256 * MIB,
             write_time_max: Duration::from_secs(30),
             follows_max: 64,
             linger_time_max: Duration::from_secs(1),

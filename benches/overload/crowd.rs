@@ -316,6 +316,12 @@ pub(crate) fn envelope(thread: Option<&str>, number: u64) -> String {
     )
 }
 
+/// A message of so much text, which opens a session.
+pub(crate) fn large(text_bytes: usize) -> String {
+    let text = "r".repeat(text_bytes);
+    format!("<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>{text}</text></echo>\n")
+}
+
 /// What an attribute says, in a line that the pump wrote.
 pub(crate) fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let start = line.find(&format!(" {name}=\""))? + name.len() + 3;

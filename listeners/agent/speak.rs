@@ -1,5 +1,7 @@
 //! A generation: what the model writes, acted on while it is written.
 
+use std::sync::Mutex;
+
 use pumphouse::listener::Answer as ToAskers;
 use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
@@ -48,6 +50,8 @@ pub(super) struct Spoken {
     pub(super) wrote_root: bool,
     /// The text outside of all elements.
     pub(super) outside: String,
+    /// The reply itself, once it is over: it counts as under way until the turn is.
+    pub(super) reply: Option<Mutex<Box<dyn ModelReply>>>,
     /// The checklists that it wrote, and
     pub(super) todos: Vec<TodoUntil>,
     /// those that it closed.
@@ -194,7 +198,10 @@ impl<'a> Speaking<'a> {
     ) -> Result<(), Fault> {
         let (model, arrivals) = (&self.it.agent().model, &self.it.arrivals);
         match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
-            Some(Ok(reply)) => self.listen(reply, writing, told).await?,
+            Some(Ok(mut reply)) => {
+                self.listen(&mut *reply, writing, told).await?;
+                self.spoken.reply = Some(Mutex::new(reply));
+            }
             Some(Err(error)) => self.spoken.error = Some(error.to_string()),
             None => self.is_interrupted(),
         }
@@ -230,7 +237,7 @@ impl<'a> Speaking<'a> {
 
     async fn listen(
         &mut self,
-        mut reply: Box<dyn ModelReply>,
+        reply: &mut dyn ModelReply,
         writing: &mut Writing,
         told: &Told,
     ) -> Result<(), Fault> {

@@ -161,7 +161,7 @@ impl Report {
         if self.doors.is_empty() {
             to.line("door      none: only the program itself can push")?;
         }
-        let names: Vec<&str> = self.tokens.names().collect();
+        let names: Vec<String> = self.tokens.names().collect();
         if !names.is_empty() {
             to.line(&format!("identity  {}", names.join(", ")))?;
         }

@@ -1,18 +1,20 @@
-//! Reading certificates again: when their files change, and when a signal says so.
+//! Reading certificates and tokens again: when a signal says so, certificates also when their files
+//! change.
 
 use std::convert::Infallible;
 
 use crate::cli::screen::Failure;
-use crate::door::{Tls, Unusable};
-use crate::engine::{Port as _, Tokio};
+use crate::door::{Tls, Tokens, Unusable};
+use crate::engine::{Identity, Port as _, Pump, Tokio};
 
 /// How often the files are looked at. Two looks at two files cost nothing, and nobody waits longer
 /// than this for a new certificate.
 const LOOK_EVERY_US: u64 = 2_000_000;
 
-/// Reads certificates again for as long as it is polled.
+/// Reads certificates and tokens again for as long as it is polled.
 pub(crate) struct Reload {
     tls: Vec<Tls>,
+    tokens: Tokens,
     port: Tokio,
     #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
@@ -20,20 +22,20 @@ pub(crate) struct Reload {
 
 impl Reload {
     /// From here on SIGHUP is ours: it reads again what there is to read, and ends nothing.
-    pub(crate) fn of(tls: Vec<Tls>) -> Result<Reload, Failure> {
+    pub(crate) fn of(tls: Vec<Tls>, tokens: Tokens) -> Result<Reload, Failure> {
         let port = Tokio::current();
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
             let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));
             let hangup = signal(SignalKind::hangup()).map_err(trouble)?;
-            Ok(Reload { hangup, port, tls })
+            Ok(Reload { hangup, port, tls, tokens })
         }
         #[cfg(not(unix))]
-        Ok(Reload { port, tls })
+        Ok(Reload { port, tls, tokens })
     }
 
-    pub(crate) async fn forever(&mut self) -> Infallible {
+    pub(crate) async fn forever(&mut self, pump: &Pump) -> Infallible {
         loop {
             let look = self.port.sleep_until(self.port.now_us() + LOOK_EVERY_US);
             #[cfg(unix)]
@@ -52,6 +54,22 @@ impl Reload {
             for error in self.tls.iter().filter_map(|it| again(it).err()) {
                 tracing::warn!(%error, "the certificate stays as it was");
             }
+            if is_told {
+                self.read_tokens(pump);
+            }
+        }
+    }
+
+    /// Reads the tokens again. As at the start, an identity can't have a listener's name.
+    fn read_tokens(&self, pump: &Pump) {
+        let check = |who: &Identity| {
+            let checked = pump.speaking_as(who.clone()).checked_name();
+            checked.map_err(|fault| fault.message)
+        };
+        match self.tokens.reload(check) {
+            Ok(None) => {}
+            Ok(Some(count)) => tracing::info!(count, "the tokens were read again"),
+            Err(error) => tracing::warn!(%error, "the tokens stay as they were"),
         }
     }
 }

@@ -80,7 +80,8 @@ pub(crate) struct Run {
     )]
     durability: Option<Durability>,
     /// Who may come in: a file of lines NAME:TOKEN, or NAME:TOKEN:operator. Needed to listen
-    /// where other machines can reach it.
+    /// where other machines can reach it. It is read again at SIGHUP, which ends the connections
+    /// of tokens that are gone.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
 }
@@ -95,7 +96,8 @@ impl Run {
         let mut signals = Signals::listen()?;
         let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
-        let mut reload = Reload::of(doors.iter().filter_map(Door::tls).cloned().collect())?;
+        let tls = doors.iter().filter_map(Door::tls).cloned().collect();
+        let mut reload = Reload::of(tls, tokens.clone())?;
         let (mut addresses, mut metrics) = (Vec::new(), Vec::new());
         for door in &doors {
             match door {
@@ -188,7 +190,7 @@ async fn serve(
     let _ = greeting.say(to);
     let signal = tokio::select! {
         signal = signals.next() => signal,
-        never = reload.forever() => match never {},
+        never = reload.forever(&pump) => match never {},
     };
     let _ = said(
         to,

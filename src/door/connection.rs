@@ -12,8 +12,9 @@ use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::door::follow::Follows;
-use crate::door::inbox::Inbox;
+use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Step};
+use crate::door::silence::Silence;
 use crate::engine::{Begun, Inlet, News, Port, Pump, Pushing, Tokio};
 use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
@@ -55,23 +56,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut news: Vec<(u64, News)> = Vec::new();
         let mut timer: Timer = None;
         loop {
-            let stopped = self.inbox.take(&mut news);
+            let orders = self.inbox.take(&mut news);
             for (number, it) in news.drain(..) {
                 if let News::Refused(fault) = &it {
                     self.pump.told_refusal(&self.session.sender(), fault);
                 }
                 self.session.hear(number, it);
             }
-            if stopped {
-                self.session.stop(self.port.now_us());
+            for order in orders {
+                self.obey(order);
             }
             let more = self.push(&inlet).await;
             let now_us = self.port.now_us();
             if let Some(fault) = self.session.tick(now_us) {
-                tracing::debug!(fault = %fault.code, "the connection is refused");
-                self.pump.refused(&self.session.sender(), &fault);
-                self.follows.end(None);
+                self.is_refused(&fault);
             }
+            let is_quiet = self.follows.is_empty() && self.waiting.is_empty();
+            self.inbox.note(if is_quiet { self.session.silence() } else { Silence::Busy });
             if self.session.is_overdue(now_us) {
                 return self.leave(now_us).await;
             }
@@ -83,6 +84,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             poll_fn(|context| self.poll(context, &mut timer, more)).await?;
         }
+    }
+
+    fn obey(&mut self, order: Order) {
+        let now_us = self.port.now_us();
+        match order {
+            Order::Stop => self.session.stop(now_us),
+            Order::MakeRoom => {
+                if let Some(fault) = self.session.make_room(now_us) {
+                    self.is_refused(&fault);
+                }
+            }
+            Order::CheckToken => {
+                if let Some(fault) = self.session.check_token(now_us) {
+                    self.is_refused(&fault);
+                }
+            }
+        }
+    }
+
+    fn is_refused(&mut self, fault: &Fault) {
+        tracing::debug!(fault = %fault.code, "the connection is refused");
+        self.pump.refused(&self.session.sender(), fault);
+        self.follows.end(None);
     }
 
     /// Pushes what has arrived, as far as there is room and its turn lasts. Whether there may be
@@ -170,6 +194,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             busy = true;
         }
+        busy |= self.session.poll_place(context) || self.session.poll_cut(context);
         if !more && self.session.wants_bytes() {
             let Connection { stream, session, .. } = self;
             let read = read(stream, context, |bytes| match bytes {
@@ -208,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let limits = self.pump.limits();
         let wait = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);
         let mut sleep = Box::pin(self.port.sleep_until(now_us.saturating_add(wait)));
-        let mut left = if self.session.is_half_closed() { 0 } else { limits.linger_bytes_max };
+        let mut left = if self.session.expects_bytes() { limits.linger_bytes_max } else { 0 };
         let mut said = false;
         poll_fn(|context| {
             if sleep.as_mut().poll(context).is_ready() {

@@ -7,6 +7,9 @@ use crate::xml::Framing;
 /// What the buffers of a connection at rest may keep.
 const IDLE_BYTES: usize = 4 * 1024;
 
+/// What a buffer keeps of its room from one writing to the next.
+const KEPT_BYTES: usize = 64 * 1024;
+
 /// Messages that wait for a connection to take them.
 #[derive(Debug, Default)]
 pub(super) struct Egress {
@@ -55,6 +58,16 @@ impl Egress {
         self.writing.bytes.len() - self.written + self.next.bytes.len()
     }
 
+    /// How much memory is taken while anything waits: what was written of a buffer stays in it
+    /// until the rest of it was.
+    pub(super) fn held_bytes(&self) -> usize {
+        if self.is_empty() { 0 } else { self.room() }
+    }
+
+    fn room(&self) -> usize {
+        self.writing.bytes.capacity() + self.next.bytes.capacity()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -80,18 +93,23 @@ impl Egress {
         let ends = &self.writing.ends;
         let border = ends.partition_point(|end| *end < self.written);
         let border = if self.written == 0 { 0 } else { ends.get(border).copied().unwrap_or(0) };
-        self.writing.bytes.truncate(border);
-        self.next.clear();
+        let bytes = self.writing.bytes.get(self.written..border).unwrap_or_default().to_vec();
+        self.writing = Messages { ends: vec![bytes.len()], bytes };
+        self.written = 0;
+        self.next = Messages::default();
     }
 
     /// Whether it holds more memory than a connection at rest should.
     pub(super) fn is_large(&self) -> bool {
-        self.writing.bytes.capacity() + self.next.bytes.capacity() > IDLE_BYTES
+        self.room() > IDLE_BYTES
     }
 }
 
 impl Messages {
     fn clear(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = Vec::new();
+        }
         self.bytes.clear();
         self.ends.clear();
     }

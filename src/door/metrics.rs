@@ -179,6 +179,8 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> String {
         }
     }
     page.one("connections", "gauge", "Connections that are open.", metrics.connections);
+    let owed = "Bytes that wait for clients to read them.";
+    page.one("owed_bytes", "gauge", owed, metrics.owed_bytes);
     page.one("inbox_depth", "gauge", "What waits in the workers' inboxes.", metrics.inbox);
     let awake = "Trees of threads that are in memory.";
     page.one("trees_awake", "gauge", awake, metrics.trees_awake);

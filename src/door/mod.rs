@@ -8,6 +8,7 @@ mod egress;
 mod error;
 mod follow;
 mod guesses;
+mod silence;
 mod inbox;
 mod metrics;
 mod reception;

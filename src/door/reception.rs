@@ -1,5 +1,6 @@
 //! What every door does with whoever comes: a place, a task, and a way out when the pump stops.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,9 +16,11 @@ use crate::door::Tokens;
 use crate::door::connection::Connection;
 use crate::door::follow::Follows;
 use crate::door::guesses::{Guesses, machine};
-use crate::door::inbox::Inbox;
+use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Setting};
-use crate::engine::{CONSOLE, Identity, Port, Pump, Stage, Tokio};
+use crate::door::silence;
+use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
+use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
 /// How long to wait where the system has no descriptor or memory left for another connection.
@@ -62,6 +65,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
             tokens,
             guesses: Guesses::default(),
             share: Arc::default(),
+            owed: pump.owed().clone(),
         }),
     };
     let mut stage = pump.stage();
@@ -77,14 +81,15 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
     };
     tokio::select! {
         ended = accepting => ended?,
+        never = reception.look_after_debts() => match never {},
+        never = reception.look_after_tokens() => match never {},
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
     // Whoever knocks from now on is to hear at once that nobody is there.
     drop(source);
     // An error says that the pump is gone altogether.
     drop(stage.wait_for(|it| *it == Stage::Drained).await);
-    let inboxes: Vec<_> = reception.connected.sessions.iter().map(|it| it.clone()).collect();
-    inboxes.iter().for_each(|it| it.stop());
+    reception.connected.inboxes().iter().for_each(|it| it.order(Order::Stop));
     reception.left.closed().await;
     tracing::info!(place, "a door is closed");
     Ok(())
@@ -93,10 +98,35 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
 /// Who is connected.
 #[derive(Default)]
 struct Connected {
+    /// Connections that have a place.
     sessions: DashMap<u64, Arc<Inbox>>,
     /// The map would have to lock all its shards to count.
     count: AtomicUsize,
     farewells: AtomicUsize,
+}
+
+impl Connected {
+    /// Has silent connections leave for newcomers, a few at a time.
+    fn make_room(&self, limits: &Limits, now_us: u64) {
+        let seen = self.sessions.iter().map(|it| (*it.key(), it.machine.clone(), it.silence()));
+        for number in silence::longest(seen.collect(), limits.frame_time_max, now_us) {
+            if enter(&self.farewells, limits.farewells_max).is_none() {
+                return;
+            }
+            match self.sessions.remove(&number) {
+                Some((_, inbox)) => {
+                    self.count.fetch_sub(1, Ordering::AcqRel);
+                    inbox.order(Order::MakeRoom);
+                }
+                // It has left by itself meanwhile.
+                None => drop(self.farewells.fetch_sub(1, Ordering::AcqRel)),
+            }
+        }
+    }
+
+    fn inboxes(&self) -> Vec<Arc<Inbox>> {
+        self.sessions.iter().map(|it| it.clone()).collect()
+    }
 }
 
 /// What whoever comes in is given.
@@ -110,6 +140,31 @@ struct Reception {
 }
 
 impl Reception {
+    /// Has connections cut whose clients read nothing while much waits, as long as it is polled.
+    async fn look_after_debts(&self) -> Infallible {
+        let owed = self.pump.owed();
+        loop {
+            owed.crowded().await;
+            while owed.is_crowded() {
+                owed.relieve(self.port.now_us());
+                self.port.sleep_until(self.port.now_us() + LOOK_EVERY_US).await;
+            }
+        }
+    }
+
+    /// Has the connections look for their tokens whenever these are read again, for as long as it
+    /// is polled.
+    async fn look_after_tokens(&self) -> Infallible {
+        let mut changes = self.setting.tokens.changes();
+        loop {
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            let inboxes = self.connected.inboxes();
+            inboxes.iter().for_each(|it| it.order(Order::CheckToken));
+        }
+    }
+
     /// The next connection. Where the system can't give it, others may leave meanwhile.
     async fn accept<S: Source>(&self, source: &S) -> (S::Came, String) {
         let mut told = false;
@@ -125,6 +180,7 @@ impl Reception {
             if !std::mem::replace(&mut told, true) {
                 tracing::warn!(%error, "no connection can be accepted now; trying on");
             }
+            self.connected.make_room(&self.setting.limits, self.port.now_us());
             self.port.sleep_until(self.port.now_us() + PAUSE_US).await;
         }
     }
@@ -132,8 +188,13 @@ impl Reception {
     /// Serves a connection, or tells it that there are too many.
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Came, peer: &str, number: u64) {
         let limits = &self.setting.limits;
-        let inbox = Arc::new(Inbox::default());
-        let place = Place::take(&self.connected, limits.connections_max, number, &inbox);
+        let now_us = self.port.now_us();
+        let inbox = Arc::new(Inbox::new(&sender(peer), now_us));
+        let take = || Place::take(&self.connected, limits.connections_max, number, &inbox);
+        let place = take().or_else(|| {
+            self.connected.make_room(limits, now_us);
+            take()
+        });
         let (place, refused) = match place {
             Some(place) => (place, None),
             None => {
@@ -187,6 +248,9 @@ impl<S: Source> Guest<S> {
         let mut stage = pump.stage();
         let opened = tokio::select! {
             opened = source.open(came) => opened,
+            () = inbox.ordered(Order::MakeRoom) => {
+                return tracing::debug!("it didn't come to speak, and a newcomer has its place");
+            }
             () = port.sleep_until(port.now_us().saturating_add(wait)) => {
                 return tracing::debug!("it didn't come to speak in frame_time_max");
             }
@@ -264,12 +328,12 @@ fn enter(count: &AtomicUsize, max: usize) -> Option<()> {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let count = match self.number {
-            Some(number) => {
-                self.connected.sessions.remove(&number);
-                &self.connected.count
-            }
-            None => &self.connected.farewells,
+        let sessions = &self.connected.sessions;
+        // A connection that makes room has given its place back already.
+        let has_place = self.number.is_some_and(|it| sessions.remove(&it).is_some());
+        let count = match has_place {
+            true => &self.connected.count,
+            false => &self.connected.farewells,
         };
         count.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,35 +1,36 @@
 //! A connection without its socket: bytes in, pushes out; news in, bytes out. Time is given.
 
+mod deadlines;
+mod proof;
+mod room;
 mod said;
 mod say;
+mod silence;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::door::Tokens;
 use crate::door::egress::Egress;
 use crate::door::guesses::{Guesses, machine};
 use crate::door::share::{Part, Share};
-use crate::engine::{Identity, News};
+use crate::door::tokens::Proof;
+use crate::engine::{Identity, News, Owed};
 use crate::id::EntryId;
 use crate::limits::Limits;
 use crate::listener::Entry;
-use crate::name::{CORE, ENVELOPE};
-use crate::wire::core::Authenticate;
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
-use crate::wire::{Code, Envelope, Fault, Payload};
-use crate::xml::{self, Element, Frame, Framing, Profile, Splitter, escape_text};
+use crate::wire::{Code, Envelope, Fault};
+use crate::xml::{self, Frame, Framing, Profile, Splitter};
+use proof::is_authenticate;
+use room::Room;
 use said::Said;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The name that the pump speaks under.
 const CORE_NAME: &str = "core";
-/// What the window of a connection at rest may keep.
-const IDLE_SLOTS: usize = 16;
-/// How long a connection keeps its large buffers when nothing happens.
-const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// What all sessions of a door share.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ pub(super) struct Setting {
     pub(super) tokens: Tokens,
     pub(super) guesses: Guesses,
     pub(super) share: Arc<Share>,
+    pub(super) owed: Arc<Owed>,
 }
 
 /// What a session wants of the pump.
@@ -57,6 +59,8 @@ pub(super) enum Step {
 pub(super) struct Session {
     setting: Arc<Setting>,
     who: Option<Identity>,
+    /// The token that says so, where one does.
+    proof: Option<Proof>,
     /// What every answer begins with, up to the thread.
     head: String,
     splitter: Splitter,
@@ -65,11 +69,15 @@ pub(super) struct Session {
     hungry: bool,
     /// Whether the client has said all it will say.
     is_half_closed: bool,
-    egress: Egress,
+    /// Whether it was silent, and ends for a newcomer.
+    made_room: bool,
+    pub(super) egress: Egress,
     /// Pushes without an answer, and those after them.
     window: VecDeque<Slot>,
     /// How many that are, and how long, of all that the door has.
     part: Part,
+    /// What it shares with all connections of the pump.
+    room: Room,
     /// The number of the first of them.
     first: u64,
     /// Bytes of what waits for earlier answers.
@@ -78,6 +86,8 @@ pub(super) struct Session {
     busy_us: Option<u64>,
     /// Whether anything happened since.
     moved: bool,
+    /// When something last happened.
+    moved_us: u64,
     /// Pushes that were accepted and whose consequences aren't over.
     unsettled: u64,
     opened_us: u64,
@@ -113,6 +123,8 @@ struct Slot {
     answer: Option<Answer>,
     /// What came of it and may not stand before its answer.
     replies: Vec<Entry>,
+    /// The place of a large message.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 enum Answer {
@@ -128,18 +140,22 @@ impl Session {
     pub(super) fn new(setting: Arc<Setting>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
+            proof: None,
             head: String::new(),
             splitter: Splitter::new(setting.limits.door),
             input: Input::Open,
             hungry: true,
             is_half_closed: false,
+            made_room: false,
             egress: Egress::default(),
             window: VecDeque::new(),
             part: Part::of(&setting.share),
+            room: Room::of(&setting.owed),
             first: 0,
             held_bytes: 0,
             busy_us: None,
             moved: false,
+            moved_us: now_us,
             unsettled: 0,
             opened_us: now_us,
             held: false,
@@ -186,6 +202,7 @@ impl Session {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.moved = true;
         self.hungry = false;
+        self.room.fed(bytes.len(), self.now_us);
         self.splitter.feed(bytes);
     }
 
@@ -248,50 +265,10 @@ impl Session {
         })
     }
 
-    /// The first element may say who is sending. A later one would leave the client in doubt about
-    /// who sent what stands around it, so it ends the connection.
-    fn authenticate(&mut self, element: &Element) -> Option<Step> {
-        let fault = |text: &str| Fault::new(Code::Authentication, text).at(element.place());
-        if self.first > 0 || !self.window.is_empty() {
-            let fault = fault("<authenticate> is not the first element of the connection");
-            return Some(self.close(fault));
-        }
-        let guesses = &self.setting.guesses;
-        if let Some(wait) = self.peer.and_then(|it| guesses.wait(it, self.now_us)) {
-            let seconds = wait.as_secs() + 1;
-            let text = format!("too many wrong tokens came from there: wait {seconds} s");
-            let advice = "Connect again after that, with a token that is listed.";
-            let fault =
-                Fault { advice: Some(advice.to_owned()), retry: Some(true), ..fault(&text) };
-            return Some(self.close(fault));
-        }
-        // What is wrong with the element is not said: it holds a token.
-        let token = element.attribute("token").unwrap_or_default();
-        let Some(who) = self.setting.tokens.find(token).cloned() else {
-            self.peer.into_iter().for_each(|it| guesses.wrong(it, self.now_us));
-            return Some(self.close(fault("nobody has this token")));
-        };
-        self.peer.into_iter().for_each(|it| guesses.right(it));
-        self.is(Some(who));
-        let number = self.number(0);
-        self.answer(number, Answer::Authenticated);
-        None
-    }
-
-    /// Gives the session its identity.
-    fn is(&mut self, who: Option<Identity>) {
-        self.head = format!("<message xmlns=\"{ENVELOPE}\"><meta><from>{CORE_NAME}</from>");
-        if let Some(who) = &who {
-            self.head.push_str("<to>");
-            escape_text(&who.name, &mut self.head);
-            self.head.push_str("</to>");
-        }
-        self.who = who;
-    }
-
     /// A number for what waits for an answer from now on.
     fn number(&mut self, bytes: usize) -> u64 {
-        self.window.push_back(Slot { bytes, ..Slot::default() });
+        let _place = self.room.take();
+        self.window.push_back(Slot { bytes, _place, ..Slot::default() });
         self.part.add(bytes);
         self.first + self.window.len() as u64 - 1
     }
@@ -322,6 +299,9 @@ impl Session {
     /// Takes what became of a push.
     pub(super) fn hear(&mut self, number: u64, news: News) {
         self.moved = true;
+        if self.ends_us.is_some() {
+            return;
+        }
         match news {
             News::Accepted { id, client_id } => {
                 self.unsettled += 1;
@@ -393,7 +373,9 @@ impl Session {
 
     /// Whether what is followed may be told now.
     pub(super) fn has_outbound_room(&self) -> bool {
-        self.egress.len() + self.held_bytes < self.setting.limits.outbound_bytes_high
+        let waiting = self.egress.len() + self.held_bytes;
+        waiting == 0
+            || waiting < self.setting.limits.outbound_bytes_high && !self.room.debt.is_crowded()
     }
 
     /// Whether one more push may be taken.
@@ -414,6 +396,10 @@ impl Session {
     /// Whether the client should be read. What arrived before must be taken first: room comes and
     /// goes with what others do, and whoever read at each glimpse of it would pile up all there is.
     pub(super) fn wants_bytes(&self) -> bool {
+        self.could_read() && !self.lacks_place()
+    }
+
+    fn could_read(&self) -> bool {
         self.input == Input::Open && self.hungry && !self.held && self.has_room()
     }
 
@@ -438,9 +424,9 @@ impl Session {
         self.is_settled() && self.egress.is_empty()
     }
 
-    /// Whether the client will send nothing more, so that nothing needs to be read and dropped.
-    pub(super) fn is_half_closed(&self) -> bool {
-        self.is_half_closed
+    /// Whether the client may still send what must be read and dropped.
+    pub(super) fn expects_bytes(&self) -> bool {
+        !self.is_half_closed && !self.made_room
     }
 
     /// The pump has nothing more to tell: what is written already may still go out.
@@ -457,121 +443,4 @@ impl Session {
         self.held_bytes = 0;
         self.unsettled = 0;
     }
-
-    fn end_by(&mut self, now_us: u64) {
-        self.ends_us = Some(after(now_us, self.setting.limits.linger_time_max));
-    }
-
-    /// Looks at the clock and at what waits; a fault to count, where there is one.
-    pub(super) fn tick(&mut self, now_us: u64) -> Option<Fault> {
-        self.now_us = now_us;
-        self.rest(now_us);
-        let limits = &self.setting.limits;
-        if !self.wants_bytes() || self.splitter.is_between() {
-            self.begun_us = None;
-        } else if self.begun_us.is_none() {
-            self.begun_us = Some(now_us);
-        }
-        if self.egress.is_empty() {
-            self.stuck_us = None;
-        } else if self.stuck_us.is_none() {
-            self.stuck_us = Some(now_us);
-        }
-        if self.ends_us.is_some() {
-            return None;
-        }
-        let waiting = self.egress.len() + self.held_bytes;
-        if waiting > limits.outbound_bytes_max {
-            let max = limits.outbound_bytes_max;
-            let text = format!("{waiting} bytes wait for you; outbound_bytes_max is {max}");
-            return Some(self.cut(text, now_us));
-        }
-        if self.stuck_us.is_some_and(|it| after(it, limits.write_time_max) <= now_us) {
-            let max = limits.write_time_max;
-            let text = format!("you have read nothing for write_time_max, {max:?}");
-            return Some(self.cut(text, now_us));
-        }
-        let frame_time_max = limits.frame_time_max;
-        if self.begun_us.is_some_and(|it| after(it, frame_time_max) <= now_us) {
-            let text =
-                format!("the rest of a message didn't come in frame_time_max, {frame_time_max:?}");
-            let place = self.splitter.finish().err().map(|it| it.place).unwrap_or_default();
-            return Some(self.end(Fault::new(Code::HalfMessage, text).at(place)));
-        }
-        if self.input == Input::Open && self.who.is_none() && self.is_late(now_us) {
-            let text = format!("no <authenticate> came in frame_time_max, {frame_time_max:?}");
-            return Some(self.end(Fault::new(Code::Authentication, text)));
-        }
-        None
-    }
-
-    fn is_late(&self, now_us: u64) -> bool {
-        after(self.opened_us, self.setting.limits.frame_time_max) <= now_us
-    }
-
-    /// Takes nothing more, and says why.
-    fn end(&mut self, fault: Fault) -> Fault {
-        self.input = Input::Done;
-        self.begun_us = None;
-        let number = self.number(0);
-        self.answer(number, Answer::Refused(Box::new(fault.clone())));
-        fault
-    }
-
-    /// Drops what waits, and says why.
-    fn cut(&mut self, why: String, now_us: u64) -> Fault {
-        let fault = Fault::new(Code::SlowReader, why);
-        self.input = Input::Done;
-        self.forget();
-        self.egress.cut();
-        self.say(&fault);
-        self.end_by(now_us);
-        fault
-    }
-
-    /// When to look at the clock again.
-    pub(super) fn deadline_us(&self) -> Option<u64> {
-        let limits = &self.setting.limits;
-        if self.ends_us.is_some() {
-            return self.ends_us;
-        }
-        let unknown = self.who.is_none() && self.input == Input::Open;
-        let waits = [
-            self.begun_us.map(|it| after(it, limits.frame_time_max)),
-            self.stuck_us.map(|it| after(it, limits.write_time_max)),
-            unknown.then(|| after(self.opened_us, limits.frame_time_max)),
-            self.busy_us.map(|it| after(it, REST_AFTER)),
-        ];
-        waits.into_iter().flatten().min()
-    }
-
-    /// Whether the connection's time is up, whatever still waits.
-    pub(super) fn is_overdue(&self, now_us: u64) -> bool {
-        self.ends_us.is_some_and(|it| it <= now_us)
-    }
-
-    /// Gives memory back that a connection which has come to rest doesn't need.
-    fn rest(&mut self, now_us: u64) {
-        let at_rest = self.egress.is_empty() && self.window.is_empty();
-        let large = self.egress.is_large() || self.window.capacity() > IDLE_SLOTS;
-        match self.busy_us {
-            Some(since) if at_rest && large && after(since, REST_AFTER) <= now_us => {
-                self.egress = Egress::default();
-                self.window = VecDeque::new();
-                self.busy_us = None;
-            }
-            Some(_) if self.moved => self.busy_us = Some(now_us),
-            None if large => self.busy_us = Some(now_us),
-            _ => {}
-        }
-        self.moved = false;
-    }
-}
-
-fn is_authenticate(element: &Element) -> bool {
-    element.local() == Authenticate::NAME.local() && matches!(element.namespace(), CORE | "")
-}
-
-fn after(from_us: u64, wait: Duration) -> u64 {
-    from_us.saturating_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX))
 }

@@ -116,11 +116,15 @@ impl Plugin for Tcp {
 impl Door for Tcp {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
         let Tcp { listener, address, options: Options { tokens, tls } } = *self;
-        // Whoever comes in inherits it. Left to itself the system keeps tens of megabytes for each
-        // who sends faster than is read, and a push waits there for minutes.
-        let buffer =
-            SockRef::from(&listener).set_recv_buffer_size(pump.limits().receive_buffer_bytes);
-        if let Err(error) = buffer {
+        // Connections inherit both. Left to itself the system keeps tens of megabytes for each that
+        // sends faster than the door reads, and a push waits there for minutes; and megabytes for
+        // each that reads nothing, until all connections of the machine are short of buffers.
+        let (limits, socket) = (pump.limits(), SockRef::from(&listener));
+        let bounds = [
+            socket.set_recv_buffer_size(limits.receive_buffer_bytes),
+            socket.set_send_buffer_size(limits.send_buffer_bytes),
+        ];
+        for error in bounds.into_iter().filter_map(Result::err) {
             tracing::warn!(%address, %error, "the system sets no bound to what it keeps");
         }
         Box::pin(reception::serve(Knocks { listener, address, tls }, tokens, pump))

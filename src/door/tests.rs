@@ -6,11 +6,12 @@ use std::time::Duration;
 use crate::door::Tokens;
 use crate::door::guesses::Guesses;
 use crate::door::session::{Session, Setting, Step};
-use crate::engine::{CONSOLE, Identity, News};
+use crate::engine::{CONSOLE, Identity, News, Owed};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::wire::core::Accepted;
 use crate::wire::{Code, Fault, Outside, Payload, enclose};
+use crate::xml::Framing;
 
 const A: &str = "<a xmlns=\"urn:a\"></a>";
 
@@ -19,11 +20,13 @@ fn session(limits: Limits) -> Session {
 }
 
 fn setting(limits: Limits) -> Arc<Setting> {
+    let owed = Arc::new(Owed::new(&limits));
     Arc::new(Setting {
         limits,
         tokens: Tokens::default(),
         guesses: Guesses::default(),
         share: Arc::default(),
+        owed,
     })
 }
 
@@ -174,4 +177,105 @@ fn a_slow_reader_is_cut_after_its_time() {
     let text = said(&mut session);
     assert!(text[first - 1..].contains("P0024") && !text.contains("seq=\"2\""), "{text}");
     assert!(session.is_over());
+}
+
+/// Replies of a session that nobody reads.
+fn owe(session: &mut Session, bytes: usize) {
+    session.egress.add(Framing::Length, |out| out.extend(vec![b'x'; bytes]));
+}
+
+#[test]
+fn clients_that_read_nothing_are_cut_once_half_of_owed_bytes_max_is_used_up() {
+    const MS: u64 = 1_000;
+    let setting = setting(Limits { owed_bytes_max: 1_000_000, ..Limits::default() });
+    let mut stuck = [session_of(&setting), session_of(&setting), session_of(&setting)];
+    let (mut reader, mut little) = (session_of(&setting), session_of(&setting));
+    stuck.iter_mut().for_each(|it| owe(it, 150_000));
+    let tick = |session: &mut Session, at_ms: u64| session.tick(at_ms * MS).map(|it| it.code);
+    assert_eq!(tick(&mut stuck[0], 1), None);
+    assert_eq!(tick(&mut stuck[1], 100), None);
+    assert_eq!(tick(&mut stuck[2], 200), None);
+    owe(&mut reader, 160_000);
+    owe(&mut little, 100);
+    assert_eq!(tick(&mut reader, 200), None);
+    assert_eq!(tick(&mut little, 200), None);
+    assert!(setting.owed.is_crowded());
+    // The system's buffers take some of it: that is a sign of life.
+    assert_eq!(reader.pending().len(), 160_004);
+    reader.wrote(10_000);
+    assert_eq!(tick(&mut reader, 230), None);
+    setting.owed.relieve(240 * MS);
+    assert_eq!(stuck.each_mut().map(|it| tick(it, 240)), [None; 3]);
+    assert!(!reader.wants_bytes() && !little.wants_bytes(), "it reads first");
+    said(&mut little);
+    assert!(little.wants_bytes(), "a client with nothing to read goes on");
+    setting.owed.relieve(260 * MS);
+    let cut = stuck.each_mut().map(|it| tick(it, 260));
+    assert_eq!(cut, [Some(Code::SlowReader), None, None], "the one that has waited longest");
+    assert!(!setting.owed.is_crowded());
+    assert_eq!((tick(&mut reader, 270), tick(&mut little, 270)), (None, None));
+}
+
+#[test]
+fn beyond_five_eighths_the_largest_debt_is_cut_at_once() {
+    let setting = setting(Limits { owed_bytes_max: 100_000, ..Limits::default() });
+    let (mut most, mut less) = (session_of(&setting), session_of(&setting));
+    owe(&mut most, 60_000);
+    assert_eq!(most.tick(1_000).map(|it| it.code), None);
+    owe(&mut less, 50_000);
+    assert_eq!(less.tick(2_000).map(|it| it.code), None);
+    let fault = most.tick(3_000).unwrap();
+    assert_eq!(fault.code, Code::SlowReader);
+    assert!(fault.message.contains("owed_bytes_max is 100000"), "{fault}");
+    assert_eq!(less.tick(3_000).map(|it| it.code), None);
+    assert!(said(&mut most).contains("P0024"), "it hears why");
+}
+
+#[test]
+fn a_large_message_arrives_only_with_a_place() {
+    let owed = Limits { owed_bytes_max: 32 << 20, ..Limits::default() };
+    let setting = setting(owed);
+    let (mut one, mut other) = (session_of(&setting), session_of(&setting));
+    let waker = futures_util::task::noop_waker();
+    let context = &mut std::task::Context::from_waker(&waker);
+    let text = format!("<a xmlns=\"urn:a\">{}</a>", "x".repeat(100_000));
+    for it in [&mut one, &mut other] {
+        it.feed(&text.as_bytes()[..70_000]);
+        assert!(pushes(it).is_empty());
+        assert!(!it.wants_bytes());
+    }
+    assert!(one.poll_place(context) && one.wants_bytes());
+    assert!(!other.poll_place(context) && !other.wants_bytes());
+    one.feed(&text.as_bytes()[70_000..]);
+    assert_eq!(pushes(&mut one), [0]);
+    assert_eq!(one.tick(1).map(|it| it.code), None);
+    assert!(!other.poll_place(context), "until it is answered");
+    one.hear(0, accepted(1, None));
+    assert!(other.poll_place(context) && other.wants_bytes());
+    // A few bytes at a time are no progress, and the other waits for the place.
+    one.feed(&text.as_bytes()[..70_000]);
+    assert!(pushes(&mut one).is_empty());
+    assert_eq!(other.tick(900_000).map(|it| it.code), None);
+    other.feed(b"x");
+    assert!(pushes(&mut other).is_empty());
+    let fault = other.tick(1_100_000).unwrap();
+    assert_eq!(fault.code, Code::HalfMessage);
+    assert!(fault.message.contains("64 KiB a second"), "{fault}");
+    assert_eq!(other.tick(1_100_001).map(|it| it.code), None);
+    assert!(one.poll_place(context));
+}
+
+#[test]
+fn what_was_written_of_a_buffer_counts_until_its_rest_was_written() {
+    let setting = setting(Limits { owed_bytes_max: 1_000_000, ..Limits::default() });
+    let mut session = session_of(&setting);
+    owe(&mut session, 600_000);
+    assert_eq!(session.pending().len(), 600_004);
+    session.wrote(590_000);
+    assert_eq!(session.tick(1).map(|it| it.code), None);
+    assert!(setting.owed.is_crowded(), "the whole buffer is still in memory");
+    session.wrote(10_004);
+    assert!(session.pending().is_empty());
+    assert_eq!(session.tick(2).map(|it| it.code), None);
+    assert!(!setting.owed.is_crowded());
 }

@@ -8,14 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use subtle::{ConditionallySelectable, ConstantTimeEq};
+use tokio::sync::watch;
 
 use crate::clock;
 use crate::engine::{CONSOLE, Identity};
 
 /// The bytes of a token file: some thousands of tokens.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Why a list that has become empty isn't taken, and why one that was empty isn't.
+const NONE_LEFT: &str = "it lists nobody any more; stop the pump to keep everybody out";
+const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pump again";
 
 /// The tokens that a door knows. It keeps only what they come to under a key of its own.
+///
+/// Clones share them, and so do doors: a list that is read again holds for all of them, and ends
+/// the connections of tokens that it no longer has.
 ///
 /// ```
 /// use pumphouse::door::Tokens;
@@ -27,12 +34,24 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone)]
 pub struct Tokens {
     key: [u8; 32],
-    known: Vec<([u8; 32], Identity)>,
+    /// The file that they are from, which can be read again.
+    file: Option<Arc<Path>>,
+    known: watch::Sender<Arc<Known>>,
+}
+
+/// Identities by the digests of their tokens.
+type Known = Vec<([u8; 32], Identity)>;
+
+/// That somebody had a token: whose it was, and its digest.
+#[derive(Debug)]
+pub(super) struct Proof {
+    digest: [u8; 32],
+    pub(super) identity: Identity,
 }
 
 impl Default for Tokens {
     fn default() -> Tokens {
-        Tokens { key: clock::random_bytes(), known: Vec::new() }
+        Tokens::of(clock::random_bytes(), Known::new())
     }
 }
 
@@ -42,9 +61,9 @@ impl Tokens {
     /// # Errors
     /// What is wrong with the file, or with every one of its lines.
     pub fn read(path: impl AsRef<Path>) -> Result<Tokens, Wrong> {
-        let path = path.as_ref();
-        let text = text_of(path).map_err(|why| Wrong::of(path, why))?;
-        Tokens::parse(&text).map_err(|wrong| Wrong { path: Some(path.to_owned()), ..wrong })
+        let (key, path) = (clock::random_bytes(), path.as_ref());
+        let tokens = Tokens::of(key, known_in(path, &key)?);
+        Ok(Tokens { file: Some(path.into()), ..tokens })
     }
 
     /// Reads lines `NAME:TOKEN` or `NAME:TOKEN:operator`; `#` begins a comment line.
@@ -52,75 +71,82 @@ impl Tokens {
     /// # Errors
     /// What is wrong with every line. It never quotes a token.
     pub fn parse(text: &str) -> Result<Tokens, Wrong> {
-        let mut tokens = Tokens::default();
-        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut wrong = Vec::new();
-        for (line, text) in (1..).zip(text.lines()) {
-            let text = text.trim();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            if let Err(why) = tokens.take(text, line, &mut names) {
-                wrong.push((line, why));
-            }
-        }
-        let mut wrong = wrong.into_iter();
-        match wrong.next() {
-            None => Ok(tokens),
-            Some((line, why)) => {
-                Err(Wrong { path: None, line: Some(line), why, more: wrong.collect() })
-            }
-        }
+        let key = clock::random_bytes();
+        Ok(Tokens::of(key, parsed(text, &key)?))
     }
 
-    /// Takes a line, after those that were taken under these names.
-    fn take<'a>(
-        &mut self,
-        text: &'a str,
-        line: usize,
-        names: &mut BTreeMap<&'a str, usize>,
-    ) -> Result<(), String> {
-        let (name, token, operator) = parts(text)?;
-        if let Some(first) = names.get(name) {
-            return Err(format!("{name} stands in line {first} already"));
+    fn of(key: [u8; 32], known: Known) -> Tokens {
+        Tokens { key, file: None, known: watch::Sender::new(Arc::new(known)) }
+    }
+
+    /// Reads the file again that they are from, if there is one. How many there are then.
+    ///
+    /// # Errors
+    /// What is wrong with the file, or with one of its names by what `check` says of it. Then
+    /// what was read before stays.
+    pub(crate) fn reload(
+        &self,
+        check: impl Fn(&Identity) -> Result<(), String>,
+    ) -> Result<Option<usize>, Wrong> {
+        let Some(path) = self.file.as_deref() else { return Ok(None) };
+        let known = known_in(path, &self.key)?;
+        for (_, identity) in &known {
+            check(identity).map_err(|why| Wrong::of(path, why))?;
         }
-        names.insert(name, line);
-        let digest = self.digest(token);
-        if let Some((_, other)) = self.known.iter().find(|(it, _)| *it == digest) {
-            return Err(format!("{name} has the token of {}", other.name));
+        // Doors open, and tell strangers more or less, by whether there are tokens.
+        match (self.is_empty(), known.is_empty()) {
+            (false, true) => return Err(Wrong::of(path, NONE_LEFT.to_owned())),
+            (true, false) => return Err(Wrong::of(path, NONE_BEFORE.to_owned())),
+            _ => {}
         }
-        self.known.push((digest, Identity { name: name.into(), operator }));
-        Ok(())
+        let count = known.len();
+        self.known.send_replace(Arc::new(known));
+        Ok(Some(count))
+    }
+
+    /// Hears when they are read again.
+    pub(super) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
+        self.known.subscribe()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.known.borrow().is_empty()
     }
 
     /// Who may come in.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.known.iter().map(|(_, it)| &*it.name)
+    pub fn names(&self) -> impl Iterator<Item = String> + use<> {
+        let names: Vec<String> = self.known().iter().map(|(_, it)| it.name.to_string()).collect();
+        names.into_iter()
     }
 
     /// Whose token this is. How long it takes says nothing about any token: each is looked at to
     /// its end, and what is compared is of one length.
-    pub(super) fn find(&self, token: &str) -> Option<&Identity> {
-        let digest = self.digest(token);
+    pub(super) fn find(&self, token: &str) -> Option<Proof> {
+        let (digest, known) = (digest(&self.key, token), self.known());
         let mut found = u64::MAX;
-        for (at, (known, _)) in (0..).zip(&self.known) {
+        for (at, (known, _)) in (0..).zip(&*known) {
             found.conditional_assign(&at, known.ct_eq(&digest));
         }
-        self.known.get(usize::try_from(found).ok()?).map(|(_, it)| it)
+        let (_, identity) = known.get(usize::try_from(found).ok()?)?;
+        Some(Proof { digest, identity: identity.clone() })
+    }
+
+    /// Whether a token that was proved is still listed, and for the same identity.
+    pub(super) fn has(&self, proof: &Proof) -> bool {
+        let is_it = |(digest, identity): &([u8; 32], Identity)| {
+            *digest == proof.digest && *identity == proof.identity
+        };
+        self.known().iter().any(is_it)
     }
 
     pub(super) fn identities(&self) -> Vec<Arc<str>> {
-        self.known.iter().map(|(_, it)| it.name.clone()).collect()
+        self.known().iter().map(|(_, it)| it.name.clone()).collect()
     }
 
-    fn digest(&self, token: &str) -> [u8; 32] {
-        *blake3::keyed_hash(&self.key, token.as_bytes()).as_bytes()
+    fn known(&self) -> Arc<Known> {
+        self.known.borrow().clone()
     }
 }
 
@@ -128,6 +154,59 @@ impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.names()).finish()
     }
+}
+
+/// What a file lists.
+fn known_in(path: &Path, key: &[u8; 32]) -> Result<Known, Wrong> {
+    let text = text_of(path).map_err(|why| Wrong::of(path, why))?;
+    parsed(&text, key).map_err(|wrong| Wrong { path: Some(path.to_owned()), ..wrong })
+}
+
+fn parsed(text: &str, key: &[u8; 32]) -> Result<Known, Wrong> {
+    let mut known = Known::new();
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        match taken(text, line, key, &known, &mut names) {
+            Ok(one) => known.push(one),
+            Err(why) => wrong.push((line, why)),
+        }
+    }
+    let mut wrong = wrong.into_iter();
+    match wrong.next() {
+        None => Ok(known),
+        Some((line, why)) => {
+            Err(Wrong { path: None, line: Some(line), why, more: wrong.collect() })
+        }
+    }
+}
+
+/// What a line lists, after those that were taken under these names.
+fn taken<'a>(
+    text: &'a str,
+    line: usize,
+    key: &[u8; 32],
+    known: &Known,
+    names: &mut BTreeMap<&'a str, usize>,
+) -> Result<([u8; 32], Identity), String> {
+    let (name, token, operator) = parts(text)?;
+    if let Some(first) = names.get(name) {
+        return Err(format!("{name} stands in line {first} already"));
+    }
+    names.insert(name, line);
+    let digest = digest(key, token);
+    if let Some((_, other)) = known.iter().find(|(it, _)| *it == digest) {
+        return Err(format!("{name} has the token of {}", other.name));
+    }
+    Ok((digest, Identity { name: name.into(), operator }))
+}
+
+fn digest(key: &[u8; 32], token: &str) -> [u8; 32] {
+    *blake3::keyed_hash(key, token.as_bytes()).as_bytes()
 }
 
 /// A line's name, token, and whether it is an operator's.
@@ -265,13 +344,16 @@ mod tests {
     #[test]
     fn a_token_finds_its_identity() {
         let tokens = Tokens::parse("\u{23} comment\n\n  a.b : x \nops:y:operator\r\n").unwrap();
-        let found = |token: &str| tokens.find(token).map(|it| (it.name.to_string(), it.operator));
+        let found = |token: &str| {
+            let found = tokens.find(token).map(|it| it.identity);
+            found.map(|it| (it.name.to_string(), it.operator))
+        };
         assert_eq!(found("x"), Some(("a.b".into(), false)));
         assert_eq!(found("y"), Some(("ops".into(), true)));
         for wrong in ["", "X", "xy", "x ", "operator"] {
             assert_eq!(found(wrong), None, "{wrong}");
         }
-        assert_eq!(Tokens::default().find(""), None);
+        assert!(Tokens::default().find("").is_none());
         assert_eq!(format!("{tokens:?}"), r#"["a.b", "ops"]"#);
     }
 

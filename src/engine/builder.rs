@@ -16,6 +16,7 @@ use crate::engine::follow::Followers;
 use crate::engine::gate::Gate;
 use crate::engine::life::{self, Life};
 use crate::engine::metrics::Counts;
+use crate::engine::owed::Owed;
 use crate::engine::port::{Port, Tokio};
 use crate::engine::recover::recover;
 use crate::engine::refusals;
@@ -537,6 +538,7 @@ impl Plan {
             counts: Counts::new(port.now_us(), self.routes.listeners.len()),
             hurry_until_us: AtomicU64::new(0),
             ahead_us: AtomicI64::new(set_by(port)),
+            owed: Arc::new(Owed::new(&self.limits)),
             key: self.log.identity().key,
             log: self.log,
             core: CORE_NAME.into(),

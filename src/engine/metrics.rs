@@ -26,6 +26,8 @@ pub struct Metrics {
     pub handled: Vec<Handled>,
     /// Connections that are open, at all doors.
     pub connections: u64,
+    /// Bytes that wait in memory for the clients of all connections, under `owed_bytes_max`.
+    pub owed_bytes: u64,
     /// What lies in the workers' inboxes.
     pub inbox: u64,
     /// Trees of threads that are awake.
@@ -140,6 +142,7 @@ impl Shared {
             refused: self.refusals().into_iter().collect(),
             handled: handled.collect(),
             connections: read(&counts.connections),
+            owed_bytes: self.owed.total() as u64,
             inbox: self.inboxes.iter().map(|it| it.len() as u64).sum(),
             trees_awake: self.awake.iter().map(read).sum(),
             commit: read(&counts.commit),

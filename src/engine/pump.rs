@@ -12,6 +12,7 @@ use crate::engine::fork::Place;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::life;
 use crate::engine::metrics::{Connected, Metrics};
+use crate::engine::owed::Owed;
 use crate::engine::shared::{Mail, Shared, Stage};
 use crate::engine::tree::{CORE_NAME, Push};
 use crate::id::{EntryId, ThreadId};
@@ -277,6 +278,11 @@ impl Pump {
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.shared.metrics()
+    }
+
+    /// What all connections are owed, by whichever door they came.
+    pub(crate) fn owed(&self) -> &Arc<Owed> {
+        &self.shared.owed
     }
 
     /// Counts a connection for as long as what it gives is kept.

@@ -17,6 +17,7 @@ use crate::engine::gate::Gate;
 use crate::engine::inlet::News;
 use crate::engine::life::Life;
 use crate::engine::metrics::Counts;
+use crate::engine::owed::Owed;
 use crate::engine::refusals::Refusals;
 use crate::engine::route::Routes;
 use crate::engine::state::Cached;
@@ -125,6 +126,8 @@ pub(crate) struct Shared {
     /// What doors refuse, by sender.
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) counts: Counts,
+    /// What all connections are owed.
+    pub(crate) owed: Arc<Owed>,
     /// Until when batches are to be small, since something went ahead of some.
     pub(crate) hurry_until_us: AtomicU64,
     /// By how much the wall clock is ahead of the log's time, as far as a worker has seen.

@@ -33,6 +33,7 @@ mod script;
 mod scripted;
 mod secret;
 pub mod sse;
+mod under_way;
 mod veil;
 
 use std::fmt::Debug;

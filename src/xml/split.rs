@@ -102,6 +102,8 @@ enum State {
 }
 
 const SECTION: &[u8] = b"<![CDATA[";
+/// From this length on a message leaves its buffer to itself.
+const LARGE_BYTES: usize = 32 * 1024;
 
 /// What the message on its way has come to.
 enum Step {
@@ -194,6 +196,16 @@ impl Splitter {
                 && self.waiting.iter().all(|&byte| is_space(byte)))
     }
 
+    /// Bytes that have arrived and belong to no message that was given out.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The memory that they take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if self.waiting.is_empty() { 0 } else { self.waiting.capacity() }
+    }
+
     /// How messages are marked, once the first byte has come.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
@@ -220,7 +232,17 @@ impl Splitter {
             return Ok(None);
         }
         self.waiting.advance(4);
-        Ok(Some(Frame { bytes: self.waiting.split_to(length).freeze() }))
+        Ok(Some(self.cut_off(length)))
+    }
+
+    /// The first bytes that wait, as a message.
+    fn cut_off(&mut self, length: usize) -> Frame {
+        let bytes = self.waiting.split_to(length).freeze();
+        if length >= LARGE_BYTES {
+            // What is left would keep the buffer of the large message in memory.
+            self.waiting = BytesMut::from(&self.waiting[..]);
+        }
+        Frame { bytes }
     }
 
     fn next_element(&mut self) -> Result<Option<Frame>, Refusal> {
@@ -233,10 +255,10 @@ impl Splitter {
                 Step::Wait => {}
                 Step::Whole => {
                     self.may_begin_so()?;
-                    let bytes = self.waiting.split_to(self.seen).freeze();
+                    let frame = self.cut_off(self.seen);
                     self.seen = 0;
                     self.state = State::Outside;
-                    return Ok(Some(Frame { bytes }));
+                    return Ok(Some(frame));
                 }
             }
             if self.seen == 0 && !self.skip_between()? {

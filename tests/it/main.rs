@@ -20,6 +20,8 @@ mod examples;
 mod failure;
 mod feeds;
 mod golden;
+#[cfg(unix)]
+mod hangup;
 mod idle;
 mod init;
 mod json;

@@ -79,6 +79,7 @@ async fn a_watcher_sees_what_happened() {
         ("pumphouse_refusals_total{fault=\"P0021\"}", 0.0),
         (echoed, 2.0),
         ("pumphouse_connections", 1.0),
+        ("pumphouse_owed_bytes", 0.0),
         ("pumphouse_inbox_depth", 0.0),
         ("pumphouse_trees_awake", 2.0),
         ("pumphouse_log_health{state=\"well\"}", 1.0),

@@ -64,9 +64,16 @@ impl Scene {
     /// Starts `run` on a free port of this folder.
     #[track_caller]
     pub(crate) fn serve(&self, arguments: &[&str]) -> Server {
+        self.serve_traced(arguments, Stdio::inherit())
+    }
+
+    /// The same, with its traces there.
+    #[track_caller]
+    pub(crate) fn serve_traced(&self, arguments: &[&str], traces: Stdio) -> Server {
         let mut all = vec!["run", "--json", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
-        let mut child = self.command(&all).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = self.command(&all);
+        let mut child = command.stdout(Stdio::piped()).stderr(traces).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();

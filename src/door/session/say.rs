@@ -71,7 +71,11 @@ impl Session {
         let mut text = String::new();
         enclose(outside, element, &mut text);
         let framing = self.framing();
-        self.egress.add(framing, |out| out.extend_from_slice(text.as_bytes()));
+        self.egress.add(framing, |out| {
+            // With its line end: a large message shouldn't double its buffer for that.
+            out.reserve(text.len() + 1);
+            out.extend_from_slice(text.as_bytes());
+        });
     }
 
     /// Shows what came in a thread that is followed.

@@ -91,6 +91,11 @@ impl Gathered {
         self.stop.is_some()
     }
 
+    /// How long the reply is by now.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Adds what an event says.
     pub(super) fn add(&mut self, data: &str, bytes_max: usize) -> Result<(), Error> {
         let garbled = |why: &dyn fmt::Display| {

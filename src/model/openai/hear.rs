@@ -11,6 +11,7 @@ use crate::model::openai::chunk::Gathered;
 use crate::model::openai::timer::Timers;
 use crate::model::openai::{Settings, ask, refusal, without};
 use crate::model::sse::{Decoder, Event};
+use crate::model::under_way::Part;
 use crate::model::veil::Veil;
 use crate::model::{Boxed, Error, Kind, Piece, Reply};
 
@@ -25,11 +26,13 @@ pub(super) struct Heard {
     /// Pieces that can be shown, and what is hidden in them.
     shown: VecDeque<Piece>,
     veil: Veil,
-    /// Why there are no more pieces than those.
-    failed: Option<Error>,
+    /// What it holds of the room of all replies.
+    part: Part,
     timers: Timers,
     settings: Settings,
     is_over: bool,
+    /// Why it is over, until that was told.
+    error: Option<Error>,
 }
 
 /// What the server sends.
@@ -53,10 +56,11 @@ impl Heard {
             gathered: Gathered::default(),
             shown: VecDeque::new(),
             veil: Veil::new(settings.secrets().cloned()),
-            failed: None,
+            part: Part::default(),
             timers,
             settings,
             is_over: false,
+            error: None,
         }
     }
 
@@ -89,17 +93,17 @@ impl Heard {
                 self.veil.pass(piece, &mut self.shown);
                 continue;
             }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
             if self.is_over {
-                return Ok(self.veil.rest());
+                if let Some(piece) = self.veil.rest() {
+                    return Ok(Some(piece));
+                }
+                self.part.end().await;
+                return self.error.take().map_or(Ok(None), Err);
             }
             if let Err(error) = self.read().await {
                 self.is_over = true;
                 self.gathered.pieces.clear();
-                self.failed = Some(self.settings.secrets().fold(error, without));
-                self.shown.extend(self.veil.rest());
+                self.error = Some(self.settings.secrets().fold(error, without));
             }
         }
     }
@@ -143,13 +147,12 @@ impl Heard {
             Form::Whole(whole) => {
                 let max = self.settings.limits.reply_bytes_max;
                 whole.extend_from_slice(&std::mem::take(&mut self.bytes));
-                match whole.len() > max {
-                    true => {
-                        let text = format!("the reply is over a limit: reply_bytes_max is {max}");
-                        Err(Error::new(Kind::TooLarge, text))
-                    }
-                    false => Ok(()),
+                let bytes = whole.len();
+                if bytes > max {
+                    let text = format!("the reply is over a limit: reply_bytes_max is {max}");
+                    return Err(Error::new(Kind::TooLarge, text));
                 }
+                self.grow_to(bytes)
             }
         }
     }
@@ -170,9 +173,22 @@ impl Heard {
                 if self.gathered.is_stopped() && !was_stopped {
                     self.timers.hurry(self.settings.limits.usage_time_max);
                 }
-                Ok(())
+                self.grow_to(self.gathered.bytes())
             }
         }
+    }
+
+    /// Ends the reply where it is longer than the room that all replies leave it.
+    fn grow_to(&mut self, bytes: usize) -> Result<(), Error> {
+        let max = self.settings.limits.replies_bytes_max;
+        if self.part.grow_to(bytes, max) {
+            return Ok(());
+        }
+        let text = format!(
+            "the reply is over a limit: it has {bytes} bytes, and all replies that are under way \
+             share replies_bytes_max, {max}"
+        );
+        Err(Error::new(Kind::TooLarge, text))
     }
 
     /// The connection ended; whether the reply had ended before, it must have said itself.

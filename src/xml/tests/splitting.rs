@@ -290,3 +290,16 @@ fn a_wrong_comment_between_messages_is_left_for_the_reader() {
         assert_eq!(splitter.next().unwrap().unwrap().bytes, "<b/>");
     }
 }
+
+#[test]
+fn what_follows_a_large_message_keeps_none_of_its_memory() {
+    for head in [&b"\0\x03\x0d\x47"[..], b""] {
+        let message = format!("<a>{}</a>", "x".repeat(200_000));
+        let mut splitter = Splitter::new(XmlLimits::DOOR);
+        splitter.feed(head);
+        splitter.feed(message.as_bytes());
+        splitter.feed(if head.is_empty() { b"<b" } else { b"\0" });
+        assert_eq!(splitter.next().unwrap().unwrap().bytes.len(), 200_007);
+        assert!(splitter.held_bytes() < 1_024, "{}", splitter.held_bytes());
+    }
+}

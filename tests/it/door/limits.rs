@@ -109,6 +109,31 @@ async fn whoever_is_cut_is_told_though_it_goes_on_sending() {
 }
 
 #[tokio::test]
+async fn clients_that_never_read_share_one_bound_and_a_reader_goes_on() {
+    let answer = async |_: Add| Echo { text: "x".repeat(1_000_000) };
+    let change = |it: &mut Limits| {
+        it.owed_bytes_max = 4 << 20;
+        it.send_buffer_bytes = 64 * 1024;
+    };
+    let house = House::with(change, Options::default(), Listener::new("big").on(answer)).await;
+    let mut text = String::new();
+    Push::of(&Add { a: 1, b: 2 }).unwrap().write(&mut text);
+    let mut reader = house.client().await;
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        let mut stream = house.stream().await;
+        stream.write_all(text.repeat(8).as_bytes()).await.unwrap();
+        unread.push(stream);
+    }
+    // None of them comes near outbound_bytes_max or write_time_max.
+    while house.pump.refusals().get(&Code::SlowReader).is_none_or(|it| *it < 4) {
+        reader.ask(&echo("there")).await.unwrap();
+    }
+    drop(unread);
+    reader.ask(&echo("there")).await.unwrap();
+}
+
+#[tokio::test]
 async fn one_too_many_is_told_so() {
     let house = House::new(|it| it.connections_max = 2).await;
     let mut first = house.client().await;
@@ -130,6 +155,64 @@ async fn one_too_many_is_told_so() {
         }
     }
     second.tell(&echo("still there")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_newcomer_takes_the_place_of_a_connection_that_never_spoke() {
+    let house = House::new(|it| it.connections_max = 3).await;
+    let mut first = house.client().await;
+    first.tell(&echo("one")).await.unwrap();
+    let mut silent = house.stream().await;
+    let mut half = house.stream().await;
+    half.write_all(&ECHO.as_bytes()[..40]).await.unwrap();
+    let mut newcomers = Vec::new();
+    for leaves in [&mut silent, &mut half] {
+        let mut newcomer = house.client().await;
+        newcomer.tell(&echo("there")).await.unwrap();
+        let text = text_to_end(leaves).await;
+        assert!(text.contains("code=\"P0025\"") && text.contains("was silent for"), "{text}");
+        newcomers.push(newcomer);
+    }
+    first.tell(&echo("still there")).await.unwrap();
+    // Now all have spoken of late.
+    let text = text_to_end(&mut house.stream().await).await;
+    assert!(text.contains("connections_max is 3"), "{text}");
+}
+
+#[tokio::test]
+async fn a_connection_keeps_its_place_while_something_is_under_way_for_it() {
+    let house = House::new(|it| {
+        it.connections_max = 2;
+        it.frame_time_max = Duration::from_millis(20);
+    });
+    let house = house.await;
+    let mut follows = house.client().await;
+    let thread = ThreadId::new(&follows.tell(&echo("one")).await.unwrap().thread);
+    let mut follow = follows.follow(&thread, 0).await.unwrap();
+    let mut rests = house.stream().await;
+    rests.write_all(ECHO.as_bytes()).await.unwrap();
+    let mut heard = String::new();
+    while !heard.contains("<text>hello</text>") {
+        let mut bytes = [0; 1_000];
+        let count = rests.read(&mut bytes).await.unwrap();
+        heard.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+    }
+    let mut newcomer = loop {
+        let mut newcomer = house.client().await;
+        if newcomer.tell(&echo("there")).await.is_ok() {
+            break newcomer;
+        }
+    };
+    let text = text_to_end(&mut rests).await;
+    assert!(text.contains("code=\"P0025\"") && text.contains("was silent for"), "{text}");
+    newcomer.tell(&echo("two").in_thread(&thread)).await.unwrap();
+    let two = "two".to_owned();
+    loop {
+        let message = follow.next().await.unwrap().expect("it is still followed");
+        if message.decode::<Echo>().is_ok_and(|it| it.text == two) {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

@@ -102,6 +102,19 @@ async fn a_server_that_drips_is_heard() {
 }
 
 #[tokio::test]
+async fn a_reply_is_no_longer_than_the_room_of_all_replies() {
+    let shared = |it: &mut ModelLimits| it.replies_bytes_max = 400_000;
+    let many: Vec<Act> = (0..300).map(|_| delta(&"b".repeat(1_000))).collect();
+    let acts = [vec![events()], many, vec![Act::Hang]].concat();
+    let (text, error) = once(acts, shared).await;
+    let error = error.unwrap();
+    assert_eq!(error.kind, Kind::TooLarge);
+    assert!(error.to_string().contains("share replies_bytes_max, 400000"), "{error}");
+    // A half at the most; other tests' replies may be under way.
+    assert!((64_000..=200_000).contains(&text.len()), "{}", text.len());
+}
+
+#[tokio::test]
 async fn a_server_that_says_too_much_is_left() {
     let small = |it: &mut ModelLimits| {
         it.event_bytes_max = 1_000;

@@ -152,6 +152,7 @@ async fn whoever_reads_slowly_slows_the_server_down() {
     let mut limits = ModelLimits::default();
     limits.event_bytes_max = 2_000_000;
     limits.reply_bytes_max = 64_000_000;
+    limits.replies_bytes_max = 256_000_000;
     let model = server.model().limits(limits).build().unwrap();
     let mut reply = model.turn(Prompt::new("").user("Hi")).await.unwrap();
     let mut last = usize::MAX;

@@ -1,0 +1,142 @@
+//! What a session does as time goes by: what it waits for, what it ends, what it gives back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::door::egress::Egress;
+use crate::door::session::{Answer, Input, Session};
+use crate::wire::{Code, Fault};
+
+/// What the window of a connection at rest may keep.
+const IDLE_SLOTS: usize = 16;
+/// How long a connection keeps its large buffers when nothing happens.
+const REST_AFTER: Duration = Duration::from_secs(1);
+/// Why a large message is refused that comes slowly.
+const SLOW_AND_LARGE: &str = "the rest of a large message came at less than 64 KiB a second, and \
+                              other large messages wait for their turn";
+
+impl Session {
+    /// Looks at the clock and at what waits; a fault to count, where there is one.
+    pub(in crate::door) fn tick(&mut self, now_us: u64) -> Option<Fault> {
+        self.now_us = now_us;
+        self.rest(now_us);
+        if !self.wants_bytes() || self.splitter.is_between() {
+            self.begun_us = None;
+        } else if self.begun_us.is_none() {
+            self.begun_us = Some(now_us);
+        }
+        if self.egress.is_empty() {
+            self.stuck_us = None;
+        } else if self.stuck_us.is_none() {
+            self.stuck_us = Some(now_us);
+        }
+        self.share_room();
+        if self.ends_us.is_some() {
+            return None;
+        }
+        if self.room.debt.is_cut() {
+            return Some(self.give_way());
+        }
+        let limits = &self.setting.limits;
+        let waiting = self.egress.len() + self.held_bytes;
+        if waiting > limits.outbound_bytes_max {
+            let max = limits.outbound_bytes_max;
+            let text = format!("{waiting} bytes wait for you; outbound_bytes_max is {max}");
+            return Some(self.cut(Fault::new(Code::SlowReader, text), now_us));
+        }
+        if self.stuck_us.is_some_and(|it| after(it, limits.write_time_max) <= now_us) {
+            let max = limits.write_time_max;
+            let text = format!("you have read nothing for write_time_max, {max:?}");
+            return Some(self.cut(Fault::new(Code::SlowReader, text), now_us));
+        }
+        let frame_time_max = limits.frame_time_max;
+        let is_late = self.begun_us.is_some_and(|it| after(it, frame_time_max) <= now_us);
+        if is_late || self.stalls() {
+            let text = match is_late {
+                true => format!(
+                    "the rest of a message didn't come in frame_time_max, {frame_time_max:?}"
+                ),
+                false => SLOW_AND_LARGE.to_owned(),
+            };
+            let place = self.splitter.finish().err().map(|it| it.place).unwrap_or_default();
+            return Some(self.end(Fault::new(Code::HalfMessage, text).at(place)));
+        }
+        if self.input == Input::Open && self.who.is_none() && self.is_late(now_us) {
+            let text = format!("no <authenticate> came in frame_time_max, {frame_time_max:?}");
+            return Some(self.end(Fault::new(Code::Authentication, text)));
+        }
+        None
+    }
+
+    fn is_late(&self, now_us: u64) -> bool {
+        after(self.opened_us, self.setting.limits.frame_time_max) <= now_us
+    }
+
+    /// Takes nothing more, and says why.
+    pub(super) fn end(&mut self, fault: Fault) -> Fault {
+        self.input = Input::Done;
+        self.begun_us = None;
+        let number = self.number(0);
+        self.answer(number, Answer::Refused(Box::new(fault.clone())));
+        fault
+    }
+
+    /// Drops what waits, and says why.
+    pub(super) fn cut(&mut self, fault: Fault, now_us: u64) -> Fault {
+        self.input = Input::Done;
+        self.forget();
+        self.egress.cut();
+        self.say(&fault);
+        self.end_by(now_us);
+        fault
+    }
+
+    /// When to look at the clock again.
+    pub(in crate::door) fn deadline_us(&self) -> Option<u64> {
+        let limits = &self.setting.limits;
+        if self.ends_us.is_some() {
+            return self.ends_us;
+        }
+        let unknown = self.who.is_none() && self.input == Input::Open;
+        let waits = [
+            self.begun_us.map(|it| after(it, limits.frame_time_max)),
+            self.stuck_us.map(|it| after(it, limits.write_time_max)),
+            unknown.then(|| after(self.opened_us, limits.frame_time_max)),
+            self.busy_us.map(|it| after(it, REST_AFTER)),
+            self.room.deadline_us(),
+        ];
+        waits.into_iter().flatten().min()
+    }
+
+    /// Whether the connection's time is up, whatever still waits.
+    pub(in crate::door) fn is_overdue(&self, now_us: u64) -> bool {
+        self.ends_us.is_some_and(|it| it <= now_us)
+    }
+
+    /// Gives memory back that a connection which has come to rest doesn't need.
+    fn rest(&mut self, now_us: u64) {
+        let at_rest = self.egress.is_empty() && self.window.is_empty();
+        let large = self.egress.is_large() || self.window.capacity() > IDLE_SLOTS;
+        match self.busy_us {
+            Some(since) if at_rest && large && after(since, REST_AFTER) <= now_us => {
+                self.egress = Egress::default();
+                self.window = VecDeque::new();
+                self.busy_us = None;
+            }
+            Some(_) if self.moved => self.busy_us = Some(now_us),
+            None if large => self.busy_us = Some(now_us),
+            _ => {}
+        }
+        if std::mem::take(&mut self.moved) {
+            self.moved_us = now_us;
+        }
+    }
+
+    pub(super) fn end_by(&mut self, now_us: u64) {
+        self.ends_us = Some(after(now_us, self.setting.limits.linger_time_max));
+    }
+}
+
+pub(super) fn after(from_us: u64, wait: Duration) -> u64 {
+    from_us.saturating_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX))
+}

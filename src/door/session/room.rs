@@ -1,0 +1,139 @@
+//! What a session shares with all others: the account of bytes that wait for clients, and the
+//! places for large messages on their way in.
+
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::PollSemaphore;
+
+use crate::door::egress::Egress;
+use crate::door::session::deadlines::after;
+use crate::door::session::{Input, Session};
+use crate::engine::{Debt, Owed};
+use crate::wire::{Code, Fault};
+use crate::xml::Splitter;
+
+/// Bytes of a message that arrive without a place.
+const LARGE_BYTES: usize = 64 * 1024;
+/// How long as many bytes of a message with a place may take, while others wait for the place.
+const STALL: Duration = Duration::from_secs(1);
+/// Bytes of a half-written message that a client still gets when the account has it cut.
+const LAST_BYTES_MAX: usize = 64 * 1024;
+
+/// What one session has of it.
+pub(super) struct Room {
+    pub(super) debt: Debt,
+    places: PollSemaphore,
+    /// Whether the session stands in the queue for a place.
+    is_queued: bool,
+    place: Option<OwnedSemaphorePermit>,
+    /// When the message with the place last made progress, and its bytes since.
+    fed_us: u64,
+    fed_bytes: usize,
+}
+
+impl Room {
+    pub(super) fn of(owed: &Arc<Owed>) -> Room {
+        Room {
+            debt: Debt::of(owed),
+            places: PollSemaphore::new(owed.arriving.clone()),
+            is_queued: false,
+            place: None,
+            fed_us: 0,
+            fed_bytes: 0,
+        }
+    }
+
+    /// Notes that bytes came. A few at a time are no progress.
+    pub(super) fn fed(&mut self, bytes: usize, now_us: u64) {
+        self.fed_bytes += bytes;
+        if self.fed_bytes >= LARGE_BYTES {
+            (self.fed_us, self.fed_bytes) = (now_us, 0);
+        }
+    }
+
+    /// The place of a whole message, which keeps it until its answer.
+    pub(super) fn take(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.place.take()
+    }
+
+    /// When to look whether the rest of a message stays away.
+    pub(super) fn deadline_us(&self) -> Option<u64> {
+        self.place.as_ref().map(|_| after(self.fed_us, STALL))
+    }
+}
+
+impl Session {
+    /// Whether a large message is on its way in that has no place yet.
+    pub(super) fn lacks_place(&self) -> bool {
+        self.room.place.is_none() && self.splitter.waiting_bytes() >= LARGE_BYTES
+    }
+
+    /// Waits for a place where a large message needs one. Whether the message got it just now.
+    pub(in crate::door) fn poll_place(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.could_read() || !self.lacks_place() {
+            return false;
+        }
+        self.room.is_queued = true;
+        let std::task::Poll::Ready(place) = self.room.places.poll_acquire(context) else {
+            return false;
+        };
+        (self.room.is_queued, self.room.place) = (false, place);
+        (self.room.fed_us, self.room.fed_bytes) = (self.now_us, 0);
+        true
+    }
+
+    /// Whether the account has the session cut; if not, `context` is woken when it does.
+    pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
+        self.ends_us.is_none() && self.room.debt.poll_cut(context)
+    }
+
+    /// Notes the bytes that wait, and gives a place back that isn't needed now: a session that
+    /// doesn't read can't keep it from others.
+    pub(super) fn share_room(&mut self) {
+        let bytes = self.egress.held_bytes() + self.held_bytes + self.splitter.held_bytes();
+        self.room.debt.note(bytes, self.stuck_us, self.now_us);
+        let could_read = self.could_read();
+        if !could_read {
+            self.room.place = None;
+        }
+        if self.room.is_queued && !(could_read && self.lacks_place()) {
+            self.room.places = PollSemaphore::new(self.room.places.clone_inner());
+            self.room.is_queued = false;
+        }
+    }
+
+    /// Whether the rest of a message stays away while others wait for its place.
+    pub(super) fn stalls(&mut self) -> bool {
+        let is_due = self.room.deadline_us().is_some_and(|it| it <= self.now_us);
+        if is_due && self.room.places.available_permits() > 0 {
+            (self.room.fed_us, self.room.fed_bytes) = (self.now_us, 0);
+            return false;
+        }
+        is_due
+    }
+
+    /// Drops all that waits, and says why: the account has no room left.
+    pub(super) fn give_way(&mut self) -> Fault {
+        let (bytes, max) =
+            (self.egress.len() + self.held_bytes, self.setting.limits.owed_bytes_max);
+        let text = format!(
+            "{bytes} bytes wait for you, and too many wait for all clients: owed_bytes_max is {max}"
+        );
+        let fault = Fault::new(Code::SlowReader, text);
+        self.input = Input::Done;
+        self.forget();
+        self.egress.cut();
+        if self.egress.len() > LAST_BYTES_MAX {
+            self.egress = Egress::default();
+        } else {
+            self.say(&fault);
+        }
+        self.splitter = Splitter::new(self.setting.limits.door);
+        self.end_by(self.now_us);
+        self.share_room();
+        fault
+    }
+}

@@ -1,0 +1,77 @@
+//! Silent connections, and which of them leave when newcomers find no place. Pure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many leave at a time: going through all connections is worth it for some.
+const AT_ONCE: usize = 32;
+
+/// How a connection looks to its door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// Something is under way.
+    Busy,
+    /// It hasn't sent a whole message since it came.
+    NeverSpoke { since_us: u64 },
+    /// It has sent messages, and nothing has been under way since.
+    Rests { since_us: u64 },
+}
+
+/// The connections that leave first, of these: their numbers, the machines that they come from,
+/// and how they look.
+///
+/// First come those that never sent a message, then those that have been silent for `silent_min`
+/// at the least. Of either, those leave first whose machine has the most connections, and of these
+/// the ones that have been silent longest.
+pub(super) fn longest(
+    seen: Vec<(u64, Arc<str>, Silence)>,
+    silent_min: Duration,
+    now_us: u64,
+) -> Vec<u64> {
+    let mut by_machine: HashMap<Arc<str>, usize> = HashMap::new();
+    for (_, machine, _) in &seen {
+        *by_machine.entry(machine.clone()).or_default() += 1;
+    }
+    let silent_us = u64::try_from(silent_min.as_micros()).unwrap_or(u64::MAX);
+    let count = AT_ONCE.min(seen.len() / AT_ONCE).max(1);
+    let silent = seen.into_iter().filter_map(|(number, machine, silence)| {
+        let (spoke, since_us) = match silence {
+            Silence::NeverSpoke { since_us } => (false, since_us),
+            Silence::Rests { since_us } if since_us.saturating_add(silent_us) <= now_us => {
+                (true, since_us)
+            }
+            Silence::Busy | Silence::Rests { .. } => return None,
+        };
+        let many = by_machine.get(&machine).copied().unwrap_or(0);
+        Some((spoke, std::cmp::Reverse(many), since_us, number))
+    });
+    let mut silent: Vec<_> = silent.collect();
+    silent.sort_unstable();
+    silent.into_iter().take(count).map(|(.., number)| number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Silence::{Busy, NeverSpoke, Rests};
+    use super::*;
+
+    #[test]
+    fn the_longest_silence_of_the_largest_crowd_leaves_first() {
+        let check = |seen: &[(&str, Silence)], expected: &[u64]| {
+            let seen =
+                (0..).zip(seen).map(|(number, (machine, it))| (number, (*machine).into(), *it));
+            let left = longest(seen.collect(), Duration::from_micros(100), 1_000);
+            assert_eq!(left, expected);
+        };
+        let (old, new) = (NeverSpoke { since_us: 10 }, NeverSpoke { since_us: 990 });
+        check(&[], &[]);
+        check(&[("a", Busy)], &[]);
+        check(&[("a", new), ("a", old)], &[1]);
+        check(&[("a", Rests { since_us: 5 }), ("a", new)], &[1]);
+        check(&[("a", Rests { since_us: 5 }), ("a", Busy)], &[0]);
+        check(&[("a", Rests { since_us: 950 }), ("a", Busy)], &[]);
+        check(&[("a", old), ("b", new), ("b", new)], &[1]);
+        check(&[("a", Rests { since_us: 5 }), ("b", Rests { since_us: 6 }), ("b", Busy)], &[1]);
+    }
+}
