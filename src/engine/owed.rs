@@ -32,7 +32,7 @@ const KEPT: usize = 3;
 ///
 /// Up to a half of `owed_bytes_max` each connection has its own bounds only. Beyond it the door
 /// reads from no connection whose client has something to read, and cuts clients that read nothing
-/// for a moment. The largest product of bytes and time goes first. Beyond five eighths the door cuts
+/// for a moment. The largest product of bytes and time goes first. Beyond five eighths it cuts
 /// without that moment; the rest is for large messages on their way in.
 #[derive(Debug)]
 pub(crate) struct Owed {
