@@ -172,7 +172,7 @@ fn ended(text: &str, at: usize, is_first: bool) -> (String, usize) {
     let mut above = before[..from].lines();
     let is_blank = above.next_back().is_some_and(|it| it.trim().is_empty())
         && if is_first { !before.trim().is_empty() } else { above.next().is_some() };
-    let told = if marks.len() >= lead.len() + 3 && lead.trim_matches(LEAD).is_empty() {
+    let told = if marks.len() >= lead.len() + 3 && lead.trim_matches([' ', '\t', '>']).is_empty() {
         let quote = |it: char| if it == '>' { '>' } else { ' ' };
         format!("{before}\n{}<div>", lead.chars().map(quote).collect::<String>())
     } else if is_blank || !line.trim_matches(LEAD).is_empty() {
