@@ -163,14 +163,14 @@ impl Flags {
     /// A handler returned or sent it as an `Err`, or says with it that work failed.
     pub const ERROR: Flags = Flags(1 << 15);
     /// It waits for a time by the wall clock, wherever that is set; what waits without this waits
-    /// for time to pass.
+    /// for time to pass. It has no word.
     pub const BY_CLOCK: Flags = Flags(1 << 16);
 
     /// The flags that say what became of the thread, of which an entry has one at the most.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
 
     /// Every flag that has a word, with its word.
-    pub(super) const WORDS: [(Flags, &'static str); 17] = [
+    pub(super) const WORDS: [(Flags, &'static str); 16] = [
         (Flags::FROM_IDENTITY, "from-identity"),
         (Flags::TO_IDENTITY, "to-identity"),
         (Flags::ANSWER_WANTED, "answer-wanted"),
@@ -187,7 +187,6 @@ impl Flags {
         (Flags::FROM_OPERATOR, "from-operator"),
         (Flags::WATCHES, "watches"),
         (Flags::ERROR, "error"),
-        (Flags::BY_CLOCK, "by-clock"),
     ];
 
     /// The flags as the log has them.
