@@ -7,6 +7,9 @@ use std::time::Duration;
 /// How many leave at a time: going through all connections is worth it for some.
 const AT_ONCE: usize = 32;
 
+/// How long a connection may take to send its first message, however many newcomers there are.
+const BEGINS_US: u64 = 500_000;
+
 /// How a connection looks to its door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
@@ -21,9 +24,9 @@ pub(super) enum Silence {
 /// The connections that leave first, of these: their numbers, the machines that they come from,
 /// and how they look.
 ///
-/// First come those that never sent a message, then those that have been silent for `silent_min`
-/// at the least. Of either, those leave first whose machine has the most connections, and of these
-/// the ones that have been silent longest.
+/// First come those that never sent a message, in half a second at the least, then those that have
+/// been silent for `silent_min` at the least. Of either, those leave first whose machine has the
+/// most connections, and of these the ones that have been silent longest.
 pub(super) fn longest(
     seen: Vec<(u64, Arc<str>, Silence)>,
     silent_min: Duration,
@@ -37,11 +40,13 @@ pub(super) fn longest(
     let count = AT_ONCE.min(seen.len() / AT_ONCE).max(1);
     let silent = seen.into_iter().filter_map(|(number, machine, silence)| {
         let (spoke, since_us) = match silence {
-            Silence::NeverSpoke { since_us } => (false, since_us),
+            Silence::NeverSpoke { since_us } if since_us.saturating_add(BEGINS_US) <= now_us => {
+                (false, since_us)
+            }
             Silence::Rests { since_us } if since_us.saturating_add(silent_us) <= now_us => {
                 (true, since_us)
             }
-            Silence::Busy | Silence::Rests { .. } => return None,
+            Silence::Busy | Silence::NeverSpoke { .. } | Silence::Rests { .. } => return None,
         };
         let many = by_machine.get(&machine).copied().unwrap_or(0);
         Some((spoke, std::cmp::Reverse(many), since_us, number))
@@ -61,16 +66,17 @@ mod tests {
         let check = |seen: &[(&str, Silence)], expected: &[u64]| {
             let seen =
                 (0..).zip(seen).map(|(number, (machine, it))| (number, (*machine).into(), *it));
-            let left = longest(seen.collect(), Duration::from_micros(100), 1_000);
+            let left = longest(seen.collect(), Duration::from_micros(100), 1_000_000);
             assert_eq!(left, expected);
         };
-        let (old, new) = (NeverSpoke { since_us: 10 }, NeverSpoke { since_us: 990 });
+        let (old, new) = (NeverSpoke { since_us: 10 }, NeverSpoke { since_us: 20 });
         check(&[], &[]);
         check(&[("a", Busy)], &[]);
         check(&[("a", new), ("a", old)], &[1]);
         check(&[("a", Rests { since_us: 5 }), ("a", new)], &[1]);
         check(&[("a", Rests { since_us: 5 }), ("a", Busy)], &[0]);
-        check(&[("a", Rests { since_us: 950 }), ("a", Busy)], &[]);
+        check(&[("a", Rests { since_us: 999_950 }), ("a", Busy)], &[]);
+        check(&[("a", NeverSpoke { since_us: 600_000 }), ("a", Busy)], &[]);
         check(&[("a", old), ("b", new), ("b", new)], &[1]);
         check(&[("a", Rests { since_us: 5 }), ("b", Rests { since_us: 6 }), ("b", Busy)], &[1]);
     }

@@ -23,7 +23,7 @@ const LOOK_AGAIN_US: u64 = 1_000;
 /// hold up the others.
 const CUTS_AT_ONCE: usize = 32;
 /// The part of the bound that large messages on their way in may come to.
-const ARRIVING: usize = 32;
+const ARRIVING: usize = 64;
 /// Eighths of the bound that are kept for them, and for what the allocator keeps: each takes up to
 /// eight times its length while it is handled.
 const KEPT: usize = 3;

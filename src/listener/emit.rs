@@ -226,8 +226,9 @@ pub struct Later<E> {
 }
 
 impl<E> Later<E> {
-    /// At a time, in microseconds since the epoch: once the time from [`Clock::now_us`] to there has
-    /// passed, whether the wall clock is set meanwhile or not. A restart goes by the wall clock.
+    /// At a time, in microseconds since the epoch: once the time from [`Clock::now_us`] to there
+    /// has passed, whether the wall clock is set meanwhile or not. A restart goes by the wall
+    /// clock.
     ///
     /// [`Clock::now_us`]: crate::listener::Clock::now_us
     pub fn at(until_us: u64, it: E) -> Later<E> {

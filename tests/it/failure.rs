@@ -134,14 +134,8 @@ async fn copy(from: &dyn Log, to: &SqliteLog) {
     }
 }
 
-#[tokio::test]
-async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else() {
-    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
-    let kept = log.clone();
-    let mut limits = Limits::default();
-    (limits.emissions_max, limits.tree_messages_max) = (20, 40);
-    let builder = pumphouse::builder().with(frail()).with(move |it: &mut Builder| it.log(kept));
-    let pump = builder.limits(limits).build().unwrap().start();
+/// Something that goes well, then every kind of failure.
+async fn fails(pump: &Pump) {
     pump.ask::<Well>(Works { n: 1 }).await.unwrap();
     pump.ask::<Well>(Returns { n: 1 }).await.unwrap_err();
     pump.ask::<Well>(Sends { n: 2 }).await.unwrap_err();
@@ -155,6 +149,17 @@ async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else()
     pump.ask::<Well>(Circles { n: 9 }).await.unwrap_err();
     pump.ask::<Well>(Spends { n: 10 }).await.unwrap_err();
     pump.ask::<Well>(Floods { n: 11 }).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else() {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+    let kept = log.clone();
+    let mut limits = Limits::default();
+    (limits.emissions_max, limits.tree_messages_max) = (20, 40);
+    let builder = pumphouse::builder().with(frail()).with(move |it: &mut Builder| it.log(kept));
+    let pump = builder.limits(limits).build().unwrap().start();
+    fails(&pump).await;
     while !log.open_entries().await.unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
