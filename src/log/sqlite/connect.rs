@@ -24,6 +24,17 @@ const STATEMENTS_MAX: usize = 64;
 /// The connection that writes; what the file is has been looked at.
 pub(super) fn writing(path: &Path) -> Result<Db, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let wal = beside(path, "-wal");
+    // SQLite would remove it, and with it what was acknowledged and not copied yet.
+    if !path.exists() && std::fs::metadata(&wal).is_ok_and(|it| it.len() > 0) {
+        let text = format!(
+            "{} isn't there, but {} is, which has entries of it: put the file back, or move the \
+             other away to begin an empty log",
+            path.display(),
+            wal.display(),
+        );
+        return Err(Error::Io(text.into()));
+    }
     // What SQLite makes beside it is readable to whom the file is. One that is there isn't opened:
     // closing it would free SQLite's locks.
     match own().create_new(true).open(path) {

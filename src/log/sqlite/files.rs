@@ -75,8 +75,27 @@ pub(super) fn spare(log: &Path, to: &Path) -> Result<(), Error> {
 #[derive(Debug)]
 pub(super) struct Files {
     path: PathBuf,
+    file: Place,
+    wal: Place,
+}
+
+/// What stands under a name: itself, and what it leads to where it is a link. A link may come to
+/// lead to the same file, and SQLite would look for what belongs to it elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    itself: Option<FileId>,
     file: Option<FileId>,
-    wal: Option<FileId>,
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Place> {
+        let itself = match std::fs::symlink_metadata(path) {
+            Ok(it) => Some(FileId::new(&it)),
+            Err(error) if is_gone(&error) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Place { itself, file: FileId::of(path)? })
+    }
 }
 
 /// What of a log isn't where it was.
@@ -90,13 +109,13 @@ pub(super) enum Gone {
 
 impl Files {
     pub(super) fn of(path: &Path) -> io::Result<Files> {
-        let wal = FileId::of(&beside(path, "-wal"))?;
-        Ok(Files { path: path.to_owned(), file: FileId::of(path)?, wal })
+        let wal = Place::of(&beside(path, "-wal"))?;
+        Ok(Files { path: path.to_owned(), file: Place::of(path)?, wal })
     }
 
     /// Looks whether they still are there. What can't be looked at may be.
     pub(super) fn gone(&self) -> Option<Gone> {
-        let is_moved = |path: &Path, was| FileId::of(path).is_ok_and(|is| is != was);
+        let is_moved = |path: &Path, was| Place::of(path).is_ok_and(|is| is != was);
         if is_moved(&self.path, self.file) {
             return Some(Gone::File);
         }

@@ -161,9 +161,13 @@ fn poisoned(log: &SqliteLog) -> String {
 #[test]
 fn a_log_that_isnt_where_it_was_takes_no_more() {
     type Way = fn(&Path);
-    let ways: [Way; 3] = [
+    let ways: [Way; 4] = [
         |path| std::fs::remove_file(path).unwrap(),
         |path| std::fs::rename(path, path.with_extension("old")).unwrap(),
+        |path| {
+            std::fs::rename(path, path.with_extension("old")).unwrap();
+            std::os::unix::fs::symlink(path.with_extension("old"), path).unwrap();
+        },
         |path| {
             std::fs::write(path.with_extension("new"), "else").unwrap();
             std::fs::rename(path.with_extension("new"), path).unwrap();
@@ -195,6 +199,22 @@ fn what_a_removed_write_ahead_log_had_is_copied_into_the_file() {
     assert!(poisoned(&log).contains("-wal was removed"));
     assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
     drop(log);
+    assert!(wait(open(&path).verify(Some(head))).unwrap().is_sound());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_ahead_log_without_its_file_is_left_alone() {
+    let (_directory, path) = place();
+    let log = open(&path);
+    let head = history(&log);
+    let away = path.with_extension("away");
+    std::fs::rename(&path, &away).unwrap();
+    assert!(poisoned(&log).contains("removed, renamed or replaced"));
+    drop(log);
+    let refused = SqliteLog::open(&path, Durability::Full).unwrap_err().to_string();
+    assert!(refused.contains("put the file back"), "{refused}");
+    std::fs::rename(&away, &path).unwrap();
     assert!(wait(open(&path).verify(Some(head))).unwrap().is_sound());
 }
 
