@@ -52,10 +52,15 @@ pub fn render(
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
     let late = if form > 1 { late(agent, view) } else { BTreeSet::new() };
-    // What came while the model wrote stands behind what it wrote.
+    // What came while the model wrote stands behind what it wrote, and so does what came just
+    // before and wasn't shown to it.
     let mut during: Option<Vec<String>> = None;
     let mut gap = gap(form, view);
+    let unseen = if form > 1 { unseen(agent, view) } else { BTreeSet::new() };
     for entry in view.iter().filter(|it| !it.is_refused()) {
+        if unseen.contains(&entry.seq()) {
+            during.get_or_insert_default();
+        }
         if let Some(gap) = gap.take_if(|it| it.first < entry.seq()) {
             put(&mut prompt, Role::User, &gap.said);
         }
@@ -89,6 +94,21 @@ pub fn render(
         put(&mut prompt, Role::User, &last);
     }
     prompt
+}
+
+/// The entries that came between the last one that a turn was shown and the turn itself.
+fn unseen(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
+    let (mut unseen, mut until) = (BTreeSet::new(), None);
+    for entry in view.iter().rev() {
+        if entry.from() == agent
+            && let Some(turn) = entry.decode_if::<CognitionIn>()
+        {
+            until = Some(turn.until);
+        } else if until.is_some_and(|until| entry.seq() > until) {
+            unseen.insert(entry.seq());
+        }
+    }
+    unseen
 }
 
 fn put(prompt: &mut Prompt, role: Role, text: &str) {

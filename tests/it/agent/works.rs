@@ -190,6 +190,43 @@ fn the_prompt_shows_a_message_where_the_turn_stands_that_shows_it() {
 }
 
 #[test]
+fn what_comes_right_before_a_turn_that_does_not_show_it_stands_behind_its_reply() {
+    let mut raced = 0;
+    for seed in 1..=20 {
+        let world = World::new(seed);
+        let say =
+            ["Zero.", "One.", "Two.", "Three."].map(|it| format!("<response>{it}</response>"));
+        let say: Vec<&str> = say.iter().map(|it| &**it).collect();
+        let (agent, seen) = oracle_saying(&world, &say);
+        let asks = ["zero", "one", "two"].map(|it| agent.ask(it).unwrap());
+        let pump = world.start([agent]);
+        let [zero, one, two] = asks;
+        let thread = world.tell(&pump, zero, Duration::from_secs(1));
+        let here = pump.in_thread(&thread);
+        let both = futures_util::future::join(here.tell_element(one), here.tell_element(two));
+        let (one, two) = world.sim.run(both).unwrap();
+        one.and(two).unwrap();
+        world.sim.rest().unwrap();
+        let turns = world.all::<CognitionIn>(&thread);
+        let entries = world.entries(&thread);
+        let begun = entries.iter().filter(|it| it.name == CognitionIn::NAME);
+        let came = |from: u64, to: u64| {
+            entries.iter().filter(move |it| (from + 1..to).contains(&it.id.seq))
+        };
+        let asked = |it: &Arc<pumphouse::log::Entry>| {
+            it.to.as_deref() == Some("oracle") && &*it.from != "oracle"
+        };
+        raced +=
+            begun.zip(&turns).filter(|(it, turn)| came(turn.until, it.id.seq).any(asked)).count();
+        for prompt in seen.lock().unwrap().iter() {
+            let last = prompt.messages.last().unwrap();
+            assert_eq!(last.role, model::Role::User, "{seed}: {:#?}", prompt.messages);
+        }
+    }
+    assert!(raced > 0, "no message came between what a turn is shown and the turn");
+}
+
+#[test]
 fn a_message_of_the_same_asker_withdraws_the_answer_that_is_held() {
     let world = World::new(1);
     let act = tool("c", "async", 1_000) + "<response>First: ${c}.</response>";
