@@ -21,7 +21,7 @@ use super::super::feed::Feed;
 use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed, Position};
 use super::order::late;
-use super::words::{CognitionIn, CognitionOut, Correction, Notice, Response};
+use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped};
 
 /// The newest form of prompts, in which new turns are shown. Older forms stay as they were, so that
 /// the prompts of old turns still have their digests:
@@ -75,7 +75,9 @@ pub fn render(
                     .flatten()
                     .for_each(|it| put(&mut prompt, Role::User, &it));
             }
-            told(form, entry)
+            // An interrupt may be told to several.
+            let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
+            told(form, entry).filter(|it| !is_told(it))
         } else if entry.to() == Some(agent) {
             let heard = heard(form, root, entry);
             heard.map(|it| if late.contains(&entry.seq()) { format!("{LATE}\n{it}") } else { it })
@@ -94,6 +96,17 @@ pub fn render(
         put(&mut prompt, Role::User, &last);
     }
     prompt
+}
+
+/// What an agent reads where its work was interrupted.
+const INTERRUPTED: &str = "[You were interrupted: what you were asked before is over.]";
+
+/// Whether this is the last text of a prompt, with what came during a turn.
+fn has_last(prompt: &Prompt, during: Option<&[String]>, text: &str) -> bool {
+    match during.and_then(<[String]>::last) {
+        Some(last) => last == text,
+        None => prompt.messages.last().is_some_and(|it| it.text.ends_with(text)),
+    }
 }
 
 /// The entries that came between the last one that a turn was shown and the turn itself.
@@ -204,6 +217,10 @@ pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
     }
     if let Some(it) = entry.decode_if::<Notice>() {
         return Some(format!("[{}]", quoted(it.text)));
+    }
+    let is_stop = |it: &Stopped| form > 1 && it.reason == Interrupt::WORD;
+    if entry.decode_if::<Stopped>().is_some_and(|it| is_stop(&it)) {
+        return Some(INTERRUPTED.to_owned());
     }
     let it = entry.decode_if::<Response>()?;
     let what = if it.is_final { "final response" } else { "response" };

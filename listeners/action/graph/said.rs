@@ -141,7 +141,7 @@ impl Done {
         match (&self.because, self.status) {
             (Some(because), _) => format!("{id} was skipped because of {because}"),
             (None, Status::TimedOut) => format!("{id} took too long"),
-            (None, Status::Cancelled) => format!("{id} was taken back"),
+            (None, Status::Cancelled) => format!("{id} was cancelled"),
             (None, Status::Unknown) => format!("nobody knows what became of {id}"),
             (None, _) => format!("{id} failed"),
         }

@@ -177,7 +177,7 @@ fn actions_can_be_taken_back() {
     assert_eq!(told.count, 1);
     world.sim.rest().unwrap();
     let results = world.sim.run(results(disk.kept(), &first.thread)).unwrap();
-    assert_eq!(results, ["a cancelled cancelled: enough", "b skipped skipped: a was taken back"]);
+    assert_eq!(results, ["a cancelled cancelled: enough", "b skipped skipped: a was cancelled"]);
     assert_eq!(world.effects.lock().unwrap().len(), 1);
 }
 

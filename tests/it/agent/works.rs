@@ -261,6 +261,27 @@ fn an_interrupt_answers_its_sender_and_the_asker() {
 }
 
 #[test]
+fn a_prompt_says_once_that_the_work_before_was_interrupted() {
+    let world = World::new(1);
+    let say =
+        ["<set-timer in=\"PT1H\"/>", "<thought>I wait.</thought>", "<response>Two.</response>"];
+    let (agent, seen) = oracle_saying(&world, &say);
+    let (one, two) = (agent.ask("One?").unwrap(), agent.ask("Two?").unwrap());
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, one, Duration::from_secs(10));
+    let ops = pump.speaking_as(Identity { name: "ops".into(), operator: true });
+    let ops = ops.in_thread(&thread);
+    world.sim.run(ops.tell(Interrupt { reason: None })).unwrap().unwrap();
+    world.sim.run(world.sim.sleep(Duration::from_secs(1))).unwrap();
+    world.tell(&pump.in_thread(&thread), two, Duration::from_secs(10));
+    assert_eq!(responses(&world, &thread), ["Two."], "{:#?}", world.story(&thread));
+    let shown = format!("{:?}", seen.lock().unwrap().last().unwrap().messages);
+    assert_eq!(shown.matches("[You were interrupted").count(), 1, "{shown}");
+    let stopped = shown.find("[You were interrupted").unwrap();
+    assert!(shown.find("One?").unwrap() < stopped && stopped < shown.find("Two?").unwrap());
+}
+
+#[test]
 fn an_agent_with_something_under_way_sleeps_until_there_is_news() {
     let wait = "<response final=\"false\">Still waiting.</response>";
     let (world, thread, _) =
