@@ -9,7 +9,7 @@ use crate::limits::XmlLimits;
 use crate::listener::{Context, FromContext, Spec, Way, may_emit};
 use crate::name::{AGENT, CORE, META, Name};
 use crate::schema::{self, Content, Schema, nearest};
-use crate::wire::{Catalog, Fault};
+use crate::wire::{Catalog, Fault, quoted};
 use crate::xml::{Element, Writer};
 
 /// The organism's listeners and their payloads: an argument of a handler, and what a
@@ -60,7 +60,7 @@ pub struct Described {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unfound {
-    /// The word.
+    /// The word, or the beginning of a long one.
     pub word: String,
     /// The payloads that it may stand for, in words that name one each; none where it names none.
     pub choices: Vec<String>,
@@ -150,7 +150,7 @@ impl Capabilities {
         }
         let choices: Vec<String> = found.into_iter().map(|it| self.word(it)).collect();
         let nearest = if choices.is_empty() { self.nearest(word) } else { None };
-        Err(Unfound { word: word.to_owned(), choices, nearest })
+        Err(Unfound { word: quoted(word).into_owned(), choices, nearest })
     }
 
     /// The shortest word that means this payload and no other.

@@ -12,7 +12,7 @@ use crate::xml::{Place, View, escape_attribute, escape_text};
 /// Characters of a name or a text that an error repeats.
 const ECHO_MAX: usize = 40;
 /// Characters of a path that an error keeps.
-const PATH_MAX: usize = 400;
+const PATH_MAX: usize = 200;
 /// Bytes of an example that an error shows; who needs more reads the schema's own.
 pub(super) const EXAMPLE_MAX: usize = 200;
 /// Bytes of the beginning of a name that stand for it.

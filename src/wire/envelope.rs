@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::id::EntryId;
 use crate::limits::Limits;
 use crate::name::{CORE, ENVELOPE};
-use crate::wire::{Code, Fault};
+use crate::wire::{Code, Fault, quoted};
 use crate::xml::{Child, Element, View, escape_attribute, escape_text};
 
 /// What a sender sent: a payload, and what it said about it.
@@ -85,7 +85,7 @@ impl Envelope {
         let mut foreign = Vec::new();
         for it in elements(meta)? {
             if it.namespace() == CORE {
-                let text = format!("<{}> in <meta> is the pump's own", it.local());
+                let text = format!("<{}> in <meta> is the pump's own", quoted(it.local()));
                 return Err(Fault::new(Code::Reserved, text).at(it.place()));
             }
             if it.namespace() != ENVELOPE {
@@ -124,7 +124,9 @@ impl Envelope {
 /// The envelope's own elements have none: what is said there would be lost.
 fn refuse_attributes(of: View<'_>) -> Result<(), Fault> {
     match of.attributes().next() {
-        Some(it) => Err(wrong(of, &format!("<{}> has no attribute {}", of.local(), it.local))),
+        Some(it) => {
+            Err(wrong(of, &format!("<{}> has no attribute {}", of.local(), quoted(it.local))))
+        }
         None => Ok(()),
     }
 }
@@ -139,7 +141,10 @@ fn elements(of: View<'_>) -> Result<impl Iterator<Item = View<'_>>, Fault> {
 }
 
 fn wrong(at: View<'_>, text: &str) -> Fault {
-    Fault { path: Some(at.path()), ..Fault::new(Code::Envelope, text).at(at.place()) }
+    Fault {
+        path: Some(quoted(&at.path()).into_owned()),
+        ..Fault::new(Code::Envelope, text).at(at.place())
+    }
 }
 
 /// What the pump writes around a payload.

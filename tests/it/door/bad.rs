@@ -4,6 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{ECHO, House, counted, echo, message, rest, short};
 
+const META: &str = "https://xml-pipeline.org/ns/meta/v1";
 const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
 
 /// Sends `bytes` and nothing more, without an end. The pump says `code`, with `place` where it has
@@ -145,6 +146,8 @@ async fn an_answer_repeats_no_more_than_200_characters_of_what_came() {
         add(&format!("<{long}/>")),
         add(&format!("<a {long}=\"1\">1</a><b>1</b>")),
         add(&format!("<a>1</a><b>1</b>{long}")),
+        message("", &format!("<request-schema xmlns=\"{META}\" payload=\"{long}\"/>")),
+        message("", &format!("<request-prompt xmlns=\"{META}\" payload=\"{long}\"/>")),
         core(&format!("authenticate token=\"{long}\"")),
         core(&format!("follow thread=\"{long}\"")),
         core(&format!("describe name=\"{long}\"")),
