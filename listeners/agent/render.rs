@@ -189,11 +189,28 @@ fn responded(entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
         return Some(format!("[From {}]\n{}", entry.from(), harmless(&it.text)));
     }
+    if let Some(it) = entry.decode_if::<Stopped>() {
+        return Some(format!("[From {}]\n{}", entry.from(), harmless(&why(&it))));
+    }
     let ThreadResult { thread, status, payload } = entry.decode_if()?;
-    let payload = payload.filter(|_| status == ThreadStatus::Completed)?;
-    let text = Response::decode(&payload).ok()?.text;
+    let payload = payload?;
+    let text = match Response::decode(&payload) {
+        Ok(it) if status == ThreadStatus::Completed => it.text,
+        _ => why(&Stopped::decode(&payload).ok()?),
+    };
     let text = harmless(&text);
-    Some(format!("<thread-result thread=\"{thread}\" status=\"completed\">{text}</thread-result>"))
+    let status = match status {
+        ThreadStatus::Completed => "completed",
+        ThreadStatus::Cancelled => "cancelled",
+        ThreadStatus::Empty => "empty",
+        ThreadStatus::Failed => "failed",
+    };
+    Some(format!("<thread-result thread=\"{thread}\" status=\"{status}\">{text}</thread-result>"))
+}
+
+/// Why another agent stopped, in a sentence.
+fn why(it: &Stopped) -> String {
+    format!("It stopped, {}: {}", it.reason, it.text)
 }
 
 /// A reply of the agent's, which stands for all that was in it.

@@ -507,6 +507,24 @@ fn a_sub_agent_that_stopped_is_a_failure_of_its_action_and_of_its_thread() {
 }
 
 #[test]
+fn why_a_peer_stopped_is_shown_as_a_sentence() {
+    let world = World::new(1);
+    let ask = r#"<helper xmlns="https://xml-pipeline.org/ns/helper/v1">?</helper>"#;
+    let say = [ask, "<thought>I wait.</thought>", "<response>So be it.</response>"];
+    let (oracle, seen) = oracle_saying(&world, &say);
+    let question = oracle.ask("Go.").unwrap();
+    let idle = Scripted::replies(["Hm.", "Hm."]);
+    let helper = Agent::new("helper", Arc::new(world.timed(idle)));
+    let pump = world.start([oracle.peers(["helper"]), helper]);
+    let thread = world.tell(&pump, question, Duration::ZERO);
+    world.sim.rest().unwrap();
+    assert_eq!(responses(&world, &thread), ["So be it."]);
+    let told = last(&seen.lock().unwrap()[2]).to_owned();
+    let result = "status=\"failed\">It stopped, idle: ";
+    assert!(told.contains("<thread-result thread=") && told.contains(result), "{told}");
+}
+
+#[test]
 fn the_cause_of_a_models_failure_reaches_the_asker() {
     let world = World::new(1);
     let model = Scripted::new(move |_: &Prompt, _| {
