@@ -280,6 +280,7 @@ impl Ledger {
     /// Sets a limit; what was said of the one before doesn't count any more.
     fn set(&mut self, key: BudgetKey, limit: u64) {
         self.limits[key as usize] = limit;
+        self.unsaid.retain(|it| it.key != key);
         self.warned[key as usize] = level(self.used(key), limit).unwrap_or(0);
         if key == BudgetKey::Turns {
             let again = |(used, warned): &mut (u64, u8)| {
@@ -444,6 +445,9 @@ mod tests {
         let raise = RaiseBudget { key: BudgetKey::Tokens, by: Some(100), to: None };
         assert_eq!(ledger.raise(&raise), Ok(Allowance(200)));
         assert_eq!(spend(50, &mut ledger), [75], "of the new limit");
+        ledger.charge(&thread, &from, &Charge { tokens: 45, ..Charge::default() }).unwrap();
+        ledger.raise(&raise).unwrap();
+        assert!(ledger.unsaid().is_empty(), "of a limit that is no more");
     }
 
     #[test]

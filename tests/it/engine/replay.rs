@@ -210,7 +210,8 @@ fn nest() -> Listener {
 #[tokio::test]
 async fn what_a_budget_refused_is_no_difference() {
     let deeper = |for_sender| Deeper { n: 1, for_sender }.encode().unwrap();
-    let bounds: [(Element, fn(&mut Limits)); 4] = [
+    type Bound = fn(&mut Limits);
+    let bounds: [(Element, Bound); 4] = [
         (Down { n: 9 }.encode().unwrap(), |it| it.tree_messages_max = 3),
         (deeper(false), |it| it.thread_depth_max = 2),
         (deeper(true), |it| it.thread_depth_max = 2),
