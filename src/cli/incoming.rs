@@ -82,6 +82,7 @@ pub(crate) fn object(incoming: &Incoming) -> Value {
         Incoming::Refused { push, huh } => json!({
             "event": "refused",
             "push": push.map(|it| it + 1),
+            "id": huh.id,
             "code": huh.code,
             "line": huh.line,
             "column": huh.column,
@@ -93,6 +94,7 @@ pub(crate) fn object(incoming: &Incoming) -> Value {
         Incoming::UnknownThread { push, error } => json!({
             "event": "refused",
             "push": push + 1,
+            "id": error.id,
             "code": error.code,
             "unknown_id": error.unknown_id,
             "message": error.message,

@@ -355,6 +355,21 @@ async fn a_refusal_repeats_the_clients_own_id() {
 }
 
 #[test]
+fn send_says_the_id_of_what_was_refused() {
+    let scene = Scene::new();
+    let server = scene.serve(&[]);
+    for meta in ["<id>order-17</id>", "<id>order-17</id><thread>sess-00000000</thread>"] {
+        let push = format!(
+            "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>{meta}</meta>\
+             <nobody xmlns=\"urn:x\"/></message>"
+        );
+        let ran = scene.pipe(&["send", "--connect", &server.address, "--json"], &push).code(1);
+        let told = ran.objects().remove(0);
+        assert_eq!((&told["event"], &told["id"]), (&"refused".into(), &"order-17".into()));
+    }
+}
+
+#[test]
 fn a_peer_that_is_not_there_is_a_complaint() {
     let plan = |peer: &str| {
         let a = Listener::new("alpha").peers([peer]).on(async |_: Works| {});
