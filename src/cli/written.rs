@@ -49,7 +49,12 @@ impl Written {
     /// permissions. What is no file, such as `/dev/stdout`, is written to.
     fn over(path: &Path) -> io::Result<Written> {
         let there = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Written::new(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return match fs::symlink_metadata(path) {
+                    Ok(_) => Err(io::Error::other("it is a link that leads nowhere; remove it")),
+                    Err(_) => Written::new(path),
+                };
+            }
             there => there?,
         };
         if !there.is_file() {

@@ -84,6 +84,9 @@ fn an_export_never_takes_the_place_of_the_log() {
         ran.code(2).says(&["can't be written", "log", "name another file"]);
         scene.run(&["backup", to, "--force"]).code(2).says(&["name another file"]);
     }
+    std::os::unix::fs::symlink("nowhere", scene.path("dangling")).unwrap();
+    let ran = scene.run(&["export", thread, "--output", "dangling", "--force"]);
+    ran.code(2).says(&["a link that leads nowhere"]);
     send(&scene, &server);
     assert_eq!(server.stop("-INT").0, Some(0));
     scene.run(&["verify"]).code(0);
