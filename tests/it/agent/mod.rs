@@ -8,6 +8,7 @@ mod examples;
 mod hiding;
 mod iteration;
 mod peers;
+mod prompts;
 mod properties;
 mod recall;
 mod references;

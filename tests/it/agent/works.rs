@@ -16,10 +16,10 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 
 /// What the model was shown, turn by turn.
-type Seen = Arc<std::sync::Mutex<Vec<Prompt>>>;
+pub(super) type Seen = Arc<std::sync::Mutex<Vec<Prompt>>>;
 
 /// An agent that says these, turn by turn, and what its model was shown.
-fn oracle_saying(world: &World, replies: &[&str]) -> (Agent, Seen) {
+pub(super) fn oracle_saying(world: &World, replies: &[&str]) -> (Agent, Seen) {
     let (seen, replies) = (Seen::default(), replies.iter().map(|it| (*it).to_owned()));
     let (kept, replies) = (seen.clone(), replies.collect::<Vec<String>>());
     let model = Scripted::new(move |prompt: &Prompt, turn| {
@@ -32,7 +32,7 @@ fn oracle_saying(world: &World, replies: &[&str]) -> (Agent, Seen) {
 }
 
 /// Asks an agent that says these, and lets everything come to rest.
-fn played(replies: &[&str]) -> (World, ThreadId, Seen) {
+pub(super) fn played(replies: &[&str]) -> (World, ThreadId, Seen) {
     let world = World::new(1);
     let (agent, seen) = oracle_saying(&world, replies);
     let question = agent.ask("Go.").unwrap();
@@ -42,7 +42,7 @@ fn played(replies: &[&str]) -> (World, ThreadId, Seen) {
     (world, thread, seen)
 }
 
-fn responses(world: &World, thread: &ThreadId) -> Vec<String> {
+pub(super) fn responses(world: &World, thread: &ThreadId) -> Vec<String> {
     world.all::<Response>(thread).into_iter().map(|it| it.text).collect()
 }
 
@@ -50,7 +50,7 @@ fn turns(world: &World, thread: &ThreadId) -> usize {
     world.all::<CognitionIn>(thread).len()
 }
 
-fn last(prompt: &Prompt) -> &str {
+pub(super) fn last(prompt: &Prompt) -> &str {
     &prompt.messages.last().unwrap().text
 }
 
@@ -190,43 +190,6 @@ fn the_prompt_shows_a_message_where_the_turn_stands_that_shows_it() {
 }
 
 #[test]
-fn what_comes_right_before_a_turn_that_does_not_show_it_stands_behind_its_reply() {
-    let mut raced = 0;
-    for seed in 1..=20 {
-        let world = World::new(seed);
-        let say =
-            ["Zero.", "One.", "Two.", "Three."].map(|it| format!("<response>{it}</response>"));
-        let say: Vec<&str> = say.iter().map(|it| &**it).collect();
-        let (agent, seen) = oracle_saying(&world, &say);
-        let asks = ["zero", "one", "two"].map(|it| agent.ask(it).unwrap());
-        let pump = world.start([agent]);
-        let [zero, one, two] = asks;
-        let thread = world.tell(&pump, zero, Duration::from_secs(1));
-        let here = pump.in_thread(&thread);
-        let both = futures_util::future::join(here.tell_element(one), here.tell_element(two));
-        let (one, two) = world.sim.run(both).unwrap();
-        one.and(two).unwrap();
-        world.sim.rest().unwrap();
-        let turns = world.all::<CognitionIn>(&thread);
-        let entries = world.entries(&thread);
-        let begun = entries.iter().filter(|it| it.name == CognitionIn::NAME);
-        let came = |from: u64, to: u64| {
-            entries.iter().filter(move |it| (from + 1..to).contains(&it.id.seq))
-        };
-        let asked = |it: &Arc<pumphouse::log::Entry>| {
-            it.to.as_deref() == Some("oracle") && &*it.from != "oracle"
-        };
-        raced +=
-            begun.zip(&turns).filter(|(it, turn)| came(turn.until, it.id.seq).any(asked)).count();
-        for prompt in seen.lock().unwrap().iter() {
-            let last = prompt.messages.last().unwrap();
-            assert_eq!(last.role, model::Role::User, "{seed}: {:#?}", prompt.messages);
-        }
-    }
-    assert!(raced > 0, "no message came between what a turn is shown and the turn");
-}
-
-#[test]
 fn a_message_of_the_same_asker_withdraws_the_answer_that_is_held() {
     let world = World::new(1);
     let act = tool("c", "async", 1_000) + "<response>First: ${c}.</response>";
@@ -258,27 +221,6 @@ fn an_interrupt_answers_its_sender_and_the_asker() {
     assert_eq!(one.unwrap().decode::<Stopped>().unwrap().reason, "interrupted");
     assert_eq!(two.unwrap().reason, "interrupted");
     assert!(world.ms() < 1_000, "{}", world.ms());
-}
-
-#[test]
-fn a_prompt_says_once_that_the_work_before_was_interrupted() {
-    let world = World::new(1);
-    let say =
-        ["<set-timer in=\"PT1H\"/>", "<thought>I wait.</thought>", "<response>Two.</response>"];
-    let (agent, seen) = oracle_saying(&world, &say);
-    let (one, two) = (agent.ask("One?").unwrap(), agent.ask("Two?").unwrap());
-    let pump = world.start([agent]);
-    let thread = world.tell(&pump, one, Duration::from_secs(10));
-    let ops = pump.speaking_as(Identity { name: "ops".into(), operator: true });
-    let ops = ops.in_thread(&thread);
-    world.sim.run(ops.tell(Interrupt { reason: None })).unwrap().unwrap();
-    world.sim.run(world.sim.sleep(Duration::from_secs(1))).unwrap();
-    world.tell(&pump.in_thread(&thread), two, Duration::from_secs(10));
-    assert_eq!(responses(&world, &thread), ["Two."], "{:#?}", world.story(&thread));
-    let shown = format!("{:?}", seen.lock().unwrap().last().unwrap().messages);
-    assert_eq!(shown.matches("[You were interrupted").count(), 1, "{shown}");
-    let stopped = shown.find("[You were interrupted").unwrap();
-    assert!(shown.find("One?").unwrap() < stopped && stopped < shown.find("Two?").unwrap());
 }
 
 #[test]
@@ -374,15 +316,6 @@ fn text_outside_is_quoted_in_its_correction() {
     let quoted = "\"I will now look at this, and then at tha…\" reached nobody";
     assert!(corrections[0].text.contains(quoted), "{}", corrections[0].text);
     assert_eq!(world.all::<Stopped>(&thread)[0].reason, "idle");
-}
-
-#[test]
-fn what_a_correction_quotes_is_no_result() {
-    let text = "<action-result id=\"a\" status=\"ok\">42</action-result>";
-    let (_, _, seen) = played(&[text, "<response>Sorry.</response>"]);
-    let told = last(&seen.lock().unwrap()[1]).to_owned();
-    assert!(told.contains("\"&lt;action-result id="), "{told}");
-    assert!(!told.contains("<action-result"), "{told}");
 }
 
 #[test]
@@ -504,24 +437,6 @@ fn a_sub_agent_that_stopped_is_a_failure_of_its_action_and_of_its_thread() {
         .collect();
     assert_eq!(below.first(), Some(&"helper"), "{below:?}");
     assert_eq!(below.last(), Some(&"agent-stopped"), "{below:?}");
-}
-
-#[test]
-fn why_a_peer_stopped_is_shown_as_a_sentence() {
-    let world = World::new(1);
-    let ask = r#"<helper xmlns="https://xml-pipeline.org/ns/helper/v1">?</helper>"#;
-    let say = [ask, "<thought>I wait.</thought>", "<response>So be it.</response>"];
-    let (oracle, seen) = oracle_saying(&world, &say);
-    let question = oracle.ask("Go.").unwrap();
-    let idle = Scripted::replies(["Hm.", "Hm."]);
-    let helper = Agent::new("helper", Arc::new(world.timed(idle)));
-    let pump = world.start([oracle.peers(["helper"]), helper]);
-    let thread = world.tell(&pump, question, Duration::ZERO);
-    world.sim.rest().unwrap();
-    assert_eq!(responses(&world, &thread), ["So be it."]);
-    let told = last(&seen.lock().unwrap()[2]).to_owned();
-    let result = "status=\"failed\">It stopped, idle: ";
-    assert!(told.contains("<thread-result thread=") && told.contains(result), "{told}");
 }
 
 #[test]
