@@ -414,7 +414,10 @@ impl Turning {
         if is_old && it.is_idle(true) && mind.under_way().next().is_none() {
             came.add(Note(Correction { turn: mind.turns, text: CORRECTION_1.to_owned() }));
         } else if it.is_idle(false) && !is_old {
-            came.add(Note(Correction { turn: mind.turns, text: correction(&it.outside) }));
+            came.add(Note(Correction {
+                turn: mind.turns,
+                text: correction(&it.outside, &it.text),
+            }));
         }
         if let Some(answer) = it.answer.as_ref().filter(|it| !it.waits) {
             let asked = self.entries(&mind.answered()).await?;
@@ -458,14 +461,16 @@ pub(super) enum Spoke {
 }
 
 /// The correction for a reply of which nothing reached a receiver.
-fn correction(outside: &str) -> String {
-    let outside = outside.trim();
-    let what = match outside.char_indices().nth(QUOTED) {
-        _ if outside.is_empty() => "Your reply was empty.".to_owned(),
-        None => format!("\"{outside}\" reached nobody: it stands outside of all elements."),
-        Some((at, _)) => {
-            format!("\"{}…\" reached nobody: it stands outside of all elements.", &outside[..at])
-        }
+fn correction(outside: &str, reply: &str) -> String {
+    let (outside, reply) = (outside.trim(), reply.trim());
+    let (quoted, why) = match outside {
+        "" => (reply, "."),
+        _ => (outside, ": it stands outside of all elements."),
+    };
+    let what = match quoted.char_indices().nth(QUOTED) {
+        _ if quoted.is_empty() => "Your reply was empty.".to_owned(),
+        None => format!("\"{quoted}\" reached nobody{why}"),
+        Some((at, _)) => format!("\"{}…\" reached nobody{why}", &quoted[..at]),
     };
     format!("[{what} Answer within <response>…</response>, or begin an <action>.]")
 }

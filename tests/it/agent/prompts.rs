@@ -1,7 +1,7 @@
 //! What prompts say of what came, in its place, and of what went otherwise than asked.
 
 use pumphouse::engine::Identity;
-use pumphouse::listeners::agent::words::{CognitionIn, Interrupt};
+use pumphouse::listeners::agent::words::{CognitionIn, Correction, Interrupt};
 use pumphouse::model;
 
 use super::works::{last, oracle_saying, played, responses};
@@ -82,6 +82,15 @@ fn why_a_peer_stopped_is_shown_as_a_sentence() {
     let told = last(&seen.lock().unwrap()[2]).to_owned();
     let result = "status=\"failed\">It stopped, idle: ";
     assert!(told.contains("<thread-result thread=") && told.contains(result), "{told}");
+}
+
+#[test]
+fn a_correction_says_of_no_reply_with_an_unknown_element_that_it_was_empty() {
+    let text = "<context_feed id=\"x\">q</context_feed>";
+    let (world, thread, _) = played(&[text, "<response>Sorry.</response>"]);
+    let corrections = world.all::<Correction>(&thread);
+    let quoted = "\"<context_feed id=\"x\">q</context_feed>\" reached nobody.";
+    assert!(corrections[0].text.contains(quoted), "{}", corrections[0].text);
 }
 
 #[test]
