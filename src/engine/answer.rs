@@ -449,6 +449,31 @@ impl Thread {
         }
     }
 
+    /// The pump's reply to a push, for the identity that sent it.
+    pub(crate) fn to_pusher<'a>(
+        &self,
+        pushed: u64,
+        identity: &Arc<str>,
+        checked: Checked,
+        world: &World<'a>,
+    ) -> Sending<'a> {
+        let id: EntryId = self.entry(pushed);
+        Sending {
+            from: world.core,
+            to: Some(identity.clone()),
+            checked,
+            cause: Some(id.clone()),
+            reply_to: Some(id),
+            flags: Flags::NONE,
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root: pushed,
+            chain: Chain::default(),
+            until: None,
+        }
+    }
+
     /// Tells an identity that what it sent waited in vain.
     pub(crate) fn tell_cancelled(
         &mut self,
@@ -459,21 +484,8 @@ impl Thread {
         out: &mut Step,
     ) {
         let Some(checked) = said(fault) else { return };
-        let id: EntryId = self.entry(pushed);
-        let sending = Sending {
-            from: world.core,
-            to: Some(origin.identity.clone()),
-            checked,
-            cause: Some(id.clone()),
-            reply_to: Some(id),
-            flags: Flags::TO_IDENTITY,
-            receivers: &[],
-            client_id: None,
-            meta: None,
-            root: pushed,
-            chain: Chain::default(),
-            until: None,
-        };
+        let sending = self.to_pusher(pushed, &origin.identity, checked, world);
+        let sending = Sending { flags: Flags::TO_IDENTITY, ..sending };
         let entry = self.append(sending, world, out);
         out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, News::Reply(entry)));
     }

@@ -257,7 +257,7 @@ impl Pump {
         self.shared.post(&thread, mail);
     }
 
-    /// Notes a refusal that a door made by itself, and whom it refused: an identity, or an address.
+    /// Counts a refusal that a door made by itself, by the sender's identity or address.
     pub fn refused(&self, who: &str, fault: &Fault) {
         self.shared.count(fault);
         self.told_refusal(who, fault);

@@ -2,13 +2,9 @@
 //! Pure.
 
 use crate::engine::answer::Part;
-use crate::engine::deliver::Sending;
-use crate::engine::guard::Chain;
 use crate::engine::thread::{Running, Thread};
 use crate::engine::tree::{Ready, Step, World};
-use crate::id::EntryId;
 use crate::listener::{Entry, Target};
-use crate::log::Flags;
 use crate::name::Name;
 use crate::wire::core::{Done, Huh, said};
 use crate::wire::{Checked, Fault, Payload};
@@ -99,21 +95,7 @@ impl Thread {
         };
         let identity = origin.identity.clone();
         let Some(checked) = word else { return };
-        let id: EntryId = self.entry(pushed);
-        let sending = Sending {
-            from: world.core,
-            to: Some(identity.clone()),
-            checked,
-            cause: Some(id.clone()),
-            reply_to: Some(id),
-            flags: Flags::NONE,
-            receivers: &[],
-            client_id: None,
-            meta: None,
-            root: pushed,
-            chain: Chain::default(),
-            until: None,
-        };
+        let sending = self.to_pusher(pushed, &identity, checked, world);
         self.tell(&identity, pushed, sending, world, out);
     }
 }
