@@ -42,7 +42,7 @@ pub struct Tokens {
 /// Identities by the digests of their tokens.
 type Known = Vec<([u8; 32], Identity)>;
 
-/// That somebody had a token: whose it was, and its digest.
+/// Proof that a connection authenticated: the token's identity and its digest.
 #[derive(Debug)]
 pub(super) struct Proof {
     digest: [u8; 32],

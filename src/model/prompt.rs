@@ -180,7 +180,7 @@ impl Prompt {
     }
 }
 
-/// How what came of an action or a thread begins and ends in a prompt. What stands in it is text.
+/// The tags around the result of an action or a thread in a prompt. Their content is text.
 const RESULTS: [(&str, &str); 2] =
     [("<action-result ", "</action-result>"), ("<thread-result ", "</thread-result>")];
 

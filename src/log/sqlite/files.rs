@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-/// What of a log isn't where it was.
+/// The log's file that was removed, renamed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     /// The file itself.

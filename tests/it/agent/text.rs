@@ -7,7 +7,7 @@ use pumphouse::listeners::agent::words::{CognitionOut, Notice, Response, Thought
 use super::world::{World, play};
 use super::*;
 
-/// What comes of an agent that says this, and then nothing of importance.
+/// Plays an agent whose first reply is this, and whose second ends the work.
 fn saying(text: &'static str, dialect: Dialect) -> (World, ThreadId) {
     play(|world: &World| {
         let replies = [text, "<response>So.</response>"];
