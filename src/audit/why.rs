@@ -11,10 +11,13 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::{Entry, Error, Flags, Log};
 use crate::wire::Payload;
 use crate::wire::core::ThreadResult;
+use crate::xml::Element;
 
 /// Entries of a thread that are looked at for what a step rests on, and that are read at a time.
 const LOOKED_AT_MAX: u64 = 10_000;
 const PAGE: usize = 256;
+/// What tells a listener that waited for threads which of them have ended.
+const AWAITED: &str = "threads-awaited";
 /// Steps that are told; a thread that thinks on for longer is told from where this many began.
 const STEPS_MAX: usize = 1_000;
 
@@ -66,11 +69,51 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
         let next = steps.get(at + 1).map(|it| &it.entry);
         // What a thread came to: its last step on the way.
         let thread = &steps[at].entry.id.thread;
-        if next.is_none_or(|it| it.name == ThreadResult::NAME && it.id.thread != *thread) {
+        if let Some(awaited) = awaited(&steps[at].entry) {
+            steps[at].joined = ended(log, &steps, at, &awaited).await?;
+        } else if next.is_none_or(|it| it.name == ThreadResult::NAME && it.id.thread != *thread) {
             steps[at].joined = joined(log, &steps, at).await?;
         }
     }
     Ok(Some(steps))
+}
+
+/// The threads that had ended when this was said to whoever waited for them; none where it is
+/// something else.
+fn awaited(entry: &Entry) -> Option<BTreeSet<String>> {
+    if entry.name.namespace() != ThreadResult::NAME.namespace() || entry.name.local() != AWAITED {
+        return None;
+    }
+    let element = Element::from_canonical(entry.body.clone()).ok()?;
+    let threads = element.elements().filter(|it| it.attribute("status").is_some());
+    Some(threads.filter_map(|it| it.attribute("id").map(str::to_owned)).collect())
+}
+
+/// The results of these threads that stand before a step, but for those on the way.
+async fn ended(
+    log: &dyn Log,
+    steps: &[Step],
+    at: usize,
+    threads: &BTreeSet<String>,
+) -> Result<Vec<Joined>, Error> {
+    let last = &steps[at].entry.id;
+    let (mut seq, mut ended) = (last.seq.saturating_sub(LOOKED_AT_MAX), Vec::new());
+    while seq < last.seq {
+        let page = log.read(&last.thread, seq, last.seq - 1, PAGE).await?;
+        let Some(end) = page.last() else { break };
+        seq = end.id.seq;
+        for entry in page.iter().filter(|it| it.name == ThreadResult::NAME) {
+            let below = entry.reply_to.as_ref().map(|it| &it.thread);
+            let is_meant = |it: &&ThreadId| {
+                threads.contains(it.as_str())
+                    && steps.iter().all(|step| step.entry.id.thread != **it)
+            };
+            if let Some(thread) = below.filter(is_meant).cloned() {
+                ended.push(Joined { thread, result: entry.id.clone() });
+            }
+        }
+    }
+    Ok(ended)
 }
 
 /// The threads below that a step rests on, but for those on the way: those that were opened because

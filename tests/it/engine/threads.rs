@@ -1,8 +1,10 @@
 //! Threads below others: how they are opened, how they end, and who hears of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pumphouse::audit::why;
 use pumphouse::listeners::thread::wait::{AwaitThreads, Mode, ThreadsAwaited};
 use pumphouse::listeners::thread::{CancelThread, InitialPayload, PauseThread, ResumeThread};
 use pumphouse::listeners::thread::{SpawnThread, ThreadPaused, ThreadResumed, thread};
@@ -398,6 +400,26 @@ async fn a_wait_is_over_when_enough_threads_have_ended() {
     let unknown = AwaitThreads { mode: None, count: None, timeout: None, thread: vec!["x".into()] };
     let refused = here.ask::<ThreadsAwaited>(unknown).await.unwrap_err();
     assert!(refused.other::<SystemThreadError>().is_some(), "{refused}");
+}
+
+#[tokio::test]
+async fn why_of_an_answer_to_who_waited_names_every_thread_that_had_ended() {
+    let pump = start((answerer(), thread()));
+    let it: ThreadSpawned = pump.ask(spawn("x", &Question { n: 0 })).await.unwrap();
+    let here = pump.in_thread(&ThreadId::new(&it.parent_id));
+    for n in 1..3 {
+        let _: ThreadSpawned = here.ask(spawn("x", &Question { n })).await.unwrap();
+    }
+    let all = AwaitThreads { mode: None, count: None, timeout: None, thread: vec![] };
+    let _: ThreadsAwaited = here.ask(all).await.unwrap();
+    let entries = pump.log().read(&ThreadId::new(&it.parent_id), 0, u64::MAX, 100).await.unwrap();
+    let awaited = entries.iter().find(|it| it.name == ThreadsAwaited::NAME).unwrap();
+    let steps = why(&**pump.log(), &awaited.id).await.unwrap().unwrap();
+    let on_way = steps.iter().map(|it| &it.entry.id.thread);
+    let beside = steps.iter().flat_map(|it| &it.joined).map(|it| &it.thread);
+    let named: BTreeSet<_> = on_way.chain(beside).map(ToString::to_string).collect();
+    let children = ["", ".x", ".x-1", ".x-2"].map(|below| format!("{}{below}", it.parent_id));
+    assert_eq!(named, BTreeSet::from(children));
 }
 
 #[tokio::test]
