@@ -259,13 +259,17 @@ fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
     if let Some(it) = entry.decode_if::<Stopped>().filter(|_| !is_old) {
         return Some(stopped(entry.from(), &it, answer));
     }
-    if !is_error {
-        return Some(Reply::Ok(answer));
+    match answer {
+        Some(answer) if is_error => Some(answered_error(entry.from(), answer)),
+        answer => Some(Reply::Ok(answer)),
     }
-    let code = entry.name().local().to_owned();
-    // Its payload says more, with its schema at hand.
-    let message = format!("{} answered an error: {code}", entry.from());
-    Some(Reply::Failed { error: ActionError { code, message }, answer, again: true })
+}
+
+/// What an `Err` comes to. Its payload says more, with its schema at hand.
+fn answered_error(who: &str, answer: Element) -> Reply {
+    let code = answer.name().local().to_owned();
+    let message = format!("{who} answered an error: {code}");
+    Reply::Failed { error: ActionError { code, message }, answer: Some(answer), again: true }
 }
 
 fn wrong(huh: &Huh) -> Reply {
@@ -307,8 +311,11 @@ fn ended(it: ThreadResult, is_old: bool) -> Reply {
         }
         (ThreadStatus::Failed, payload) => {
             let huh = payload.as_ref().and_then(|it| Huh::read(it.view()).ok());
-            let failed = || Reply::Failed { error: error("failed"), answer: None, again: true };
-            huh.as_ref().map_or_else(failed, wrong)
+            match (huh, payload) {
+                (Some(huh), _) => wrong(&huh),
+                (None, Some(payload)) => answered_error(&it.thread, payload),
+                (None, None) => Reply::Failed { error: error("failed"), answer: None, again: true },
+            }
         }
     }
 }

@@ -56,6 +56,14 @@ impl Part {
     pub(crate) fn is_from_core(&self) -> bool {
         self.message.from() == CORE_NAME
     }
+
+    /// How a thread ends with what is emitted here.
+    fn ending(&self) -> ThreadStatus {
+        match self.flags.contains(Flags::ERROR) {
+            true => ThreadStatus::Failed,
+            false => ThreadStatus::Completed,
+        }
+    }
 }
 
 impl Thread {
@@ -244,7 +252,7 @@ impl Thread {
         let from = &world.routes.listeners[part.listener].name;
         if self.spawner.is_some() {
             if self.state.is_live() {
-                self.finish(part, from, checked, ThreadStatus::Completed, world, out);
+                self.finish(part, from, checked, part.ending(), world, out);
             }
             return;
         }
@@ -296,7 +304,7 @@ impl Thread {
         let registered = &world.routes.listeners[part.listener];
         let from = &registered.name;
         if self.ends_with(answered) && !registered.ends_itself {
-            return self.finish(part, from, checked, ThreadStatus::Completed, world, out);
+            return self.finish(part, from, checked, part.ending(), world, out);
         }
         let sending = self.sending(part, checked, Some(answered.sender().clone()), world);
         let sending = Sending { from, reply_to: Some(answered.id().clone()), ..sending };

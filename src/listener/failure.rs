@@ -6,12 +6,19 @@ use crate::listener::Entry;
 use crate::log::{self, Flags};
 use crate::name::{AGENT, CORE, Name};
 
-/// How the first tag of an `agent-stopped` says that it was interrupted.
+/// How the first tag of an `agent-stopped` says that it was interrupted,
 const INTERRUPTED: &[u8] = b" reason=\"interrupted\"";
+/// that of a `thread-result` that the thread failed,
+const FAILED: &[u8] = b" status=\"failed\"";
+/// that of an `action-result` that no answer came in time,
+const TIMED_OUT: &[u8] = b" status=\"timed-out\"";
+/// and that of a `cognition_out` that the model failed.
+const MODEL_FAILED: &[u8] = b" stop=\"error\"";
 
 impl Entry {
-    /// Whether it is a fault, an `Err` of a listener, work that failed, or an agent that stopped
-    /// though nothing interrupted it.
+    /// Whether it is a fault, an `Err` of a listener, work or a thread that failed, an action that
+    /// was refused or timed out, a model's failure, or an agent that stopped though nothing
+    /// interrupted it.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         is_failure(self.name(), self.flags(), self.body())
@@ -19,8 +26,9 @@ impl Entry {
 }
 
 impl log::Entry {
-    /// Whether it is a fault, an `Err` of a listener, work that failed, or an agent that stopped
-    /// though nothing interrupted it.
+    /// Whether it is a fault, an `Err` of a listener, work or a thread that failed, an action that
+    /// was refused or timed out, a model's failure, or an agent that stopped though nothing
+    /// interrupted it.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         is_failure(&self.name, self.flags, &self.body)
@@ -28,18 +36,32 @@ impl log::Entry {
 }
 
 fn is_failure(name: &Name, flags: Flags, body: &[u8]) -> bool {
+    let says = |what: &[u8]| memmem::find(first_tag(body), what).is_some();
+    let flagged = flags.contains(Flags::ERROR) || flags.contains(Flags::FAILS);
+    let refused = flags.contains(Flags::REFUSED);
     match (name.namespace(), name.local()) {
         (CORE, "huh" | "system-thread-error" | "door-refusals") => true,
-        // It hands up what the thread below has as an entry of its own.
-        (CORE, "thread-result") => false,
-        (AGENT, "agent-stopped") if !flags.contains(Flags::REFUSED) => !is_interrupted(body),
-        _ => flags.contains(Flags::ERROR) || flags.contains(Flags::FAILS),
+        (CORE, "thread-result") if !refused => says(FAILED),
+        (AGENT, "agent-stopped") if !refused => !says(INTERRUPTED),
+        (AGENT, "action-refused") if !refused => true,
+        (AGENT, "action-result") if !refused => says(TIMED_OUT),
+        (AGENT, "cognition_out") if !refused => says(MODEL_FAILED),
+        _ => flagged,
     }
 }
 
-fn is_interrupted(body: &[u8]) -> bool {
-    let tag = memchr::memchr(b'>', body).map_or(body, |end| &body[..end]);
-    memmem::find(tag, INTERRUPTED).is_some()
+/// The first tag of canonical bytes. Within quotes a `>` ends no tag.
+fn first_tag(body: &[u8]) -> &[u8] {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr2(b'"', b'>', &body[at..]) {
+        at += found;
+        if body[at] == b'>' {
+            return &body[..at];
+        }
+        let Some(end) = memchr::memchr(b'"', &body[at + 1..]) else { break };
+        at += end + 2;
+    }
+    body
 }
 
 #[cfg(test)]
@@ -63,7 +85,24 @@ mod tests {
         check(&other, Flags::CANCELS, b"", false);
         check(&other, Flags::ERROR, b"", true);
         check(&other, Flags::FAILS.with(Flags::TO_IDENTITY), b"", true);
-        check(&ThreadResult::NAME, Flags::FAILS, b"", false);
+    }
+
+    #[test]
+    fn what_an_agent_or_a_thread_came_to_is_read_in_its_first_tag() {
+        let of_agent = |local| Name::of(AGENT, local);
+        for (name, body, expected) in [
+            (ThreadResult::NAME, r#"<a status="failed" thread="t"/>"#, true),
+            (ThreadResult::NAME, r#"<a status="completed"><b status="failed"/></a>"#, false),
+            (of_agent("action-result"), r#"<a name="a>b" status="timed-out"/>"#, true),
+            (of_agent("action-result"), r#"<a status="failed"/>"#, false),
+            (of_agent("action-refused"), "<a/>", true),
+            (of_agent("cognition_out"), r#"<a error="x > y" stop="error">"#, true),
+            (of_agent("cognition_out"), r#"<a stop="end"> stop="error"</a>"#, false),
+            (of_agent("cognition_out"), r#"<a stop="#, false),
+        ] {
+            check(&name, Flags::NONE, body.as_bytes(), expected);
+            check(&name, Flags::REFUSED, body.as_bytes(), false);
+        }
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub enum ThreadStatus {
     Completed,
     /// Without one: nothing was left to do in it.
     Empty,
-    /// With a fault.
+    /// With a fault, or with an `Err` of its listener.
     Failed,
     /// Somebody ended it.
     Cancelled,

@@ -10,11 +10,12 @@ use pumphouse::engine::Identity;
 use pumphouse::limits::Limits;
 use pumphouse::listener::{Answer, Outcome};
 use pumphouse::listeners::agent::words::{Interrupt, Stopped};
+use pumphouse::listeners::thread::{InitialPayload, SpawnThread, thread};
 use pumphouse::log::{self, Batch, Draft, Durability, Log, MemoryLog, NewThread, SqliteLog};
 use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::Fault;
-use pumphouse::wire::core::{DoorRefusals, Huh};
+use pumphouse::wire::core::{DoorRefusals, Huh, ThreadResult, ThreadSpawned, ThreadStatus};
 
 use crate::program::{Scene, log_in};
 
@@ -249,6 +250,43 @@ async fn what_failed_says_so_on_the_wire_and_to_send() {
         client.flush().await.unwrap();
         let it = message(&mut client).await;
         assert_eq!(it.failed, failed, "{it:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_thread_whose_answer_is_an_error_has_failed() {
+    type Out = Outbox<Result<Well, Bad>>;
+    let replies = async |out: Out, message: Message, Replies { n }: Replies| {
+        out.reply_to(&message, Err(Bad { n })).await
+    };
+    let one = Listener::new("one").on(async |Works { n }: Works| Well { n }).on(replies);
+    let one = one.on(async |Returns { n }: Returns| Err::<Well, _>(Bad { n }));
+    let ends = async |Sends { n }: Sends| Final(Err::<Well, _>(Bad { n }));
+    let staff = (one, Listener::new("final").on(ends), thread());
+    let door = Tcp::bind("127.0.0.1:0", Options::default()).await.unwrap();
+    let address = door.local_addr();
+    let pump = pumphouse::builder().with((staff, door)).build().unwrap().start();
+    let mut client = Client::connect(address).await.unwrap();
+    for (first, expected) in [
+        (Works { n: 1 }.encode(), ThreadStatus::Completed),
+        (Returns { n: 1 }.encode(), ThreadStatus::Failed),
+        (Sends { n: 1 }.encode(), ThreadStatus::Failed),
+        (Replies { n: 1 }.encode(), ThreadStatus::Failed),
+    ] {
+        let initial_payload = InitialPayload { payload: first.unwrap() };
+        let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+        client.push(&Push::element(spawn.encode().unwrap()));
+        client.flush().await.unwrap();
+        let spawned = message(&mut client).await;
+        assert!(spawned.is::<ThreadSpawned>() && !spawned.failed, "{spawned:?}");
+        let told = message(&mut client).await;
+        assert_eq!(told.failed, expected == ThreadStatus::Failed, "{told:?}");
+        let result: ThreadResult = told.decode().unwrap();
+        assert_eq!(result.status, expected);
+
+        let thread = pump.log().thread(&ThreadId::new(&result.thread)).await.unwrap().unwrap();
+        let failed = thread.state == log::State::Failed;
+        assert_eq!(failed, expected == ThreadStatus::Failed, "{:?}", thread.state);
     }
 }
 

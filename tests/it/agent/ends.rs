@@ -6,6 +6,7 @@ use pumphouse::engine::Identity;
 use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::words::{CognitionIn, Interrupt, Response, Stopped};
+use pumphouse::model;
 
 use super::world::{Report, World};
 use super::*;
@@ -139,4 +140,30 @@ fn a_result_that_goes_round_in_a_circle_is_a_failed_action() {
     let said: Vec<String> = world.all::<Response>(&thread).into_iter().map(|it| it.text).collect();
     assert_eq!(said, ["Enough."]);
     assert!(world.ms() < 1_000, "{}", world.ms());
+}
+
+#[test]
+fn what_went_wrong_on_the_way_is_a_failure_though_it_stops_nobody() {
+    let world = World::new(1);
+    let model = Scripted::new(|_: &Prompt, turn| match turn {
+        1 => {
+            let error = model::Error::new(model::Kind::Cut, "the stream broke");
+            Script::text("<thought>Well").fails_with(13, error)
+        }
+        2 => Script::text(
+            "<action id='refused'>{\"name\": \"tool\", \"parameters\": {\"waht\": 1}}</action>\
+             <action id='late'>{\"name\": \"tool\", \"timeout\": 1, \"parameters\": \
+             {\"what\": \"x\", \"ms\": 9000}}</action>\
+             <action id='fine'>{\"name\": \"tool\", \"parameters\": {\"what\": \"y\"}}</action>",
+        ),
+        _ => Script::text("<response>Done.</response>"),
+    });
+    let agent = Agent::new("oracle", Arc::new(world.timed(model))).peers(["tool"]);
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::ZERO);
+    world.sim.rest().unwrap();
+    let failed = world.entries(&thread).into_iter().filter(|it| it.is_failure());
+    let failed: Vec<String> = failed.map(|it| it.name.local().to_owned()).collect();
+    assert_eq!(failed, ["cognition_out", "action-refused", "action-result"]);
 }
