@@ -357,10 +357,11 @@ fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> Heard {
     Heard::Broken { call, text: odd::recorded(text).into_owned(), line, column }
 }
 
-/// Whether an element only speaks of actions: `<action>` without attributes, and neither JSON nor
-/// elements in it.
+/// Whether an element only speaks of actions: `<action>` or `<tool_use>` without attributes, and
+/// neither JSON nor elements in it.
 fn is_mention(source: &str) -> bool {
-    let body = source.strip_prefix("<action>").map(str::trim_start);
+    let mut names = ["<action>", "<tool_use>"].iter();
+    let body = names.find_map(|it| source.strip_prefix(it)).map(str::trim_start);
     body.is_some_and(|it| !it.starts_with('{') && (!it.starts_with('<') || it.starts_with("</")))
 }
 

@@ -21,25 +21,116 @@ impl Secret {
         &self.0
     }
 
-    /// A text that somebody else wrote, without this in it.
+    /// A text that somebody else wrote, without this in it, however JSON or XML escapes it.
     pub(super) fn hidden_in(&self, text: &str) -> String {
-        match self.telling() {
-            None => text.to_owned(),
-            Some(secret) => text.replace(secret, "…"),
+        let Some(secret) = self.telling() else { return text.to_owned() };
+        let mut shown = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            if let Found::Whole(bytes) = found(secret, rest) {
+                shown.push('…');
+                rest = &rest[bytes..];
+            } else {
+                shown.push(next);
+                rest = &rest[next.len_utf8()..];
+            }
         }
+        shown
     }
 
     /// How many bytes at a text's end this may begin with.
     pub(super) fn begun_in(&self, text: &str) -> usize {
         let Some(secret) = self.telling() else { return 0 };
-        let begun = secret.char_indices().map(|(at, _)| at).rev();
-        begun.into_iter().find(|end| text.ends_with(&secret[..*end])).unwrap_or(0)
+        let longest = secret.chars().count() * SPELLING_BYTES_MAX;
+        let near = text.char_indices().map(|(at, _)| &text[at..]);
+        let mut near = near.filter(|it| it.len() <= longest);
+        near.find(|it| found(secret, it) == Found::Begun).map_or(0, str::len)
     }
 
     /// The text, where finding it tells something: a header's `1` or `true` stands everywhere.
     fn telling(&self) -> Option<&str> {
         Some(self.0.trim()).filter(|it| it.len() >= Secret::BYTES_MIN)
     }
+}
+
+/// The longest spelling of a character that is looked for: `&#x10ffff;`.
+const SPELLING_BYTES_MAX: usize = 10;
+
+/// What of a secret stands at the beginning of a text.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// All of it, in so many bytes.
+    Whole(usize),
+    /// The text ends before it does.
+    Begun,
+    Nothing,
+}
+
+fn found(secret: &str, text: &str) -> Found {
+    if text.starts_with(secret) {
+        return Found::Whole(secret.len());
+    }
+    let mut rest = text;
+    for it in secret.chars() {
+        match spelled(it, rest) {
+            Found::Whole(bytes) => rest = &rest[bytes..],
+            other => return other,
+        }
+    }
+    Found::Whole(text.len() - rest.len())
+}
+
+/// A character at the beginning of a text: as it is, as JSON escapes it, or as XML does.
+fn spelled(it: char, text: &str) -> Found {
+    if text.starts_with(it) && !matches!(it, '\\' | '&') {
+        return Found::Whole(it.len_utf8());
+    }
+    let Some(first) = text.chars().next() else { return Found::Begun };
+    let escaped = match first {
+        '\\' => of_json(&text[1..]),
+        '&' => of_xml(&text[1..]),
+        _ => return Found::Nothing,
+    };
+    match escaped {
+        Some((said, bytes)) if said == it => Found::Whole(1 + bytes),
+        None if text.len() < SPELLING_BYTES_MAX && !text[1..].contains(ends_an_escape) => {
+            Found::Begun
+        }
+        _ if first == it => Found::Whole(1),
+        _ => Found::Nothing,
+    }
+}
+
+/// No escape goes on behind this.
+fn ends_an_escape(it: char) -> bool {
+    !it.is_ascii_alphanumeric() && it != '#'
+}
+
+/// What stands behind a backslash, and its bytes.
+fn of_json(text: &str) -> Option<(char, usize)> {
+    let first = text.chars().next()?;
+    if first != 'u' {
+        return Some((first, first.len_utf8()));
+    }
+    let code = u32::from_str_radix(text.get(1..5)?, 16).ok()?;
+    Some((char::from_u32(code)?, 5))
+}
+
+/// What stands behind an `&`, and its bytes.
+fn of_xml(text: &str) -> Option<(char, usize)> {
+    let (name, _) = text.split_at_checked(text.find(';')?)?;
+    let said = match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        _ => char::from_u32(match name.strip_prefix('#')?.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+            None => name[1..].parse().ok()?,
+        })?,
+    };
+    Some((said, name.len() + 1))
 }
 
 impl fmt::Debug for Secret {
@@ -61,5 +152,26 @@ mod tests {
         assert_eq!(Secret::new("true").hidden_in("it is true"), "it is true");
         assert_eq!(secret.begun_in("it is sk-12"), 5);
         assert_eq!(secret.begun_in("it is sk-1234"), 0);
+    }
+
+    #[test]
+    fn a_secret_isnt_shown_where_json_or_xml_escapes_it() {
+        let secret = Secret::new("sk/12&\\\"4");
+        for spelled in [
+            r#"sk/12&\"4"#,
+            r#"sk\/12&\\\"4"#,
+            r#"\u0073\u006B\u002f12\u0026\u005C\u00224"#,
+            "&#115;k/&#x31;2&amp;\\&quot;4",
+        ] {
+            assert_eq!(secret.hidden_in(&format!("({spelled})")), "(…)");
+            for (end, _) in spelled.char_indices().skip(1) {
+                let begun = &spelled[..end];
+                assert_eq!(secret.begun_in(&format!("it: {begun}")), end, "{begun}");
+            }
+        }
+        for other in ["sk/12&", r"\u007", "a & b", "&#;", "\\", "\\u00é", "&é;"] {
+            assert_eq!(secret.hidden_in(other), other);
+        }
+        assert_eq!(secret.begun_in("a & b"), 0);
     }
 }

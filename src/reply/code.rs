@@ -13,6 +13,7 @@ use crate::reply::first;
 use crate::reply::inline::Inline;
 use crate::reply::markdown::{Blocks, Fence};
 use crate::reply::names::Markup;
+use crate::reply::nest::Nest;
 
 /// The code in a Markdown text, by its bytes: what stands within fences and spans.
 ///
@@ -66,6 +67,8 @@ pub enum Why {
     Attribute,
     /// It stands within a line, and counts only where it begins one.
     Line,
+    /// It is JSON in quotes, or within brackets that are open.
+    Nested,
 }
 
 impl Why {
@@ -78,6 +81,7 @@ impl Why {
             Why::Indent => "it is indented by four or more, so it is code",
             Why::Attribute => "it stands in another element's attribute",
             Why::Line => "it stands within a line, and counts only where it begins one",
+            Why::Nested => "it stands in quotes, or within brackets that are open",
         }
     }
 }
@@ -225,6 +229,15 @@ impl Code {
         }
     }
 
+    /// The same where JSON may begin.
+    pub(super) fn json_spot(&self, within: bool) -> Spot {
+        let spot = self.spot(within);
+        match self {
+            Code::First(_) => spot,
+            Code::Now(it) => Spot { why: it.why_no_call().or(spot.why), ..spot },
+        }
+    }
+
     fn is_code(&self) -> bool {
         match self {
             Code::First(it) => it.is_code(),
@@ -277,12 +290,10 @@ impl Now {
             }
             at += skipped;
             let &byte = bytes.get(at)?;
-            if self.hidden == Hidden::No {
-                let may_begin = byte == b'<' || matches!(byte, b'{' | b'[') && self.may_be_json();
-                if may_begin {
-                    self.settle(byte);
-                    return Some(at);
-                }
+            let may_begin = byte == b'<' || self.json && matches!(byte, b'{' | b'[');
+            if self.hidden == Hidden::No && may_begin {
+                self.settle(byte);
+                return Some(at);
             }
             self.step(byte);
             at += 1;
@@ -340,7 +351,8 @@ impl Now {
         self.deep.step(byte, || self.blocks.may_fence());
         self.visual.step(byte);
         if matches!(byte, b'\n' | b'\r') && self.blocks.is_blank_before {
-            (self.torn, self.nest) = (None, Nest::default());
+            self.torn = None;
+            self.nest.blank();
         }
     }
 
@@ -366,11 +378,11 @@ impl Now {
         Spot { why, begins, fresh: fresh || begins }
     }
 
-    /// Whether a call in JSON may begin here: not in quotes or in other JSON.
-    fn may_be_json(&self) -> bool {
+    /// Why JSON that begins here is no call, if it is none: in quotes and in brackets.
+    fn why_no_call(&self) -> Option<Why> {
         let is_quoted = matches!(self.last, [.., b'"' | b'\''])
             || matches!(self.last, [0xE2, 0x80, 0x98 | 0x9C | 0x9E | 0xB9] | [_, 0xC2, 0xAB]);
-        self.json && self.nest.depth == 0 && !is_quoted
+        (self.nest.depth > 0 || is_quoted).then_some(Why::Nested)
     }
 
     /// Makes certain what stands before this byte.
@@ -531,53 +543,6 @@ impl Deep {
         };
         if is_end {
             self.line = DeepLine::Lead;
-        }
-    }
-}
-
-/// JSON that is no call: how deep, and whether this is a string.
-#[derive(Clone, Copy, Debug, Default)]
-struct Nest {
-    depth: usize,
-    string: bool,
-    escape: bool,
-}
-
-impl Nest {
-    /// Such JSON as this text begins with, if it looks like any.
-    fn of(text: &[u8]) -> Nest {
-        let next = text.iter().skip(1).find(|it| !it.is_ascii_whitespace());
-        let is_json = match (text.first(), next) {
-            (Some(b'{'), Some(b'"')) => true,
-            (Some(b'['), Some(next)) => b"{[\"-0123456789tfn".contains(next),
-            // What follows says it.
-            (Some(b'['), None) => true,
-            _ => false,
-        };
-        let mut nest = Nest { depth: usize::from(is_json), ..Nest::default() };
-        text.iter().skip(1).for_each(|byte| nest.step(*byte));
-        nest
-    }
-
-    fn step(&mut self, byte: u8) {
-        if self.depth == 0 {
-            return;
-        }
-        if self.string {
-            let quote = byte == b'"' && !self.escape;
-            self.escape = byte == b'\\' && !self.escape;
-            self.string = !quote;
-            if byte == b'\n' {
-                *self = Nest::default();
-            }
-            return;
-        }
-        match byte {
-            b'"' => self.string = true,
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth -= 1,
-            _ if byte.is_ascii_whitespace() || b",:+-.0123456789eEtruefalsn".contains(&byte) => {}
-            _ => self.depth = 0,
         }
     }
 }

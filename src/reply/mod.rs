@@ -44,6 +44,7 @@ mod markdown;
 mod mention;
 mod mend;
 mod names;
+mod nest;
 mod parser;
 mod place;
 mod streaming;

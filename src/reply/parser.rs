@@ -189,10 +189,15 @@ impl Parser {
         }
         self.held.push_str(&rest[at..=at]);
         let later = &rest[at + 1..];
-        let spot = self.code.spot(!self.frames.is_empty());
+        let first = rest.as_bytes()[at];
+        let within = !self.frames.is_empty();
+        let spot = match first {
+            b'<' => self.code.spot(within),
+            _ => self.code.json_spot(within),
+        };
         let may_run =
             self.output.is_none() && self.frames.last().is_none_or(|it| it.kind != Kind::Response);
-        self.state = match (rest.as_bytes()[at], spot.why) {
+        self.state = match (first, spot.why) {
             (b'<', _) => State::Tag(Tag::new(&self.config.markup), spot),
             (first, None) if may_run => State::Trial(Trial::new(first)),
             (first, why) => {
