@@ -45,6 +45,15 @@ fn a_tag_that_is_spoken_of_stays_in_a_thought() {
 }
 
 #[test]
+fn a_tag_of_the_other_dialect_that_is_spoken_of_is_no_failure() {
+    let text = "<thought>I can use <tool_use> here.</thought><response>So.</response>";
+    let (world, thread) = saying(text, Dialect::ToolUse);
+    let thought = world.all::<Thought>(&thread).remove(0).text;
+    assert_eq!(thought, "I can use <tool_use> here.");
+    assert_eq!(notices(&world, &thread), [""; 0]);
+}
+
+#[test]
 fn an_action_that_names_itself_is_told_so() {
     let (world, thread) = saying(
         "<action id=\"q\">{\"name\":\"tool\",\"parameters\":{\"what\":\"$q\"}}</action>",
