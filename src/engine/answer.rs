@@ -97,7 +97,10 @@ impl Thread {
     fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
         let checked = match ready.what {
             Ok(checked) => checked,
-            Err(fault) => return self.complain(part, &fault, world, out),
+            Err(fault) => {
+                let fault = self.may_explain(part, fault, ready.sought.as_ref(), world);
+                return self.complain(part, &fault, world, out);
+            }
         };
         let registered = &world.routes.listeners[part.listener];
         let answers = ready.target.answered(&part.message).is_some();

@@ -119,7 +119,7 @@ impl Tree {
         let receivers = match receivers {
             Ok(receivers) => receivers,
             Err(fault) if it.how == How::ForSender => {
-                let fault = parent.may_explain(&it.part, fault, it.first.name(), world);
+                let fault = parent.may_explain(&it.part, fault, Some(it.first.name()), world);
                 return parent.complain(&it.part, &fault, world, out);
             }
             Err(fault) => return parent.refuse(&it.part, it.first, None, &fault, world, out),

@@ -193,19 +193,21 @@ pub(crate) fn came_to(
 /// Holds each payload against its schema, unless its own type wrote it.
 pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready> {
     let look = |it: listener::Emission| {
+        let is_for_sender = matches!(it.target, Target::Child { for_sender: true, .. });
+        let name = it.what.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
         let what = it.what.and_then(|what| match what.typed {
             Some(name) => Ok(Checked::typed(name, what.element)),
             // What is passed on for somebody else may lack its namespace, as at a door.
-            None if matches!(it.target, Target::Child { for_sender: true, .. }) => {
-                routes.check(what.element, inside)
-            }
+            None if is_for_sender => routes.check(what.element, inside),
             None => routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");
                 Fault::new(Code::InvalidReturn, text)
             }),
         });
         let meta = it.marks.key.as_deref().map(key_meta);
-        Ready { target: it.target, what, flags: it.marks.flags, meta }
+        let is_unknown = what.as_ref().is_err_and(|it| it.code == Code::Undeliverable);
+        let sought = name.filter(|_| is_unknown);
+        Ready { target: it.target, what, flags: it.marks.flags, meta, sought }
     };
     emit.into_iter().map(look).collect()
 }

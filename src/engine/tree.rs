@@ -27,7 +27,7 @@ use crate::limits::Limits;
 use crate::listener::{Entry, Hears, Target};
 use crate::log::{Batch, Flags, NewThread, Open, State, ThreadRecord};
 use crate::name::Name;
-use crate::wire::core::said;
+use crate::wire::core::{Huh, said};
 use crate::wire::{Checked, Code, Fault};
 
 /// The name that the pump speaks under.
@@ -104,12 +104,15 @@ pub(crate) struct Ready {
     pub(crate) flags: Flags,
     /// What its `<meta>` is to hold.
     pub(crate) meta: Option<Bytes>,
+    /// What nobody takes, where that is why it can't go out: some are told more of it.
+    pub(crate) sought: Option<Name>,
 }
 
 impl Ready {
     /// Something that went wrong, for the sender of the message at hand.
     pub(crate) fn fault(fault: Fault) -> Ready {
-        Ready { target: Target::Sender, what: Err(fault), flags: Flags::NONE, meta: None }
+        let (target, flags) = (Target::Sender, Flags::NONE);
+        Ready { target, what: Err(fault), flags, meta: None, sought: None }
     }
 
     /// Whether an earlier attempt came to the same at this place, of what it came to in order:
@@ -134,7 +137,9 @@ impl Ready {
             Target::Opener | Target::Along | Target::Askers(..) => true,
             it => first.reply_to() == it.answered(message),
         };
-        to && said.name() == first.name() && said.element().canonical() == *first.body()
+        let explained = || self.sought.is_some() && first.decode_if::<Huh>().is_some();
+        let is_it = said.name() == first.name() && said.element().canonical() == *first.body();
+        to && (is_it || explained())
     }
 }
 

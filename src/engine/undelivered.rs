@@ -43,10 +43,13 @@ impl Thread {
         &self,
         part: &Part,
         fault: Fault,
-        name: &Name,
+        name: Option<&Name>,
         world: &World<'_>,
     ) -> Fault {
-        if self.tells_why(part) { world.routes.explained(fault, None, name) } else { fault }
+        match name.filter(|_| self.tells_why(part)) {
+            Some(name) => world.routes.explained(fault, None, name),
+            None => fault,
+        }
     }
 
     /// Notes that nobody got what a listener sent.

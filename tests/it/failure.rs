@@ -16,6 +16,7 @@ use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::Fault;
 use pumphouse::wire::core::{DoorRefusals, Huh, ThreadResult, ThreadSpawned, ThreadStatus};
+use pumphouse::xml;
 
 use crate::program::{Scene, log_in};
 
@@ -369,6 +370,29 @@ async fn operators_and_an_open_loopback_door_are_told_why_nobody_takes_it() {
     assert_eq!(fault.message, "no listener is called frial; did you mean frail?");
     let fault = pump.to("frial").tell(Works { n: 1 }).await.unwrap_err();
     assert_eq!(fault.message, GENERIC);
+}
+
+#[tokio::test]
+async fn operators_are_told_why_nobody_takes_the_first_of_a_thread() {
+    let pump = pumphouse::builder().with(frail()).with(thread()).build().unwrap().start();
+    let operator = Identity { name: "ops".into(), operator: true };
+    for (first, reason) in [
+        ("<wroks/>", "the organism has no payload wroks"),
+        ("<work xmlns='urn:failure'/>", "did you mean {urn:failure}works?"),
+    ] {
+        let limits = &pumphouse::limits::XmlLimits::FILE;
+        let payload = xml::read(first, xml::Profile::Wire, limits).unwrap();
+        let initial_payload = InitialPayload { payload };
+        let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+        let told = async |asker: Pump| {
+            let error = asker.ask::<ThreadSpawned>(spawn.clone()).await.unwrap_err();
+            let AskError::Failed(huh) = error else { panic!("{error}") };
+            huh.message
+        };
+        let why = told(pump.speaking_as(operator.clone())).await;
+        assert!(why.contains(reason), "{why}");
+        assert_eq!(told(pump.clone()).await, GENERIC);
+    }
 }
 
 #[tokio::test]
