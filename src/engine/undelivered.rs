@@ -52,6 +52,19 @@ impl Thread {
         }
     }
 
+    /// Says why something can't go out: what nobody takes, perhaps.
+    pub(crate) fn has_failed(
+        &mut self,
+        part: &Part,
+        fault: Fault,
+        sought: Option<Name>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let fault = self.may_explain(part, fault, sought.as_ref(), world);
+        self.complain(part, &fault, world, out);
+    }
+
     /// Notes that nobody got what a listener sent.
     pub(crate) fn note_undelivered(
         &mut self,
