@@ -190,7 +190,7 @@ fn clients_that_read_nothing_are_cut_once_half_of_owed_bytes_max_is_used_up() {
     let setting = setting(Limits { owed_bytes_max: 1_000_000, ..Limits::default() });
     let mut stuck = [session_of(&setting), session_of(&setting), session_of(&setting)];
     let (mut reader, mut little) = (session_of(&setting), session_of(&setting));
-    stuck.iter_mut().for_each(|it| owe(it, 150_000));
+    stuck.iter_mut().for_each(|it| owe(it, 130_000));
     let tick = |session: &mut Session, at_ms: u64| session.tick(at_ms * MS).map(|it| it.code);
     assert_eq!(tick(&mut stuck[0], 1), None);
     assert_eq!(tick(&mut stuck[1], 100), None);
@@ -217,10 +217,10 @@ fn clients_that_read_nothing_are_cut_once_half_of_owed_bytes_max_is_used_up() {
 }
 
 #[test]
-fn beyond_five_eighths_the_largest_debt_is_cut_at_once() {
+fn beyond_nine_sixteenths_the_largest_debt_is_cut_at_once() {
     let setting = setting(Limits { owed_bytes_max: 100_000, ..Limits::default() });
     let (mut most, mut less) = (session_of(&setting), session_of(&setting));
-    owe(&mut most, 60_000);
+    owe(&mut most, 55_000);
     assert_eq!(most.tick(1_000).map(|it| it.code), None);
     owe(&mut less, 50_000);
     assert_eq!(less.tick(2_000).map(|it| it.code), None);

@@ -24,15 +24,15 @@ const LOOK_AGAIN_US: u64 = 1_000;
 const CUTS_AT_ONCE: usize = 32;
 /// The part of the bound that large messages on their way in may come to.
 const ARRIVING: usize = 64;
-/// Eighths of the bound that are kept for them, and for what the allocator keeps: each takes up to
-/// eight times its length while it is handled.
-const KEPT: usize = 3;
+/// Sixteenths of the bound that are kept for them, and for what the allocator keeps: each takes up
+/// to eight times its length while it is handled.
+const KEPT: usize = 7;
 
 /// One account for all connections of a pump, by whichever door they came.
 ///
 /// Up to a half of `owed_bytes_max` each connection has its own bounds only. Beyond it the door
 /// reads from no connection whose client has something to read, and cuts clients that read nothing
-/// for a moment. The largest product of bytes and time goes first. Beyond five eighths it cuts
+/// for a moment. The largest product of bytes and time goes first. Beyond nine sixteenths it cuts
 /// without that moment; the rest is for large messages on their way in.
 #[derive(Debug)]
 pub(crate) struct Owed {
@@ -68,7 +68,7 @@ impl Owed {
         let places = (max / ARRIVING / limits.door.message_bytes_max.max(1)).max(1);
         Owed {
             max,
-            full: max - max / 8 * KEPT,
+            full: max - max / 16 * KEPT,
             bytes: AtomicUsize::new(0),
             debtors: Mutex::default(),
             next: AtomicU64::new(0),
@@ -94,7 +94,7 @@ impl Owed {
     }
 
     /// Cuts connections whose clients read nothing, the largest debts first, until no more than a
-    /// half of the bound is used up. Beyond five eighths it cuts clients that have just read as
+    /// half of the bound is used up. Beyond nine sixteenths it cuts clients that have just read as
     /// well.
     pub(crate) fn relieve(&self, now_us: u64) {
         let debtors = match self.debtors.try_lock() {
