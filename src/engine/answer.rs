@@ -97,7 +97,7 @@ impl Thread {
     fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
         let checked = match ready.what {
             Ok(checked) => checked,
-            Err(fault) => return self.has_failed(part, fault, ready.sought, world, out),
+            Err(fault) => return self.has_failed(part, fault, ready.sought.as_ref(), world, out),
         };
         let registered = &world.routes.listeners[part.listener];
         let answers = ready.target.answered(&part.message).is_some();

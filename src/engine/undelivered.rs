@@ -57,11 +57,11 @@ impl Thread {
         &mut self,
         part: &Part,
         fault: Fault,
-        sought: Option<Name>,
+        sought: Option<&Name>,
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let fault = self.may_explain(part, fault, sought.as_ref(), world);
+        let fault = self.may_explain(part, fault, sought, world);
         self.complain(part, &fault, world, out);
     }
 
