@@ -3,15 +3,18 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::engine::ledger::{Ledger, Short};
-use crate::engine::replay::PAGE;
-use crate::engine::tree::CORE_NAME;
+use crate::engine::tree::budget::{Ledger, Short};
+use crate::engine::tree::event::CORE_NAME;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
-use crate::log::{self, Log, Mark};
+use crate::log;
+use crate::log::{Log, Mark};
 use crate::wire::core::ThreadSpawned;
 use crate::wire::{Fault, Payload};
+
+/// How many entries are read at a time.
+pub(super) const PAGE: usize = 1_024;
 
 /// What the log says of messages: what came of each, and who is done with it.
 #[derive(Default)]

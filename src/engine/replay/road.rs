@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::engine::run::{asked, cause, history};
+use crate::engine::worker::past::{asked, cause, history};
 use crate::limits::Limits;
-use crate::listener::{self, Boxed, Call, Capabilities, Emit, Entry};
+use crate::listener;
+use crate::listener::{Boxed, Call, Capabilities, Emit, Entry};
 use crate::log::Log;
 use crate::wire::Fault;
 use crate::xml::Element;

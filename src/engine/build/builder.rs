@@ -1,0 +1,192 @@
+//! Builds a pump: plugins in, every complaint at once or a plan out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::build::complaints::{
+    Complaints, absent, catalog, identities, names, owners, unmet,
+};
+use crate::engine::build::door::Door;
+use crate::engine::build::factory::Factory;
+use crate::engine::build::plan::Plan;
+use crate::engine::common::shared::Life;
+use crate::engine::tree::route::{Registered, Routes};
+use crate::limits::Limits;
+use crate::listener::{Capabilities, Described, Listener, Spec};
+use crate::log::{Log, MemoryLog};
+use crate::model::{Model, Models};
+use crate::name::Name;
+
+/// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no plugin",
+    note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
+)]
+pub trait Plugin {
+    /// Adds itself.
+    fn install(self, builder: &mut Builder);
+}
+
+/// Collects plugins; only [`build`](Builder::build) judges, so their order doesn't matter.
+#[derive(Default)]
+pub struct Builder {
+    specs: Vec<Spec>,
+    logs: Vec<Arc<dyn Log>>,
+    doors: Vec<Box<dyn Door>>,
+    factories: Vec<Factory>,
+    models: Models,
+    /// Names that more than one model was given.
+    models_twice: Vec<String>,
+    limits: Limits,
+    workers: Option<usize>,
+    name: Option<String>,
+    heartbeat: Option<Duration>,
+}
+
+/// The most workers a pump has: each is a bit of a listener's gate.
+const WORKERS_MAX: usize = 64;
+
+impl Builder {
+    /// Adds a plugin.
+    #[must_use]
+    pub fn with(mut self, plugin: impl Plugin) -> Builder {
+        plugin.install(&mut self);
+        self
+    }
+
+    /// Uses these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Builder {
+        self.limits = limits;
+        self
+    }
+
+    /// Names the organism: then it keeps its own life in the thread `organism`: `boot` at each
+    /// start, who joined and left since the last one, and `shutdown-signal`.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Builder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Whether it has a name by now.
+    pub(crate) fn has_name(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Has an organism with a name say so often that it lives.
+    #[must_use]
+    pub fn heartbeat(mut self, every: Duration) -> Builder {
+        self.heartbeat = Some(every);
+        self
+    }
+
+    /// Uses this many workers; as many as there are processors unless said.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Builder {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Adds a listener.
+    pub fn listener<S>(&mut self, listener: Listener<S>) {
+        self.specs.push(listener.spec);
+    }
+
+    /// Keeps entries in this log; in memory unless said.
+    pub fn log(&mut self, log: Arc<dyn Log>) {
+        self.logs.push(log);
+    }
+
+    /// Opens this door when the pump starts.
+    pub fn door(&mut self, door: impl Door + 'static) {
+        self.doors.push(Box::new(door));
+    }
+
+    /// Lets a manifest name this; of two with one name the first counts.
+    pub fn factory(&mut self, factory: Factory) {
+        if self.factories.iter().all(|it| it.name() != factory.name()) {
+            self.factories.push(factory);
+        }
+    }
+
+    /// What a manifest may name.
+    #[must_use]
+    pub fn factories(&self) -> &[Factory] {
+        &self.factories
+    }
+
+    /// Lets listeners of a manifest name this model; the first of a name counts, and `build`
+    /// complains of a second.
+    pub fn model(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
+        let name = name.into();
+        if let Some(first) = self.models.insert(name.clone(), model) {
+            self.models.insert(name.clone(), first);
+            self.models_twice.push(name);
+        }
+    }
+
+    /// The models that listeners of a manifest may name.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// The names of the listeners that it has so far.
+    pub fn listeners(&self) -> impl Iterator<Item = &str> {
+        self.specs.iter().map(|it| it.name.as_str())
+    }
+
+    /// The payloads that those take or may emit, but for those that only the pump may say.
+    pub fn payloads(&self) -> impl Iterator<Item = &Name> {
+        self.specs.iter().flat_map(Spec::payloads)
+    }
+
+    /// Judges. It runs nothing.
+    ///
+    /// # Errors
+    /// Every complaint at once.
+    pub fn build(self) -> Result<Plan, Complaints> {
+        let (catalog, mut complaints) = catalog(&self.specs);
+        complaints.extend(names(&self.specs));
+        complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &self.specs)));
+        complaints.extend(self.specs.iter().flat_map(unmet));
+        complaints.extend(owners(&self.specs));
+        complaints.extend(absent(&self.specs));
+        complaints.extend(self.models_twice.iter().map(|it| {
+            (None, format!("more than one model is called {it}; give each a name of its own"))
+        }));
+        if self.logs.len() > 1 {
+            complaints.push((None, "more than one log was given; keep one".to_owned()));
+        }
+        if self.workers.is_some_and(|it| it == 0 || it > WORKERS_MAX) {
+            complaints.push((None, format!("workers must be from 1 to {WORKERS_MAX}")));
+        }
+        let too_small = self.limits.too_small();
+        complaints.extend(too_small.into_iter().map(|it| (None, it)));
+        if self.heartbeat.is_some_and(|it| it.is_zero()) {
+            complaints.push((None, "the heartbeat must be at least 1ms apart".to_owned()));
+        }
+        if !complaints.is_empty() {
+            let (listeners, all) = complaints.into_iter().unzip();
+            return Err(Complaints { all, listeners });
+        }
+        let there = || std::thread::available_parallelism().map_or(1, usize::from);
+        let default_us = u64::try_from(self.limits.handler_time_max.as_micros());
+        let default_us = default_us.unwrap_or(u64::MAX);
+        let described = self.specs.iter().map(Described::of).collect();
+        let capabilities = Capabilities::new(described, catalog);
+        let registered = self.specs.into_iter().map(|spec| {
+            let own = spec.timeout.map(|it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX));
+            Registered::new(spec, own.unwrap_or(default_us))
+        });
+        Ok(Plan {
+            routes: Routes::new(registered.collect(), capabilities),
+            log: self.logs.into_iter().next().unwrap_or_else(|| Arc::new(MemoryLog::new())),
+            life: self.name.map(|it| Life { name: it.into(), heartbeat: self.heartbeat }),
+            doors: self.doors,
+            limits: self.limits,
+            workers: self.workers.unwrap_or_else(there).min(WORKERS_MAX),
+        })
+    }
+}

@@ -1,0 +1,275 @@
+//! All that is wrong with what is to be built.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::engine::build::door::Door;
+use crate::engine::tree::event::CORE_NAME;
+use crate::limits::XmlLimits;
+use crate::listener::{EmitCore, Grant, Need, Spec, Way, may_emit};
+use crate::name::Name;
+use crate::schema::Schema;
+use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
+use crate::wire::core::{
+    Accepted, Authenticate, Authenticated, Boot, ClockSet, ContextCleared, ContextRestored, Done,
+    DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft, NothingUnderWay, ShutdownSignal,
+    SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
+};
+use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
+use crate::wire::{Catalog, Payload};
+use crate::xml::Profile;
+use crate::{schema, xml};
+
+/// The schemas of all that is taken, emitted or the pump's own; two of one name must be equal.
+pub(super) fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
+    let mut catalog = Catalog::default();
+    let own = [
+        Accepted::schema(),
+        Authenticate::schema(),
+        Authenticated::schema(),
+        BudgetRaised::schema(),
+        BudgetWarning::schema(),
+        Charge::schema(),
+        ContextCleared::schema(),
+        ContextRestored::schema(),
+        ClockSet::schema(),
+        DoorRefusals::schema(),
+        Done::schema(),
+        Huh::schema(),
+        LoopWarning::schema(),
+        OverBudget::schema(),
+        SystemThreadError::schema(),
+        Boot::schema(),
+        Heartbeat::schema(),
+        ListenerJoined::schema(),
+        ListenerLeft::schema(),
+        ShutdownSignal::schema(),
+        ThreadCancelled::schema(),
+        ThreadResult::schema(),
+        ThreadSpawned::schema(),
+        NothingUnderWay::schema(),
+        Follow::schema(),
+        Following::schema(),
+        Unfollow::schema(),
+        Unfollowed::schema(),
+    ];
+    for schema in own {
+        catalog.add(Cow::Borrowed(schema));
+    }
+    let mut complaints = Vec::new();
+    let mut first: BTreeMap<Name, &str> = BTreeMap::new();
+    for spec in specs {
+        let schemas = spec.needs.iter().filter_map(|it| match it {
+            Need::Accept(it) | Need::Emit(it) => Some(it),
+            _ => None,
+        });
+        for schema in schemas {
+            if let Some(name) = catalog.add(schema.clone()) {
+                let who = first.get(&name).map_or("the pump", |it| it);
+                let how = catalog.get(&name).and_then(|it| difference(it, schema));
+                let how = how.unwrap_or_default();
+                let text = format!("its {name} isn't that of {who}{how}");
+                let text = format!("{text}; share the type, or rename one");
+                complaints.push(about(&spec.name, &text));
+            } else {
+                first.entry(schema.name.clone()).or_insert(&spec.name);
+            }
+        }
+    }
+    (catalog, complaints)
+}
+
+/// What either schema has to say of the other's example: the first difference that an author sees,
+/// if an example shows one.
+fn difference(there: &Schema, here: &Schema) -> Option<String> {
+    let said = |place: &str, by: &Schema, of: &Schema| {
+        let example = xml::read(schema::example(of), Profile::Wire, &XmlLimits::INSIDE).ok()?;
+        let error = by.check(example.view()).err()?;
+        Some(format!(": {place} {}", error.message))
+    };
+    said("there", there, here).or_else(|| said("here", here, there))
+}
+
+/// Names that are missing, taken or unfit.
+pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for spec in specs {
+        let name = spec.name.as_str();
+        let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+        if name.is_empty() || !name.chars().all(fits) {
+            let text = "a listener's name is letters, digits, '-', '_' and '.'";
+            complaints.push((Some(name.to_owned()), format!("{name:?}: {text}")));
+        }
+        if name == CORE_NAME {
+            complaints.push(about(name, "the pump itself has this name; take another"));
+        }
+        *seen.entry(name).or_default() += 1;
+    }
+    let twice = seen.into_iter().filter(|(_, times)| *times > 1);
+    complaints.extend(twice.map(|(name, times)| {
+        about(name, &format!("{times} listeners of this name; each needs its own"))
+    }));
+    complaints
+}
+
+/// Identities of a door that are a listener's name as well: nobody could tell the two apart.
+pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
+    let mut names = door.identities();
+    names.retain(|name| specs.iter().any(|it| it.name == **name));
+    let text = "a listener and an identity have this name; give one of them another";
+    names.into_iter().map(|it| about(&it, text)).collect()
+}
+
+/// What a listener's signatures ask for and it wasn't given.
+pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
+    let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
+    let mut wrong: Vec<String> = Vec::new();
+    if spec.text.as_ref().is_some_and(String::is_empty) {
+        wrong.push(
+            "its description is empty: say what it is for, or leave .describe(…) out".to_owned(),
+        );
+    }
+    if spec.handlers.is_empty() {
+        wrong.push("it has no handler: add .on(…)".to_owned());
+    }
+    if spec.timeout.is_some_and(|it| it.is_zero()) {
+        wrong.push("its time limit is 0: give .timeout(…) at least 1ms".to_owned());
+    }
+    if spec.traits.inline && spec.traits.blocking {
+        wrong.push("it can't be both inline and blocking: keep one of the two".to_owned());
+    }
+    wrong.extend(spec.no_replies.iter().map(|name| {
+        format!(
+            "it takes Asked with {name}, which it owns: take Option<Asked>, or use .on_reply(…)"
+        )
+    }));
+    for need in &spec.needs {
+        let text = match need {
+            Need::Accept(it) if no_doc(it) => {
+                format!("{} has no description: give its schema a doc", it.name)
+            }
+            Need::Accept(it) if !xml::is_name(it.name.local()) => {
+                format!("no element can be called {}: give the payload another name", it.name)
+            }
+            Need::Emit(it) if it.reserved && !may_emit(&spec.grants, &it.name) => {
+                let (name, grant) = (&it.name, EmitCore::GRANT);
+                format!("it may emit {name}, but has no grant {grant}: add .grant::<EmitCore>()")
+            }
+            Need::Fold(it) if !spec.folds.contains_key(&it.0) => {
+                format!("it takes Fold<{0}>: add .fold::<{0}>()", it.0.1)
+            }
+            Need::Grant(it) if !spec.grants.contains(*it) => {
+                format!("it has no grant {it}: add .grant::<…>() with the type that is granted")
+            }
+            Need::Queue if !spec.traits.serial => {
+                "it takes a Queue, but isn't serial: add .serial()".to_owned()
+            }
+            Need::Park if !spec.needs.iter().any(|it| matches!(it, Need::Queue)) => {
+                "it parks messages, but takes no Queue: only what is in one can be parked"
+                    .to_owned()
+            }
+            Need::Arrivals if spec.traits.inline => {
+                "it takes Arrivals, but is inline: nothing comes while it is at work".to_owned()
+            }
+            _ => continue,
+        };
+        if !wrong.contains(&text) {
+            wrong.push(text);
+        }
+    }
+    wrong.into_iter().map(|it| about(&spec.name, &it)).collect()
+}
+
+/// Names with more than one owner, where not all are shared, and handlers that shadow others.
+pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
+    let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
+    let mut complaints = Vec::new();
+    for spec in specs {
+        let mut ways: BTreeMap<&Way, usize> = BTreeMap::new();
+        for (way, _) in &spec.handlers {
+            *ways.entry(way).or_default() += 1;
+            if let Way::Route(name) = way {
+                owners.entry(name).or_default().push(spec);
+            }
+        }
+        for (way, times) in ways.into_iter().filter(|(_, times)| *times > 1) {
+            let what = match way {
+                Way::Route(name) => format!("{name}"),
+                Way::Reply(name) => format!("the reply {name}"),
+                Way::AnyReply => "any reply".to_owned(),
+            };
+            let text = format!("{times} handlers of {what}; keep one");
+            complaints.push(about(&spec.name, &text));
+        }
+    }
+    for (name, mut owners) in owners {
+        owners.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        if owners.len() > 1 && !owners.iter().all(|it| it.traits.shared) {
+            let names: Vec<&str> = owners.iter().map(|it| it.name.as_str()).collect();
+            let last = names.last().map(|it| (*it).to_owned());
+            let names = names.join(" and ");
+            let way = "keep one, or make each so in Rust";
+            let text = format!("{name} is owned by {names}, and not all are .shared(): {way}");
+            complaints.push((last, text));
+        }
+    }
+    complaints
+}
+
+/// Listeners that others can't do without, or have among their peers, and that aren't there.
+pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
+    let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
+    let lacks = specs.iter().flat_map(|spec| {
+        let names = spec.relies_on.iter().filter(|it| !is_there(it));
+        names.map(|it| about(&spec.name, &format!("it can't do without `{it}`: add that too")))
+    });
+    let unknown = specs.iter().flat_map(|spec| {
+        let names = spec.peers.iter().flat_map(|it| it.iter()).filter(|it| !is_there(it));
+        names.map(|it| {
+            let there = specs.iter().map(|it| it.name.as_str()).filter(|it| *it != spec.name);
+            let way = schema::nearest(it, there);
+            let way = way.map_or("add it too".to_owned(), |way| format!("did you mean `{way}`?"));
+            about(&spec.name, &format!("no listener is called `{it}`, one of its peers: {way}"))
+        })
+    });
+    lacks.chain(unknown).collect()
+}
+
+/// One thing that is wrong, and the listener that it is about.
+pub(super) type Complaint = (Option<String>, String);
+
+fn about(listener: &str, text: &str) -> Complaint {
+    (Some(listener.to_owned()), format!("{listener}: {text}"))
+}
+
+/// All that is wrong with what was to be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaints {
+    pub(super) all: Vec<String>,
+    /// The listener that each is about.
+    pub(super) listeners: Vec<Option<String>>,
+}
+
+impl Complaints {
+    /// Each of them.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        &self.all
+    }
+
+    /// Each of them, with the name of the listener that it is about, if it is about one.
+    pub fn by_listener(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
+        let listeners = self.listeners.iter().map(Option::as_deref);
+        listeners.zip(self.all.iter().map(String::as_str))
+    }
+}
+
+impl fmt::Display for Complaints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.all.join("\n"))
+    }
+}
+
+impl std::error::Error for Complaints {}

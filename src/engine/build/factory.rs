@@ -1,0 +1,171 @@
+//! What makes listeners by name, from settings that only run time knows.
+//!
+//! It knows no YAML: settings come as whatever serde can read.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::listener::Listener;
+use crate::model::Models;
+
+/// Makes listeners by name: what `use:` in a manifest says.
+///
+/// ```
+/// use pumphouse::prelude::*;
+/// use serde::Deserialize;
+///
+/// /// Wants to be greeted.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://example.org/ns/greeter/v1")]
+/// struct Greet { name: String }
+///
+/// /// A greeting.
+/// #[derive(Payload)]
+/// #[payload(ns = "https://example.org/ns/greeter/v1")]
+/// struct Greeting { text: String }
+///
+/// #[derive(Clone, Deserialize)]
+/// struct Settings { word: String }
+///
+/// async fn greet(State(it): State<Settings>, Greet { name }: Greet) -> Greeting {
+///     Greeting { text: format!("{}, {name}!", it.word) }
+/// }
+///
+/// let greeter = Factory::new("greeter", |it: Settings| {
+///     Listener::with_state("greeter", it).on(greet)
+/// });
+/// let builder = pumphouse::builder().with(greeter);
+/// # let _ = builder;
+/// ```
+///
+/// With `- {use: greeter, settings: {word: Hello}}` among the `listeners` of a manifest the pump
+/// has that listener.
+pub struct Factory {
+    name: String,
+    make: Box<Make>,
+}
+
+type Make =
+    dyn Fn(&mut dyn erased_serde::Deserializer<'_>, &Models) -> Result<Listener, Unmade> + Send;
+
+impl Factory {
+    /// Makes listeners from settings of a type.
+    pub fn new<T: DeserializeOwned, M: Makes>(
+        name: impl Into<String>,
+        make: impl Fn(T) -> M + Send + 'static,
+    ) -> Factory {
+        Factory::with_models(name, move |settings, _| make(settings))
+    }
+
+    /// Makes listeners from settings of a type, one of which names a model. By that convention its
+    /// key is `model`, so that a name that no model has is told where it stands.
+    ///
+    /// ```
+    /// use pumphouse::model::{Models, UnknownModel};
+    /// use pumphouse::prelude::*;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Settings { model: String }
+    ///
+    /// let poet = Factory::with_models("poet", |it: Settings, models: &Models| {
+    ///     let model = models.get(&it.model)?;
+    ///     Ok::<_, UnknownModel>(Listener::with_state("poet", model))
+    /// });
+    /// # let _ = poet;
+    /// ```
+    pub fn with_models<T: DeserializeOwned, M: Makes>(
+        name: impl Into<String>,
+        make: impl Fn(T, &Models) -> M + Send + 'static,
+    ) -> Factory {
+        let make = move |settings: &mut dyn erased_serde::Deserializer<'_>, models: &Models| {
+            let settings = T::deserialize(settings).map_err(Unmade::Settings)?;
+            make(settings, models).made().map_err(Unmade::Refused)
+        };
+        Factory { name: name.into(), make: Box::new(make) }
+    }
+
+    /// Makes listeners that have no settings.
+    pub fn plain<M: Makes>(
+        name: impl Into<String>,
+        make: impl Fn() -> M + Send + 'static,
+    ) -> Factory {
+        Factory::new(name, move |_: Nothing| make())
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes a listener, which may ask for one of these models.
+    ///
+    /// # Errors
+    /// Where the settings aren't such as it reads, or it refuses them.
+    pub fn make(
+        &self,
+        settings: &mut dyn erased_serde::Deserializer<'_>,
+        models: &Models,
+    ) -> Result<Listener, Unmade> {
+        (self.make)(settings, models)
+    }
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Factory").field(&self.name).finish()
+    }
+}
+
+/// The settings of a listener that has none.
+#[derive(Deserialize)]
+struct Nothing {}
+
+/// What the function of a [`Factory`] returns: a listener, or why the settings won't do.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no listener",
+    note = "a factory returns a `Listener`, or a `Result` of one and of why the settings won't do"
+)]
+pub trait Makes {
+    /// The listener, without the type of its state; or why there is none.
+    ///
+    /// # Errors
+    /// Why the settings won't do, in a sentence.
+    fn made(self) -> Result<Listener, String>;
+}
+
+impl<S> Makes for Listener<S> {
+    fn made(self) -> Result<Listener, String> {
+        Ok(self.stateless())
+    }
+}
+
+impl<S, E: fmt::Display> Makes for Result<Listener<S>, E> {
+    fn made(self) -> Result<Listener, String> {
+        self.map(Listener::stateless).map_err(|it| it.to_string())
+    }
+}
+
+/// Why a factory made nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unmade {
+    /// The settings aren't such as it reads.
+    Settings(erased_serde::Error),
+    /// It read them, and refuses them.
+    Refused(String),
+}
+
+impl fmt::Display for Unmade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unmade::Settings(error) => write!(f, "{error}"),
+            Unmade::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Unmade {}

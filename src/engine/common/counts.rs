@@ -1,0 +1,107 @@
+//! What a pump counts of its own work. No payload, no token and no identity is in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::log;
+use crate::log::{Flags, Health};
+use crate::wire::Code;
+
+/// What a pump counted since it started, and how it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// How long it has been there.
+    pub uptime: Duration,
+    /// Entries appended to the log.
+    pub entries: u64,
+    /// Pushes that were accepted; one that only repeats another counts once.
+    pub accepted: u64,
+    /// Pushes that were refused, by the fault's number.
+    pub refused: BTreeMap<Code, u64>,
+    /// How handlers came to their end, for each listener, in the order of registration.
+    pub handled: Vec<Handled>,
+    /// Connections that are open, at all doors.
+    pub connections: u64,
+    /// Bytes that wait in memory for the clients of all connections, under `owed_bytes_max`.
+    pub owed_bytes: u64,
+    /// What lies in the workers' inboxes.
+    pub inbox: u64,
+    /// Trees of threads that are awake.
+    pub trees_awake: u64,
+    /// The number of the log's last commit.
+    pub commit: u64,
+    /// How the log is.
+    pub health: Health,
+}
+
+/// How a listener's handlers came to their end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Handled {
+    /// The listener.
+    pub listener: Arc<str>,
+    /// How many returned, be it with an error of their own.
+    pub returned: u64,
+    /// How many failed before they began: what they ask for wasn't there.
+    pub failed: u64,
+    /// How many panicked.
+    pub panicked: u64,
+    /// How many were stopped: their time was up, or their thread or the pump was ended.
+    pub stopped: u64,
+}
+
+/// How one handler came to its end.
+#[derive(Clone, Copy)]
+pub(crate) enum Outcome {
+    Returned,
+    Failed,
+    Panicked,
+    Stopped,
+}
+
+/// The numbers themselves. Each is exact by itself; two that are read together may be of moments
+/// that lie a little apart.
+pub(crate) struct Counts {
+    pub(super) started_us: u64,
+    pub(super) entries: AtomicU64,
+    pub(super) accepted: AtomicU64,
+    pub(super) connections: AtomicU64,
+    pub(super) commit: AtomicU64,
+    pub(super) handled: Vec<[AtomicU64; 4]>,
+}
+
+impl Counts {
+    pub(crate) fn new(now_us: u64, listeners: usize) -> Counts {
+        Counts {
+            started_us: now_us,
+            entries: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            commit: AtomicU64::new(0),
+            handled: (0..listeners).map(|_| Default::default()).collect(),
+        }
+    }
+
+    /// A batch landed in the log.
+    pub(crate) fn landed(&self, receipt: &log::Receipt) {
+        let is_push = |it: &&Arc<log::Entry>| it.flags.contains(Flags::FROM_IDENTITY);
+        let pushes = receipt.entries.iter().filter(is_push).count();
+        self.entries.fetch_add(receipt.entries.len() as u64, Ordering::Relaxed);
+        self.accepted.fetch_add(pushes as u64, Ordering::Relaxed);
+        self.head(receipt.head);
+    }
+
+    /// The log has come this far; workers may say so out of order.
+    pub(crate) fn head(&self, head: log::Head) {
+        self.commit.fetch_max(head.number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn handled(&self, listener: usize, outcome: Outcome) {
+        if let Some(counts) = self.handled.get(listener) {
+            counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

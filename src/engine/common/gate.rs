@@ -1,0 +1,59 @@
+//! How many handlers of one listener may run at once, over all workers.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+/// A listener's free places, and the workers that wait for one.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    free: AtomicUsize,
+    /// A bit per worker that found no place.
+    waiting: AtomicU64,
+}
+
+impl Gate {
+    pub(crate) fn new(places: usize) -> Gate {
+        Gate { free: AtomicUsize::new(places), waiting: AtomicU64::new(0) }
+    }
+
+    /// Takes a place, or notes that this worker waits for one.
+    pub(crate) fn enter(&self, worker: usize) -> bool {
+        if self.take() {
+            return true;
+        }
+        // A place that was freed before the note was made would be missed: look once more.
+        self.waiting.fetch_or(1 << worker, SeqCst);
+        self.take()
+    }
+
+    /// Gives a place back; the workers that wait for one, as bits.
+    pub(crate) fn leave(&self) -> u64 {
+        self.free.fetch_add(1, SeqCst);
+        if self.waiting.load(SeqCst) == 0 { 0 } else { self.waiting.swap(0, SeqCst) }
+    }
+
+    /// Notes that this worker still waits; whether there is a place already.
+    pub(crate) fn wait(&self, worker: usize) -> bool {
+        self.waiting.fetch_or(1 << worker, SeqCst);
+        self.free.load(SeqCst) > 0
+    }
+
+    fn take(&self) -> bool {
+        self.free.fetch_update(SeqCst, SeqCst, |free| free.checked_sub(1)).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_finds_no_place_is_told_of_the_next() {
+        let gate = Gate::new(1);
+        assert!(gate.enter(0));
+        assert!(!gate.enter(3));
+        assert_eq!(gate.leave(), 1 << 3);
+        assert!(gate.enter(3));
+        assert_eq!(gate.leave(), 0);
+    }
+}

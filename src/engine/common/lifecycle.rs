@@ -1,0 +1,160 @@
+//! The organism's own life, in a thread of its own: when it began and with what, that it lives,
+//! and when it was told to stop. The pump says it, so nobody can say it in its place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::engine::common::inbox::Mail;
+use crate::engine::common::refusals::stamp;
+use crate::engine::common::shared::{Shared, Stage};
+use crate::engine::port::Port;
+use crate::engine::tree::event::ORGANISM;
+use crate::id::ThreadId;
+use crate::log;
+use crate::name::Name;
+use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
+use crate::wire::{Checked, Payload, SignedDuration};
+
+/// How many entries are read at a time.
+const PAGE: usize = 1_024;
+
+/// Says that the organism begins, and who came and went since it last did; before anything else
+/// is taken.
+pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
+    let Some(life) = &shared.life else { return Ok(()) };
+    let now_us = (shared.now_us)();
+    let at = stamp(now_us);
+    let before = known(shared).await?;
+    let routes = &shared.routes;
+    let count = u64::try_from(routes.listeners.len()).unwrap_or(u64::MAX);
+    let mut words = Words::default();
+    words.say(&Boot {
+        organism_name: life.name.to_string(),
+        timestamp: at,
+        listener_count: count,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        catalogue: digest(shared),
+    });
+    for it in &routes.listeners {
+        if !before.contains_key(&*it.name) {
+            let roots: Vec<String> = it.routes().iter().map(ToString::to_string).collect();
+            words.say(&ListenerJoined {
+                name: it.name.to_string(),
+                root_tag: roots,
+                description: described(shared, &it.name),
+                is_agent: it.traits.own_thread,
+                timestamp: at,
+            });
+        }
+    }
+    for name in before.into_keys().filter(|it| routes.find(it).is_none()) {
+        let reason = Some("the organism was started without it".to_owned());
+        words.say(&ListenerLeft { name, reason, timestamp: at });
+    }
+    words.post(shared);
+    Ok(())
+}
+
+/// Says that the organism was told to stop.
+pub(crate) fn end(shared: &Shared) {
+    if shared.life.is_none() {
+        return;
+    }
+    let mut words = Words::default();
+    words.say(&ShutdownSignal {
+        mode: "graceful".to_owned(),
+        timeout_seconds: shared.limits.drain_time_max.as_secs(),
+        timestamp: stamp((shared.now_us)()),
+    });
+    words.post(shared);
+}
+
+/// Says that the wall clock was set by so much.
+pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
+    let by = SignedDuration::from_micros(by_us);
+    tracing::warn!(%by, "the wall clock was set; times in the log go on as before");
+    let wall_us = (shared.now_us)().saturating_add_signed(shared.ahead_us.load(Ordering::Relaxed));
+    let mut words = Words::default();
+    words.say(&ClockSet { by, clock: stamp(wall_us) });
+    words.post(shared);
+}
+
+/// Says every so often that the organism lives, until it is told to stop.
+pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) {
+    let begun_us = port.now_us();
+    let every_us = u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1);
+    for sequence in 1.. {
+        port.sleep_until(begun_us.saturating_add(every_us.saturating_mul(sequence))).await;
+        if *shared.stage.borrow() != Stage::Running {
+            return;
+        }
+        let now_us = port.now_us();
+        let active = shared.awake.iter().map(|it| it.load(Ordering::Relaxed)).sum();
+        let mut words = Words::default();
+        words.say(&Heartbeat {
+            sequence,
+            uptime_seconds: now_us.saturating_sub(begun_us) / 1_000_000,
+            queue_depth: shared.inboxes.iter().map(|it| it.len() as u64).sum(),
+            active_threads: active,
+            timestamp: stamp(now_us),
+        });
+        words.post(&shared);
+    }
+}
+
+/// The listeners that joined and haven't left, as the thread says.
+async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
+    let thread = ThreadId::new(ORGANISM);
+    let (mut after, mut known) = (0, BTreeMap::new());
+    if shared.log.thread(&thread).await?.is_none() {
+        return Ok(known);
+    }
+    loop {
+        let page = shared.log.read(&thread, after, u64::MAX, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(known) };
+        after = last.id.seq;
+        for entry in page.iter().map(|it| crate::listener::Entry::kept(it)) {
+            if let Some(it) = entry.decode_if::<ListenerJoined>() {
+                known.insert(it.name, ());
+            } else if let Some(it) = entry.decode_if::<ListenerLeft>() {
+                known.remove(&it.name);
+            }
+        }
+    }
+}
+
+/// What a listener says that it is for.
+fn described(shared: &Shared, name: &str) -> Option<String> {
+    let mut all = shared.routes.capabilities.listeners().iter();
+    all.find(|it| it.name == name)?.text.clone()
+}
+
+/// What tells this catalogue from every other: BLAKE3 over every schema's XSD, in their order.
+fn digest(shared: &Shared) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for schema in shared.routes.catalog.all() {
+        hasher.update(crate::schema::xsd(schema).as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Words of the pump's own, on their way into the thread.
+#[derive(Default)]
+pub(crate) struct Words(Vec<(Name, Checked)>);
+
+impl Words {
+    pub(crate) fn say<P: Payload>(&mut self, it: &P) {
+        match it.encode() {
+            Ok(element) => self.0.push((P::NAME, Checked::typed(P::NAME, element))),
+            Err(error) => tracing::error!(%error, name = %P::NAME, "a word can't be written"),
+        }
+    }
+
+    pub(crate) fn post(self, shared: &Shared) {
+        let thread = ThreadId::new(ORGANISM);
+        let words = self.0.into_iter().map(|(_, it)| it).collect();
+        shared.post(&thread, Mail::Note(thread.clone(), words));
+    }
+}

@@ -1,0 +1,46 @@
+//! Tells in the organism's own thread what doors refuse.
+
+use std::sync::{Arc, Weak};
+
+use crate::engine::common::lifecycle::Words;
+use crate::engine::common::refusals::Refusals;
+use crate::engine::common::shared::{Shared, Stage};
+use crate::engine::port::Port;
+use crate::log::Health;
+
+/// How long what comes together is gathered, and how far entries lie apart beside that.
+const GATHERED_US: u64 = 1_000_000;
+
+const APART_US: u64 = 60_000_000;
+
+/// Begins to tell of what doors refuse.
+pub(crate) fn begin(shared: &Weak<Shared>, port: &impl Port) {
+    if let Some(refusals) = shared.upgrade().map(|it| it.refusals.clone()) {
+        port.spawn(tell(refusals, shared.clone(), port.clone()));
+    }
+}
+
+/// Tells in the organism's thread what doors refuse, until the pump is gone.
+async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
+    loop {
+        refusals.came.notified().await;
+        if refusals.lock().is_over {
+            return;
+        }
+        port.sleep_until(port.now_us().saturating_add(GATHERED_US)).await;
+        let Some(shared) = shared.upgrade() else { return };
+        if *shared.stage.borrow() == Stage::Drained {
+            return;
+        }
+        // A disk without room is not for this: it is told once there is some.
+        if shared.log.health() != Health::Well {
+            refusals.came.notify_one();
+        } else if let Some(it) = refusals.take(port.now_us()) {
+            let mut words = Words::default();
+            words.say(&it);
+            words.post(&shared);
+        }
+        drop(shared);
+        port.sleep_until(port.now_us().saturating_add(APART_US)).await;
+    }
+}

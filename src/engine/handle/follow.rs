@@ -1,0 +1,105 @@
+//! Following a thread: a position in the log, woken when the thread grows. A slow follower costs
+//! its own lag and nothing else.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::{broadcast, watch};
+
+use crate::engine::common::followers::Showing;
+use crate::engine::common::shared::Shared;
+use crate::engine::read_fault::unread;
+use crate::id::ThreadId;
+use crate::listener::Entry;
+use crate::wire::Fault;
+
+/// How many entries a follower reads at a time.
+const PAGE: usize = 256;
+
+/// What a follower sees.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Followed {
+    /// The thread's next entry.
+    Entry(Entry),
+    /// A live payload: shown while it happens, never logged, dropped for whoever is slow.
+    Live(Showing),
+}
+
+/// A thread's entries, those there are and those to come.
+pub struct Follow {
+    shared: Arc<Shared>,
+    thread: ThreadId,
+    after: u64,
+    read: VecDeque<Entry>,
+    grown: watch::Receiver<u64>,
+    live: Option<broadcast::Receiver<Showing>>,
+}
+
+impl Follow {
+    pub(crate) fn new(shared: Arc<Shared>, thread: ThreadId, after: u64) -> Follow {
+        let grown = shared.followers.join(&thread);
+        Follow { shared, thread, after, read: VecDeque::new(), grown, live: None }
+    }
+
+    /// The same, which sees live payloads as well.
+    pub(crate) fn and_live(mut self) -> Follow {
+        self.live = self.shared.followers.watch(&self.thread);
+        self
+    }
+
+    /// The next entry after the last one seen, or a live payload; waits for it.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn next(&mut self) -> Result<Followed, Fault> {
+        loop {
+            if let Some(entry) = self.logged().await? {
+                return Ok(Followed::Entry(entry));
+            }
+            // What the log has was read before; what is live can't hold it up.
+            tokio::select! {
+                biased;
+                shown = shown(&mut self.live) => return Ok(Followed::Live(shown)),
+                _ = self.grown.changed() => {}
+            }
+        }
+    }
+}
+
+impl Follow {
+    /// The next entry that the log has by now, where there is one.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn logged(&mut self) -> Result<Option<Entry>, Fault> {
+        if self.read.is_empty() {
+            self.grown.mark_unchanged();
+            let page = self.shared.log.read(&self.thread, self.after, u64::MAX, PAGE).await;
+            let page = page.map_err(|it| unread(&it))?;
+            self.read.extend(page.iter().map(|it| Entry::kept(it)));
+        }
+        let next = self.read.pop_front();
+        self.after = next.as_ref().map_or(self.after, Entry::seq);
+        Ok(next)
+    }
+}
+
+/// The next live payload; whoever missed some goes on with those that are left.
+async fn shown(live: &mut Option<broadcast::Receiver<Showing>>) -> Showing {
+    while let Some(receiver) = live {
+        use broadcast::error::RecvError::{Closed, Lagged};
+        match receiver.recv().await {
+            Ok(shown) => return shown,
+            Err(Lagged(_)) => {}
+            Err(Closed) => *live = None,
+        }
+    }
+    std::future::pending().await
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.shared.followers.leave(&self.thread);
+    }
+}

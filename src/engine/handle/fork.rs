@@ -1,0 +1,110 @@
+//! Forks: threads that go on from an entry of another, which they share and don't copy.
+
+use std::sync::Arc;
+
+use crate::engine::handle::pump::{Identity, Place, Pump};
+use crate::engine::read_fault::{owner, unread, unread_of};
+use crate::engine::tree::lineage::{Lineage, Source};
+use crate::id::{EntryId, ThreadId};
+use crate::log;
+use crate::log::ThreadRecord;
+use crate::wire::{Code, Fault};
+
+impl Pump {
+    /// The same pump, spoken to in forks: each message opens a session that goes on from this
+    /// entry, as if it were the newest of its thread and nothing waited or ran there.
+    ///
+    /// What came up to the entry is shared, not copied, and the thread itself stays as it is. It
+    /// takes the same permission as sending into that.
+    ///
+    /// ```
+    /// # use pumphouse::prelude::*;
+    /// # use pumphouse::listeners::echo::{self, Echo};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pump = pumphouse::builder().with(echo::echo()).build()?.start();
+    /// let first = pump.tell(Echo { text: "one".into() }).await?;
+    /// let other = pump.fork_at(&first).tell(Echo { text: "another".into() }).await?;
+    /// assert_eq!((other.thread == first.thread, other.seq), (false, 2));
+    /// assert_eq!(pump.log().read(&other.thread, 0, 1, 1).await?[0].id, first);
+    /// # pump.shutdown().await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn fork_at(&self, entry: &EntryId) -> Pump {
+        let mut pump = self.clone();
+        pump.place = Place::Fork(entry.clone());
+        pump
+    }
+
+    /// What may be known of a thread by an identity: its own, and an operator any.
+    pub(crate) async fn permitted(
+        &self,
+        who: &Identity,
+        thread: &ThreadId,
+    ) -> Result<ThreadRecord, Fault> {
+        match self.known(thread).await {
+            Ok(Some((record, owner))) if who.operator || owner.as_ref() == Some(&who.name) => {
+                Ok(record)
+            }
+            Ok(_) => Err(Fault::unknown_thread(thread.as_str())),
+            Err(error) => {
+                let owner = owner(&**self.log(), &thread.tree()).await;
+                Err(unread_of(&error, (thread, owner.as_deref()), &who.name, who.operator))
+            }
+        }
+    }
+
+    /// A thread that is there, and whose it is, once it has begun.
+    async fn known(
+        &self,
+        thread: &ThreadId,
+    ) -> Result<Option<(ThreadRecord, Option<Arc<str>>)>, log::Error> {
+        let log = self.log();
+        let Some(record) = log.thread(thread).await? else { return Ok(None) };
+        let mut root = record.clone();
+        // A thread within a tree is its session's.
+        while let Some(parent) = &root.parent {
+            let Some(above) = log.thread(parent).await? else { return Ok(None) };
+            root = above;
+        }
+        let opening = log.opening(&root).await?;
+        Ok(Some((record, opening.map(|it| it.from.clone()))))
+    }
+
+    /// What a fork at this entry goes on from, if the identity may fork there.
+    pub(crate) async fn source(&self, who: &Identity, at: &EntryId) -> Result<Source, Fault> {
+        let record = self.permitted(who, &at.thread).await?;
+        if at.seq > record.last_seq {
+            let last = EntryId::new(&at.thread, record.last_seq);
+            let text = format!("there is no entry {at} to fork at: its thread ends with {last}");
+            let advice = format!("Name an entry that the thread has, such as {last}.");
+            let fault = Fault::new(Code::Envelope, text);
+            return Err(Fault { advice: Some(advice), ..fault });
+        }
+        let unreadable = |it: log::Error| unread(&it);
+        let last = self.log().read(&at.thread, at.seq - 1, at.seq, 1).await.map_err(unreadable)?;
+        if last.is_empty() {
+            let text = format!("the entry {at} is missing");
+            return Err(Fault::new(Code::Unreadable, text));
+        }
+        let lineage = Lineage::read(&**self.log(), Some(at)).await.map_err(unreadable)?;
+        Ok(Source { at: at.clone(), lineage })
+    }
+
+    /// Whether an entry stands where a push was to go.
+    pub(crate) async fn is_there(
+        &self,
+        place: &Place,
+        entry: &log::Entry,
+    ) -> Result<bool, log::Error> {
+        let record = self.log().thread(&entry.id.thread).await?;
+        // What opened a fork was not sent into it.
+        let opened = record.and_then(|it| it.fork).filter(|it| it.seq + 1 == entry.id.seq);
+        Ok(match place {
+            Place::Session => true,
+            Place::Thread(thread) => opened.is_none() && *thread == entry.id.thread,
+            Place::Fork(at) => opened.as_ref() == Some(at),
+        })
+    }
+}

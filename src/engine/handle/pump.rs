@@ -1,0 +1,526 @@
+//! The handle of a running pump: push, tell, ask, follow, shut down.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{oneshot, watch};
+
+use crate::engine::common::counts::Metrics;
+use crate::engine::common::inbox::Mail;
+use crate::engine::common::lifecycle;
+use crate::engine::common::metrics::Connected;
+use crate::engine::common::owed::Owed;
+use crate::engine::common::shared::{Shared, Stage};
+use crate::engine::handle::follow::Follow;
+use crate::engine::tree::event::{CORE_NAME, Push};
+use crate::engine::tree::observer::{Inlet, News};
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::listener::{CONSOLE, Capabilities, Entry};
+use crate::log;
+use crate::log::{Flags, Log};
+use crate::wire::core::{Done, Huh};
+use crate::wire::{Checked, Code, Fault, Payload};
+use crate::xml::Element;
+
+/// Who is sending, as a door found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a door says both")]
+pub struct Identity {
+    /// The name: no listener's, and not `core`.
+    pub name: Arc<str>,
+    /// Whether it may send into threads that others opened.
+    pub operator: bool,
+}
+
+impl Identity {
+    /// What the log says of a message that is sent so.
+    pub(crate) fn marked(&self, flags: Flags) -> Flags {
+        if self.operator { flags.with(Flags::FROM_OPERATOR) } else { flags }
+    }
+}
+
+/// How much longer than they may take doors are waited for.
+const GRACE_US: u64 = 1_000_000;
+
+/// A running pump. Cloning the handle costs a count or two.
+///
+/// ```
+/// # use pumphouse::prelude::*;
+/// # /// Adds.
+/// # #[derive(Payload)]
+/// # #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+/// # struct Add { a: i64, b: i64 }
+/// # /// A sum.
+/// # #[derive(Payload)]
+/// # #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
+/// # struct Sum { value: i64 }
+/// # async fn add(Add { a, b }: Add) -> Sum { Sum { value: a + b } }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pump = pumphouse::builder().with(Listener::new("calculator").on(add)).build()?.start();
+/// let Sum { value } = pump.ask(Add { a: 1, b: 2 }).await?;
+/// assert_eq!(value, 3);
+/// pump.shutdown().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Pump {
+    shared: Arc<Shared>,
+    identity: Identity,
+    pub(super) place: Place,
+    to: Option<Arc<str>>,
+    /// Whether those without a token are told why exactly nobody takes something.
+    is_open: bool,
+}
+
+impl Pump {
+    pub(crate) fn new(shared: Arc<Shared>) -> Pump {
+        let identity = Identity { name: CONSOLE.into(), operator: false };
+        Pump { shared, identity, place: Place::Session, to: None, is_open: false }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The same pump, which has no secrets from those who come without a token: a door says so that
+    /// only this machine can reach, of a pump where no door knows tokens.
+    pub(crate) fn without_secrets(&self) -> Pump {
+        Pump { is_open: !self.shared.has_tokens, ..self.clone() }
+    }
+
+    /// Whether a sender is told why exactly nobody takes something.
+    pub(crate) fn tells_why(&self, who: &Identity) -> bool {
+        who.operator || self.is_open && *who.name == *CONSOLE
+    }
+
+    /// The same pump, spoken to by this identity.
+    #[must_use]
+    pub fn speaking_as(&self, identity: Identity) -> Pump {
+        Pump { identity, ..self.clone() }
+    }
+
+    /// The same pump, spoken to in this thread; without it each message opens a session.
+    #[must_use]
+    pub fn in_thread(&self, thread: &ThreadId) -> Pump {
+        Pump { place: Place::Thread(thread.clone()), ..self.clone() }
+    }
+
+    /// The same pump, speaking to this listener only.
+    #[must_use]
+    pub fn to(&self, listener: &str) -> Pump {
+        Pump { to: Some(listener.into()), ..self.clone() }
+    }
+
+    /// Sends a payload and waits until it is in the log.
+    ///
+    /// # Errors
+    /// Why it was refused.
+    pub async fn tell(&self, payload: impl Payload) -> Result<EntryId, Fault> {
+        self.tell_checked(typed(&payload)).await
+    }
+
+    /// Sends a payload that only run time knows, and waits until it is in the log.
+    ///
+    /// # Errors
+    /// Why it was refused.
+    pub async fn tell_element(&self, payload: Element) -> Result<EntryId, Fault> {
+        self.tell_checked(self.check(payload)).await
+    }
+
+    async fn tell_checked(&self, payload: Result<Checked, Fault>) -> Result<EntryId, Fault> {
+        let (first, heard) = First::of(|news| match news {
+            News::Accepted { id, .. } => Some(Ok(id)),
+            News::Refused(fault) => Some(Err(fault)),
+            News::Lost(_) | News::Reply(_) | News::Settled => None,
+        });
+        self.send(payload, Flags::NONE, first).await;
+        heard.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Sends a payload and waits for its answer.
+    ///
+    /// # Errors
+    /// Why it was refused, what went wrong, what else came as an answer, or that none came.
+    pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
+        let entry = self.ask_checked(typed(&payload)).await?;
+        if entry.is::<R>() {
+            return entry.decode().map_err(AskError::Refused);
+        }
+        let other = failed(entry)?;
+        Err(AskError::Other(other.element().map_err(AskError::Refused)?.clone()))
+    }
+
+    /// Sends a payload that only run time knows, and waits for its answer.
+    ///
+    /// # Errors
+    /// Why it was refused, what went wrong, or that no answer came.
+    pub async fn ask_element(&self, payload: Element) -> Result<Entry, AskError> {
+        failed(self.ask_checked(self.check(payload)).await?)
+    }
+
+    async fn ask_checked(&self, payload: Result<Checked, Fault>) -> Result<Entry, AskError> {
+        let (first, heard) = First::of(|news| match news {
+            News::Accepted { .. } => None,
+            News::Refused(fault) => Some(Err(AskError::Refused(fault))),
+            News::Lost(fault) => Some(Err(AskError::Lost(fault))),
+            News::Reply(entry) => Some(Ok(entry)),
+            News::Settled => Some(Err(AskError::Unanswered)),
+        });
+        self.send(payload, Flags::ANSWER_WANTED, first).await;
+        heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
+    }
+
+    async fn send(&self, payload: Result<Checked, Fault>, flags: Flags, inlet: Arc<dyn Inlet>) {
+        let checked = self.checked_name().and(payload);
+        let flags = self.identity.marked(flags);
+        let name = checked.as_ref().ok().map(|it| it.name().clone());
+        let mut routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
+        if let (Err(fault), Some(name), true) = (&mut routed, name, self.identity.operator) {
+            *fault = self.shared.routes.explained(fault.clone(), self.to.as_deref(), &name);
+        }
+        if let (Ok(push), Place::Fork(at)) = (&mut routed, &self.place) {
+            match self.source(&self.identity, at).await {
+                Ok(source) => push.source = Some(source),
+                Err(fault) => routed = Err(fault),
+            }
+        }
+        match routed {
+            Err(fault) => inlet.hear(0, News::Refused(fault)),
+            Ok(push) => {
+                let push = Push { inlet, identity: self.name(), ..push };
+                self.post(&self.place, Box::new(push));
+            }
+        }
+    }
+
+    /// An identity has a name of its own, or nobody could tell who a message is from.
+    pub(crate) fn checked_name(&self) -> Result<(), Fault> {
+        let name = &*self.identity.name;
+        if name == CORE_NAME || self.has_listener(name) {
+            let text = format!("{name} is no identity: a listener or the pump has this name");
+            return Err(Fault::new(Code::ForgedSender, text));
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> Arc<str> {
+        self.identity.name.clone()
+    }
+
+    /// Holds a payload against its schema; one without a namespace gets the one it means.
+    pub(crate) fn check(&self, element: Element) -> Result<Checked, Fault> {
+        self.shared.routes.check(element, self.shared.limits.door)
+    }
+
+    pub(crate) fn route(
+        &self,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        flags: Flags,
+    ) -> Result<Push, Fault> {
+        if let Some(fault) = self.shared.closed() {
+            return Err(fault);
+        }
+        let routes = &self.shared.routes;
+        let receivers = routes.push(to.as_deref(), checked.name())?;
+        let to = to.or_else(|| match &receivers[..] {
+            [one] => Some(routes.listeners[one.listener].name.clone()),
+            _ => None,
+        });
+        Ok(Push {
+            identity: self.name(),
+            operator: self.identity.operator,
+            tells_why: self.identity.operator,
+            checked,
+            receivers,
+            to,
+            flags,
+            client_id: None,
+            meta: None,
+            inlet: Arc::new(Nobody),
+            number: 0,
+            is_alone: None,
+            source: None,
+            claim: None,
+        })
+    }
+
+    pub(crate) fn post(&self, place: &Place, push: Box<Push>) {
+        let (thread, drawn) = match place {
+            Place::Thread(thread) => (thread.clone(), false),
+            Place::Session | Place::Fork(_) => (self.shared.draw(), true),
+        };
+        tracing::debug!(%thread, payload = %push.checked.name(), "routed");
+        let mail = Mail::Push { thread: thread.clone(), drawn, push };
+        self.shared.post(&thread, mail);
+    }
+
+    /// Counts a refusal that a door made by itself, by the sender's identity or address.
+    pub fn refused(&self, who: &str, fault: &Fault) {
+        self.shared.count(fault);
+        self.told_refusal(who, fault);
+    }
+
+    /// Notes that a door told its client of a refusal which is counted already.
+    pub(crate) fn told_refusal(&self, who: &str, fault: &Fault) {
+        self.shared.refusals.note(who, fault, (self.shared.now_us)());
+    }
+
+    /// How many pushes were refused so far, by the fault's number.
+    #[must_use]
+    pub fn refusals(&self) -> HashMap<Code, u64> {
+        self.shared.refusals()
+    }
+
+    /// What was counted so far, and how the pump is now: for programs that show it elsewhere.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.shared.metrics()
+    }
+
+    /// What all connections are owed, by whichever door they came.
+    pub(crate) fn owed(&self) -> &Arc<Owed> {
+        &self.shared.owed
+    }
+
+    /// Counts a connection for as long as what it gives is kept.
+    pub(crate) fn connected(&self) -> Connected {
+        Connected::new(self.shared.clone())
+    }
+
+    /// Whether an identity may follow a thread: its own, and an operator any. The number of its
+    /// last entry.
+    ///
+    /// # Errors
+    /// `P0012` where there is no such thread, or it is another's; `P0019` or
+    /// `P0027` where the log can't be read.
+    pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
+        Ok(self.permitted(who, thread).await?.last_seq)
+    }
+
+    /// Follows a thread, from the entry after a number on: its entries, and what is live in it.
+    #[must_use]
+    pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
+        self.follow_log(thread, after).and_live()
+    }
+
+    /// Follows what a thread has in the log, from the entry after a number on.
+    #[must_use]
+    pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
+        Follow::new(self.shared.clone(), thread.clone(), after)
+    }
+
+    /// What the organism can do: its listeners and their payloads.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.shared.routes.capabilities
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &Arc<dyn Log> {
+        &self.shared.log
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// Whether a listener has this name; no identity may have it then.
+    #[must_use]
+    pub fn has_listener(&self, name: &str) -> bool {
+        self.shared.routes.find(name).is_some()
+    }
+
+    /// Waits until what the last stop left behind has been taken up.
+    ///
+    /// # Errors
+    /// Where the log can't be read; nothing works then.
+    pub async fn ready(&self) -> Result<(), log::Error> {
+        let mut ready = self.shared.ready.subscribe();
+        let ready = ready.wait_for(Option::is_some).await;
+        ready.map_or(Err(log::Error::Closed), |it| it.clone().unwrap_or(Ok(())))
+    }
+
+    /// Stops: takes nothing more, lets what is under way come to its end for up to
+    /// `drain_time_max`, and closes the log. What didn't come to its end is taken up at the next
+    /// start.
+    ///
+    /// # Errors
+    /// Where the log can't be closed.
+    pub async fn shutdown(&self) -> Result<(), log::Error> {
+        if self.advance(Stage::Stopping) {
+            lifecycle::end(&self.shared);
+        }
+        let until = self.shared.limits.drain_time_max.as_micros();
+        let until = (self.shared.now_us)() + u64::try_from(until).unwrap_or(u64::MAX / 2);
+        let drained = async {
+            // Twice, for what the first workers sent to the later ones.
+            for inbox in self.shared.inboxes.iter().chain(&self.shared.inboxes) {
+                let (done, idle) = oneshot::channel();
+                inbox.post(Mail::Drain(done));
+                // An error says that the worker has stopped, which is what is waited for.
+                let _ = idle.await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = drained => {}
+            () = (self.shared.sleep_until)(until) => {
+                tracing::warn!("handlers still ran at the end of drain_time_max");
+            }
+        }
+        self.advance(Stage::Drained);
+        let us = |it: std::time::Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX / 8);
+        let until = (self.shared.now_us)() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
+        tokio::select! {
+            biased;
+            () = self.shared.doors.closed() => {}
+            () = (self.shared.sleep_until)(until) => {
+                tracing::warn!("a door was still open at the end of linger_time_max");
+            }
+        }
+        self.shared.inboxes.iter().for_each(|it| it.post(Mail::Stop));
+        let closed = self.shared.log.close().await;
+        self.shared.over.store(true, Ordering::Relaxed);
+        closed
+    }
+
+    /// How far the pump has come, for doors.
+    #[must_use]
+    pub fn stage(&self) -> watch::Receiver<Stage> {
+        self.shared.stage.subscribe()
+    }
+
+    fn advance(&self, to: Stage) -> bool {
+        self.shared.stage.send_if_modified(|it| {
+            let is_later = *it < to;
+            *it = to.max(*it);
+            is_later
+        })
+    }
+}
+
+fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
+    payload.encode().map(|element| Checked::typed(P::NAME, element))
+}
+
+/// An answer, unless it says that there is none.
+fn failed(answer: Entry) -> Result<Entry, AskError> {
+    if answer.is::<Huh>() {
+        let huh = answer.decode().map_err(AskError::Refused)?;
+        return Err(AskError::Failed(Box::new(huh)));
+    }
+    if answer.is::<Done>() {
+        return Err(AskError::Unanswered);
+    }
+    Ok(answer)
+}
+
+fn stopped() -> Fault {
+    Fault::new(Code::Stopping, "the pump has stopped")
+}
+
+/// Hears nothing.
+struct Nobody;
+
+impl Inlet for Nobody {
+    fn hear(&self, _: u64, _: News) {}
+}
+
+/// Hears until something is what was waited for.
+struct First<T> {
+    is_it: fn(News) -> Option<T>,
+    done: Mutex<Option<oneshot::Sender<T>>>,
+}
+
+impl<T: Send + 'static> First<T> {
+    fn of(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
+        let (done, heard) = oneshot::channel();
+        (Arc::new(First { is_it, done: Mutex::new(Some(done)) }), heard)
+    }
+}
+
+impl<T: Send> Inlet for First<T> {
+    fn hear(&self, _: u64, news: News) {
+        if let Some(it) = (self.is_it)(news) {
+            let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(done) = done {
+                // An error says that nobody waits any more.
+                let _ = done.send(it);
+            }
+        }
+    }
+}
+
+/// Why an `ask` has no answer of the type it waited for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The message was refused, or its answer can't be read.
+    Refused(Fault),
+    /// Something went wrong on its way or in its handler.
+    Failed(Box<Huh>),
+    /// The answer is another payload: an error of the listener's, say.
+    Other(Element),
+    /// The message is in the log, but then the log failed: whether anything came of it is known
+    /// once the pump has been started again.
+    Lost(Fault),
+    /// All that the message caused is done, and nobody answered.
+    Unanswered,
+}
+
+impl AskError {
+    /// The answer as a `P`, where it was another payload of this type.
+    #[must_use]
+    pub fn other<P: Payload>(&self) -> Option<P> {
+        match self {
+            AskError::Other(element) if element.is(P::NAME.namespace(), P::NAME.local()) => {
+                P::decode(element).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AskError::Refused(fault) => write!(f, "refused: {fault}"),
+            AskError::Failed(huh) => write!(f, "{}: {}", huh.code, huh.message),
+            AskError::Other(element) => write!(f, "another answer: {element:?}"),
+            AskError::Lost(fault) => write!(f, "accepted, but its answer is lost: {fault}"),
+            AskError::Unanswered => f.write_str("nobody answered"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// Where a message goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Into a session that it opens.
+    Session,
+    /// Into a thread that there is.
+    Thread(ThreadId),
+    /// Into a session that goes on from this entry.
+    Fork(EntryId),
+}
+
+impl Place {
+    /// The place that a `<thread>` names: no thread's id has a slash.
+    pub(crate) fn named(text: Option<&str>) -> Place {
+        match (text, text.and_then(|it| it.parse().ok())) {
+            (None, _) => Place::Session,
+            (Some(_), Some(entry)) => Place::Fork(entry),
+            (Some(thread), None) => Place::Thread(ThreadId::new(thread)),
+        }
+    }
+}

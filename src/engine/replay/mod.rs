@@ -1,0 +1,6 @@
+//! What a log comes to once more: replays, and states at any place of it.
+
+mod record;
+mod road;
+pub(crate) mod rerun;
+pub(crate) mod state;

@@ -1,0 +1,492 @@
+//! Replay: pure listeners run again on the messages that the log has, and what they come to is
+//! held against what they came to then. It writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+
+use crate::engine::build::plan::Plan;
+use crate::engine::port::Port;
+use crate::engine::replay::record::{Output, PAGE, Record};
+use crate::engine::replay::road::Road;
+use crate::engine::tree::event::{CORE_NAME, Ready};
+use crate::engine::tree::lineage::Lineage;
+use crate::engine::tree::route::{Receiver, Registered, Routes};
+use crate::engine::worker::outcome::{came_to, check};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Awake, Call, Entry, Target};
+use crate::log;
+use crate::log::{Flags, Log};
+use crate::name::Name;
+use crate::wire::budget::Charge;
+use crate::wire::core::{Huh, said};
+use crate::wire::{Code, Fault, Payload};
+
+/// What came of replaying a thread and all below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// How many messages were handled again, by listener.
+    pub compared: BTreeMap<Arc<str>, u64>,
+    /// How many were handled by listeners that aren't pure, by listener: what they came to is
+    /// taken from the log.
+    pub taken: BTreeMap<Arc<str>, u64>,
+    /// Those of pure listeners that couldn't be held against the log, and why.
+    pub skipped: Vec<Skipped>,
+    /// The first difference; nothing after it was looked at.
+    pub difference: Option<Difference>,
+}
+
+/// A message that couldn't be replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// The message.
+    pub message: EntryId,
+    /// Whose it was.
+    pub listener: Arc<str>,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// Where a listener comes to something else than the log has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The message that it handled.
+    pub message: EntryId,
+    /// Which listener.
+    pub listener: Arc<str>,
+    /// The entry in the log that is different; none where the log has less.
+    pub entry: Option<EntryId>,
+    /// What the log has; none where it has less.
+    pub recorded: Option<Said>,
+    /// What it comes to now; none where that is less.
+    pub now: Option<Said>,
+}
+
+/// Something that a listener came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Said {
+    /// Who it is for, where that is known.
+    pub to: Option<Arc<str>>,
+    /// The payload's name.
+    pub name: Name,
+    /// Its canonical bytes.
+    pub body: Bytes,
+}
+
+impl Plan {
+    /// Runs the pure listeners of this plan again on the messages of a thread and of all below
+    /// it, a fork's shared ones included, and compares what they come to, byte by byte, up to the
+    /// first difference.
+    ///
+    /// # Errors
+    /// Where the log can't be read, or has no such thread.
+    pub async fn replay(
+        &self,
+        log: &Arc<dyn Log>,
+        thread: &ThreadId,
+        port: &impl Port,
+    ) -> Result<Replayed, log::Error> {
+        let tree = log.tree(thread).await?;
+        let root = tree.first().ok_or_else(|| log::Error::UnknownThread(thread.clone()))?;
+        let mut record = Record::default();
+        let lineage = Lineage::read(&**log, root.fork.as_ref()).await?;
+        for shared in lineage.threads().chain([thread]) {
+            record.note(log.marks(shared).await?);
+            record.charges.extend(log.charges(&shared.tree()).await?);
+        }
+        let mut replay = Replay { plan: self, log, port, record, done: Replayed::default() };
+        for it in &tree {
+            for shared in lineage.threads().filter(|_| it.id == *thread).chain([&it.id]) {
+                replay.record.read(&**log, shared).await?;
+            }
+            replay.thread(&it.id).await?;
+            replay.record.outputs.clear();
+            replay.record.said.clear();
+            if replay.done.difference.is_some() {
+                break;
+            }
+        }
+        Ok(replay.done)
+    }
+}
+
+/// A message that is handled again: by whom, with what was taken along, and as of which entry.
+struct Handling {
+    message: Entry,
+    receiver: Receiver,
+    queue: Vec<Entry>,
+    as_of: u64,
+}
+
+struct Replay<'a, P> {
+    plan: &'a Plan,
+    log: &'a Arc<dyn Log>,
+    port: &'a P,
+    record: Record,
+    done: Replayed,
+}
+
+impl<P: Port> Replay<'_, P> {
+    /// Goes through a thread, its folds beside it.
+    async fn thread(&mut self, id: &ThreadId) -> Result<(), log::Error> {
+        let routes = &self.plan.routes;
+        let mut folds: Vec<Vec<Awake>> = Vec::new();
+        for it in &routes.listeners {
+            let wanted = it.folds.iter().filter(|_| is_run(it));
+            folds.push(wanted.map(|(_, fold)| (fold.empty)()).collect());
+        }
+        let (mut after, mut waiting) = (0, Vec::new());
+        loop {
+            let page = self.log.read(id, after, u64::MAX, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id.seq;
+            for kept in &page {
+                let entry = Entry::kept(kept);
+                for (at, states) in folds.iter_mut().enumerate() {
+                    let of = &routes.listeners[at].folds;
+                    let each = states.iter_mut().zip(of);
+                    each.for_each(|(state, (_, fold))| (fold.apply)(state, &entry));
+                }
+                waiting.extend(self.entry(kept, &entry).await?);
+                for it in waiting.extract_if(.., |it| it.as_of <= entry.seq()) {
+                    self.handle(it, &folds).await;
+                    if self.done.difference.is_some() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Who is to handle a message again, and as of when.
+    async fn entry(
+        &mut self,
+        kept: &log::Entry,
+        entry: &Entry,
+    ) -> Result<Vec<Handling>, log::Error> {
+        let routes = &self.plan.routes;
+        let chosen = self.record.chosen.get(entry.id()).cloned().unwrap_or_default();
+        let had: Vec<Arc<str>> = kept.to.clone().map_or(chosen, |to| vec![to]);
+        let mut all = Vec::new();
+        for name in had.into_iter().filter(|_| kept.receivers > 0) {
+            // What waited for its time was sent again then, and handled under that.
+            let consumed = self.record.consumed.get(&(entry.id().clone(), name.clone())).copied();
+            if consumed.is_some_and(|(attempt, _)| attempt == 0) {
+                continue;
+            }
+            let receiver = routes.find(&name).and_then(|it| match entry.reply_to() {
+                Some(_) => routes.reply(it, entry.name()),
+                None => routes.route(it, entry.name()),
+            });
+            let run = receiver.filter(|it| is_run(&routes.listeners[it.listener]));
+            let (Some(receiver), Some((attempt, when))) = (run, consumed) else {
+                match (run, consumed) {
+                    (Some(_), None) => self.skip(entry, name, "it is under way"),
+                    (None, Some(_)) => *self.done.taken.entry(name).or_default() += 1,
+                    _ => {}
+                }
+                continue;
+            };
+            let listener = &routes.listeners[receiver.listener];
+            let message = entry.clone();
+            let mut handling = Handling { message, receiver, queue: Vec::new(), as_of: 0 };
+            if listener.takes_queue && !listener.traits.recorded {
+                let why = "the log doesn't tell what the listener took from its queue besides";
+                self.skip(entry, name, why);
+                continue;
+            }
+            if listener.takes_queue {
+                if attempt > 1 {
+                    self.skip(entry, name, "a stop cut it off");
+                    continue;
+                }
+                let Some((rest, as_of)) = self.record.hand(entry, &name, when) else { continue };
+                for seq in rest {
+                    let read = self.log.read(entry.thread(), seq - 1, seq, 1).await?;
+                    handling.queue.extend(read.iter().map(|it| Entry::kept(it)));
+                }
+                handling.as_of = as_of;
+            }
+            all.push(handling);
+        }
+        Ok(all)
+    }
+
+    fn skip(&mut self, message: &Entry, listener: Arc<str>, why: &'static str) {
+        self.done.skipped.push(Skipped { message: message.id().clone(), listener, why });
+    }
+
+    async fn handle(&mut self, it: Handling, folds: &[Vec<Awake>]) {
+        let listener = it.receiver.listener;
+        let name = self.plan.routes.listeners[listener].name.clone();
+        match self.compare(&it, &folds[listener]).await {
+            None if self.done.difference.is_some() => {}
+            None => *self.done.compared.entry(name).or_default() += 1,
+            Some(why) => self.skip(&it.message, name, why),
+        }
+    }
+
+    /// Runs a handler and compares; why that can't be done, if so.
+    async fn compare(&mut self, it: &Handling, folds: &[Awake]) -> Option<&'static str> {
+        let Handling { message, receiver, .. } = it;
+        let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
+        let before = Before::of(message, &self.plan.routes.listeners[receiver.listener], outputs);
+        for (_, code) in &before.faults {
+            match code.as_str() {
+                "P0014" => return Some("its time was up"),
+                "P0016" => return Some("a stop cut it off"),
+                "P0030" | "P0041" => return Some("it was given up"),
+                _ => {}
+            }
+        }
+        let Some(refusals) = self.refusals(&before) else {
+            return Some("its budget was another then");
+        };
+        let mut now = self.run(it, folds, &before, refusals).await;
+        now.retain(|it| !matches!(it.target, Target::Park(_)));
+        if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
+            return Some("it steers threads");
+        }
+        let name = &self.plan.routes.listeners[receiver.listener].name;
+        let difference = before.difference(message, name, &now);
+        let ended = self.record.ends.get(message.thread());
+        let ended = ended.filter(|it| it.seq() > message.seq() && it.cause() != Some(message.id()));
+        if ended.is_some() && difference.as_ref().is_some_and(|it| it.recorded.is_none()) {
+            return Some("its thread came to its end meanwhile");
+        }
+        self.done.difference = difference;
+        None
+    }
+
+    /// Why charges were refused then, by their places among what was emitted; none where one of
+    /// them would fit now.
+    fn refusals(&self, before: &Before<'_>) -> Option<HashMap<usize, Fault>> {
+        let refused = before.recorded().enumerate().filter(|(_, it)| {
+            it.entry.name == Charge::NAME && it.entry.flags.contains(Flags::REFUSED)
+        });
+        let limits = &self.plan.limits;
+        refused.map(|(at, it)| Some((at, self.record.refused(&it.entry, limits)?))).collect()
+    }
+
+    /// What a handler comes to now, in the order in which the engine would keep it.
+    async fn run(
+        &self,
+        it: &Handling,
+        folds: &[Awake],
+        before: &Before<'_>,
+        refusals: HashMap<usize, Fault>,
+    ) -> Vec<Ready> {
+        let Handling { message, receiver, queue, as_of } = it;
+        let (routes, limits) = (&self.plan.routes, &self.plan.limits);
+        let listener = &routes.listeners[receiver.listener];
+        let road = Arc::new(Road {
+            log: self.log.clone(),
+            capabilities: routes.capabilities.clone(),
+            limits: limits.clone(),
+            recorded: before.recorded().map(|it| Entry::kept(&it.entry)).collect(),
+            refusals,
+            sent: Mutex::default(),
+        });
+        let call = Arc::new(Call {
+            message: message.clone(),
+            listener: listener.name.clone(),
+            index: receiver.listener,
+            attempt: 1,
+            queue: queue.clone(),
+            as_of: message.seq().max(*as_of),
+            grants: listener.grants.clone(),
+            peers: listener.peers.clone(),
+            cancel: None,
+            arrivals: None,
+            is_kept: true,
+            folds: folds.to_vec(),
+            asked: OnceLock::new(),
+            key: self.log.identity().key,
+            sent: AtomicU32::new(0),
+            road: road.clone(),
+        });
+        let handler = listener.handlers[receiver.handler].run.clone();
+        let handler = AssertUnwindSafe(async move { handler(call).await }).catch_unwind();
+        let until_us = self.port.now_us().saturating_add(listener.timeout_us);
+        let ended = match select(Box::pin(handler), Box::pin(self.port.sleep_until(until_us))).await
+        {
+            Either::Left((ended, _)) => ended,
+            Either::Right(_) => Ok(Err(Fault::new(Code::TimeOut, "its time was up"))),
+        };
+        let mut now = Vec::new();
+        let sent = std::mem::take(&mut *road.sent());
+        let sent = sent.into_iter().map(|it| check(routes, limits.inside, it));
+        for step in sent.chain([came_to(routes, limits.inside, receiver.listener, ended)]) {
+            let is_beyond = |it: &Ready| {
+                is_beyond(&it.target, receiver.listener, routes, it) || before.began(it)
+            };
+            let (later, first): (Vec<Ready>, Vec<Ready>) = step.into_iter().partition(is_beyond);
+            now.extend(first.into_iter().chain(later));
+        }
+        now.truncate(limits.emissions_max);
+        now
+    }
+}
+
+/// Whether a replay runs it.
+fn is_run(listener: &Registered) -> bool {
+    listener.traits.pure || listener.traits.recorded
+}
+
+/// Whether an emission is done only after the others of its step: it opens a thread.
+fn is_beyond(target: &Target, listener: usize, routes: &Routes, it: &Ready) -> bool {
+    match (target, &it.what) {
+        (Target::Child { .. }, Ok(_)) => true,
+        (Target::Listener(to), Ok(checked)) => {
+            let from = &routes.listeners[listener];
+            let found = routes.address(Some(from), to, checked.name()).ok();
+            found.is_some_and(|it| {
+                it.listener != listener && routes.listeners[it.listener].traits.own_thread
+            })
+        }
+        _ => false,
+    }
+}
+
+/// What a message came to then.
+struct Before<'a> {
+    /// What the listener emitted.
+    entries: Vec<&'a Output>,
+    /// What the pump told of its failing, with the fault's number.
+    faults: Vec<(&'a Output, String)>,
+}
+
+impl<'a> Before<'a> {
+    fn of(message: &Entry, listener: &Registered, outputs: &'a [Output]) -> Before<'a> {
+        let own = |it: &&Output| it.begins || *it.entry.from == *listener.name;
+        let fault = |it: &'a Output| {
+            let is_it = *it.entry.from == *CORE_NAME
+                && it.entry.reply_to.as_ref() == Some(message.id())
+                && it.entry.name == Huh::NAME;
+            let huh = is_it.then(|| Entry::kept(&it.entry).decode_if::<Huh>()).flatten()?;
+            Some((it, huh.code))
+        };
+        let entries = outputs.iter().filter(own).collect();
+        Before { entries, faults: outputs.iter().filter_map(fault).collect() }
+    }
+
+    /// Whether an emission began a thread then: a listener that was at work had it in one.
+    fn began(&self, it: &Ready) -> bool {
+        let (Target::Listener(_), Ok(checked)) = (&it.target, &it.what) else { return false };
+        let is_same = |then: &Output| {
+            then.entry.name == *checked.name() && then.entry.body == checked.element().canonical()
+        };
+        self.entries.iter().any(|then| then.begins && is_same(then))
+    }
+
+    /// What it emitted in its own thread.
+    fn recorded(&self) -> impl Iterator<Item = &'a Output> {
+        self.entries.iter().copied().filter(|it| !it.begins)
+    }
+
+    /// Where what it comes to now is something else.
+    fn difference(
+        &self,
+        message: &Entry,
+        listener: &Arc<str>,
+        now: &[Ready],
+    ) -> Option<Difference> {
+        let different = |then: Option<&Output>, now: Option<Said>| Difference {
+            message: message.id().clone(),
+            listener: listener.clone(),
+            entry: then.map(|it| it.entry.id.clone()),
+            recorded: then.map(|it| Said::of(&it.entry)),
+            now,
+        };
+        let mut entries = self.entries.iter().copied().peekable();
+        let mut faults = self.faults.iter();
+        for ready in now {
+            let (checked, then) = match &ready.what {
+                // Where it failed then, that is what it came to.
+                Ok(checked) => {
+                    let then = entries.next();
+                    let fault = if then.is_none() { faults.next() } else { None };
+                    // Who had a thread opened for them was told that the budget has no room.
+                    if fault.is_some_and(|it| is_unopened(&it.1, &ready.target)) {
+                        continue;
+                    }
+                    (checked.clone(), then.or(fault.map(|(it, _)| *it)))
+                }
+                // Nobody tells the pump of a fault.
+                Err(_) if message.from() == CORE_NAME => continue,
+                Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
+            };
+            let now = Said {
+                to: addressee(&ready.target, message, listener),
+                name: checked.name().clone(),
+                body: checked.element().canonical(),
+            };
+            // Why nobody takes something, it told whoever may know.
+            let is_explained = |it: &Output| ready.sought.is_some() && it.entry.name == Huh::NAME;
+            if then.is_none_or(|it| !now.is(&it.entry) && !is_explained(it)) {
+                return Some(different(then, Some(now)));
+            }
+            for _ in 1..answers(&ready.target) {
+                entries.next_if(|it| now.is(&it.entry));
+            }
+        }
+        if let Some(less) = entries.next() {
+            return Some(different(Some(less), None));
+        }
+        // What the pump itself had against what was emitted is no part of that.
+        let own = ["P0007", "P0015", "P0017", "P0026", "P0027"];
+        let was_refused = self.entries.iter().any(|it| it.entry.flags.contains(Flags::REFUSED));
+        let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);
+        less.map(|(it, _)| different(Some(it), None))
+    }
+}
+
+/// Whether a fault says that the budget has no room for a thread that was to be opened.
+fn is_unopened(code: &str, target: &Target) -> bool {
+    matches!(target, Target::Child { for_sender: true, .. }) && code == Code::OverBudget.to_string()
+}
+
+/// How many entries an emission comes to: an answer is one for each identity that asked, and one
+/// for each message of a listener.
+fn answers(target: &Target) -> usize {
+    let Target::Askers(asked, _) = target else { return 1 };
+    let (people, others): (Vec<&Entry>, Vec<&Entry>) =
+        asked.iter().partition(|it| it.is_from_identity());
+    let people: BTreeSet<&str> = people.into_iter().map(Entry::from).collect();
+    people.len() + others.len()
+}
+
+/// Whom an emission is for, where it says so.
+fn addressee(target: &Target, message: &Entry, listener: &Arc<str>) -> Option<Arc<str>> {
+    match target {
+        Target::Sender => Some(message.sender().clone()),
+        Target::Entry(it) => Some(it.sender().clone()),
+        Target::Listener(to) => Some(to.as_str().into()),
+        Target::Oneself | Target::Later { .. } => Some(listener.clone()),
+        _ => None,
+    }
+}
+
+impl Said {
+    fn of(entry: &log::Entry) -> Said {
+        Said { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
+    }
+
+    /// Whether an entry says the same, to the same where that is known: one that a budget refused
+    /// may have nobody.
+    fn is(&self, entry: &log::Entry) -> bool {
+        let was_refused = entry.to.is_none() && entry.flags.contains(Flags::REFUSED);
+        self.name == entry.name
+            && self.body == entry.body
+            && (self.to.is_none() || self.to == entry.to || was_refused)
+    }
+}

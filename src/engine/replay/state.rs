@@ -1,0 +1,381 @@
+//! How a tree of threads was at any place of its log: folds, budget, what waited. It is computed
+//! from the log alone, so it needs no pump that runs.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::engine::build::plan::Plan;
+use crate::engine::common::inbox::Mail;
+use crate::engine::handle::pump::Pump;
+use crate::engine::read_fault::unread;
+use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::event::CORE_NAME;
+use crate::engine::tree::route::{Registered, Routes};
+use crate::engine::worker::load::read_folds;
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Awake, Entry};
+use crate::log;
+use crate::log::{Log, Mark, Noted, State, ThreadRecord};
+use crate::name::Name;
+use crate::wire::Fault;
+use crate::wire::budget::BudgetKey;
+
+/// How many entries are read at a time.
+const PAGE: usize = 1_024;
+
+/// A thread and all below it, at one place of the log.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TreeState {
+    /// The last position that was looked at.
+    pub position: u64,
+    /// The thread, and those below it that there were, in the order of their opening.
+    pub threads: Vec<ThreadState>,
+    /// What the whole tree had spent, the threads above included.
+    pub budget: Vec<Spending>,
+}
+
+/// A thread at one place of the log.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ThreadState {
+    /// Which.
+    pub thread: ThreadId,
+    /// The thread above it.
+    pub parent: Option<ThreadId>,
+    /// The entry that it was forked at.
+    pub fork: Option<EntryId>,
+    /// Its last entry.
+    pub seq: u64,
+    /// When that came, in microseconds since the epoch.
+    pub at_us: u64,
+    /// What it had become.
+    pub state: State,
+    /// Every fold of every listener.
+    pub folds: Vec<FoldState>,
+    /// What was not consumed: under way, waiting for its turn, a time or another entry.
+    pub waiting: Vec<Waiting>,
+}
+
+/// One fold of one listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoldState {
+    /// The listener that registered it.
+    pub listener: Arc<str>,
+    /// Its type.
+    pub fold: &'static str,
+    /// The state, as its `Debug` shows it; or why there is none.
+    pub shown: Result<String, String>,
+    /// BLAKE3 over that text.
+    pub digest: [u8; 32],
+}
+
+/// An entry that somebody hadn't consumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The entry.
+    pub entry: EntryId,
+    /// Its payload's name.
+    pub name: Name,
+    /// Who was to get it, or was at it.
+    pub listener: Arc<str>,
+    /// The time before which it doesn't get it, in microseconds since the epoch; [`u64::MAX`] where
+    /// it waits for another entry.
+    pub until_us: Option<u64>,
+    /// How often a start on it was noted; those of pure listeners aren't.
+    pub attempts: u32,
+}
+
+/// What was spent of one budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Spending {
+    /// Of what.
+    pub key: BudgetKey,
+    /// How much.
+    pub used: u64,
+    /// How much there was; [`u64::MAX`] is no limit.
+    pub limit: u64,
+    /// Whose turns they are: a thread and a listener.
+    pub of: Option<(ThreadId, Arc<str>)>,
+}
+
+impl FoldState {
+    fn new(listener: &Arc<str>, fold: &'static str, shown: Result<String, String>) -> FoldState {
+        let (Ok(text) | Err(text)) = &shown;
+        let digest = blake3::hash(text.as_bytes()).into();
+        FoldState { listener: listener.clone(), fold, shown, digest }
+    }
+}
+
+impl Plan {
+    /// How a thread and all below it were once an entry had come, or are at the end of the log:
+    /// the folds of this plan's listeners, what was spent, what waited.
+    ///
+    /// The cut is one place in the order of the whole log. What was consumed is known by commits,
+    /// so it counts with the commit that holds the entry.
+    ///
+    /// # Errors
+    /// Where the log can't be read, or has no such thread.
+    pub async fn state(
+        &self,
+        log: &dyn Log,
+        thread: &ThreadId,
+        upto: Option<u64>,
+    ) -> Result<Option<TreeState>, log::Error> {
+        let unknown = || log::Error::UnknownThread(thread.clone());
+        let record = log.thread(thread).await?.ok_or_else(unknown)?;
+        let cut = match upto {
+            None => u64::MAX,
+            Some(seq) => match log.read(thread, seq.saturating_sub(1), seq, 1).await?.first() {
+                Some(it) if seq > 0 => it.position,
+                _ => return Ok(None),
+            },
+        };
+        let mut session = record;
+        while let Some(parent) = &session.parent {
+            session = log.thread(parent).await?.ok_or_else(unknown)?;
+        }
+        let tree = log.tree(&session.id).await?;
+        let marks = log.marks(&session.id).await?;
+        let mut opened: Vec<Seen> = Vec::new();
+        for it in tree {
+            // A child's state is one of the branch, if its parent's is.
+            let above = it.parent.as_ref().and_then(|id| opened.iter().find(|it| it.is(id)));
+            let is_meant = it.id == *thread || above.is_some_and(|it| it.is_meant);
+            opened.extend(see(log, &self.routes, it, is_meant, cut, &marks).await?);
+        }
+        let position = opened.iter().map(|it| it.position).max().unwrap_or(0);
+        let budget = self.spending(log, &opened, cut).await?;
+        let meant = opened.into_iter().filter(|it| it.is_meant);
+        let threads: Vec<ThreadState> = meant.map(|it| it.state).collect();
+        Ok((!threads.is_empty()).then_some(TreeState { position, threads, budget }))
+    }
+
+    /// What a tree had spent.
+    async fn spending(
+        &self,
+        log: &dyn Log,
+        opened: &[Seen],
+        cut: u64,
+    ) -> Result<Vec<Spending>, log::Error> {
+        let Some(session) = opened.first() else { return Ok(Vec::new()) };
+        let charges = log.charges(&session.state.thread).await?;
+        let charges = charges.iter().filter(|it| it.position <= cut).map(|it| Entry::kept(it));
+        let messages = opened.iter().map(|it| it.messages).sum();
+        let ledger = Ledger::kept(&self.limits, session.opened_us, messages, charges);
+        let now_us = opened.iter().map(|it| it.state.at_us).max().unwrap_or(0);
+        let live = opened.iter().skip(1).filter(|it| it.state.state.is_live()).count() as u64;
+        let mut depths: BTreeMap<&ThreadId, u64> = BTreeMap::new();
+        for it in opened {
+            let above = it.state.parent.as_ref().and_then(|it| depths.get(it)).copied();
+            depths.insert(&it.state.thread, above.map_or(0, |it| it + 1));
+        }
+        let mut all = Vec::new();
+        for key in BudgetKey::ALL {
+            let used = match key {
+                BudgetKey::Turns => continue,
+                BudgetKey::Depth => depths.values().max().copied().unwrap_or(0),
+                BudgetKey::Children => live,
+                BudgetKey::Seconds => ledger.seconds(now_us),
+                key => ledger.used(key),
+            };
+            all.push(Spending { key, used, limit: ledger.limit(key), of: None });
+        }
+        let limit = ledger.limit(BudgetKey::Turns);
+        let turns = ledger.turns().into_iter().map(|(thread, listener, used)| Spending {
+            key: BudgetKey::Turns,
+            used,
+            limit,
+            of: Some((thread.clone(), listener.into())),
+        });
+        all.extend(turns);
+        Ok(all)
+    }
+}
+
+/// A thread as far as the cut.
+struct Seen {
+    state: ThreadState,
+    is_meant: bool,
+    position: u64,
+    opened_us: u64,
+    messages: u64,
+}
+
+impl Seen {
+    fn is(&self, id: &ThreadId) -> bool {
+        self.state.thread == *id
+    }
+}
+
+/// Reads a thread as far as the cut; nothing where it wasn't there yet.
+async fn see(
+    log: &dyn Log,
+    routes: &Routes,
+    record: ThreadRecord,
+    is_meant: bool,
+    cut: u64,
+    marks: &[Noted],
+) -> Result<Option<Seen>, log::Error> {
+    let (mut folds, mut waiting) = (Folding::of(routes, is_meant), BTreeMap::new());
+    let mut seen = Seen {
+        state: ThreadState {
+            thread: record.id.clone(),
+            parent: record.parent.clone(),
+            fork: record.fork.clone(),
+            seq: 0,
+            at_us: 0,
+            state: State::Open,
+            folds: Vec::new(),
+            waiting: Vec::new(),
+        },
+        is_meant,
+        position: 0,
+        opened_us: 0,
+        messages: 0,
+    };
+    loop {
+        let page = log.read(&record.id, seen.state.seq, u64::MAX, PAGE).await?;
+        let is_last = page.is_empty() || page.iter().any(|it| it.position > cut);
+        for it in page.iter().filter(|it| it.position <= cut) {
+            (seen.state.seq, seen.state.at_us) = (it.id.seq, it.at_us);
+            seen.position = it.position;
+            folds.take(&Entry::kept(it));
+            // What is shared became something elsewhere, and is consumed there.
+            if it.id.thread == record.id {
+                seen.state.state = it.flags.state().unwrap_or(seen.state.state);
+                seen.opened_us = if seen.opened_us == 0 { it.at_us } else { seen.opened_us };
+                seen.messages += u64::from(it.receivers > 0 && *it.from != *CORE_NAME);
+                if it.receivers > 0 {
+                    waiting.insert(it.id.seq, it.clone());
+                }
+            }
+        }
+        if is_last {
+            break;
+        }
+    }
+    if seen.opened_us == 0 && record.fork.is_none() || seen.state.seq == 0 {
+        return Ok(None);
+    }
+    seen.state.folds = folds.finish();
+    let of = |it: &&Noted| it.after < cut && entry_of(&it.mark).thread == record.id;
+    let marks: Vec<&Mark> = marks.iter().filter(of).map(|it| &it.mark).collect();
+    if is_meant && !waiting.is_empty() {
+        seen.state.waiting = left(&waiting, &marks);
+    }
+    Ok(Some(seen))
+}
+
+fn entry_of(mark: &Mark) -> &EntryId {
+    match mark {
+        Mark::Started { entry, .. } | Mark::Waits { entry, .. } | Mark::Consumed { entry, .. } => {
+            entry
+        }
+    }
+}
+
+/// Of these entries, what not everybody has consumed.
+fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waiting> {
+    let mut all: BTreeMap<(u64, Arc<str>), (bool, Waiting)> = BTreeMap::new();
+    let waiting = |entry: &log::Entry, listener: &Arc<str>| Waiting {
+        entry: entry.id.clone(),
+        name: entry.name.clone(),
+        listener: listener.clone(),
+        until_us: None,
+        attempts: 0,
+    };
+    for (seq, entry) in entries {
+        if let Some(to) = &entry.to {
+            all.insert((*seq, to.clone()), (false, waiting(entry, to)));
+        }
+    }
+    for mark in marks {
+        let (Mark::Started { listener, .. }
+        | Mark::Waits { listener, .. }
+        | Mark::Consumed { listener, .. }) = mark;
+        let seq = entry_of(mark).seq;
+        let Some(entry) = entries.get(&seq) else { continue };
+        let key = (seq, listener.clone());
+        let (is_over, it) = all.entry(key).or_insert_with(|| (false, waiting(entry, listener)));
+        match mark {
+            Mark::Started { attempt, .. } => it.attempts = it.attempts.max(*attempt),
+            Mark::Waits { until_us, .. } => it.until_us = Some(*until_us),
+            Mark::Consumed { .. } => *is_over = true,
+        }
+    }
+    all.into_values().filter(|(is_over, _)| !is_over).map(|(_, it)| it).collect()
+}
+
+/// Every fold of every listener, on its way through a thread.
+struct Folding<'a>(Vec<(&'a Registered, usize, Result<Awake, String>)>);
+
+impl<'a> Folding<'a> {
+    fn of(routes: &'a Routes, is_wanted: bool) -> Folding<'a> {
+        let wanted = routes.listeners.iter().filter(|_| is_wanted);
+        let each = wanted.flat_map(|it| (0..it.folds.len()).map(move |at| (it, at)));
+        Folding(each.map(|(it, at)| (it, at, Ok((it.folds[at].1.empty)()))).collect())
+    }
+
+    fn take(&mut self, entry: &Entry) {
+        for (it, at, state) in &mut self.0 {
+            let Ok(awake) = state else { continue };
+            let apply = it.folds[*at].1.apply;
+            if catch_unwind(AssertUnwindSafe(|| apply(awake, entry))).is_err() {
+                *state = Err(format!("it panicked at {}", entry.id()));
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<FoldState> {
+        let show = |(it, at, state): (&Registered, usize, Result<Awake, String>)| {
+            let (id, fold) = &it.folds[at];
+            FoldState::new(&it.name, id.1, state.map(|it| (fold.show)(&it)))
+        };
+        self.0.into_iter().map(show).collect()
+    }
+}
+
+impl Pump {
+    /// Every fold of every listener in a thread, as of its last entry: from what is kept in memory
+    /// where there is something, and from the log.
+    ///
+    /// Computed from the log alone, by [`Plan::state`], they are the same.
+    ///
+    /// # Errors
+    /// Where there is no such thread, or the log can't be read.
+    pub async fn folds(&self, thread: &ThreadId) -> Result<Vec<FoldState>, Fault> {
+        let shared = self.shared();
+        let (asked, cached) = oneshot::channel();
+        shared.post(thread, Mail::Folds(thread.clone(), asked));
+        // A pump that stopped has nothing in memory.
+        let cached = cached.await.unwrap_or_default();
+        let unreadable = |it: log::Error| unread(&it);
+        let record = shared.log.thread(thread).await.map_err(unreadable)?;
+        let record = record.ok_or_else(|| Fault::unknown_thread(thread.as_str()))?;
+        let upto = EntryId::new(thread, record.last_seq);
+        let mut all = Vec::new();
+        for (at, it) in shared.routes.listeners.iter().enumerate() {
+            if it.folds.is_empty() {
+                continue;
+            }
+            // What is in memory may be ahead of the log.
+            let is_kept = |it: &&(usize, u64, _)| it.0 == at && it.1 <= record.last_seq;
+            let kept = cached.iter().find(is_kept);
+            let from = kept.map(|(_, seq, states)| (*seq, states.clone()));
+            let from = from
+                .unwrap_or_else(|| (0, it.folds.iter().map(|(_, fold)| (fold.empty)()).collect()));
+            let (_, states) = read_folds(shared.clone(), at, upto.clone(), from).await?;
+            for ((id, fold), state) in it.folds.iter().zip(&states) {
+                all.push(FoldState::new(&it.name, id.1, Ok((fold.show)(state))));
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,187 @@
+//! Entries come into a thread: pushes are accepted, and every entry is appended.
+
+use crate::engine::tree::effect::{Effect, Step, Timing, World};
+use crate::engine::tree::event::{CORE_NAME, Key, Push};
+use crate::engine::tree::loop_guard::Hop;
+use crate::engine::tree::observer::News;
+use crate::engine::tree::route::Receiver;
+use crate::engine::tree::sending::Sending;
+use crate::engine::tree::thread::{Later, Origin, Thread, Waiting, ended};
+use crate::listener::Entry;
+use crate::log::{Draft, Flags, Mark, State};
+use crate::wire::Fault;
+
+impl Thread {
+    pub(crate) fn push(&mut self, push: Box<Push>, world: &World<'_>, out: &mut Step) {
+        if self.closed_to(&push, world).is_some() {
+            return self.turn_away(*push, out);
+        }
+        if !self.held.is_empty() || self.unconsumed >= world.limits.unconsumed_max {
+            self.held.push_back(push);
+        } else {
+            self.accept(*push, world, out);
+        }
+    }
+
+    pub(crate) fn accept(&mut self, push: Push, world: &World<'_>, out: &mut Step) {
+        if let Some(short) = self.has_no_room(&push, world, out) {
+            return self.refuse_push(push, short, out);
+        }
+        let chain = self.guard.called();
+        let seq = self.next_seq;
+        let wants_answer = push.flags.contains(Flags::ANSWER_WANTED);
+        self.pushed_by(&push.identity, &push.inlet, push.number);
+        let (inlet, number) = (push.inlet, push.number);
+        let origin = Origin {
+            identity: push.identity.clone(),
+            inlet: inlet.clone(),
+            push: number,
+            open: 0,
+            wants_answer,
+            answered: false,
+            tells_why: push.tells_why,
+            undelivered: None,
+        };
+        self.is_asked(seq, origin.identity.clone());
+        self.origins.insert(seq, origin);
+        let id = self.entry(seq);
+        let news = News::Accepted { id, client_id: push.client_id.clone() };
+        if let Some(claim) = push.claim {
+            out.effects.push(Effect::Tell(claim, number, news.clone()));
+        }
+        out.effects.push(Effect::Tell(inlet, number, news));
+        let sending = Sending {
+            from: &push.identity,
+            to: push.to,
+            checked: push.checked,
+            cause: None,
+            reply_to: None,
+            flags: push.flags.with(Flags::FROM_IDENTITY),
+            receivers: &push.receivers,
+            client_id: push.client_id,
+            meta: push.meta,
+            root: seq,
+            chain,
+            until: None,
+        };
+        self.append(sending, world, out);
+        self.start_all_of(&push.receivers, world, out);
+        self.settle(seq, world, out);
+    }
+
+    /// Gives an entry its place and queues it for its receivers.
+    pub(crate) fn append(&mut self, it: Sending<'_>, world: &World<'_>, out: &mut Step) -> Entry {
+        if !self.kept {
+            self.kept = true;
+            out.batch.threads.push(self.record.clone());
+        }
+        let id = self.entry(self.next_seq);
+        self.next_seq += 1;
+        // Nothing runs in a thread that has ended.
+        let receivers = if self.state.is_live() { it.receivers } else { &[] };
+        let cause = it.cause.as_ref().filter(|it| it.thread == self.id).map_or(0, |it| it.seq);
+        out.ledger.count(!receivers.is_empty() && **it.from != *CORE_NAME, world.now_us);
+        let draft = Draft {
+            id,
+            at_us: world.now_us,
+            from: it.from.clone(),
+            to: it.to,
+            name: it.checked.name().clone(),
+            cause: it.cause,
+            reply_to: it.reply_to,
+            flags: it.flags,
+            receivers: u32::try_from(receivers.len()).unwrap_or(u32::MAX),
+            client_id: it.client_id,
+            meta: it.meta,
+            body: it.checked.element().canonical(),
+            key: None,
+        };
+        let entry = Entry::fresh(&draft, it.checked.element().clone());
+        out.batch.entries.push(draft);
+        let begins = entry.seq() == 1 && world.routes.any_takes_folds(receivers);
+        self.remember(&entry, begins, world.limits.entries_at_hand_max);
+        if let Some(came) = &mut out.came {
+            came.push(entry.clone());
+        }
+        if entry.to().is_none() {
+            // Who shares the name may change; whom this was for may not.
+            out.batch.marks.extend(receivers.iter().map(|receiver| Mark::Started {
+                entry: entry.id().clone(),
+                listener: world.routes.listeners[receiver.listener].name.clone(),
+                attempt: 0,
+            }));
+        }
+        for receiver in receivers {
+            match it.until {
+                None => {
+                    self.note_asked(*receiver, &entry, Vec::new(), world, out);
+                    let to = &world.routes.listeners[receiver.listener].name;
+                    let hop = Hop { from: it.from, to, chain: it.chain, cause };
+                    let is_outside = it.flags.contains(Flags::FROM_IDENTITY);
+                    let chain = if is_outside { it.chain } else { self.guard.longer(&hop) };
+                    self.tell_arrived(*receiver, &entry, world, out);
+                    let first = Waiting::new(*receiver, entry.clone(), it.root);
+                    self.wait(*receiver, Waiting { chain, ..first });
+                }
+                Some(until) => {
+                    out.batch.marks.push(Mark::Waits {
+                        entry: entry.id().clone(),
+                        listener: world.routes.listeners[receiver.listener].name.clone(),
+                        until_us: until.kept(world.ahead_us),
+                    });
+                    let (receiver, root, chain) = (*receiver, it.root, it.chain);
+                    self.defer(Later { entry: entry.clone(), receiver, root, chain }, until, out);
+                }
+            }
+        }
+        entry
+    }
+
+    /// Tells whoever is at work for a listener that something came for it.
+    fn tell_arrived(&self, receiver: Receiver, entry: &Entry, world: &World<'_>, out: &mut Step) {
+        if !world.routes.listeners[receiver.listener].takes_arrivals {
+            return;
+        }
+        let at_work = self.running.iter().filter(|((_, it), _)| *it == receiver.listener);
+        let hears = at_work.filter_map(|(_, it)| it.arrivals.clone());
+        out.effects.extend(hears.map(|it| Effect::Came(it, entry.name().clone())));
+    }
+
+    /// Notes what a listener that may wait for entries has to do.
+    pub(crate) fn note_asked(
+        &self,
+        receiver: Receiver,
+        entry: &Entry,
+        since: Vec<Entry>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let listener = receiver.listener;
+        if world.routes.listeners[listener].wakes.is_some() {
+            let key = Key { thread: self.id.clone(), seq: entry.seq(), listener };
+            out.later.push(Timing::Asked(key, since));
+        }
+    }
+
+    /// Notes that it has done it, or never will.
+    pub(crate) fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
+        if world.routes.listeners[listener].wakes.is_some() {
+            out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
+        }
+    }
+
+    /// Why a push can't come in, if that is so.
+    pub(crate) fn closed_to(&self, push: &Push, world: &World<'_>) -> Option<Fault> {
+        let steers = |it: &Receiver| world.routes.listeners[it.listener].steers;
+        match self.state {
+            State::Open | State::Paused => None,
+            // What ends it, or has it raised, needs no budget.
+            State::OverBudget if push.receivers.iter().all(steers) => None,
+            state => Some(ended(&self.id, state)),
+        }
+    }
+
+    pub(super) fn turn_away(&mut self, push: Push, out: &mut Step) {
+        push.refuse(ended(&self.id, self.state), &mut out.effects);
+    }
+}

@@ -1,0 +1,91 @@
+//! An answer to several messages: each sender has it once, and each connection hears it once.
+//! Pure.
+
+use std::sync::Arc;
+
+use crate::engine::tree::effect::{Effect, Step, World};
+use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::sending::{Part, Sending};
+use crate::engine::tree::thread::Thread;
+use crate::listener::{Entry, Outcome};
+use crate::log::Flags;
+use crate::wire::Checked;
+use crate::wire::core::ThreadStatus;
+
+/// An identity that has the answer, and the connections that heard it.
+struct Told {
+    identity: Arc<str>,
+    entry: Entry,
+    inlets: Vec<Arc<dyn Inlet>>,
+}
+
+impl Thread {
+    /// Answers messages of this thread. In a child, the answer to its first message ends it.
+    pub(crate) fn answer_askers(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        asked: &[Entry],
+        outcome: Outcome,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let from = &world.routes.listeners[part.listener].name;
+        let asked: Vec<&Entry> = asked.iter().filter(|it| self.has(it.id())).collect();
+        let is_end = asked.iter().any(|it| self.ends_with(it));
+        let mut told: Vec<Told> = Vec::new();
+        for it in &asked {
+            if self.ends_with(it) {
+                continue;
+            }
+            let sender = it.sender().clone();
+            if let Some(told) = told.iter_mut().find(|told| told.identity == sender) {
+                self.tell_too(it, told, out);
+                continue;
+            }
+            let flags = match outcome {
+                Outcome::Failed | Outcome::Cancelled => part.flags.with(Flags::ERROR),
+                Outcome::Partial | Outcome::Completed => part.flags,
+            };
+            let sending = self.sending(part, checked.clone(), Some(sender.clone()), world);
+            let sending = Sending { from, reply_to: Some(it.id().clone()), flags, ..sending };
+            if it.is_from_identity() {
+                let inlets = self.inlet(&sender, Some(it.seq())).map(|(inlet, _)| inlet);
+                let entry = self.tell(&sender, it.seq(), sending, world, out);
+                told.push(Told { identity: sender, entry, inlets: inlets.into_iter().collect() });
+            } else {
+                self.answer(part, it, sending, world, out);
+            }
+        }
+        let status = match outcome {
+            // A child goes on: the answer so far is recorded, and wakes nobody above.
+            Outcome::Partial if is_end || asked.is_empty() => {
+                let sending = self.sending(part, checked, None, world);
+                drop(self.append(sending, world, out));
+                return;
+            }
+            Outcome::Partial => return,
+            Outcome::Completed => ThreadStatus::Completed,
+            Outcome::Failed => ThreadStatus::Failed,
+            Outcome::Cancelled => ThreadStatus::Cancelled,
+        };
+        if is_end {
+            self.finish(part, from, checked, status, world, out);
+        } else if asked.is_empty() {
+            let sending = self.sending(part, checked, None, world);
+            drop(self.append(sending, world, out));
+        }
+    }
+
+    /// Tells another connection of an identity what that identity has been told.
+    fn tell_too(&mut self, asked: &Entry, told: &mut Told, out: &mut Step) {
+        let Some(origin) = self.origins.get_mut(&asked.seq()) else { return };
+        origin.answered = true;
+        if told.inlets.iter().any(|it| Arc::ptr_eq(it, &origin.inlet)) {
+            return;
+        }
+        let news = News::Reply(told.entry.clone());
+        out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, news));
+        told.inlets.push(origin.inlet.clone());
+    }
+}

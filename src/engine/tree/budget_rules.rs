@@ -1,0 +1,340 @@
+//! Where trees meet their ledger and threads their guard: what is refused, what is charged, what
+//! is said of it, and what goes on once an operator allows more. Pure.
+
+use bytes::Bytes;
+
+use crate::engine::tree::budget::Short;
+use crate::engine::tree::effect::{Step, World};
+use crate::engine::tree::event::{CORE_NAME, Push};
+use crate::engine::tree::loop_guard::{Bound, Hop};
+use crate::engine::tree::request::{Beyond, Raising, Spent};
+use crate::engine::tree::route::Receiver;
+use crate::engine::tree::sending::{Part, Sending, word};
+use crate::engine::tree::step::Tree;
+use crate::engine::tree::thread::Thread;
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Entry, Target};
+use crate::log::{Flags, State};
+use crate::wire::budget::{BudgetKey, BudgetRaised, Charge, LoopWarning, OverBudget, RaiseBudget};
+use crate::wire::core::{ThreadStatus, said};
+use crate::wire::{Checked, Code, Fault, Payload};
+
+/// What is said of a thread that is held.
+fn over_budget(Short { key, used, limit, .. }: Short) -> OverBudget {
+    OverBudget { key, used, limit }
+}
+
+impl Tree {
+    /// Looks at the clock before anything happens.
+    pub(crate) fn look_at_clock(&self, world: &World<'_>, out: &mut Step) {
+        if let Err(short) = out.ledger.look_at_clock(world.now_us)
+            && self.threads.values().any(|it| it.state == State::Open && it.kept)
+        {
+            out.beyond.push_back(Beyond::Spent(Spent { short, thread: None }));
+        }
+    }
+
+    /// Records in the session what nears its limit.
+    pub(crate) fn warn(&mut self, world: &World<'_>, out: &mut Step) {
+        for it in out.ledger.unsaid() {
+            let Some(session) = self.threads.values_mut().find(|it| it.record.parent.is_none())
+            else {
+                return;
+            };
+            session.record(&it, Flags::CHARGES, None, world, out);
+        }
+    }
+
+    /// Holds every thread that something is spent for.
+    pub(crate) fn spent(&mut self, it: &Spent, world: &World<'_>, out: &mut Step) {
+        let what = over_budget(it.short);
+        let is_meant = |id: &&ThreadId| it.thread.as_ref().is_none_or(|only| only == *id);
+        let mut ids: Vec<ThreadId> = self.threads.keys().filter(is_meant).cloned().collect();
+        ids.sort_unstable();
+        for id in ids {
+            let open = |it: &&mut Thread| it.state == State::Open && it.kept;
+            if let Some(thread) = self.threads.get_mut(&id).filter(open) {
+                thread.note(&what, State::OverBudget, None, world, out);
+                // What only settles something goes on.
+                thread.start_all(world, out);
+            }
+        }
+    }
+
+    /// Allows more, says so, and lets go on what had run out.
+    pub(crate) fn raise(&mut self, it: &Raising, world: &World<'_>, out: &mut Step) {
+        let (part, message) = (&it.part, &it.part.message);
+        let Some(own) = self.threads.get_mut(message.thread()) else { return };
+        if !message.flags().contains(Flags::FROM_OPERATOR) {
+            let fault = match own.tells_why(part) {
+                true => Fault::new(Code::Undeliverable, "only an operator raises a budget"),
+                false => Fault::undeliverable(),
+            };
+            return own.complain(part, &fault, world, out);
+        }
+        let limit = match out.ledger.raise(&it.it) {
+            Ok(limit) => limit.to_string(),
+            Err(fault) => return own.complain(part, &fault, world, out),
+        };
+        let what = BudgetRaised { key: it.it.key, limit, by: message.from().to_owned() };
+        let Some(checked) = word(&what) else { return };
+        let was_over = own.state == State::OverBudget;
+        let flags = if was_over { State::Open.flag() } else { Flags::NONE };
+        let cause = own.entry(own.next_seq);
+        own.state = if was_over { State::Open } else { own.state };
+        let sending = own.sending(part, checked, Some(message.sender().clone()), world);
+        let (flags, reply_to) = (flags.with(Flags::CHARGES), Some(message.id().clone()));
+        own.answer(part, message, Sending { flags, reply_to, ..sending }, world, out);
+        own.start_all(world, out);
+        self.reopen(&what, &cause, world, out);
+        let overdue = self.threads.values().filter(|it| !it.overdue.is_empty());
+        let mut overdue: Vec<ThreadId> = overdue.map(|it| it.id.clone()).collect();
+        overdue.sort_unstable();
+        for id in overdue {
+            if let Some(thread) = self.threads.get_mut(&id) {
+                thread.catch_up(world, out);
+            }
+        }
+    }
+
+    fn reopen(&mut self, what: &BudgetRaised, cause: &EntryId, world: &World<'_>, out: &mut Step) {
+        let over = self.threads.values().filter(|it| it.state == State::OverBudget);
+        let mut over: Vec<ThreadId> = over.map(|it| it.id.clone()).collect();
+        over.sort_unstable();
+        for id in over {
+            if let Some(thread) = self.threads.get_mut(&id) {
+                thread.note(what, State::Open, Some(cause.clone()), world, out);
+                thread.start_all(world, out);
+            }
+        }
+    }
+}
+
+impl Thread {
+    /// Why a push doesn't fit, if that is so. What is for listeners that steer always does, so that
+    /// whoever opened a tree can end it.
+    pub(crate) fn has_no_room(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
+        let steers = |it: usize| world.routes.listeners[it].steers;
+        if push.receivers.iter().all(|it| steers(it.listener)) {
+            return None;
+        }
+        out.ledger.fits_message(world.now_us).err()
+    }
+
+    /// Refuses a push for want of something.
+    pub(crate) fn refuse_push(&mut self, push: Push, short: Short, out: &mut Step) {
+        push.refuse(short.fault(), &mut out.effects);
+        self.run_out(short, None, out);
+    }
+
+    /// Why what a listener emits doesn't fit, if that is so. What is for nobody in here always
+    /// does, and so does what settles something that there was room for.
+    pub(crate) fn has_no_room_for(
+        &self,
+        part: &Part,
+        target: &Target,
+        world: &World<'_>,
+        out: &Step,
+    ) -> Option<Short> {
+        let own = &world.routes.listeners[part.listener];
+        let registered = |name: &str| world.routes.find(name).map(|it| &world.routes.listeners[it]);
+        let answered = |it: &Entry| {
+            let settles = registered(it.from()).is_some_and(|it| it.traits.settles || it.parks);
+            !it.is_from_identity() && !self.ends_with(it) && !settles
+        };
+        let is_given = match target {
+            Target::Sender => answered(&part.message),
+            Target::Entry(it) => answered(it),
+            Target::Listener(name) => !registered(name).is_some_and(|it| it.traits.settles),
+            Target::Oneself => !part.settles && !own.traits.settles,
+            Target::Later { .. } => !own.traits.settles,
+            // A child is looked at when it is opened, the others are for nobody in here.
+            _ => false,
+        };
+        out.ledger.fits_message(world.now_us).err().filter(|_| is_given && !own.steers)
+    }
+
+    /// Refuses what a listener emits for want of something.
+    pub(crate) fn refuse_for(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        target: &Target,
+        short: Short,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let to = match target {
+            Target::Listener(name) => Some(name.as_str().into()),
+            _ => None,
+        };
+        let fault = short.fault();
+        let sending = self.sending(part, checked, to, world);
+        let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+        if short.is_spent() && self.state == State::Open {
+            // Before the listener hears of it: nothing is to come of that until there is more.
+            self.note(&over_budget(short), State::OverBudget, None, world, out);
+        }
+        self.tell_refused(part, refused.id(), &fault, world, out);
+        self.give_reason(part, &fault, world, out);
+        self.run_out(short, None, out);
+    }
+
+    /// Asks that nothing more runs, where nothing is left.
+    pub(crate) fn run_out(&mut self, short: Short, thread: Option<ThreadId>, out: &mut Step) {
+        if short.is_spent() {
+            out.beyond.push_back(Beyond::Spent(Spent { short, thread }));
+        }
+    }
+
+    /// Books what a listener spends, or keeps why it can't for whoever waits for that.
+    pub(crate) fn charge(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Ok(charge) = Charge::decode(checked.element()) else { return };
+        let listener = &world.routes.listeners[part.listener].name;
+        let booked = out.ledger.charge(&self.id, listener, &charge);
+        let flags = if booked.is_ok() { Flags::CHARGES } else { Flags::REFUSED };
+        let sending = self.sending(part, checked, None, world);
+        let entry = self.append(Sending { flags, ..sending }, world, out);
+        if let Err(short) = booked {
+            out.uncharged.get_or_insert((entry.id().clone(), short.fault()));
+            let of = (short.key == BudgetKey::Turns).then(|| self.id.clone());
+            self.run_out(short, of, out);
+        }
+    }
+
+    /// Asks for more in the name of whoever sent the message, if that is an operator.
+    pub(crate) fn ask_for_more(&mut self, part: &Part, checked: &Checked, out: &mut Step) {
+        let Ok(it) = RaiseBudget::decode(checked.element()) else { return };
+        self.hold(part.root);
+        let raising = Raising { part: part.clone(), it };
+        out.beyond.push_back(Beyond::Raise(Box::new(raising)));
+    }
+
+    /// Why a message among listeners would go round in a circle, if that is so.
+    pub(crate) fn goes_round(&self, it: &Sending<'_>, world: &World<'_>) -> Option<Bound> {
+        let receiver = it.receivers.first()?;
+        let hop = self.hop(it, &world.routes.listeners[receiver.listener].name)?;
+        self.guard.refuses(&hop, || it.checked.element().canonical(), world.limits)
+    }
+
+    fn hop<'a>(&self, it: &Sending<'a>, to: &'a str) -> Option<Hop<'a>> {
+        let cause = it.cause.as_ref().filter(|it| it.thread == self.id)?.seq;
+        (**it.from != *CORE_NAME).then_some(Hop { from: it.from, to, chain: it.chain, cause })
+    }
+
+    /// Appends a message among listeners, and warns where that comes to a bound.
+    pub(crate) fn pass(&mut self, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
+        let Some(receiver) = it.receivers.first() else {
+            self.append(it, world, out);
+            return;
+        };
+        let (from, chain, cause) = (it.from, it.chain, it.cause.clone());
+        let entry = self.append(it, world, out);
+        let to = &world.routes.listeners[receiver.listener].name;
+        let Some(cause) = cause.filter(|it| it.thread == self.id && **from != *CORE_NAME) else {
+            return;
+        };
+        let hop = Hop { from, to, chain, cause: cause.seq };
+        self.watch(&hop, entry.id(), entry.body(), world, out);
+    }
+
+    /// Notes what a listener sends on, and warns where that comes to a bound.
+    pub(crate) fn watch(
+        &mut self,
+        hop: &Hop<'_>,
+        at: &EntryId,
+        body: &Bytes,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if let Some(Bound { name, value }) = self.guard.note(hop, at.seq, body, world.limits) {
+            let (listener, limit) = (hop.from.to_string(), name.to_owned());
+            let what = LoopWarning { listener, limit, value: value as u64 };
+            self.record(&what, Flags::NONE, Some(at.clone()), world, out);
+        }
+    }
+
+    /// Stops what goes round in a circle: records it, and tells what waits for an answer: the
+    /// listener that passes results on, the thread above, or the identity.
+    pub(crate) fn stop_round(
+        &mut self,
+        part: &Part,
+        it: Sending<'_>,
+        bound: Bound,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let fault = bound.fault(it.from);
+        let flags = it.flags.with(Flags::REFUSED);
+        let asker = it.receivers.first().map(|it| it.listener).filter(|_| it.reply_to.is_some());
+        let asker = asker.filter(|it| world.routes.listeners[*it].traits.settles);
+        let reply_to = it.reply_to.clone();
+        self.append(Sending { flags, receivers: &[], ..it }, world, out);
+        if let (Some(asker), Some(checked)) = (asker, said(&fault)) {
+            let receiver = world.routes.reply(asker, checked.name());
+            let receivers: Vec<Receiver> = receiver.into_iter().collect();
+            let to = world.routes.listeners[asker].name.clone();
+            let sending = self.sending(part, checked, Some(to), world);
+            let (from, receivers) = (world.core, &receivers[..]);
+            let flags = Flags::NONE;
+            self.append(Sending { from, reply_to, flags, receivers, ..sending }, world, out);
+            return self.start_all_of(receivers, world, out);
+        }
+        match self.spawner {
+            Some(_) if self.state.is_live() => {
+                let Some(checked) = said(&fault) else { return };
+                self.finish(part, world.core, checked, ThreadStatus::Failed, world, out);
+            }
+            _ => self.give_reason(part, &fault, world, out),
+        }
+    }
+
+    /// Tells the identity that a handling comes of why it ends here.
+    fn give_reason(&mut self, part: &Part, fault: &Fault, world: &World<'_>, out: &mut Step) {
+        let origin = self.origins.get(&part.root).filter(|it| !it.answered);
+        let Some(identity) = origin.map(|it| it.identity.clone()) else {
+            tracing::warn!(message = %part.message.id(), %fault, "nobody waits to be told");
+            return;
+        };
+        let Some(checked) = said(fault) else { return };
+        let sending = self.sending(part, checked, Some(identity.clone()), world);
+        let reply_to = Some(self.entry(part.root));
+        let sending = Sending { from: world.core, reply_to, ..sending };
+        self.tell(&identity, part.root, sending, world, out);
+    }
+
+    /// Something that the pump itself records, for nobody in particular.
+    pub(crate) fn record<P: Payload>(
+        &mut self,
+        what: &P,
+        flags: Flags,
+        cause: Option<EntryId>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> EntryId {
+        let id = self.entry(self.next_seq);
+        let Some(checked) = word(what) else { return id };
+        let sending = Sending {
+            from: world.core,
+            to: None,
+            checked,
+            cause,
+            reply_to: None,
+            flags,
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root: 0,
+            chain: self.guard.here(),
+            until: None,
+        };
+        self.append(sending, world, out);
+        id
+    }
+}

@@ -1,0 +1,539 @@
+//! What threads of one tree have to do with each other: opening children, handing up what comes
+//! of them, ending and holding whole branches. Pure.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::engine::tree::effect::{Step, World};
+use crate::engine::tree::event::ORGANISM;
+use crate::engine::tree::loop_guard::{Chain, Hop};
+use crate::engine::tree::request::{Beyond, Ended, How, Opening, Steering};
+use crate::engine::tree::route::Receiver;
+use crate::engine::tree::sending::{Part, Sending, word};
+use crate::engine::tree::step::Tree;
+use crate::engine::tree::thread::{Spawner, Thread, ended};
+use crate::id::{EntryId, ThreadId};
+use crate::listener::Entry;
+use crate::log::{Flags, NewThread, State};
+use crate::wire::budget::BudgetKey;
+use crate::wire::core::{ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus};
+use crate::wire::{Checked, Code, Fault, Payload};
+use crate::xml::Element;
+
+impl Tree {
+    /// Does what a step asked for beyond its thread, and what comes of that.
+    pub(crate) fn go_beyond(&mut self, world: &World<'_>, out: &mut Step) {
+        while let Some(next) = out.beyond.pop_front() {
+            match next {
+                Beyond::Open(it) => {
+                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
+                    self.open(*it, world, out);
+                    self.let_go(&thread, root, world, out);
+                }
+                Beyond::Ended(it) => self.ended(it, world, out),
+                Beyond::Spent(it) => self.spent(&it, world, out),
+                Beyond::Raise(it) => {
+                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
+                    self.raise(&it, world, out);
+                    self.let_go(&thread, root, world, out);
+                }
+                Beyond::Steer(it) => {
+                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
+                    self.steer(&it, world, out);
+                    self.let_go(&thread, root, world, out);
+                }
+            }
+        }
+    }
+
+    /// What a step asked for is done: the push that it comes of waits for it no more.
+    fn let_go(&mut self, thread: &ThreadId, root: u64, world: &World<'_>, out: &mut Step) {
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.let_go(root, world, out);
+        }
+    }
+
+    fn open(&mut self, it: Opening, world: &World<'_>, out: &mut Step) {
+        let at = it.part.message.thread().clone();
+        let spawner = match it.how {
+            How::ForSender => Spawner::of(&it.part.message),
+            _ => Spawner::listener(&world.routes.listeners[it.part.listener].name),
+        };
+        let live = self.threads.len() as u64;
+        let Some(parent) = self.threads.get_mut(&at).filter(|it| it.state.is_live()) else {
+            return;
+        };
+        let fits = room_for(parent, live, world, out);
+        let receivers = fits.and_then(|()| may_open(&it, &spawner, world));
+        let receivers = match receivers {
+            Ok(receivers) => receivers,
+            Err(fault) if it.how == How::ForSender => {
+                let fault = parent.may_explain(&it.part, fault, Some(it.first.name()), world);
+                return parent.complain(&it.part, &fault, world, out);
+            }
+            Err(fault) => return parent.refuse(&it.part, it.first, None, &fault, world, out),
+        };
+        if it.how != How::ForSender {
+            let first = parent.sending(&it.part, it.first.clone(), None, world);
+            let first = Sending { receivers: &receivers, ..first };
+            if let Some(bound) = parent.goes_round(&first, world) {
+                return parent.stop_round(&it.part, first, bound, world, out);
+            }
+        }
+        let id = self.child_id(&at, &it.label);
+        let Some(parent) = self.threads.get_mut(&at) else { return };
+        let record = NewThread { id: id.clone(), parent: Some(at), fork: None };
+        let mut child = Thread::new(record, parent.owner.clone(), 0);
+        child.depth = parent.depth + 1;
+        child.state = if parent.state == State::Paused { State::Paused } else { State::Open };
+        let at = parent.opened(&id, &it, &spawner, world, out);
+        child.root_above = it.part.root;
+        let spawner = Spawner { chain: parent.guard.resumed(it.part.chain, at), ..spawner };
+        let chain = parent.guard.below(spawner.chain, &child.guard);
+        child.begin(&it, &spawner, chain, &receivers, world, out);
+        self.threads.insert(id, child);
+        out.ledger.look_at(BudgetKey::Children, live);
+    }
+
+    /// An id that no thread of the tree has.
+    fn child_id(&mut self, parent: &ThreadId, label: &str) -> ThreadId {
+        let wanted = parent.child(label, 0);
+        if !self.has(&wanted) {
+            return wanted;
+        }
+        let mut number = self.suffixes.get(&wanted).copied().unwrap_or(0);
+        loop {
+            number += 1;
+            let id = parent.child(label, number);
+            if !self.has(&id) {
+                self.suffixes.insert(wanted, number);
+                return id;
+            }
+        }
+    }
+
+    /// Hands up what came of a thread, and ends what is below it.
+    fn ended(&mut self, it: Ended, world: &World<'_>, out: &mut Step) {
+        let Some(mut child) = self.threads.remove(&it.thread) else { return };
+        self.over.insert(it.thread.clone(), child.state);
+        for below in self.branch(&child.children) {
+            self.cancel_below(&below, &it.entry, world, out);
+        }
+        child.stop(world, out);
+        let above = child.record.parent.as_ref().and_then(|it| self.threads.get_mut(it));
+        let Some(parent) = above else { return };
+        parent.result(&child, it, world, out);
+        let id = parent.id.clone();
+        self.end_if_done(&id, world, out);
+    }
+
+    /// Ends a child that has nothing left to do and gave no answer; tells listeners of it that keep
+    /// messages.
+    pub(crate) fn end_if_done(&mut self, id: &ThreadId, world: &World<'_>, out: &mut Step) {
+        let Some(thread) = self.threads.get_mut(id) else { return };
+        if thread.is_done() {
+            thread.end_empty(world, out);
+            self.go_beyond(world, out);
+        } else {
+            thread.tell_quiet(world, out);
+        }
+    }
+
+    fn steer(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) {
+        let own = it.part.message.thread().clone();
+        let branch = self.branch([&it.thread]);
+        let mut above = self.threads.get(&it.thread);
+        while let Some(thread) = above.filter(|it| it.id != own) {
+            above = thread.record.parent.as_ref().and_then(|it| self.threads.get(it));
+        }
+        if above.is_none() {
+            let over = self.over.get(&it.thread).filter(|_| it.thread.is_below(&own));
+            let over = over.map(|state| ended(&it.thread, *state));
+            if let Some(thread) = self.threads.get_mut(&own) {
+                let fault = over.unwrap_or_else(|| Fault::unknown_thread(it.thread.as_str()));
+                thread.complain(&it.part, &fault, world, out);
+            }
+            return;
+        }
+        if it.thread.as_str() == ORGANISM && it.state != State::Open {
+            if let Some(thread) = self.threads.get_mut(&own) {
+                thread.complain(&it.part, &is_the_pumps(it.state), world, out);
+            }
+            return;
+        }
+        if !branch.contains(&own)
+            && let Some(thread) = self.threads.get_mut(&own)
+        {
+            thread.reply(&it.part, &it.part.message.clone(), it.why.clone(), world, out);
+        }
+        let within: FxHashSet<&ThreadId> = branch.iter().collect();
+        for id in &branch {
+            let Some(thread) = self.threads.get_mut(id) else { continue };
+            if thread.stays(it.state) {
+                if *id == own {
+                    thread.reply(&it.part, &it.part.message.clone(), it.why.clone(), world, out);
+                }
+                continue;
+            }
+            let entry = thread.become_so(it, world, out);
+            if it.state == State::Cancelled {
+                thread.stop(world, out);
+                self.over.insert(id.clone(), it.state);
+                let Some(thread) = self.threads.remove(id) else { continue };
+                let above = thread.record.parent.as_ref().filter(|it| !within.contains(it));
+                if let Some(parent) = above.and_then(|it| self.threads.get_mut(it)) {
+                    let status = ThreadStatus::Cancelled;
+                    let ended = Ended { thread: id.clone(), entry, status, element: None };
+                    parent.result(&thread, ended, world, out);
+                    let id = parent.id.clone();
+                    self.end_if_done(&id, world, out);
+                }
+            }
+        }
+        // What came to its end while it paused had to wait with that.
+        for id in branch.iter().filter(|_| it.state == State::Open) {
+            self.end_if_done(id, world, out);
+        }
+    }
+
+    /// Ends a thread because the one above it came to its end.
+    fn cancel_below(&mut self, id: &ThreadId, cause: &EntryId, world: &World<'_>, out: &mut Step) {
+        let Some(mut thread) = self.threads.remove(id) else { return };
+        let why = ThreadCancelled {
+            thread: id.to_string(),
+            by: world.core.to_string(),
+            reason: Some("the thread above it came to its end".into()),
+        };
+        thread.note(&why, State::Cancelled, Some(cause.clone()), world, out);
+        thread.stop(world, out);
+        self.over.insert(id.clone(), State::Cancelled);
+    }
+
+    /// These threads and all below them, the deepest first.
+    fn branch<'a>(&self, of: impl IntoIterator<Item = &'a ThreadId>) -> Vec<ThreadId> {
+        let mut all: Vec<ThreadId> = of.into_iter().cloned().collect();
+        all.sort_unstable();
+        let mut next = 0;
+        while let Some(id) = all.get(next) {
+            if let Some(thread) = self.threads.get(id) {
+                let mut below: Vec<ThreadId> = thread.children.iter().cloned().collect();
+                below.sort_unstable();
+                all.extend(below);
+            }
+            next += 1;
+        }
+        all.reverse();
+        all
+    }
+}
+
+/// Why the thread of the organism's own life doesn't become so: nobody could say any more when it
+/// began and when it was told to stop.
+fn is_the_pumps(state: State) -> Fault {
+    let text = format!("{ORGANISM} is the pump's own thread, and can't become {state}");
+    let advice = "Name a thread below it, or another; what runs the pump stops it.";
+    Fault { advice: Some(advice.to_owned()), ..Fault::new(Code::Reserved, text) }
+}
+
+/// Whether the tree has room for a child of this thread, beside so many live threads.
+fn room_for(
+    parent: &mut Thread,
+    live: u64,
+    world: &World<'_>,
+    out: &mut Step,
+) -> Result<(), Fault> {
+    if parent.state == State::OverBudget {
+        return Err(ended(&parent.id, parent.state));
+    }
+    let (ledger, depth) = (&out.ledger, parent.depth as u64);
+    // The session itself is none of its children.
+    let fits = ledger
+        .fits(BudgetKey::Depth, 1, depth)
+        .and_then(|()| ledger.fits(BudgetKey::Children, 1, live.saturating_sub(1)))
+        .and_then(|()| ledger.fits_message(world.now_us));
+    fits.map_err(|short| {
+        parent.run_out(short, None, out);
+        short.fault()
+    })
+}
+
+/// Who gets the first message of a child, if there may be one.
+fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Receiver>, Fault> {
+    let name = it.first.name();
+    if it.how == How::ForSender && it.first.is_reserved(&world.routes.catalog) {
+        return Err(Fault::new(Code::Reserved, format!("{name} may be sent by the pump only")));
+    }
+    if let How::Call(receiver) = it.how {
+        return Ok(vec![receiver]);
+    }
+    let receivers = world.routes.push(None, name)?;
+    let spawner = (!spawner.is_identity)
+        .then(|| world.routes.find(&spawner.name))
+        .flatten()
+        .map(|it| &world.routes.listeners[it]);
+    let name = |it: &Receiver| &world.routes.listeners[it.listener].name;
+    let may = |it: &Receiver| spawner.is_none_or(|spawner| spawner.may_reach(name(it)));
+    if !receivers.iter().all(may) {
+        return Err(Fault::undeliverable());
+    }
+    Ok(receivers)
+}
+
+impl Thread {
+    /// Records a child, and says so to whoever opens it; the place of what asked for it.
+    fn opened(
+        &mut self,
+        id: &ThreadId,
+        it: &Opening,
+        spawner: &Spawner,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> u64 {
+        self.children.insert(id.clone());
+        self.hold(it.part.root);
+        let spawned = ThreadSpawned { assigned_id: id.to_string(), parent_id: self.id.to_string() };
+        let at = self.entry(self.next_seq);
+        let Some(checked) = word(&spawned) else { return at.seq };
+        let sending = self.sending(&it.part, checked, Some(spawner.name.clone()), world);
+        let mut sending = Sending { from: world.core, flags: Flags::NONE, ..sending };
+        match it.how {
+            How::ForSender => {
+                sending.reply_to = Some(it.part.message.id().clone());
+                self.answer(&it.part, &it.part.message, sending, world, out);
+                return it.part.message.seq();
+            }
+            How::Spawn => {
+                let receiver = world.routes.reply(it.part.listener, &ThreadSpawned::NAME);
+                let receivers: Vec<Receiver> = receiver.into_iter().collect();
+                self.append(Sending { receivers: &receivers, ..sending }, world, out);
+                self.start_all_of(&receivers, world, out);
+            }
+            How::Call(_) => drop(self.append(sending, world, out)),
+        }
+        let (chain, cause) = (it.part.chain, it.part.message.seq());
+        let hop = Hop { from: &spawner.name, to: id.as_str(), chain, cause };
+        self.watch(&hop, &at, &it.first.element().canonical(), world, out);
+        at.seq
+    }
+
+    /// The first message of a thread below another.
+    fn begin(
+        &mut self,
+        it: &Opening,
+        spawner: &Spawner,
+        chain: Chain,
+        receivers: &[Receiver],
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let to = match receivers {
+            [one] => Some(world.routes.listeners[one.listener].name.clone()),
+            _ => None,
+        };
+        let outside = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
+        // Below a thread that pauses nothing begins either.
+        let held = if self.state == State::Paused { Flags::PAUSES } else { Flags::NONE };
+        let flags = it.part.flags.with(outside).with(held);
+        let sending = self.sending(&it.part, it.first.clone(), to.clone(), world);
+        let sending = Sending { from: &spawner.name, flags, receivers, root: 0, chain, ..sending };
+        self.append(sending, world, out);
+        let asked = Some(it.part.message.id().clone());
+        self.spawner = Some(Spawner { asked, to, ..spawner.clone() });
+        self.start_all_of(receivers, world, out);
+    }
+
+    /// What came of a child, for whoever opened it.
+    fn result(&mut self, child: &Thread, it: Ended, world: &World<'_>, out: &mut Step) {
+        self.children.remove(&child.id);
+        let root = child.root_above;
+        let (status, element) = (it.status, it.element.clone());
+        let result =
+            ThreadResult { thread: child.id.to_string(), status: it.status, payload: it.element };
+        if let (Some(checked), Some(spawner)) = (word(&result), &child.spawner) {
+            let sending = Sending {
+                from: world.core,
+                to: Some(spawner.name.clone()),
+                checked,
+                cause: Some(it.entry),
+                reply_to: Some(child.entry(1)),
+                flags: Flags::NONE,
+                receivers: &[],
+                client_id: None,
+                meta: None,
+                root,
+                chain: spawner.chain,
+                until: None,
+            };
+            match self.is_answered_by(spawner) {
+                true => self.finish_with(sending, status, element, world, out),
+                false => self.hand(spawner, sending, world, out),
+            }
+        }
+        self.let_go(root, world, out);
+    }
+
+    /// Whether what comes of a child is what whoever opened this thread waits for: the message that
+    /// this one began with was to open the child in their name.
+    fn is_answered_by(&self, child: &Spawner) -> bool {
+        let own = self.spawner.as_ref().filter(|_| self.state.is_live());
+        own.is_some_and(|own| {
+            child.asked.as_ref() == Some(&self.entry(1))
+                && (&child.name, child.is_identity) == (&own.name, own.is_identity)
+                && own.to.as_ref() != Some(&child.name)
+        })
+    }
+
+    /// Ends the thread with what came of a child.
+    fn finish_with(
+        &mut self,
+        it: Sending<'_>,
+        status: ThreadStatus,
+        element: Option<Element>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let state = if status == ThreadStatus::Failed { State::Failed } else { State::Closed };
+        let (flags, reply_to) = (state.flag(), Some(self.entry(1)));
+        let entry = self.append(Sending { flags, reply_to, ..it }, world, out).id().clone();
+        self.state = state;
+        let thread = self.id.clone();
+        out.beyond.push_back(Beyond::Ended(Ended { thread, entry, status, element }));
+    }
+
+    /// Gives something to whoever opened a child: an identity or a listener.
+    fn hand(&mut self, to: &Spawner, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
+        if to.is_identity {
+            let root = it.root;
+            self.tell(&to.name, root, it, world, out);
+            return;
+        }
+        let found = world.routes.find(&to.name);
+        let receiver = found.and_then(|at| world.routes.reply(at, &ThreadResult::NAME));
+        let receivers: Vec<Receiver> = receiver.into_iter().collect();
+        self.append(Sending { receivers: &receivers, ..it }, world, out);
+        self.start_all_of(&receivers, world, out);
+    }
+
+    /// Ends the thread with what answers its first message.
+    pub(crate) fn finish(
+        &mut self,
+        part: &Part,
+        from: &Arc<str>,
+        checked: Checked,
+        status: ThreadStatus,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let state = match status {
+            ThreadStatus::Failed => State::Failed,
+            ThreadStatus::Cancelled => State::Cancelled,
+            ThreadStatus::Completed | ThreadStatus::Empty => State::Closed,
+        };
+        let element = Some(checked.element().clone());
+        let to = self.spawner.as_ref().map(|it| it.name.clone());
+        let sending = self.sending(part, checked, to, world);
+        let reply_to = Some(self.entry(1));
+        let flags = state.flag().with(sending.flags);
+        let sending = Sending { from, reply_to, flags, ..sending };
+        let entry = self.append(sending, world, out).id().clone();
+        self.state = state;
+        out.beyond.push_back(Beyond::Ended(Ended {
+            thread: self.id.clone(),
+            entry,
+            status,
+            element,
+        }));
+    }
+
+    fn end_empty(&mut self, world: &World<'_>, out: &mut Step) {
+        let status = ThreadStatus::Empty;
+        let result = ThreadResult { thread: self.id.to_string(), status, payload: None };
+        let entry = self.note(&result, State::Closed, None, world, out);
+        let (thread, element) = (self.id.clone(), None);
+        out.beyond.push_back(Beyond::Ended(Ended { thread, entry, status, element }));
+    }
+
+    /// Whether it is a child that has nothing left to do.
+    fn is_done(&self) -> bool {
+        self.record.parent.is_some()
+            && self.state == State::Open
+            && self.unconsumed == 0
+            && self.held.is_empty()
+            && self.later.values().all(|it| it.entry.flags().contains(Flags::WATCHES))
+            && self.children.is_empty()
+    }
+
+    /// Whether it has this state already, or may not get it: what has spent its budget goes on when
+    /// an operator raises that, and not otherwise.
+    fn stays(&self, state: State) -> bool {
+        self.state == state || self.state == State::OverBudget && state != State::Cancelled
+    }
+
+    /// Records what a branch becomes, in one of its threads.
+    fn become_so(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) -> EntryId {
+        self.state = it.state;
+        let flags = it.state.flag();
+        let sending = self.sending(&it.part, it.why.clone(), None, world);
+        if it.part.message.thread() != &self.id {
+            let entry = self.append(Sending { flags, ..sending }, world, out);
+            self.start_all(world, out);
+            return entry.id().clone();
+        }
+        let to = Some(it.part.message.sender().clone());
+        let reply_to = Some(it.part.message.id().clone());
+        let id = self.entry(self.next_seq);
+        let sending = Sending { flags, to, reply_to, ..sending };
+        self.answer(&it.part, &it.part.message, sending, world, out);
+        self.start_all(world, out);
+        id
+    }
+
+    /// Something that the pump itself says, for whoever takes it.
+    pub(crate) fn say(&mut self, checked: Checked, world: &World<'_>, out: &mut Step) {
+        let receivers = world.routes.push(None, checked.name()).unwrap_or_default();
+        let sending = Sending {
+            from: world.core,
+            to: None,
+            checked,
+            cause: None,
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &receivers,
+            client_id: None,
+            meta: None,
+            root: 0,
+            chain: self.guard.here(),
+            until: None,
+        };
+        self.append(sending, world, out);
+        self.start_all_of(&receivers, world, out);
+    }
+
+    /// Something that the pump itself notes, for nobody in particular, that makes the thread so.
+    pub(crate) fn note<P: Payload>(
+        &mut self,
+        what: &P,
+        state: State,
+        cause: Option<EntryId>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> EntryId {
+        self.state = state;
+        self.record(what, state.flag(), cause, world, out)
+    }
+}
+
+impl Spawner {
+    fn new(name: Arc<str>, is_identity: bool) -> Spawner {
+        Spawner { name, is_identity, asked: None, to: None, chain: Chain::default() }
+    }
+
+    fn of(message: &Entry) -> Spawner {
+        Spawner::new(message.sender().clone(), message.is_from_identity())
+    }
+
+    fn listener(name: &Arc<str>) -> Spawner {
+        Spawner::new(name.clone(), false)
+    }
+}

@@ -1,0 +1,89 @@
+//! Pushes that are answered together: a listener that takes its queue took them in at once, or took
+//! one in without a word while another was being answered. Pure.
+
+use std::sync::Arc;
+
+use crate::engine::tree::effect::{Effect, Step, World};
+use crate::engine::tree::observer::News;
+use crate::engine::tree::sending::Sending;
+use crate::engine::tree::thread::Thread;
+use crate::listener::Entry;
+use crate::log::Flags;
+
+impl Thread {
+    /// What one handling took in is answered together.
+    pub(crate) fn join_taken(&mut self, root: u64, taken: &[u64]) {
+        taken.iter().for_each(|other| self.join(root, *other));
+    }
+
+    /// What a listener took in without a word is answered with what it is at work on.
+    pub(crate) fn join_silent(&mut self, root: u64, listener: usize) {
+        let said = self.said.get(&listener).map_or(0, |(_, root)| *root);
+        if self.origins.get(&said).is_some_and(|it| it.open > 0) {
+            self.join(root, said);
+        }
+    }
+
+    fn join(&mut self, one: u64, other: u64) {
+        let (one, other) = (self.first_of(one), self.first_of(other));
+        let are_open = self.origins.contains_key(&one) && self.origins.contains_key(&other);
+        if are_open && one != other {
+            self.joined.insert(one.max(other), one.min(other));
+        }
+    }
+
+    /// The oldest of those that are answered together with a push.
+    fn first_of(&self, mut root: u64) -> u64 {
+        while let Some(it) = self.joined.get(&root) {
+            root = *it;
+        }
+        root
+    }
+
+    /// All that are answered together with a push that is there, itself included.
+    pub(crate) fn together(&self, root: u64) -> Vec<u64> {
+        if self.joined.is_empty() {
+            return vec![root];
+        }
+        let first = self.first_of(root);
+        let mut all: Vec<u64> = self.origins.keys().copied().collect();
+        all.retain(|it| self.first_of(*it) == first);
+        all.sort_unstable();
+        all
+    }
+
+    /// Tells the others what was told to one of them: each identity has it once in the thread, and
+    /// each connection hears it once, however many of its pushes it answers.
+    pub(crate) fn tell_others(
+        &mut self,
+        root: u64,
+        told: Entry,
+        sending: &Sending<'_>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(first) = self.origins.get(&root) else { return };
+        let mut heard = vec![(first.identity.clone(), told, vec![first.inlet.clone()])];
+        for other in self.together(root).into_iter().filter(|it| *it != root) {
+            let Some(origin) = self.origins.get(&other) else { continue };
+            let (identity, inlet, push) =
+                (origin.identity.clone(), origin.inlet.clone(), origin.push);
+            if heard.iter().any(|(.., inlets)| inlets.iter().any(|it| Arc::ptr_eq(it, &inlet))) {
+                continue;
+            }
+            let at = heard.iter().position(|(it, ..)| *it == identity).unwrap_or_else(|| {
+                let (to, reply_to) = (Some(identity.clone()), Some(self.entry(other)));
+                let flags = sending.flags.with(Flags::TO_IDENTITY);
+                let sending = Sending { to, reply_to, flags, ..sending.clone() };
+                heard.push((identity, self.append(sending, world, out), Vec::new()));
+                heard.len() - 1
+            });
+            let (_, entry, inlets) = &mut heard[at];
+            out.effects.push(Effect::Tell(inlet.clone(), push, News::Reply(entry.clone())));
+            inlets.push(inlet);
+            if let Some(origin) = self.origins.get_mut(&other) {
+                origin.answered = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Deliveries run: they start, emit, return, wait for a time, and settle the push they come of.
+
+use std::collections::VecDeque;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::tree::effect::{Effect, Step, Timing, World};
+use crate::engine::tree::event::{Key, Ready, Start};
+use crate::engine::tree::observer::News;
+use crate::engine::tree::parked;
+use crate::engine::tree::route::Receiver;
+use crate::engine::tree::sending::{Part, Sending};
+use crate::engine::tree::thread::{Folds, Later, Origin, Running, Thread, Waiting};
+use crate::engine::tree::until::Until;
+use crate::id::EntryId;
+use crate::listener::{Entry, Hears, Park};
+use crate::log::{Flags, Mark, State};
+use crate::wire::{Checked, Code, Fault};
+
+impl Thread {
+    /// Starts what waits in the lanes of these receivers.
+    pub(crate) fn start_all_of(
+        &mut self,
+        receivers: &[Receiver],
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        for receiver in receivers {
+            self.start(receiver.listener, world, out);
+        }
+    }
+
+    /// Starts whatever may start.
+    pub(crate) fn start_all(&mut self, world: &World<'_>, out: &mut Step) {
+        let mut listeners: Vec<usize> = self.lanes.keys().copied().collect();
+        listeners.sort_unstable();
+        for listener in listeners {
+            self.start(listener, world, out);
+        }
+    }
+
+    /// Starts what waits for a listener, as far as its order and its gate allow. The start is
+    /// noted in the batch of the step that decides it, so it is durable before the handler runs.
+    pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
+        let registered = &world.routes.listeners[listener];
+        let Some(lane) = self.lanes.get_mut(&listener) else { return };
+        let settles = registered.traits.settles || lane.parked.settles;
+        let runs = match self.state {
+            State::Open => true,
+            State::OverBudget => registered.steers || settles,
+            // A thread that pauses still hears what may let it go on.
+            _ => registered.steers,
+        };
+        if !runs {
+            return;
+        }
+        while !lane.waiting.is_empty() {
+            if registered.traits.serial && lane.running > 0 {
+                return;
+            }
+            if !registered.traits.inline && !world.gates[listener].enter(world.worker) {
+                if !std::mem::replace(&mut lane.starving, true) {
+                    out.starving.push((listener, self.id.clone()));
+                }
+                return;
+            }
+            let Some(first) = lane.waiting.pop_front() else { return };
+            let rest = if registered.traits.serial && registered.takes_queue {
+                std::mem::take(&mut lane.waiting)
+            } else {
+                VecDeque::new()
+            };
+            let parked = std::mem::take(&mut lane.parked.all);
+            self.parked -= parked.len();
+            lane.running += 1;
+            if !registered.traits.pure {
+                for it in std::iter::once(&first).chain(&rest) {
+                    out.batch.marks.push(Mark::Started {
+                        entry: it.entry.id().clone(),
+                        listener: registered.name.clone(),
+                        attempt: it.attempt,
+                    });
+                }
+            }
+            let cancel = (!registered.traits.inline).then(CancellationToken::new);
+            let arrivals = registered.takes_arrivals.then(Hears::default);
+            let root = lane.parked.root.filter(|_| !parked.is_empty()).unwrap_or(first.root);
+            let more: Vec<Waiting> = rest.into_iter().chain(parked).collect();
+            let mut queue: Vec<Entry> = more.iter().map(|it| it.entry.clone()).collect();
+            queue.sort_unstable_by_key(Entry::seq);
+            let seq = first.entry.seq();
+            let last = queue.last().map_or(0, Entry::seq).max(seq);
+            let said = self.said.get(&listener).map_or(0, |it| it.0);
+            let start = Start {
+                entry: first.entry.clone(),
+                receiver: Receiver { listener, handler: first.handler },
+                attempt: first.attempt,
+                queue,
+                as_of: last.max(said),
+                cancel: cancel.clone(),
+                arrivals: arrivals.clone(),
+            };
+            let (emitted, silent, undelivered) = (0, 0, None);
+            let running =
+                Running { first, more, root, emitted, silent, undelivered, cancel, arrivals };
+            self.running.insert((seq, listener), running);
+            out.effects.push(Effect::Start(Box::new(start)));
+        }
+        if lane.is_empty() {
+            self.lanes.remove(&listener);
+        }
+    }
+
+    /// A listener that had no room has some.
+    pub(crate) fn room(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
+        if let Some(lane) = self.lanes.get_mut(&listener) {
+            lane.starving = false;
+            self.start(listener, world, out);
+        }
+    }
+
+    pub(crate) fn sent(
+        &mut self,
+        key: &Key,
+        ready: Vec<Ready>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> bool {
+        let Some(running) = self.running.get_mut(&(key.seq, key.listener)) else { return false };
+        running.emitted += ready.len();
+        running.silent += ready.iter().filter(|it| it.is_silent()).count();
+        let again = |it: &Ready| it.repeats(&running.first.entry, &mut running.first.sent);
+        let repeated = ready.iter().map(again).collect::<Vec<_>>();
+        let mut repeated = repeated.into_iter();
+        let mut ready = ready;
+        ready.retain(|_| !repeated.next().unwrap_or(false));
+        let part = Part::of(running, key.listener);
+        if !world.routes.listeners[key.listener].parks {
+            let taken = running.taken();
+            self.join_taken(part.root, &taken);
+        }
+        self.emit_all(&part, ready, world, out);
+        if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
+            running.note_undelivered(out);
+        }
+        true
+    }
+
+    pub(crate) fn returned(
+        &mut self,
+        key: &Key,
+        ready: Vec<Ready>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
+        let (ready, park) = parked::split(ready);
+        // A handling that failed keeps what it hasn't answered; any other keeps what it names.
+        let has_failed = ready.iter().any(|it| it.what.is_err());
+        let park = park.or_else(|| (!has_failed).then(Park::default));
+        running.emitted += ready.len();
+        running.silent += ready.iter().filter(|it| it.is_silent()).count();
+        let mut part = Part::of(&running, key.listener);
+        part.next_root = running.next_root(park.as_ref());
+        part.settles = park.as_ref().is_some_and(Park::goes_on);
+        if !world.routes.listeners[key.listener].parks {
+            self.join_taken(part.root, &running.taken());
+        }
+        self.emit_all(&part, ready, world, out);
+        if let Some((entry, fault)) = out.uncharged.take() {
+            self.tell_refused(&part, &entry, &fault, world, out);
+        }
+        let message = &running.first.entry;
+        let asked = message.flags().contains(Flags::ANSWER_WANTED);
+        if asked && running.emitted == 0 && !message.is_from_identity() {
+            self.nothing_came(&part, world, out);
+        }
+        running.note_undelivered(out);
+        self.tell_undelivered(&part, &running, world, out);
+        self.consume(running, key.listener, park, world, out);
+    }
+
+    /// Notes what tells an inline handler to stop that goes on as a task.
+    pub(crate) fn cancel_by(&mut self, key: &Key, cancel: CancellationToken) {
+        if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
+            running.cancel = Some(cancel);
+        }
+    }
+
+    pub(crate) fn overtime(&mut self, key: &Key, world: &World<'_>, out: &mut Step) {
+        let Some(running) = self.running.remove(&(key.seq, key.listener)) else { return };
+        if let Some(cancel) = &running.cancel {
+            cancel.cancel();
+        }
+        let registered = &world.routes.listeners[key.listener];
+        let seconds = registered.timeout_us as f64 / 1e6;
+        let text = format!("{} took longer than its {seconds} s", registered.name);
+        let fault = Fault::new(Code::TimeOut, text);
+        self.complain(&Part::of(&running, key.listener), &fault, world, out);
+        self.consume(running, key.listener, None, world, out);
+    }
+
+    /// Ends all that goes on: handlers are told to stop, what waits is answered, nothing runs
+    /// after.
+    pub(crate) fn stop(&mut self, world: &World<'_>, out: &mut Step) {
+        let name = |listener: usize| world.routes.listeners[listener].name.clone();
+        let mut over: Vec<(u64, usize, u32)> = Vec::new();
+        let mut running: Vec<_> = self.running.drain().collect();
+        running.sort_unstable_by_key(|(key, _)| *key);
+        for ((_, listener), it) in running {
+            over.extend(it.hand().map(|it| (it.entry.seq(), listener, it.attempt)));
+            if let Some(cancel) = it.cancel {
+                cancel.cancel();
+            }
+        }
+        let waiting = self.lanes.drain().flat_map(|(listener, lane)| {
+            let all = lane.waiting.into_iter().chain(lane.parked.all);
+            all.map(move |it| (it.entry.seq(), listener, it.attempt))
+        });
+        over.extend(waiting);
+        self.overdue.clear();
+        let mut later: Vec<(u64, usize)> = self.later.drain().map(|(key, _)| key).collect();
+        later.sort_unstable();
+        for (seq, listener) in later {
+            over.push((seq, listener, 0));
+            out.later.push(Timing::Over(Key { thread: self.id.clone(), seq, listener }));
+        }
+        let leave = self.folds.drain().flat_map(|(listener, folds)| {
+            let waiting = if let Folds::Waking(it) = folds { it.len() } else { 0 };
+            std::iter::repeat_with(move || Effect::Leave(listener)).take(waiting)
+        });
+        out.effects.extend(leave);
+        over.sort_unstable();
+        for (seq, listener, _) in &over {
+            self.note_done(*seq, *listener, world, out);
+        }
+        out.batch.marks.extend(over.into_iter().map(|(seq, listener, attempt)| Mark::Consumed {
+            entry: self.entry(seq),
+            listener: name(listener),
+            attempt,
+        }));
+        (self.unconsumed, self.parked) = (0, 0);
+        for push in std::mem::take(&mut self.held) {
+            self.turn_away(*push, out);
+        }
+        self.joined.clear();
+        let mut origins: Vec<(u64, Origin)> = self.origins.drain().collect();
+        origins.sort_unstable_by_key(|(seq, _)| *seq);
+        for (seq, origin) in origins {
+            if !origin.answered {
+                let text = format!("{} is {}", self.id, self.state);
+                self.tell_cancelled(seq, &origin, &Fault::new(Code::Cancelled, text), world, out);
+            }
+            out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+        }
+    }
+
+    /// Keeps a delivery until its time comes.
+    pub(crate) fn defer(&mut self, it: Later, until: Until, out: &mut Step) {
+        self.hold(it.root);
+        let (seq, listener) = (it.entry.seq(), it.receiver.listener);
+        let key = Key { thread: self.id.clone(), seq, listener };
+        out.later.push(Timing::Until(until, key));
+        self.later.insert((seq, listener), it);
+    }
+
+    /// The time of a delivery has come, or an entry that it waited for: it is sent once more, so
+    /// that the log says when and why, and a fold is as of then.
+    pub(crate) fn due(
+        &mut self,
+        key: &Key,
+        because: Option<&EntryId>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[key.listener];
+        let goes_on = registered.steers || registered.traits.settles;
+        if let Some(short) = out.ledger.fits_message(world.now_us).err().filter(|_| !goes_on) {
+            let waits = self.later.contains_key(&(key.seq, key.listener));
+            if waits && self.overdue.iter().all(|(it, _)| it != key) {
+                self.overdue.push((key.clone(), because.cloned()));
+                self.run_out(short, None, out);
+            }
+            return;
+        }
+        let found = self.later.remove(&(key.seq, key.listener));
+        let Some(Later { entry, receiver, root, chain }) = found else { return };
+        let root = if root == Later::FOR_NONE { 0 } else { root };
+        out.later.push(Timing::Over(key.clone()));
+        let listener = world.routes.listeners[key.listener].name.clone();
+        let Ok(element) = entry.element() else { return };
+        let chain = match because {
+            None => self.guard.called(),
+            Some(_) => self.guard.resumed(chain, entry.seq()),
+        };
+        let sending = Sending {
+            from: &listener,
+            to: Some(listener.clone()),
+            checked: Checked::typed(entry.name().clone(), element.clone()),
+            cause: Some(because.unwrap_or(entry.id()).clone()),
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &[receiver],
+            client_id: None,
+            meta: None,
+            root,
+            chain,
+            until: None,
+        };
+        self.append(sending, world, out);
+        self.let_go(root, world, out);
+        let entry = entry.id().clone();
+        out.batch.marks.push(Mark::Consumed { entry, listener, attempt: 0 });
+        self.start(key.listener, world, out);
+    }
+
+    /// Starts what was due when there was nothing left to spend.
+    pub(crate) fn catch_up(&mut self, world: &World<'_>, out: &mut Step) {
+        for (key, because) in std::mem::take(&mut self.overdue) {
+            self.due(&key, because.as_ref(), world, out);
+        }
+    }
+
+    /// Refuses every push that waits, and settles every one that was taken.
+    pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
+        for push in self.held.drain(..) {
+            push.refuse(fault.clone(), effects);
+        }
+        self.joined.clear();
+        let origins = self.origins.drain().map(|(_, it)| it);
+        effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, News::Settled)));
+    }
+
+    /// Something more comes of a push.
+    pub(crate) fn hold(&mut self, root: u64) {
+        if let Some(origin) = self.origins.get_mut(&root) {
+            origin.open += 1;
+        }
+    }
+
+    /// Something that came of a push is over.
+    pub(crate) fn let_go(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
+        if let Some(origin) = self.origins.get_mut(&root) {
+            origin.open -= 1;
+            self.settle(root, world, out);
+        }
+    }
+
+    /// Tells the sender of a push when all that it caused is consumed, and that there is no
+    /// answer where it waits for one. Those that are answered together are settled together.
+    pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
+        let all = self.together(root);
+        let is_over = |it: &u64| self.origins.get(it).is_some_and(|it| it.open == 0);
+        if !all.iter().all(is_over) {
+            return;
+        }
+        for root in all {
+            self.tell_end(root, world, out);
+            self.joined.remove(&root);
+            if let Some(origin) = self.origins.remove(&root) {
+                out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+            }
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! What a handler emits goes out: replies, messages to others, refusals and faults.
+
+use std::sync::Arc;
+
+use crate::engine::tree::effect::{Effect, Step, World};
+use crate::engine::tree::event::{CORE_NAME, Ready};
+use crate::engine::tree::loop_guard::Chain;
+use crate::engine::tree::observer::News;
+use crate::engine::tree::request::{Beyond, How, Opening, Steering};
+use crate::engine::tree::route::Receiver;
+use crate::engine::tree::sending::{Part, Sending, word};
+use crate::engine::tree::thread::{Later, Origin, Thread};
+use crate::engine::tree::undelivered::trace;
+use crate::engine::tree::until::Until;
+use crate::id::EntryId;
+use crate::listener::{Entry, Target, may_emit};
+use crate::log::Flags;
+use crate::wire::core::{Done, ThreadStatus, said};
+use crate::wire::{Checked, Code, Fault};
+
+impl Thread {
+    /// Sends what a handler emitted, up to what one message may cause.
+    pub(crate) fn emit_all(
+        &mut self,
+        part: &Part,
+        ready: Vec<Ready>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let max = world.limits.emissions_max;
+        let room = (max + ready.len()).saturating_sub(part.emitted);
+        let over = ready.len() > room;
+        let before = self.next_seq;
+        for it in ready.into_iter().take(room) {
+            let part = Part { flags: it.flags, meta: it.meta.clone(), ..part.clone() };
+            self.emit(&part, it, world, out);
+        }
+        let takes_queue =
+            world.routes.listeners.get(part.listener).is_some_and(|it| it.takes_queue);
+        if takes_queue && self.next_seq > before {
+            self.said.insert(part.listener, (self.next_seq - 1, part.root));
+        }
+        if over {
+            let text = format!("more than emissions_max, {max}, came of one message");
+            self.complain(part, &Fault::new(Code::TooManyEmissions, text), world, out);
+        }
+    }
+
+    fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
+        let checked = match ready.what {
+            Ok(checked) => checked,
+            Err(fault) => return self.has_failed(part, fault, ready.sought.as_ref(), world, out),
+        };
+        let registered = &world.routes.listeners[part.listener];
+        let answers = ready.target.answered(&part.message).is_some();
+        if let Some(short) = self.has_no_room_for(part, &ready.target, world, out) {
+            return self.refuse_for(part, checked, &ready.target, short, world, out);
+        }
+        let is_charge = matches!(ready.target, Target::Charge);
+        let reserved = !is_charge && checked.is_reserved(&world.routes.catalog);
+        if reserved && !may_emit(&*registered.grants, checked.name()) {
+            let text = format!("{} may be emitted by the pump only", checked.name());
+            let fault = Fault::new(Code::Reserved, text);
+            self.refuse(part, checked, None, &fault, world, out);
+            if answers {
+                let text = format!("the answer of {} was refused", registered.name);
+                self.complain(part, &Fault::new(Code::InvalidReturn, text), world, out);
+            }
+            return;
+        }
+        match ready.target {
+            Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
+            Target::Entry(it) if self.has(it.id()) => {
+                self.reply(part, &it, checked, world, out);
+            }
+            Target::Entry(_) => {
+                self.refuse(part, checked, None, &Fault::undeliverable(), world, out);
+            }
+            Target::Askers(asked, outcome) => {
+                self.answer_askers(part, checked, &asked, outcome, world, out);
+            }
+            // Only what a handler returns says which messages it keeps.
+            Target::Park(_) => {}
+            Target::Opener => self.end_with(part, checked, world, out),
+            Target::Along if self.spawner.is_none() => self.end_with(part, checked, world, out),
+            Target::Along => {
+                drop(self.append(self.sending(part, checked, None, world), world, out));
+            }
+            Target::Note(to) => self.take_note(part, checked, to, world, out),
+            Target::Child { label, for_sender } => {
+                let how = if for_sender { How::ForSender } else { How::Spawn };
+                self.open(part, label, checked, how, out);
+            }
+            Target::Threads(thread, state) => {
+                let (part, why) = (part.clone(), checked);
+                self.hold(part.root);
+                let steering = Steering { part, thread, state, why };
+                out.beyond.push_back(Beyond::Steer(Box::new(steering)));
+            }
+            Target::Charge => self.charge(part, checked, world, out),
+            Target::Raise => self.ask_for_more(part, &checked, out),
+            it @ Target::Later { .. } => self.put_off(part, checked, &it, world, out),
+            Target::Oneself => {
+                let receiver = world.routes.route(part.listener, checked.name());
+                let to = registered.name.clone();
+                let root = part.next_root.unwrap_or(part.root);
+                let part = Part { root, ..part.clone() };
+                self.forward(&part, checked, to, receiver, world, out);
+            }
+            Target::Listener(to) => self.call(part, to, checked, world, out),
+        }
+    }
+
+    /// A message to a listener; in a thread of its own where it wants that, or is at work here.
+    fn call(
+        &mut self,
+        part: &Part,
+        to: String,
+        checked: Checked,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[part.listener];
+        let found = world.routes.address(Some(registered), &to, checked.name()).ok();
+        let own = |it: &Receiver| {
+            let listener = &world.routes.listeners[it.listener];
+            let is_busy = listener.parks && self.has_unfinished(it.listener);
+            (listener.traits.own_thread || is_busy) && it.listener != part.listener
+        };
+        match found.filter(own) {
+            Some(receiver) => self.open(part, to, checked, How::Call(receiver), out),
+            None => self.forward(part, checked, to.into(), found, world, out),
+        }
+    }
+
+    /// Records what wakes nobody.
+    fn take_note(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        to: Option<String>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[part.listener];
+        let to: Arc<str> = to.map_or_else(|| registered.name.clone(), Arc::from);
+        if !world.routes.may_name(registered, &to) {
+            let fault = world.routes.misaddressed(registered, &to, checked.name());
+            let sending = self.sending(part, checked, Some(to), world);
+            let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+            // Nobody waits for what comes of a note.
+            trace(&refused, &fault);
+            return self.tell_refused(part, refused.id(), &fault, world, out);
+        }
+        let sending = self.sending(part, checked, Some(to), world);
+        self.append(sending, world, out);
+    }
+
+    /// Keeps what a listener sends itself until its time comes.
+    fn put_off(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        target: &Target,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Target::Later { until_us, is_awaited, by_clock } = *target else { return };
+        let to = world.routes.listeners[part.listener].name.clone();
+        let Some(receiver) = world.routes.route(part.listener, checked.name()) else {
+            let own = &world.routes.listeners[part.listener];
+            let fault = world.routes.misaddressed(own, &to, checked.name());
+            return self.refuse(part, checked, Some(to), &fault, world, out);
+        };
+        let root = if is_awaited { part.root } else { Later::FOR_NONE };
+        let watches = !is_awaited && until_us == u64::MAX;
+        let flags = if watches { part.flags.with(Flags::WATCHES) } else { part.flags };
+        let (flags, until) = match by_clock && until_us < u64::MAX {
+            true => (flags.with(Flags::BY_CLOCK), Until::Clock(until_us)),
+            false => (flags, Until::Passed(until_us)),
+        };
+        let sending = self.sending(part, checked, Some(to), world);
+        let sending = Sending { flags, until: Some(until), root, ..sending };
+        self.append(Sending { receivers: &[receiver], ..sending }, world, out);
+    }
+
+    /// Asks for a thread below this one.
+    fn open(&mut self, part: &Part, label: String, first: Checked, how: How, out: &mut Step) {
+        self.hold(part.root);
+        let opening = Opening { part: part.clone(), label, first, how };
+        out.beyond.push_back(Beyond::Open(Box::new(opening)));
+    }
+
+    /// Whether an answer to this message is what comes of the thread.
+    pub(crate) fn ends_with(&self, answered: &Entry) -> bool {
+        self.spawner.is_some()
+            && self.state.is_live()
+            && answered.seq() == 1
+            && *answered.thread() == self.id
+    }
+
+    /// What comes of the thread: a child ends with it, a session tells whoever pushed.
+    fn end_with(&mut self, part: &Part, checked: Checked, world: &World<'_>, out: &mut Step) {
+        let from = &world.routes.listeners[part.listener].name;
+        if self.spawner.is_some() {
+            if self.state.is_live() {
+                self.finish(part, from, checked, part.ending(), world, out);
+            }
+            return;
+        }
+        let Some((root, identity)) = self.asked(part.root) else {
+            return self.reply(part, &part.message.clone(), checked, world, out);
+        };
+        let sending = self.sending(part, checked, Some(identity.clone()), world);
+        let sending = Sending { from, reply_to: Some(self.entry(root)), ..sending };
+        let others = (!self.joined.is_empty()).then(|| sending.clone());
+        let told = self.tell(&identity, root, sending, world, out);
+        if let Some(sending) = others {
+            self.tell_others(root, told, &sending, world, out);
+        }
+    }
+
+    /// A message to a listener, if it takes it.
+    fn forward(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        to: Arc<str>,
+        receiver: Option<Receiver>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(receiver) = receiver else {
+            let own = &world.routes.listeners[part.listener];
+            let fault = world.routes.misaddressed(own, &to, checked.name());
+            return self.refuse(part, checked, Some(to), &fault, world, out);
+        };
+        let sending = self.sending(part, checked, Some(to), world);
+        let sending = Sending { receivers: &[receiver], ..sending };
+        if let Some(bound) = self.goes_round(&sending, world) {
+            return self.stop_round(part, sending, bound, world, out);
+        }
+        self.pass(sending, world, out);
+        self.start_all_of(&[receiver], world, out);
+    }
+
+    /// An answer to whoever sent `answered`.
+    pub(crate) fn reply(
+        &mut self,
+        part: &Part,
+        answered: &Entry,
+        checked: Checked,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[part.listener];
+        let from = &registered.name;
+        if self.ends_with(answered) && !registered.ends_itself {
+            return self.finish(part, from, checked, part.ending(), world, out);
+        }
+        let sending = self.sending(part, checked, Some(answered.sender().clone()), world);
+        let sending = Sending { from, reply_to: Some(answered.id().clone()), ..sending };
+        self.answer(part, answered, sending, world, out);
+    }
+
+    /// Sends an answer to the sender of `answered`: an identity, a listener, or nobody.
+    pub(crate) fn answer(
+        &mut self,
+        part: &Part,
+        answered: &Entry,
+        sending: Sending<'_>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if answered.is_from_identity() {
+            self.tell(answered.sender(), answered.seq(), sending, world, out);
+            return;
+        }
+        let name = sending.checked.name();
+        let found = world.routes.find(answered.from());
+        let receiver = found.and_then(|it| world.routes.reply(it, name));
+        if answered.from() == CORE_NAME {
+            let sending = Sending { flags: sending.flags.with(Flags::REFUSED), ..sending };
+            self.append(sending, world, out);
+            return;
+        }
+        let receivers: Vec<Receiver> = receiver.into_iter().collect();
+        let sending = Sending { receivers: &receivers, ..sending };
+        if let Some(bound) = self.goes_round(&sending, world) {
+            return self.stop_round(part, sending, bound, world, out);
+        }
+        self.pass(sending, world, out);
+        self.start_all_of(&receivers, world, out);
+    }
+
+    /// Sends something to an identity: to the connection that pushed, if it is still there.
+    pub(crate) fn tell(
+        &mut self,
+        identity: &Arc<str>,
+        pushed: u64,
+        sending: Sending<'_>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> Entry {
+        let flags = sending.flags.with(Flags::TO_IDENTITY);
+        let entry = self.append(Sending { flags, ..sending }, world, out);
+        if let Some(origin) = self.origins.get_mut(&pushed) {
+            origin.answered = true;
+        }
+        if let Some((inlet, push)) = self.inlet(identity, Some(pushed)) {
+            out.effects.push(Effect::Tell(inlet, push, News::Reply(entry.clone())));
+        }
+        entry
+    }
+
+    /// Tells the sender of the message what went wrong with it.
+    pub(crate) fn complain(
+        &mut self,
+        part: &Part,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        if part.is_from_core() {
+            let (message, fault) = (part.message.id(), fault.code);
+            tracing::warn!(%message, %fault, "nobody to tell of a fault");
+            return;
+        }
+        let Some(checked) = said(fault) else { return };
+        if self.ends_with(&part.message) {
+            return self.finish(part, world.core, checked, ThreadStatus::Failed, world, out);
+        }
+        let to = part.message.sender().clone();
+        let sending = self.sending(part, checked, Some(to), world);
+        let reply_to = Some(part.message.id().clone());
+        let (flags, meta) = (Flags::NONE, None);
+        let sending = Sending { from: world.core, reply_to, flags, meta, ..sending };
+        self.answer(part, &part.message, sending, world, out);
+    }
+
+    /// Tells the sender of a request that nothing came of it.
+    pub(crate) fn nothing_came(&mut self, part: &Part, world: &World<'_>, out: &mut Step) {
+        let Some(checked) = word(&Done {}) else { return };
+        let sending = self.sending(part, checked, Some(part.message.sender().clone()), world);
+        let reply_to = Some(part.message.id().clone());
+        let sending = Sending { from: world.core, reply_to, ..sending };
+        self.answer(part, &part.message, sending, world, out);
+    }
+
+    /// Records what a listener tried to send, and tells it why nobody got it.
+    pub(crate) fn refuse(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let sending = self.sending(part, checked, to, world);
+        let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
+        if fault.code == Code::Undeliverable {
+            self.note_undelivered(part, &refused, fault, out);
+        }
+        self.tell_refused(part, refused.id(), fault, world, out);
+    }
+
+    /// Tells a listener why nobody got what it tried to send.
+    pub(crate) fn tell_refused(
+        &mut self,
+        part: &Part,
+        refused: &EntryId,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(huh) = said(fault) else { return };
+        let receiver = world.routes.reply(part.listener, huh.name());
+        let receivers: Vec<_> = receiver.into_iter().filter(|_| !part.is_from_core()).collect();
+        let to = world.routes.listeners[part.listener].name.clone();
+        let sending = self.sending(part, huh, Some(to), world);
+        let reply_to = Some(refused.clone());
+        let (from, flags, receivers) = (world.core, Flags::NONE, &receivers[..]);
+        self.append(Sending { from, reply_to, flags, receivers, ..sending }, world, out);
+        self.start_all_of(receivers, world, out);
+    }
+
+    /// A message of the listener that is at work, caused by the message at hand.
+    pub(crate) fn sending<'a>(
+        &self,
+        part: &Part,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        world: &World<'a>,
+    ) -> Sending<'a> {
+        Sending {
+            from: world.routes.listeners.get(part.listener).map_or(world.core, |it| &it.name),
+            to,
+            checked,
+            cause: Some(part.message.id().clone()),
+            reply_to: None,
+            flags: part.flags,
+            receivers: &[],
+            client_id: None,
+            meta: part.meta.clone(),
+            root: part.root,
+            chain: part.chain,
+            until: None,
+        }
+    }
+
+    /// The pump's reply to a push, for the identity that sent it.
+    pub(crate) fn to_pusher<'a>(
+        &self,
+        pushed: u64,
+        identity: &Arc<str>,
+        checked: Checked,
+        world: &World<'a>,
+    ) -> Sending<'a> {
+        let id: EntryId = self.entry(pushed);
+        Sending {
+            from: world.core,
+            to: Some(identity.clone()),
+            checked,
+            cause: Some(id.clone()),
+            reply_to: Some(id),
+            flags: Flags::NONE,
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root: pushed,
+            chain: Chain::default(),
+            until: None,
+        }
+    }
+
+    /// Tells an identity that what it sent waited in vain.
+    pub(crate) fn tell_cancelled(
+        &mut self,
+        pushed: u64,
+        origin: &Origin,
+        fault: &Fault,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(checked) = said(fault) else { return };
+        let sending = self.to_pusher(pushed, &origin.identity, checked, world);
+        let sending = Sending { flags: Flags::TO_IDENTITY, ..sending };
+        let entry = self.append(sending, world, out);
+        out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, News::Reply(entry)));
+    }
+}

@@ -1,0 +1,168 @@
+//! What may happen to a tree of threads: pushes, and what handlers emit and return.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::tree::lineage::Source;
+use crate::engine::tree::observer::Inlet;
+use crate::engine::tree::route::Receiver;
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Entry, Hears, Target};
+use crate::log::{Flags, Open};
+use crate::name::Name;
+use crate::wire::core::{Huh, said};
+use crate::wire::{Checked, Fault};
+
+/// The name that the pump speaks under.
+pub(crate) const CORE_NAME: &str = "core";
+
+/// A push, checked and routed, on its way into a thread.
+pub(crate) struct Push {
+    pub(crate) identity: Arc<str>,
+    pub(crate) operator: bool,
+    /// Whether its sender is told why exactly nobody takes something.
+    pub(crate) tells_why: bool,
+    pub(crate) checked: Checked,
+    pub(crate) receivers: Vec<Receiver>,
+    pub(crate) to: Option<Arc<str>>,
+    pub(crate) flags: Flags,
+    pub(crate) client_id: Option<Arc<str>>,
+    pub(crate) meta: Option<Bytes>,
+    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) number: u64,
+    /// Whether it is its sender's only one without an answer, where that is known.
+    pub(crate) is_alone: Option<bool>,
+    /// What its session goes on from, where it opens a fork.
+    pub(crate) source: Option<Source>,
+    /// Who else hears whether it was accepted: the claim on its client id.
+    pub(crate) claim: Option<Arc<dyn Inlet>>,
+}
+
+/// Which handler of which message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Key {
+    pub(crate) thread: ThreadId,
+    pub(crate) seq: u64,
+    pub(crate) listener: usize,
+}
+
+/// An entry that a stop left behind, and what was sent while it was being handled.
+pub(crate) struct Left {
+    pub(crate) open: Open,
+    pub(crate) sent: Vec<Entry>,
+    /// What came into its thread after it, where its listener may wait for some of that.
+    pub(crate) since: Vec<Entry>,
+    /// The push that it came of, where its listener may answer that.
+    pub(crate) asked: Option<Entry>,
+    /// What its listener said last before it came to it, where that is asked for.
+    pub(crate) said: u64,
+}
+
+/// An emission that was looked at, or why it can't go out.
+pub(crate) struct Ready {
+    pub(crate) target: Target,
+    pub(crate) what: Result<Checked, Fault>,
+    pub(crate) flags: Flags,
+    /// What its `<meta>` is to hold.
+    pub(crate) meta: Option<Bytes>,
+    /// What nobody takes, where that is why it can't go out: some are told more of it.
+    pub(crate) sought: Option<Name>,
+}
+
+impl Ready {
+    /// Something that went wrong, for the sender of the message at hand.
+    pub(crate) fn fault(fault: Fault) -> Ready {
+        let (target, flags) = (Target::Sender, Flags::NONE);
+        Ready { target, what: Err(fault), flags, meta: None, sought: None }
+    }
+
+    /// Whether an earlier attempt came to the same at this place, of what it came to in order:
+    /// then that is taken, and nothing is sent again.
+    pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
+        let said = match &self.what {
+            Ok(checked) => {
+                // What the pump told of a refusal stands behind what was refused.
+                while sent.front().is_some_and(|it| it.from() == CORE_NAME) {
+                    sent.pop_front();
+                }
+                Some(checked.clone())
+            }
+            Err(fault) => said(fault),
+        };
+        let (Some(said), Some(first)) = (said, sent.pop_front()) else { return false };
+        let to = match &self.target {
+            Target::Listener(name) => first.to() == Some(name),
+            Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
+            Target::Note(Some(name)) => first.to() == Some(name),
+            // Who that is, the log knows.
+            Target::Opener | Target::Along | Target::Askers(..) => true,
+            it => first.reply_to() == it.answered(message),
+        };
+        let explained = || self.sought.is_some() && first.decode_if::<Huh>().is_some();
+        let is_it = said.name() == first.name() && said.element().canonical() == *first.body();
+        to && (is_it || explained())
+    }
+}
+
+/// What may happen to a tree.
+pub(crate) enum Event {
+    /// Somebody outside sends something into a thread.
+    Push(ThreadId, Box<Push>),
+    /// A handler sends something before it returns.
+    Sent(Key, Vec<Ready>, oneshot::Sender<Result<(), Fault>>),
+    /// A handler came to its end.
+    Return(Key, Vec<Ready>),
+    /// A handler's time is up.
+    Overtime(Key),
+    /// A thread was left with these when the pump stopped.
+    Recover(ThreadId, Vec<Left>),
+    /// A listener that a thread waits for has room for one more handler.
+    Room(ThreadId, usize),
+    /// The time of a delivery has come.
+    Due(Key),
+    /// The pump itself says something in a thread of its own.
+    Note(ThreadId, Vec<Checked>),
+}
+
+impl Event {
+    /// The thread it is for.
+    pub(super) fn thread(&self) -> &ThreadId {
+        match self {
+            Event::Push(it, _)
+            | Event::Recover(it, _)
+            | Event::Room(it, _)
+            | Event::Note(it, _) => it,
+            Event::Sent(key, ..)
+            | Event::Return(key, _)
+            | Event::Overtime(key)
+            | Event::Due(key) => &key.thread,
+        }
+    }
+}
+
+/// A handler to run.
+pub(crate) struct Start {
+    pub(crate) entry: Entry,
+    pub(crate) receiver: Receiver,
+    pub(crate) attempt: u32,
+    pub(crate) queue: Vec<Entry>,
+    /// Up to which entry history and folds are.
+    pub(crate) as_of: u64,
+    pub(crate) cancel: Option<CancellationToken>,
+    /// Where it hears of what comes meanwhile.
+    pub(crate) arrivals: Option<Hears>,
+}
+
+/// The thread of the organism's own life.
+pub(crate) const ORGANISM: &str = "organism";
+
+impl Push {
+    /// The entry that its session is forked at, if it opens a fork.
+    pub(crate) fn fork(&self) -> Option<EntryId> {
+        self.source.as_ref().map(|it| it.at.clone())
+    }
+}

@@ -1,0 +1,253 @@
+//! Tells messages that go round in a circle from those that get somewhere. Pure, and of the same
+//! size however long its thread is.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::limits::Limits;
+use crate::wire::{Code, Fault};
+
+/// How many senders are watched for repeating themselves; the one longest silent makes room.
+const WATCHED: usize = 4;
+
+/// How many messages a chain remembers besides the last: a circle of more listeners is found by
+/// its length.
+const REMEMBERED: usize = WATCHED - 1;
+
+/// What is known of the messages of a thread since something came from outside.
+#[derive(Default)]
+pub(crate) struct Guard {
+    /// How often something came from outside, or a time did.
+    calls: u32,
+    is_warned: bool,
+    last: [Option<Last>; WATCHED],
+}
+
+/// What a sender sent last.
+struct Last {
+    from: Arc<str>,
+    body: Bytes,
+    seq: u64,
+    times: usize,
+}
+
+/// The messages that led to one: how many went from one listener to another, and the last of
+/// them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    calls: u32,
+    hops: usize,
+    /// Their places in the thread, the newest first.
+    last: [u64; REMEMBERED],
+}
+
+/// A message on its way from one listener to another, or to itself.
+pub(crate) struct Hop<'a> {
+    pub(crate) from: &'a Arc<str>,
+    pub(crate) to: &'a str,
+    pub(crate) chain: Chain,
+    /// The place of the message that it comes of.
+    pub(crate) cause: u64,
+}
+
+impl Hop<'_> {
+    /// Whether it comes of the message at this place.
+    fn comes_of(&self, seq: u64) -> bool {
+        self.cause == seq || self.chain.last.contains(&seq)
+    }
+}
+
+/// A bound that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(crate) name: &'static str,
+    pub(crate) value: usize,
+}
+
+impl Bound {
+    fn repeats(limits: &Limits) -> Bound {
+        Bound { name: "repeats_max", value: limits.repeats_max }
+    }
+
+    fn chain(limits: &Limits) -> Bound {
+        Bound { name: "chain_max", value: limits.chain_max }
+    }
+
+    /// Why what comes beyond it is refused.
+    pub(crate) fn fault(self, from: &str) -> Fault {
+        let Bound { name, value } = self;
+        let text = match name {
+            "repeats_max" => format!("{from} says the same again and again: {name} is {value}"),
+            _ => format!("{from} goes on in a circle of messages: {name} is {value}"),
+        };
+        Fault::new(Code::Loop, text)
+    }
+}
+
+impl Guard {
+    /// Something came from outside, or a time did: what comes of it is new.
+    pub(crate) fn called(&mut self) -> Chain {
+        self.calls = self.calls.wrapping_add(1);
+        self.is_warned = false;
+        self.last = Default::default();
+        self.here()
+    }
+
+    /// A chain that begins now.
+    pub(crate) fn here(&self) -> Chain {
+        Chain { calls: self.calls, ..Chain::default() }
+    }
+
+    fn hops(&self, chain: Chain) -> usize {
+        if chain.calls == self.calls { chain.hops } else { 0 }
+    }
+
+    /// The chain that a message stands at the end of.
+    pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
+        self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
+    }
+
+    /// The chain that goes on with what came of the message at this place in another thread, or
+    /// with an entry that it waited for: a step of a circle like any other.
+    pub(crate) fn resumed(&self, chain: Chain, at: u64) -> Chain {
+        self.grown(chain, 1, at)
+    }
+
+    /// As long a chain in a thread below, whose messages stand at places of their own.
+    pub(crate) fn below(&self, chain: Chain, below: &Guard) -> Chain {
+        Chain { hops: self.hops(chain), ..below.here() }
+    }
+
+    fn grown(&self, chain: Chain, by: usize, cause: u64) -> Chain {
+        let mut last = chain.last;
+        last.rotate_right(1);
+        last[0] = cause;
+        Chain { calls: self.calls, hops: self.hops(chain).saturating_add(by), last }
+    }
+
+    /// The bound that a message would go beyond. Its bytes are asked for only where they matter.
+    pub(crate) fn refuses(
+        &self,
+        hop: &Hop<'_>,
+        body: impl FnOnce() -> Bytes,
+        limits: &Limits,
+    ) -> Option<Bound> {
+        if hop.from.as_ref() != hop.to && self.hops(hop.chain) >= limits.chain_max {
+            return Some(Bound::chain(limits));
+        }
+        let last = self.last.iter().flatten().find(|it| it.from == *hop.from)?;
+        let often = last.times >= limits.repeats_max && hop.comes_of(last.seq);
+        (often && last.body == body()).then(|| Bound::repeats(limits))
+    }
+
+    /// Notes a message; the bound that it reaches, where nobody was warned yet.
+    pub(crate) fn note(
+        &mut self,
+        hop: &Hop<'_>,
+        seq: u64,
+        body: &Bytes,
+        limits: &Limits,
+    ) -> Option<Bound> {
+        let times = self.repeated(hop, seq, body);
+        let hops = self.longer(hop).hops;
+        let reached = if times >= limits.repeats_max && times > 1 {
+            Bound::repeats(limits)
+        } else if hops >= limits.chain_max && hop.from.as_ref() != hop.to {
+            Bound::chain(limits)
+        } else {
+            return None;
+        };
+        (!std::mem::replace(&mut self.is_warned, true)).then_some(reached)
+    }
+
+    /// How often its sender has said this in a row, each time because of the time before.
+    fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> usize {
+        let known = self.last.iter_mut().flatten().find(|it| it.from == *hop.from);
+        if let Some(last) = known {
+            if last.body != *body {
+                (last.body, last.seq, last.times) = (body.clone(), seq, 1);
+            } else if hop.comes_of(last.seq) {
+                (last.seq, last.times) = (seq, last.times + 1);
+            }
+            return last.times;
+        }
+        let oldest = self.last.iter_mut().min_by_key(|it| it.as_ref().map_or(0, |it| it.seq));
+        if let Some(oldest) = oldest {
+            *oldest = Some(Last { from: hop.from.clone(), body: body.clone(), seq, times: 1 });
+        }
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages as who sends to whom what because of which; at the end, what was warned of and
+    /// whether the last was refused.
+    fn played(all: &[(&str, &str, &'static str, u64)], limits: &Limits) -> (usize, bool) {
+        let mut guard = Guard::default();
+        let mut chains = vec![guard.called()];
+        let (mut warned, mut refused) = (0, false);
+        for (seq, (from, to, body, cause)) in (2..).zip(all) {
+            let from: Arc<str> = (*from).into();
+            let chain = chains[usize::try_from(*cause).unwrap() - 1];
+            let hop = Hop { from: &from, to, chain, cause: *cause };
+            let body = Bytes::from_static(body.as_bytes());
+            refused = guard.refuses(&hop, || body.clone(), limits).is_some();
+            warned += usize::from(!refused && guard.note(&hop, seq, &body, limits).is_some());
+            chains.push(guard.longer(&hop));
+        }
+        (warned, refused)
+    }
+
+    #[test]
+    fn the_third_time_is_warned_of_and_the_fourth_refused() {
+        let round = |n: u64| [("a", "b", "x", 2 * n + 1), ("b", "a", "y", 2 * n + 2)];
+        let limits = Limits::default();
+        let rounds = |n: u64| (0..n).flat_map(round).collect::<Vec<_>>();
+        assert_eq!(played(&rounds(2), &limits), (0, false));
+        assert_eq!(played(&rounds(3), &limits), (1, false));
+        let fourth = [rounds(3), vec![("a", "b", "x", 7)]].concat();
+        assert_eq!(played(&fourth, &limits), (1, true));
+    }
+
+    #[test]
+    fn what_one_message_makes_it_say_many_times_counts_once() {
+        let many: Vec<_> = (0..9).map(|_| ("a", "b", "x", 1)).collect();
+        assert_eq!(played(&many, &Limits::default()), (0, false));
+        // The same again for each answer: the second time, not the tenth.
+        let answers = (0..9).map(|it| ("b", "a", "y", 2 + it));
+        let again = (0..9).map(|it| ("a", "b", "x", 11 + it));
+        let all: Vec<_> = many.into_iter().chain(answers).chain(again).collect();
+        assert_eq!(played(&all, &Limits::default()), (0, false));
+    }
+
+    #[test]
+    fn a_chain_has_an_end_wherever_it_leads() {
+        let limits = Limits { chain_max: 4, ..Limits::default() };
+        let names = ["a", "b", "c", "d", "e", "f", "g"];
+        let bodies = ["1", "2", "3", "4", "5", "6", "7"];
+        let hops =
+            |n: usize| (0..n).map(|it| (names[it], names[it + 1], bodies[it], it as u64 + 1));
+        assert_eq!(played(&hops(3).collect::<Vec<_>>(), &limits), (0, false));
+        assert_eq!(played(&hops(4).collect::<Vec<_>>(), &limits), (1, false));
+        assert_eq!(played(&hops(5).collect::<Vec<_>>(), &limits), (1, true));
+        let alone: Vec<_> = (0..6).map(|it| ("a", "a", bodies[it], it as u64 + 1)).collect();
+        assert_eq!(played(&alone, &limits), (0, false), "to oneself is no circle of listeners");
+    }
+
+    #[test]
+    fn what_comes_from_outside_begins_anew() {
+        let mut guard = Guard::default();
+        let (limits, from) = (Limits::default(), Arc::from("a"));
+        let body = Bytes::from_static(b"x");
+        for _ in 0..20 {
+            let chain = guard.called();
+            let hop = Hop { from: &from, to: "b", chain, cause: 1 };
+            assert_eq!(guard.refuses(&hop, || body.clone(), &limits), None);
+            assert_eq!(guard.note(&hop, 2, &body, &limits), None);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Messages that a serial listener had in hand. Those that it is done with are consumed; the others
+//! are parked. When nothing else is left to do in the thread, the listener is told. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::engine::tree::effect::{Step, World};
+use crate::engine::tree::event::Ready;
+use crate::engine::tree::loop_guard::Chain;
+use crate::engine::tree::route::Receiver;
+use crate::engine::tree::sending::{Sending, word};
+use crate::engine::tree::thread::{Later, Parked, Running, Thread, Waiting};
+use crate::listener::{Park, Target};
+use crate::log::{Flags, Mark, State};
+use crate::wire::Payload;
+use crate::wire::core::NothingUnderWay;
+
+/// The time of a message that is parked: it waits for none.
+const NEVER: u64 = u64::MAX;
+
+/// The same, of one whose listener goes on where the thread is over budget.
+const SETTLES: u64 = NEVER - 1;
+
+/// The same, of one that waits until the work at hand is done.
+const OTHER: u64 = NEVER - 2;
+
+/// What a handler sends when it returns, and which messages it keeps.
+pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
+    let is_park = |it: &mut Ready| matches!(it.target, Target::Park(_));
+    let last = ready.extract_if(.., is_park).last();
+    let park = last.and_then(|it| match it.target {
+        Target::Park(park) => Some(*park),
+        _ => None,
+    });
+    (ready, park)
+}
+
+impl Running {
+    /// The messages in hand.
+    pub(crate) fn hand(&self) -> impl Iterator<Item = &Waiting> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+
+    /// The pushes of what was taken along.
+    pub(crate) fn taken(&self) -> Vec<u64> {
+        self.more.iter().map(|it| it.root).collect()
+    }
+
+    /// The push that the listener's next message to itself is for.
+    pub(crate) fn next_root(&self, park: Option<&Park>) -> Option<u64> {
+        let first = park?.first()?;
+        self.hand().find(|it| it.entry.seq() == first).map(|it| it.root)
+    }
+}
+
+impl Thread {
+    /// A delivery is over: says so, starts the next, and settles what it was part of. A handler
+    /// that failed keeps what it had parked before.
+    pub(crate) fn consume(
+        &mut self,
+        done: Running,
+        listener: usize,
+        park: Option<Park>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let registered = &world.routes.listeners[listener];
+        if done.emitted == 0 && !registered.parks {
+            self.join_silent(done.root, listener);
+        }
+        let next_root = done.next_root(park.as_ref());
+        let goes_on = park.as_ref().is_some_and(Park::goes_on);
+        let until_us = |seq| match &park {
+            Some(park) if !park.works_on(seq) => OTHER,
+            _ if goes_on => SETTLES,
+            _ => NEVER,
+        };
+        let mut parked = Vec::new();
+        for (at, mut it) in std::iter::once(done.first).chain(done.more).enumerate() {
+            let seq = it.entry.seq();
+            // Of a handling that failed the first message is over.
+            let is_left = it.parked.is_some() || registered.parks && at > 0;
+            if park.as_ref().map_or(is_left, |park| park.keeps(seq)) {
+                let until_us = match it.parked {
+                    Some(before) if park.is_none() => before,
+                    _ => until_us(seq),
+                };
+                if it.parked.replace(until_us) != Some(until_us) {
+                    out.batch.marks.push(Mark::Waits {
+                        entry: self.entry(seq),
+                        listener: registered.name.clone(),
+                        until_us,
+                    });
+                }
+                parked.push(it);
+                continue;
+            }
+            out.batch.marks.push(Mark::Consumed {
+                entry: self.entry(seq),
+                listener: registered.name.clone(),
+                attempt: it.attempt,
+            });
+            self.unconsumed -= 1;
+            self.note_done(seq, listener, world, out);
+            self.let_go(it.root, world, out);
+        }
+        self.parked += parked.len();
+        if let Some(lane) = self.lanes.get_mut(&listener) {
+            lane.running -= 1;
+            // What a start gave back meanwhile wasn't in its hand.
+            lane.parked.all.extend(parked);
+            if let Some(park) = park {
+                (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
+                lane.parked.quiet = park.hears_quiet();
+                lane.parked.park = Some(park);
+            }
+            if lane.is_empty() {
+                self.lanes.remove(&listener);
+            } else {
+                self.start(listener, world, out);
+            }
+        }
+        while self.unconsumed < world.limits.unconsumed_max {
+            let Some(push) = self.held.pop_front() else { return };
+            self.accept(*push, world, out);
+        }
+    }
+
+    /// Keeps a message that was parked before a stop: it starts nothing by itself.
+    pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, it: Waiting) {
+        self.unconsumed += 1;
+        self.parked += 1;
+        self.hold(it.root);
+        let root = it.root;
+        let lane = self.lanes.entry(receiver.listener).or_default();
+        lane.parked.all.push(Waiting { parked: Some(until_us), ..it });
+        lane.parked.settles |= until_us == SETTLES;
+        // The work began with the oldest of its own.
+        if until_us != OTHER {
+            lane.parked.root.get_or_insert(root);
+        }
+        lane.parked.quiet = true;
+    }
+
+    /// Whether a listener has work in the thread that isn't done.
+    pub(crate) fn has_unfinished(&self, listener: usize) -> bool {
+        self.lanes.contains_key(&listener)
+    }
+
+    /// Tells listeners with parked messages when nothing else is left to do in the thread, if they
+    /// asked for that: once, until they get something else.
+    pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
+        let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
+        if self.parked == 0 || is_busy || self.state != State::Open {
+            return;
+        }
+        let timed = self.later.values();
+        let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
+        let roots: BTreeSet<u64> = timed.clone().map(|it| it.root).collect();
+        let is_quiet = |it: &Parked| {
+            // Work has the pushes of all its messages.
+            let work = it.all.iter().filter(|it| it.parked != Some(OTHER));
+            let mut own = work.map(|it| it.root).chain(it.root);
+            let mut besides = timed.clone().filter(|it| it.root == Later::FOR_NONE);
+            let counts = |later: &Later| it.park.as_ref().is_some_and(|it| it.counts(&later.entry));
+            it.quiet
+                && !it.is_told
+                && !it.all.is_empty()
+                && !own.any(|it| roots.contains(&it))
+                && !besides.any(counts)
+        };
+        let quiet = self.lanes.iter().filter(|(_, it)| is_quiet(&it.parked));
+        let mut quiet: Vec<usize> = quiet.map(|(listener, _)| *listener).collect();
+        quiet.sort_unstable();
+        for listener in quiet {
+            self.tell_of_quiet(listener, world, out);
+        }
+    }
+
+    fn tell_of_quiet(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
+        let Some(lane) = self.lanes.get(&listener) else { return };
+        let root = lane.parked.root.unwrap_or(0);
+        let cause = lane.parked.all.first().map(|it| it.entry.id().clone());
+        let receiver = world.routes.reply(listener, &NothingUnderWay::NAME);
+        let receivers: Vec<Receiver> = receiver.into_iter().collect();
+        if receivers.is_empty() {
+            return;
+        }
+        let Some(checked) = word(&NothingUnderWay {}) else { return };
+        let sending = Sending {
+            from: world.core,
+            to: Some(world.routes.listeners[listener].name.clone()),
+            checked,
+            // It is about what was parked, as an answer is: so it finds its handler after a stop.
+            reply_to: cause.clone(),
+            cause,
+            flags: Flags::NONE,
+            receivers: &receivers,
+            client_id: None,
+            meta: None,
+            root,
+            chain: Chain::default(),
+            until: None,
+        };
+        self.append(sending, world, out);
+        if let Some(lane) = self.lanes.get_mut(&listener) {
+            lane.parked.is_told = true;
+        }
+        self.start_all_of(&receivers, world, out);
+    }
+}

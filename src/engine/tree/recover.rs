@@ -1,0 +1,113 @@
+//! What a stop left behind in a thread is taken up again, or given up.
+
+use std::sync::Arc;
+
+use crate::engine::tree::effect::{Step, World};
+use crate::engine::tree::event::{CORE_NAME, Left};
+use crate::engine::tree::loop_guard::Chain;
+use crate::engine::tree::sending::Part;
+use crate::engine::tree::thread::{Later, Thread, Waiting};
+use crate::engine::tree::until::Until;
+use crate::listener::Entry;
+use crate::log::{Flags, Mark};
+use crate::wire::{Code, Fault};
+
+impl Thread {
+    /// Takes up what a stop left behind: what had not started runs, what may run again does, and
+    /// of the rest the sender is told that nobody knows.
+    pub(crate) fn recover(&mut self, left: Vec<Left>, world: &World<'_>, out: &mut Step) {
+        for Left { open, sent, since, asked, said } in left {
+            let entry = Entry::kept(&open.entry);
+            let root = asked.as_ref().map_or(0, Entry::seq);
+            if let Some(it) = asked {
+                self.askers.insert(root, it.sender().clone());
+                self.newest_push = self.newest_push.max(root);
+            }
+            let mut closed = open.consumed.len();
+            for (name, receiver) in world.routes.left_to(&entry, &open.started) {
+                if open.consumed.contains(&name) {
+                    continue;
+                }
+                closed += 1;
+                let started = open.started.iter().find(|(it, _)| *it == name);
+                let attempt = started.map_or(0, |(_, attempt)| *attempt);
+                let until = open.waits.iter().find(|(it, _)| *it == name);
+                if let (Some(it), None) = (receiver, until) {
+                    self.note_asked(it, &entry, since.clone(), world, out);
+                }
+                if let (Some(it), true) = (receiver, said > 0) {
+                    self.said.insert(it.listener, (said, root));
+                }
+                match receiver {
+                    Some(it) if attempt > 0 && until.is_some() => {
+                        let until_us = until.map_or(0, |(_, until_us)| *until_us);
+                        let parked = Waiting::new(it, entry.clone(), root);
+                        self.park_again(it, until_us, Waiting { attempt, ..parked });
+                    }
+                    Some(it) if attempt == 0 && until.is_some() => {
+                        let until_us = until.map_or(0, |(_, until_us)| *until_us);
+                        let later = Later::kept(entry.clone(), it);
+                        let root = if root == 0 { later.root } else { root };
+                        let until = Until::of(&later.entry, until_us, world.ahead_us);
+                        self.defer(Later { root, ..later }, until, out);
+                    }
+                    Some(it)
+                        if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>
+                    {
+                        self.wait(it, Waiting::new(it, entry.clone(), root));
+                    }
+                    Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
+                        let sent = sent
+                            .iter()
+                            .filter(|it| it.from() == &*name || it.from() == CORE_NAME)
+                            .cloned()
+                            .collect();
+                        let again = Waiting::new(it, entry.clone(), root);
+                        self.wait(it, Waiting { attempt: attempt + 1, sent, ..again });
+                    }
+                    _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
+                }
+            }
+            // Listeners that shared the name then and are gone now have nobody to speak for them.
+            for gone in closed..open.entry.receivers as usize {
+                let name = format!("gone-{gone}").into();
+                self.give_up(&entry, &name, 0, false, world, out);
+            }
+        }
+        self.start_all(world, out);
+    }
+
+    fn give_up(
+        &mut self,
+        entry: &Entry,
+        listener: &Arc<str>,
+        attempt: u32,
+        known: bool,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let fault = if known {
+            let text = format!("the pump stopped while {listener} was at it");
+            Fault::new(Code::OutcomeUnknown, text)
+        } else {
+            Fault::new(Code::ListenerGone, "a listener that had the message is no longer there")
+        };
+        let part = Part {
+            message: entry.clone(),
+            listener: 0,
+            root: 0,
+            chain: Chain::default(),
+            next_root: None,
+            settles: false,
+            emitted: 0,
+            flags: Flags::NONE,
+            meta: None,
+        };
+        self.complain(&part, &fault, world, out);
+        out.batch.marks.push(Mark::Consumed {
+            entry: entry.id().clone(),
+            listener: listener.clone(),
+            attempt,
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! What nobody got of what a listener sent: the trace, and what those hear who wait for an answer.
+//! Pure.
+
+use crate::engine::tree::effect::{Step, World};
+use crate::engine::tree::event::Ready;
+use crate::engine::tree::sending::Part;
+use crate::engine::tree::thread::{Running, Thread};
+use crate::listener::{Entry, Target};
+use crate::name::Name;
+use crate::wire::core::{Done, Huh, said};
+use crate::wire::{Checked, Fault, Payload};
+
+/// Characters of a name that are traced.
+const TRACED_MAX: usize = 100;
+
+impl Ready {
+    /// Whether nobody waits for it: it is recorded, or books something.
+    pub(crate) fn is_silent(&self) -> bool {
+        let aside = matches!(self.target, Target::Note(_) | Target::Charge | Target::Raise);
+        aside && self.what.is_ok()
+    }
+}
+
+impl Running {
+    /// Takes over what the step noted of this handling.
+    pub(crate) fn note_undelivered(&mut self, out: &mut Step) {
+        let faults = std::mem::take(&mut out.undelivered);
+        self.silent += faults.len();
+        if self.undelivered.is_none() {
+            self.undelivered = faults.into_iter().next().map(Box::new);
+        }
+    }
+}
+
+impl Thread {
+    /// Whether the sender that a handling comes of is told why exactly nobody takes something.
+    pub(crate) fn tells_why(&self, part: &Part) -> bool {
+        let origin = self.origins.get(&part.root);
+        origin.is_some_and(|it| it.tells_why && it.identity == *part.message.sender())
+    }
+
+    /// Why nobody takes a payload, as far as the sender that a handling comes of may know it.
+    pub(crate) fn may_explain(
+        &self,
+        part: &Part,
+        fault: Fault,
+        name: Option<&Name>,
+        world: &World<'_>,
+    ) -> Fault {
+        match name.filter(|_| self.tells_why(part)) {
+            Some(name) => world.routes.explained(fault, None, name),
+            None => fault,
+        }
+    }
+
+    /// Says why something can't go out: what nobody takes, perhaps.
+    pub(crate) fn has_failed(
+        &mut self,
+        part: &Part,
+        fault: Fault,
+        sought: Option<&Name>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let fault = self.may_explain(part, fault, sought, world);
+        self.complain(part, &fault, world, out);
+    }
+
+    /// Notes that nobody got what a listener sent.
+    pub(crate) fn note_undelivered(
+        &mut self,
+        part: &Part,
+        refused: &Entry,
+        fault: &Fault,
+        out: &mut Step,
+    ) {
+        trace(refused, fault);
+        if let Some(origin) = self.origins.get_mut(&part.root) {
+            origin.undelivered.get_or_insert_with(|| Box::new(fault.clone()));
+        }
+        out.undelivered.push(fault.clone());
+    }
+
+    /// Tells the sender of a message that nothing comes of it, where nobody got what its handler
+    /// sent, and the handler's listener hears no faults. An identity is told once all that it
+    /// pushed is over.
+    pub(crate) fn tell_undelivered(
+        &mut self,
+        part: &Part,
+        running: &Running,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let Some(fault) = &running.undelivered else { return };
+        let is_deaf = world.routes.reply(part.listener, &Huh::NAME).is_none();
+        let waits = !part.message.is_from_identity() || self.ends_with(&part.message);
+        if running.silent >= running.emitted && is_deaf && waits && !part.is_from_core() {
+            self.complain(part, fault, world, out);
+        }
+    }
+
+    /// Tells an identity how its push ended, where nobody had an answer: why nobody got what came
+    /// of it, or that all is done, if it waits for an answer.
+    pub(crate) fn tell_end(&mut self, pushed: u64, world: &World<'_>, out: &mut Step) {
+        let Some(origin) = self.origins.get_mut(&pushed).filter(|it| !it.answered) else { return };
+        let word = match origin.undelivered.take() {
+            Some(fault) => said(&fault),
+            None if origin.wants_answer => {
+                Done {}.encode().ok().map(|it| Checked::typed(Done::NAME, it))
+            }
+            None => None,
+        };
+        let identity = origin.identity.clone();
+        let Some(checked) = word else { return };
+        let sending = self.to_pusher(pushed, &identity, checked, world);
+        self.tell(&identity, pushed, sending, world, out);
+    }
+}
+
+/// Traces that nobody got what a listener sent.
+pub(crate) fn trace(refused: &Entry, fault: &Fault) {
+    let to: String = refused.to().unwrap_or_default().chars().take(TRACED_MAX).collect();
+    let (message, listener) = (refused.id(), refused.from());
+    tracing::warn!(%message, listener, ?to, fault = %fault.code, "nobody gets what was sent");
+}

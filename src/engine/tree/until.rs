@@ -1,0 +1,35 @@
+//! The time that a delivery waits for.
+
+use crate::listener::Entry;
+use crate::log::Flags;
+
+/// A time that something waits for, in microseconds since the epoch; [`u64::MAX`] is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// By the log's time, which passes as long as the pump runs.
+    Passed(u64),
+    /// By the wall clock.
+    Clock(u64),
+}
+
+impl Until {
+    /// As the log keeps it: by the wall clock, which is all that a start has.
+    pub(crate) fn kept(self, ahead_us: i64) -> u64 {
+        match self {
+            Until::Passed(NEVER) => NEVER,
+            Until::Passed(us) => us.saturating_add_signed(ahead_us),
+            Until::Clock(us) => us,
+        }
+    }
+
+    /// What the log kept of an entry.
+    pub(crate) fn of(entry: &Entry, kept_us: u64, ahead_us: i64) -> Until {
+        match kept_us {
+            NEVER => Until::Passed(NEVER),
+            us if entry.flags().contains(Flags::BY_CLOCK) => Until::Clock(us),
+            us => Until::Passed(us.saturating_sub_signed(ahead_us)),
+        }
+    }
+}
+
+const NEVER: u64 = u64::MAX;

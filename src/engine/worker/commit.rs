@@ -1,0 +1,221 @@
+//! A worker's batches: whose steps are in one, and what follows once the log has it.
+
+use std::sync::atomic::Ordering;
+use std::task::Context;
+
+use crate::engine::common::shared::Shared;
+use crate::engine::port::Port;
+use crate::engine::tree::effect::{Effect, Step, Timing};
+use crate::engine::tree::event::Event;
+use crate::engine::worker::driver::{Worker, drop_effects, world};
+use crate::engine::worker::lanes::{Flight, Landed, Lane};
+use crate::engine::worker::slot::Slot;
+use crate::id::ThreadId;
+use crate::limits::HURRY_US;
+use crate::wire::{Code, Fault};
+
+/// Steps of a batch that goes ahead, and how many such batches there are at once: enough for many
+/// who take little, and little beside what the others have on its way.
+const STEPS_AHEAD: usize = 32;
+
+const BATCHES_AHEAD: usize = 2;
+
+/// Steps that a tree may take in a turn however many others wait: it takes them from what the
+/// processor has at hand by then, where each of a thousand trees fetches its own again.
+const STEPS_IN_TURN_MIN: usize = 16;
+
+/// The same where somebody goes ahead: a push, and what it comes to.
+const STEPS_IN_TURN_HURRIED: usize = 2;
+
+impl<P: Port> Worker<P> {
+    /// Steps trees, each a few events, and sends what they come to to the log as a batch: those
+    /// who took little of late where nothing else is in their way, then whoever's turn it is.
+    pub(crate) fn turn(&mut self) -> bool {
+        if !self.begun {
+            return false;
+        }
+        let shared = self.shared.clone();
+        let went = self.turn_ahead(&shared) | self.turn_behind(&shared);
+        if went {
+            self.forget();
+            let awake = self.trees.len() as u64;
+            shared.awake[self.number].store(awake, Ordering::Relaxed);
+        }
+        went
+    }
+
+    /// Lets those who took little of late go ahead, where there is somebody to go ahead of.
+    fn turn_ahead(&mut self, shared: &Shared) -> bool {
+        let alone = self.lanes.len(Lane::Behind) == 0;
+        if alone || self.dead.is_some() || self.lanes.len(Lane::Ahead) >= BATCHES_AHEAD {
+            return false;
+        }
+        let mut step = Step::with_room(self.room);
+        let mut steps = 0;
+        while steps < STEPS_AHEAD {
+            let Some(id) = self.turns.next_light() else { break };
+            match self.trees.get(&id) {
+                Some(Slot::Awake(held)) if self.lanes.is_behind(held.last) => {
+                    self.turns.came(id, false);
+                }
+                _ => steps += self.step(id, STEPS_AHEAD - steps, Lane::Ahead, shared, &mut step),
+            }
+        }
+        self.room = step.room();
+        if steps > 0 {
+            shared.hurry_until_us.store(self.now_us.saturating_add(HURRY_US), Ordering::Relaxed);
+            self.send(Lane::Ahead, step, steps);
+        }
+        steps > 0
+    }
+
+    /// Lets everybody have a turn, as far as a batch has room.
+    fn turn_behind(&mut self, shared: &Shared) -> bool {
+        let limits = &shared.limits;
+        let until_us = shared.hurry_until_us.load(Ordering::Relaxed);
+        // One that is further away is of a clock that was set back since.
+        let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
+        let most = if is_hurried { self.pace.short() } else { usize::MAX };
+        let room = self.pace.room().min(limits.steps_in_batch_max).min(most);
+        let full = room == 0 || self.lanes.len(Lane::Behind) >= limits.batches_in_flight_max;
+        let dying = self.dead.is_some() && !self.lanes.is_empty();
+        if full || dying || self.turns.is_empty() {
+            return false;
+        }
+        let mut step = Step::with_room(self.room);
+        // The more trees have something to do, the fewer steps each takes before its neighbours.
+        let least = if is_hurried { STEPS_IN_TURN_HURRIED } else { STEPS_IN_TURN_MIN };
+        let each = (room / self.turns.len()).max(least).min(limits.steps_in_turn_max);
+        let mut steps = 0;
+        while steps < room {
+            let Some(id) = self.turns.next() else { break };
+            steps += self.step(id, each.min(room - steps), Lane::Behind, shared, &mut step);
+        }
+        self.room = step.room();
+        self.send(Lane::Behind, step, steps);
+        true
+    }
+
+    /// A tree's turn: how many events it took.
+    fn step(
+        &mut self,
+        id: ThreadId,
+        most: usize,
+        lane: Lane,
+        shared: &Shared,
+        step: &mut Step,
+    ) -> usize {
+        let (mut steps, mut most) = (0, most);
+        while steps < most
+            && let Some(Slot::Awake(held)) = self.trees.get_mut(&id)
+            && let Some(event) = held.queue.pop_front()
+        {
+            let (waiting, is_push) = (held.queue.len(), matches!(event, Event::Push(..)));
+            let before = step.effects.len();
+            held.tree.step(event, &world(shared, self.number, (self.now_us, self.ahead_us)), step);
+            steps += 1;
+            self.start_early(before, shared, step);
+            // What a push comes to at once is next; what that comes to waits for its turn.
+            if let Some(Slot::Awake(held)) = self.trees.get_mut(&id).filter(|_| is_push) {
+                let came = held.queue.len() - waiting;
+                held.queue.rotate_right(came);
+                // It is in the log with its push.
+                most = most.max(steps + came.min(1));
+            }
+        }
+        let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { return steps };
+        held.taken.add(steps, self.now_us);
+        self.usual.add(&held.taken);
+        self.lanes.join(lane, &mut held.last);
+        held.is_ready = !held.queue.is_empty();
+        if held.is_ready {
+            self.turns.stayed(id);
+        } else if held.tree.is_at_rest() {
+            held.tree.trim();
+            if !std::mem::replace(&mut held.rests, true) {
+                self.resting.push_back(id);
+            }
+        }
+        steps
+    }
+
+    /// Runs at once what does nothing but say what comes of a message: that is on its way to the
+    /// log with the message, and nobody hears of either before it is there.
+    fn start_early(&mut self, before: usize, shared: &Shared, step: &mut Step) {
+        let is_early = |it: &mut Effect| match it {
+            Effect::Start(start) => shared.routes.is_early(start.receiver) && start.attempt == 1,
+            _ => false,
+        };
+        let early: Vec<Effect> = step.effects.extract_if(before.., is_early).collect();
+        for effect in early {
+            let Effect::Start(start) = effect else { continue };
+            if !self.is_wanted(&start) {
+                continue;
+            }
+            if !shared.routes.handler(start.receiver).takes_folds {
+                self.launch(*start, Vec::new(), false);
+            } else if !self.has_folds(&start) {
+                step.effects.push(Effect::Start(start));
+            } else if let Some((start, folds)) = self.fold(start) {
+                self.launch(*start, folds, false);
+            }
+        }
+    }
+
+    fn send(&mut self, lane: Lane, step: Step, steps: usize) {
+        for (listener, thread) in step.starving {
+            self.starving.entry(listener).or_default().push_back(thread);
+        }
+        for it in step.later {
+            match it {
+                Timing::Until(until, key) => self.waits.add(until, key),
+                Timing::Over(key) => self.waits.remove(&key),
+                Timing::Asked(..) | Timing::Done(_) => {}
+            }
+        }
+        let append = match (&self.dead, step.batch.is_empty()) {
+            (None, false) => Some(match lane {
+                Lane::Ahead => self.shared.log.append_ahead(step.batch),
+                Lane::Behind => self.shared.log.append(step.batch),
+            }),
+            (None, true) if step.effects.is_empty() => return,
+            (None, true) => None,
+            (Some(fault), _) => return drop_effects(step.effects, fault),
+        };
+        if lane == Lane::Behind {
+            self.pace.sent(steps);
+        }
+        let flight = Flight { append, effects: step.effects, steps, sent_us: self.now_us };
+        self.lanes.send(lane, flight);
+    }
+
+    /// Lets the effects of every batch happen that the log has by now.
+    pub(crate) fn land(&mut self, context: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while let Some(Landed { lane, number, last, flight, kept }) = self.lanes.land(context) {
+            busy = true;
+            if lane == Lane::Behind {
+                let took_us = self.now_us.saturating_sub(flight.sent_us);
+                if let Ok(Some(receipt)) = &kept {
+                    self.pace.shared(receipt.shared_us);
+                }
+                self.pace.landed(number, flight.steps, took_us, last);
+            }
+            match kept {
+                Ok(receipt) => self.happen(receipt, flight.effects),
+                Err(error) => {
+                    let text = "the log can't be written any more";
+                    let fault = Fault::new(Code::LogFailed, text);
+                    tracing::error!(%error, "the log failed; nothing more is accepted");
+                    drop_effects(flight.effects, &fault);
+                    self.dead = Some(fault);
+                }
+            }
+            // What was on its way with it is told first what became of it.
+            if let (Some(fault), true) = (self.dead.clone(), self.lanes.is_empty()) {
+                self.abandon(&fault);
+            }
+        }
+        busy
+    }
+}

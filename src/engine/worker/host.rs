@@ -1,0 +1,85 @@
+//! What the arguments of a handler ask of the engine.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::FutureExt;
+use tokio::sync::oneshot;
+
+use crate::engine::common::followers::Showing;
+use crate::engine::common::inbox::Mail;
+use crate::engine::common::shared::Shared;
+use crate::engine::read_fault::unread;
+use crate::engine::tree::event::{Event, Key};
+use crate::engine::worker::handoff;
+use crate::engine::worker::outcome::check;
+use crate::engine::worker::past::{asked, cause, history, sent_for};
+use crate::limits::Limits;
+use crate::listener;
+use crate::listener::{Boxed, Call, Capabilities, Emit, Entry};
+use crate::wire::{Code, Fault};
+use crate::xml::Element;
+
+/// What arguments ask of the engine, answered.
+pub(crate) struct Road(pub(crate) Arc<Shared>);
+
+impl listener::Road for Road {
+    fn commit(&self, call: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
+        let (done, kept) = oneshot::channel();
+        let message = call.message.id();
+        let thread = message.thread.clone();
+        let key = Key { thread: thread.clone(), seq: message.seq, listener: call.index };
+        let ready = check(&self.0.routes, self.0.limits.inside, emit);
+        let event = Event::Sent(key, ready, done);
+        handoff::post(&self.0, &thread.clone(), Mail::Event(thread, event));
+        let (shared, mut kept) = (self.0.clone(), kept);
+        Box::pin(poll_fn(move |context| {
+            let kept = kept.poll_unpin(context);
+            if kept.is_pending() {
+                handoff::waits(&shared, context);
+            }
+            let late = || Fault::new(Code::Late, "the pump has stopped");
+            kept.map(|it| it.unwrap_or_else(|_| Err(late())))
+        }))
+    }
+
+    fn ahead_us(&self) -> i64 {
+        self.0.ahead_us.load(Ordering::Relaxed)
+    }
+
+    fn live(&self, call: &Call, element: Element) {
+        if self.0.followers.are_there() {
+            let (from, cause) = (call.listener.clone(), call.message.id().clone());
+            self.0.followers.live(Showing { from, cause, payload: element });
+        }
+    }
+
+    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(history(&*self.0.log, call, after, limit))
+    }
+
+    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(cause(&*self.0.log, call))
+    }
+
+    fn asked<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+        Box::pin(asked(&*self.0.log, call))
+    }
+
+    fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
+        let of = |it: &Entry| it.from() == call.listener();
+        Box::pin(async move {
+            let sent = sent_for(&self.0, &call.message).await.map_err(|it| unread(&it))?;
+            Ok(sent.into_iter().filter(of).collect())
+        })
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.0.routes.capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+}

@@ -1,0 +1,108 @@
+//! Trees and folds are read back from the log.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::engine::common::shared::Shared;
+use crate::engine::read_fault::unread;
+use crate::engine::tree::budget;
+use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::event::Key;
+use crate::engine::tree::lineage::Lineage;
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::listener::{Awake, Entry};
+use crate::log;
+use crate::log::Log;
+use crate::wire::{Code, Fault};
+
+/// How many entries are read at a time.
+const PAGE: usize = 1_024;
+
+/// What came back from the log.
+pub(crate) enum Woken {
+    Tree(ThreadId, Result<Found, Lost>),
+    Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
+}
+
+/// A tree as the log has it: its threads, and what waits in them for its time.
+pub(crate) struct Found {
+    pub(super) threads: Vec<log::ThreadRecord>,
+    /// What the session shares with others, where it is a fork.
+    pub(super) lineage: Lineage,
+    pub(super) ledger: Ledger,
+    pub(super) waits: Vec<(Key, Entry)>,
+}
+
+/// Why a tree can't be read, and whose it is, as far as that can be.
+pub(crate) struct Lost {
+    pub(super) error: log::Error,
+    pub(super) owner: Option<Arc<str>>,
+}
+
+/// Reads a tree, and what waits in it.
+pub(super) async fn find(
+    log: &dyn Log,
+    tree: &ThreadId,
+    waits: Vec<(u64, Key)>,
+    limits: &Limits,
+) -> Result<Found, log::Error> {
+    let mut threads = log.tree(tree).await?;
+    let mut lineage = Lineage::default();
+    // Whose the session is stays so after its end; a fork is whose who made it.
+    if let Some(session) = threads.first_mut().filter(|it| it.first.is_none() || it.fork.is_some())
+    {
+        session.first = log.opening(session).await?;
+        lineage = Lineage::read(log, session.fork.as_ref()).await?;
+    }
+    let ledger = budget::read(log, &threads, limits).await?;
+    let mut found = Found { threads, lineage, ledger, waits: Vec::new() };
+    for (_, key) in waits {
+        let entry = log.read(&key.thread, key.seq - 1, key.seq, 1).await?;
+        found.waits.extend(entry.first().map(|it| (key, Entry::kept(it))));
+    }
+    Ok(found)
+}
+
+/// Lets folds take in an entry. One that panics harms only its own listener.
+pub(super) fn apply(
+    shared: &Shared,
+    listener: usize,
+    entry: &Entry,
+    states: &mut [Awake],
+) -> Result<(), Fault> {
+    let registered = &shared.routes.listeners[listener];
+    let applied = catch_unwind(AssertUnwindSafe(|| {
+        for (state, (_, fold)) in states.iter_mut().zip(&registered.folds) {
+            (fold.apply)(state, entry);
+        }
+    }));
+    applied.map_err(|_| {
+        let name = &registered.name;
+        tracing::error!(listener = %name, entry = %entry.id(), "a fold panicked");
+        Fault::new(Code::Panic, format!("a fold of {name} panicked at {}", entry.id()))
+    })
+}
+
+/// Brings folds from a number up to an entry.
+pub(crate) async fn read_folds(
+    shared: Arc<Shared>,
+    listener: usize,
+    upto: EntryId,
+    (mut seq, mut states): (u64, Vec<Awake>),
+) -> Result<(u64, Vec<Awake>), Fault> {
+    while seq < upto.seq {
+        let page = shared.log.read(&upto.thread, seq, upto.seq, PAGE).await;
+        let page = page.map_err(|it| unread(&it))?;
+        if page.is_empty() {
+            let text = format!("{} has no entry after {seq}", upto.thread);
+            return Err(Fault::new(Code::Unreadable, text));
+        }
+        for entry in &page {
+            let entry = Entry::kept(entry);
+            apply(&shared, listener, &entry, &mut states)?;
+            seq = entry.seq();
+        }
+    }
+    Ok((seq, states))
+}

@@ -1,0 +1,59 @@
+//! What a handler came to: each payload is held against its schema.
+
+use std::any::Any;
+
+use crate::engine::tree::event::Ready;
+use crate::engine::tree::route::Routes;
+use crate::limits::XmlLimits;
+use crate::listener;
+use crate::listener::{Emit, Target, key_meta};
+use crate::wire::{Checked, Code, Fault};
+
+/// How a handler came to its end: it returned, failed before it ran, or panicked.
+pub(crate) type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
+
+/// What a handler came to, without counting it.
+pub(crate) fn came_to(
+    routes: &Routes,
+    inside: XmlLimits,
+    listener: usize,
+    ended: Ended,
+) -> Vec<Ready> {
+    let fault = |fault| vec![Ready::fault(fault)];
+    match ended {
+        Ok(Ok(emit)) => check(routes, inside, emit),
+        Ok(Err(it)) => fault(it),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<&str>()
+                .map(ToString::to_string)
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no text".to_owned());
+            let name = &routes.listeners[listener].name;
+            tracing::error!(listener = %name, panic = text, "a handler panicked");
+            fault(Fault::new(Code::Panic, format!("{name} panicked")))
+        }
+    }
+}
+
+/// Holds each payload against its schema, unless its own type wrote it.
+pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready> {
+    let look = |it: listener::Emission| {
+        let is_for_sender = matches!(it.target, Target::Child { for_sender: true, .. });
+        let name = it.what.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
+        let what = it.what.and_then(|what| match what.typed {
+            Some(name) => Ok(Checked::typed(name, what.element)),
+            // What is passed on for somebody else may lack its namespace, as at a door.
+            None if is_for_sender => routes.check(what.element, inside),
+            None => routes.catalog.check(what.element).map_err(|fault| {
+                let text = format!("what was emitted is not valid: {fault}");
+                Fault::new(Code::InvalidReturn, text)
+            }),
+        });
+        let meta = it.marks.key.as_deref().map(key_meta);
+        let is_unknown = what.as_ref().is_err_and(|it| it.code == Code::Undeliverable);
+        let sought = name.filter(|_| is_unknown);
+        Ready { target: it.target, what, flags: it.marks.flags, meta, sought }
+    };
+    emit.into_iter().map(look).collect()
+}

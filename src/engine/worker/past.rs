@@ -1,0 +1,90 @@
+//! What handlers read of the log: history, causes, and what was sent earlier.
+
+use crate::engine::common::shared::Shared;
+use crate::engine::read_fault::unread;
+use crate::engine::tree::event::CORE_NAME;
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Call, Entry};
+use crate::log;
+use crate::log::Log;
+use crate::name::Name;
+use crate::wire::core::{ThreadResult, ThreadSpawned};
+use crate::wire::{Fault, Payload};
+
+/// How many entries are read at a time.
+const PAGE: usize = 1_024;
+
+/// The entries of a message's thread after a number, up to the message.
+pub(crate) async fn history(
+    log: &dyn Log,
+    call: &Call,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Entry>, Fault> {
+    let page = log.read(call.message().thread(), after, call.as_of, limit.min(PAGE)).await;
+    let page = page.map_err(|it| unread(&it))?;
+    Ok(page.iter().map(|it| Entry::kept(it)).collect())
+}
+
+/// The entry that a message comes of, if its listener may see that.
+pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
+    let message = &call.message;
+    let own = |thread: &ThreadId| {
+        let woken = message.from() == call.listener() && !message.is_from_identity();
+        woken && thread.tree_str() == message.thread().tree_str() || thread == message.thread()
+    };
+    let Some(id) = message.cause().filter(|it| own(&it.thread)) else { return Ok(None) };
+    entry(log, id).await
+}
+
+/// The message whose handling sent the request that a message answers, if its listener sent that.
+pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
+    let message = &call.message;
+    let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
+    let is_word = |name: &Name| message.from() == CORE_NAME && message.name() == name;
+    let by = match message.reply_to() {
+        Some(request) => match entry(log, request).await?.filter(own) {
+            Some(request) => request.cause().cloned(),
+            None => None,
+        },
+        // A thread that the listener opened comes of the same message, and answers nothing.
+        None if is_word(&ThreadSpawned::NAME) => message.cause().cloned(),
+        None => None,
+    };
+    let Some(by) = by else { return Ok(None) };
+    let asked = entry(log, &by).await?;
+    // Where the listener asked `thread` to open it, this is that request: its cause is meant.
+    let is_request = |it: &Entry| own(it) && it.to().is_some_and(|to| to != call.listener());
+    let request = asked.as_ref().filter(|it| is_word(&ThreadResult::NAME) && is_request(it));
+    match request.and_then(|it| it.cause()) {
+        Some(by) => entry(log, by).await,
+        None => Ok(asked),
+    }
+}
+
+/// An entry, where the log has it.
+async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Entry>, Fault> {
+    let found = log.read(&id.thread, id.seq - 1, id.seq, 1).await;
+    let found = found.map_err(|it| unread(&it))?;
+    Ok(found.first().map(|it| Entry::kept(it)))
+}
+
+/// What was sent while a message was being handled, in order.
+pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, log::Error> {
+    came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
+}
+
+/// What came into a thread after a message and is wanted, in order.
+pub(crate) async fn came_after(
+    shared: &Shared,
+    message: &Entry,
+    is_wanted: impl Fn(&log::Entry) -> bool,
+) -> Result<Vec<Entry>, log::Error> {
+    let (mut after, mut came) = (message.seq(), Vec::new());
+    loop {
+        let page = shared.log.read(message.thread(), after, u64::MAX, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(came) };
+        after = last.id.seq;
+        came.extend(page.iter().filter(|it| is_wanted(it)).map(|it| Entry::kept(it)));
+    }
+}

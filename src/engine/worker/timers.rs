@@ -1,0 +1,146 @@
+//! Deliveries that wait for a time, of all trees of one worker, awake or asleep. Pure.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use crate::engine::tree::event::Key;
+use crate::engine::tree::until::Until;
+use crate::id::ThreadId;
+
+/// What waits, and for when.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// By time, and in their order for the same time. What is over may still stand here.
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    by_number: FxHashMap<u64, Key>,
+    /// By the tree's id: what waits in it, with its number and its time.
+    by_tree: FxHashMap<ThreadId, FxHashMap<Key, (u64, u64)>>,
+    /// What waits for a time by the wall clock, with that time.
+    by_clock: FxHashMap<Key, u64>,
+    /// By how much the wall clock is ahead of the time that passes.
+    ahead_us: i64,
+    count: u64,
+}
+
+impl Waits {
+    /// Nothing waits yet, and the wall clock is ahead by so much.
+    pub(crate) fn since(ahead_us: i64) -> Waits {
+        Waits { ahead_us, ..Waits::default() }
+    }
+
+    /// Lets a delivery wait.
+    pub(crate) fn add(&mut self, until: Until, key: Key) {
+        let until_us = match until {
+            Until::Passed(us) => us,
+            Until::Clock(us) => {
+                self.by_clock.insert(key.clone(), us);
+                us.saturating_sub_signed(self.ahead_us)
+            }
+        };
+        self.count += 1;
+        if until_us < u64::MAX {
+            self.heap.push(Reverse((until_us, self.count)));
+            self.by_number.insert(self.count, key.clone());
+        }
+        let tree = self.by_tree.entry(key.thread.tree()).or_default();
+        tree.insert(key, (self.count, until_us));
+    }
+
+    /// A delivery waits no more.
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.by_clock.remove(key);
+        let tree = key.thread.tree_str();
+        let Some(waiting) = self.by_tree.get_mut(tree) else { return };
+        if let Some((number, _)) = waiting.remove(key) {
+            self.by_number.remove(&number);
+        }
+        if waiting.is_empty() {
+            self.by_tree.remove(tree);
+        }
+    }
+
+    /// Whether something waits for a time by the wall clock.
+    pub(crate) fn go_by_clock(&self) -> bool {
+        !self.by_clock.is_empty()
+    }
+
+    /// The wall clock is ahead by so much from here on. Where it was set back, what goes by it is
+    /// due at once.
+    pub(crate) fn set_clock(&mut self, ahead_us: i64, is_back: bool) {
+        self.ahead_us = ahead_us;
+        let mut all: Vec<(Key, u64)> = std::mem::take(&mut self.by_clock).into_iter().collect();
+        all.sort_unstable_by(|(a, _), (b, _)| (&a.thread, a.seq).cmp(&(&b.thread, b.seq)));
+        for (key, until_us) in all {
+            self.remove(&key);
+            self.add(Until::Clock(if is_back { 0 } else { until_us }), key);
+        }
+    }
+
+    /// When the next time comes.
+    pub(crate) fn next_us(&mut self) -> Option<u64> {
+        while let Some(Reverse((until_us, number))) = self.heap.peek() {
+            if self.by_number.contains_key(number) {
+                return Some(*until_us);
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
+    /// What is due by now; it still waits until somebody says that it doesn't.
+    pub(crate) fn due(&mut self, now_us: u64) -> Vec<Key> {
+        let mut due = Vec::new();
+        while self.next_us().is_some_and(|it| it <= now_us) {
+            let Some(Reverse((_, number))) = self.heap.pop() else { break };
+            due.extend(self.by_number.remove(&number));
+        }
+        due
+    }
+
+    /// What waits in a tree.
+    pub(crate) fn of(&self, tree: &ThreadId) -> Vec<(u64, Key)> {
+        let waiting = self.by_tree.get(tree);
+        let mut all: Vec<(u64, u64, Key)> = waiting
+            .into_iter()
+            .flatten()
+            .map(|(key, (number, until_us))| (*number, *until_us, key.clone()))
+            .collect();
+        all.sort_unstable_by_key(|(number, ..)| *number);
+        all.into_iter().map(|(_, until_us, key)| (until_us, key)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(thread: &str, seq: u64) -> Key {
+        Key { thread: ThreadId::new(thread), seq, listener: 0 }
+    }
+
+    #[test]
+    fn what_waits_is_due_in_the_order_of_its_times() {
+        let mut waits = Waits::default();
+        for (until_us, seq) in [(30, 1), (10, 2), (20, 3), (10, 4), (u64::MAX, 5)] {
+            waits.add(Until::Passed(until_us), key("a", seq));
+        }
+        waits.remove(&key("a", 3));
+        assert_eq!(waits.next_us(), Some(10));
+        assert_eq!(waits.due(30), [key("a", 2), key("a", 4), key("a", 1)]);
+        assert_eq!(waits.next_us(), None);
+        assert_eq!(waits.of(&ThreadId::new("a")).len(), 4, "they wait until somebody took them");
+        [1, 2, 4, 5].into_iter().for_each(|seq| waits.remove(&key("a", seq)));
+        assert!(waits.by_tree.is_empty() && waits.by_number.is_empty());
+    }
+
+    #[test]
+    fn a_tree_has_what_waits_in_its_threads() {
+        let mut waits = Waits::default();
+        waits.add(Until::Passed(10), key("a.b", 1));
+        waits.add(Until::Passed(10), key("a", 1));
+        waits.add(Until::Passed(10), key("b", 1));
+        assert_eq!(waits.of(&ThreadId::new("a")), [(10, key("a.b", 1)), (10, key("a", 1))]);
+    }
+}

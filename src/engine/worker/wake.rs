@@ -1,0 +1,248 @@
+//! Waking: a thread's state and its folds come back from the log before anything else happens
+//! to them.
+
+use std::collections::VecDeque;
+
+use crate::engine::common::inbox::{Cached, Mail};
+use crate::engine::port::Port;
+use crate::engine::read_fault::{owner, unread_of};
+use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
+use crate::engine::tree::observer::News;
+use crate::engine::tree::step::Tree;
+use crate::engine::tree::thread::{Folds, Later, Thread};
+use crate::engine::worker::driver::Worker;
+use crate::engine::worker::load::{Found, Lost, Woken, apply, find, read_folds};
+use crate::engine::worker::slot::Slot;
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::listener::Awake;
+use crate::log;
+use crate::wire::Fault;
+
+impl<P: Port> Worker<P> {
+    /// Asks the log for a tree, for the sake of this mail.
+    pub(crate) fn wake(&mut self, tree: ThreadId, mail: Mail) {
+        self.trees.insert(tree.clone(), Slot::Waking(vec![mail]));
+        let log = self.shared.log.clone();
+        let waits = self.waits.of(&tree);
+        let limits = self.limits_of(&tree);
+        self.waking.push(Box::pin(async move {
+            let found = match find(&*log, &tree, waits, &limits).await {
+                Ok(found) => Ok(found),
+                Err(error) => Err(Lost { error, owner: owner(&*log, &tree).await }),
+            };
+            Woken::Tree(tree, found)
+        }));
+    }
+
+    pub(crate) fn woken(&mut self, woken: Woken) {
+        match woken {
+            Woken::Tree(id, found) => self.woken_tree(&id, found),
+            Woken::Folds { thread, listener, folds } => self.woken_folds(&thread, listener, folds),
+        }
+    }
+
+    fn woken_tree(&mut self, id: &ThreadId, found: Result<Found, Lost>) {
+        match found {
+            Ok(found) if found.threads.is_empty() => self.open(id),
+            Ok(found) => {
+                let mut tree = Tree::kept(found.threads, found.ledger);
+                if let Some(session) = tree.thread(id) {
+                    session.lineage = found.lineage;
+                }
+                for (key, entry) in found.waits {
+                    let routes = &self.shared.routes;
+                    let receiver = routes.route(key.listener, entry.name());
+                    let thread = tree.thread(&key.thread);
+                    if let (Some(receiver), Some(thread)) = (receiver, thread) {
+                        let later = Later::kept(entry, receiver);
+                        thread.later.insert((key.seq, key.listener), later);
+                        tree.may_wake(&key, &self.shared.routes);
+                    }
+                }
+                self.keep(id, tree);
+            }
+            Err(Lost { error, owner }) => {
+                tracing::error!(thread = %id, "a thread can't be read");
+                self.refuse_all(id, |thread, push| {
+                    let of = (thread, owner.as_deref());
+                    unread_of(&error, of, &push.identity, push.operator)
+                });
+            }
+        }
+    }
+
+    /// Opens a session under a drawn id, or the thread of the pump's own; an id that somebody
+    /// named stays unknown.
+    fn open(&mut self, id: &ThreadId) {
+        let Some(Slot::Waking(waiting)) = self.trees.get_mut(id) else { return };
+        if waiting.iter().any(|it| matches!(it, Mail::Note(..))) {
+            let new = log::NewThread { id: id.clone(), parent: None, fork: None };
+            let owner = self.shared.core.clone();
+            let ledger = Ledger::new(&self.limits_of(id));
+            return self.keep(id, Tree::new(Thread::new(new, owner, 0), ledger));
+        }
+        let first = waiting.iter().position(|it| matches!(it, Mail::Push { drawn: true, .. }));
+        let Some(Mail::Push { thread, push, .. }) = first.map(|at| waiting.remove(at)) else {
+            return self.refuse_all(id, |thread, _| Fault::unknown_thread(thread.as_str()));
+        };
+        let new = log::NewThread { id: id.clone(), parent: None, fork: push.fork() };
+        let last_seq = new.fork.as_ref().map_or(0, |it| it.seq);
+        let lineage = push.source.as_ref().map(|it| it.lineage.clone()).unwrap_or_default();
+        let owner = push.identity.clone();
+        waiting.insert(0, Mail::Push { thread, drawn: false, push });
+        let ledger = Ledger::new(&self.shared.limits);
+        let first = Thread { lineage, kept: false, ..Thread::new(new, owner, last_seq) };
+        self.keep(id, Tree::new(first, ledger));
+    }
+
+    /// What bounds a tree. The organism's own life has no budget.
+    fn limits_of(&self, tree: &ThreadId) -> Limits {
+        match tree.as_str() {
+            ORGANISM => Limits::default(),
+            _ => self.shared.limits.clone(),
+        }
+    }
+
+    fn refuse_all(&mut self, id: &ThreadId, why: impl Fn(&ThreadId, &Push) -> Fault) {
+        let Some(Slot::Waking(waiting)) = self.trees.remove(id) else { return };
+        for mail in waiting {
+            match mail {
+                Mail::Push { drawn: true, push, .. } => self.redraw(push),
+                Mail::Push { thread, push, .. } => self.refuse(&push, why(&thread, &push)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The drawn id is taken: draws another.
+    pub(crate) fn redraw(&mut self, push: Box<Push>) {
+        let thread = self.shared.draw();
+        self.shared.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
+    }
+
+    pub(crate) fn refuse(&mut self, push: &Push, fault: Fault) {
+        let fault = fault.of_client(push.client_id.as_deref());
+        self.shared.count(&fault);
+        if let Some(claim) = &push.claim {
+            claim.hear(push.number, News::Refused(fault.clone()));
+        }
+        push.inlet.hear(push.number, News::Refused(fault));
+    }
+
+    /// Whether the folds of a listener can be had at once, as of a message.
+    pub(crate) fn has_folds(&self, start: &Start) -> bool {
+        let thread = start.entry.thread();
+        let Some(Slot::Awake(held)) = self.trees.get(thread.tree_str()) else { return false };
+        let Some(thread) = held.tree.threads.get(thread) else { return false };
+        match thread.folds.get(&start.receiver.listener) {
+            Some(Folds::Awake { seq, .. }) if *seq <= start.as_of => {
+                let next = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
+                *seq == start.as_of || next
+            }
+            None => thread.has_all_at_hand(),
+            Some(_) => false,
+        }
+    }
+
+    /// The listener's folds as of the message that is to start, or nothing while they wake.
+    pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
+        let id = EntryId::new(start.entry.thread(), start.as_of);
+        let listener = start.receiver.listener;
+        let tree = self.trees.get_mut(id.thread.tree_str());
+        let Some(Slot::Awake(held)) = tree else { return None };
+        let thread = held.tree.thread(&id.thread)?;
+        let empty = || {
+            let folds = &self.shared.routes.listeners[listener].folds;
+            folds.iter().map(|(_, fold)| (fold.empty)()).collect()
+        };
+        if thread.has_all_at_hand() && !thread.folds.contains_key(&listener) {
+            thread.folds.insert(listener, Folds::Awake { seq: 0, states: empty() });
+        }
+        let from = match thread.folds.get_mut(&listener) {
+            Some(Folds::Waking(waiting)) => {
+                waiting.push_back(start);
+                return None;
+            }
+            Some(Folds::Awake { seq, states }) if *seq <= id.seq => {
+                let known = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
+                if *seq == id.seq || known {
+                    let next = thread.recent.iter();
+                    let mut next = next.filter(|it| it.seq() > *seq && it.seq() <= id.seq);
+                    let applied = next.try_for_each(|it| apply(&self.shared, listener, it, states));
+                    if let Err(fault) = applied {
+                        thread.folds.remove(&listener);
+                        self.fail(&start, fault);
+                        return None;
+                    }
+                    *seq = id.seq;
+                    let states = states.clone();
+                    thread.was_seen(self.shared.limits.entries_at_hand_max);
+                    return Some((start, states));
+                }
+                (*seq, states.clone())
+            }
+            Some(Folds::Awake { .. }) | None => (0, empty()),
+        };
+        thread.folds.insert(listener, Folds::Waking(VecDeque::from([start])));
+        let shared = self.shared.clone();
+        self.waking.push(Box::pin(async move {
+            let thread = id.thread.clone();
+            let folds = read_folds(shared, listener, id, from).await;
+            Woken::Folds { thread, listener, folds }
+        }));
+        None
+    }
+
+    /// The folds of a thread that are in memory.
+    pub(crate) fn cached(&mut self, id: &ThreadId) -> Cached {
+        let Some(Slot::Awake(held)) = self.trees.get_mut(id.tree_str()) else { return Vec::new() };
+        let folds = held.tree.thread(id).into_iter().flat_map(|it| &it.folds);
+        let awake = folds.filter_map(|(listener, it)| match it {
+            Folds::Awake { seq, states } => Some((*listener, *seq, states.clone())),
+            Folds::Waking(_) => None,
+        });
+        awake.collect()
+    }
+
+    fn woken_folds(
+        &mut self,
+        id: &ThreadId,
+        listener: usize,
+        folds: Result<(u64, Vec<Awake>), Fault>,
+    ) {
+        let Some(Slot::Awake(held)) = self.trees.get_mut(id.tree_str()) else { return };
+        let Some(thread) = held.tree.thread(id) else { return };
+        let waiting = match thread.folds.remove(&listener) {
+            Some(Folds::Waking(waiting)) => waiting,
+            _ => return,
+        };
+        match folds {
+            Ok((seq, states)) => {
+                thread.folds.insert(listener, Folds::Awake { seq, states });
+                for start in waiting {
+                    if !self.is_wanted(&start) {
+                        self.leave(listener);
+                    } else if let Some((start, folds)) = self.fold(start) {
+                        self.launch(*start, folds, true);
+                    }
+                }
+            }
+            Err(fault) => {
+                for start in waiting {
+                    self.fail(&start, fault.clone());
+                }
+            }
+        }
+    }
+
+    /// A handler that can't even begin: its place is free again, and its sender is told.
+    fn fail(&mut self, start: &Start, fault: Fault) {
+        let (id, listener) = (start.entry.id(), start.receiver.listener);
+        let key = Key { thread: id.thread.clone(), seq: id.seq, listener };
+        let ready = Ready::fault(fault);
+        self.give(&id.thread.clone(), Event::Return(key, vec![ready]));
+        self.leave(listener);
+    }
+}
