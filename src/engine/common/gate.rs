@@ -16,6 +16,11 @@ impl Gate {
         Gate { free: AtomicUsize::new(places), waiting: AtomicU64::new(0) }
     }
 
+    /// How many places are free.
+    pub(crate) fn free(&self) -> usize {
+        self.free.load(SeqCst)
+    }
+
     /// Takes a place, or notes that this worker waits for one.
     pub(crate) fn enter(&self, worker: usize) -> bool {
         if self.take() {

@@ -58,7 +58,7 @@ impl Thread {
             if registered.traits.serial && lane.running > 0 {
                 return;
             }
-            if !registered.traits.inline && !world.gates[listener].enter(world.worker) {
+            if !registered.traits.inline && !out.promise(listener, world) {
                 if !std::mem::replace(&mut lane.starving, true) {
                     out.starving.push((listener, self.id.clone()));
                 }
@@ -189,9 +189,7 @@ impl Thread {
 
     pub(crate) fn overtime(&mut self, key: &Key, world: &World<'_>, out: &mut Step) {
         let Some(running) = self.running.remove(&(key.seq, key.listener)) else { return };
-        if let Some(cancel) = &running.cancel {
-            cancel.cancel();
-        }
+        out.effects.extend(running.cancel.clone().map(Effect::Cancel));
         let registered = &world.routes.listeners[key.listener];
         let seconds = registered.timeout_us as f64 / 1e6;
         let text = format!("{} took longer than its {seconds} s", registered.name);
@@ -209,9 +207,7 @@ impl Thread {
         running.sort_unstable_by_key(|(key, _)| *key);
         for ((_, listener), it) in running {
             over.extend(it.hand().map(|it| (it.entry.seq(), listener, it.attempt)));
-            if let Some(cancel) = it.cancel {
-                cancel.cancel();
-            }
+            out.effects.extend(it.cancel.map(Effect::Cancel));
         }
         let waiting = self.lanes.drain().flat_map(|(listener, lane)| {
             let all = lane.waiting.into_iter().chain(lane.parked.all);

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
-use crate::engine::common::gate::Gate;
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::observer::{Inlet, News};
@@ -22,13 +23,19 @@ use crate::wire::Fault;
 /// What a step may ask of the organism: who is there, what the bounds are, what time it is.
 pub(crate) struct World<'a> {
     pub(crate) routes: &'a Routes,
-    pub(crate) gates: &'a [Gate],
+    pub(crate) places: &'a dyn Places,
     pub(crate) limits: &'a Limits,
     pub(crate) core: &'a Arc<str>,
-    pub(crate) worker: usize,
     pub(crate) now_us: u64,
     /// By how much the wall clock is ahead of that.
     pub(crate) ahead_us: i64,
+}
+
+/// How many handlers of each listener may start.
+pub(crate) trait Places {
+    /// The places of a listener that were free when the step began, and that no earlier batch was
+    /// promised.
+    fn free(&self, listener: usize) -> usize;
 }
 
 impl Push {
@@ -58,6 +65,8 @@ pub(crate) enum Timing {
 pub(crate) struct Step {
     pub(crate) batch: Batch,
     pub(crate) effects: Vec<Effect>,
+    /// Places that this batch's handlers will take, by listener; an inline handler takes none.
+    pub(crate) promised: FxHashMap<usize, usize>,
     /// Listeners that have no room for one more handler, and the threads that wait for it.
     pub(crate) starving: Vec<(usize, ThreadId)>,
     /// What waits for a time, and what no longer does.
@@ -82,6 +91,14 @@ impl Step {
         step.batch.marks.reserve(room.marks);
         step.effects.reserve(room.effects);
         step
+    }
+
+    /// Promises a place of a listener to a handler; false where none is free.
+    pub(crate) fn promise(&mut self, listener: usize, world: &World<'_>) -> bool {
+        let promised = self.promised.entry(listener).or_default();
+        let is_free = world.places.free(listener) > *promised;
+        *promised += usize::from(is_free);
+        is_free
     }
 
     /// The room that it took, for the next one to have: growing into it would move it all,
@@ -119,6 +136,8 @@ pub(crate) enum Effect {
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Tells a handler at work that something came for its listener.
     Came(Hears, Name),
+    /// Tells a handler to stop.
+    Cancel(CancellationToken),
     /// Gives back the place of a handler that never began.
     Leave(usize),
 }

@@ -287,7 +287,7 @@ impl Tree {
                     out.effects.push(Effect::Kept(done, fits));
                 } else {
                     let text = "the message this was sent for is over";
-                    drop(done.send(Err(Fault::new(Code::Late, text))));
+                    out.effects.push(Effect::Kept(done, Err(Fault::new(Code::Late, text))));
                 }
             }
             Event::Return(key, ready) => {

@@ -7,7 +7,7 @@ use crate::engine::common::shared::Shared;
 use crate::engine::port::Port;
 use crate::engine::tree::effect::{Effect, Step, Timing};
 use crate::engine::tree::event::Event;
-use crate::engine::worker::driver::{Worker, drop_effects, world};
+use crate::engine::worker::driver::{FreePlaces, Worker, drop_effects, world};
 use crate::engine::worker::lanes::{Flight, Landed, Lane};
 use crate::engine::worker::slot::Slot;
 use crate::id::ThreadId;
@@ -112,7 +112,9 @@ impl<P: Port> Worker<P> {
         {
             let (waiting, is_push) = (held.queue.len(), matches!(event, Event::Push(..)));
             let before = step.effects.len();
-            held.tree.step(event, &world(shared, self.number, (self.now_us, self.ahead_us)), step);
+            let places = FreePlaces { gates: &shared.gates, promised: &self.promised };
+            let world = world(shared, &places, (self.now_us, self.ahead_us));
+            held.tree.step(event, &world, step);
             steps += 1;
             self.start_early(before, shared, step);
             // What a push comes to at once is next; what that comes to waits for its turn.
@@ -163,8 +165,12 @@ impl<P: Port> Worker<P> {
     }
 
     fn send(&mut self, lane: Lane, step: Step, steps: usize) {
+        for (listener, count) in step.promised {
+            self.promised[listener] += count;
+        }
         for (listener, thread) in step.starving {
             self.starving.entry(listener).or_default().push_back(thread);
+            self.await_room(listener);
         }
         for it in step.later {
             match it {

@@ -12,11 +12,12 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use crate::engine::common::gate::Gate;
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
 use crate::engine::common::shared::{Shared, Sleep};
 use crate::engine::port::Port;
-use crate::engine::tree::effect::{Effect, Room, World};
+use crate::engine::tree::effect::{Effect, Places, Room, World};
 use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::tree::observer::{Inlet, News};
 use crate::engine::tree::step::Tree;
@@ -65,6 +66,10 @@ pub(crate) struct Worker<P: Port> {
     /// Before this, no handler's time is up. While there are any it may be that of one which is
     /// over: to set a timer anew for each would cost more than to look once in vain.
     pub(crate) soonest_us: u64,
+    /// Places that batches on their way to the log promise to handlers, by listener.
+    pub(crate) promised: Vec<usize>,
+    /// Handlers that wait for a place: other workers took the one that was promised.
+    crowded: FxHashMap<usize, VecDeque<Box<Start>>>,
     /// Threads that wait for a listener to have room.
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
     /// Deliveries that wait for a time, in trees that are awake and in those that sleep.
@@ -109,6 +114,7 @@ impl<P: Port> Worker<P> {
             waits: Waits::since(set_by(&port)),
             trees: HashMap::with_hasher(Keyed::new(port.random())),
             pace: pace(&shared.limits),
+            promised: vec![0; shared.routes.listeners.len()],
             port,
             number,
             shared,
@@ -120,6 +126,7 @@ impl<P: Port> Worker<P> {
             waking: FuturesUnordered::new(),
             tasks: FxHashMap::default(),
             soonest_us: u64::MAX,
+            crowded: FxHashMap::default(),
             starving: FxHashMap::default(),
             timer: None,
             mail: Vec::new(),
@@ -198,7 +205,9 @@ impl<P: Port> Worker<P> {
                 }
                 Some(Slot::Awake(_)) if drawn => self.redraw(push),
                 Some(Slot::Awake(held)) => {
-                    let world = world(&self.shared, self.number, (self.now_us, self.ahead_us));
+                    let (gates, promised) = (&self.shared.gates, &self.promised);
+                    let places = FreePlaces { gates, promised };
+                    let world = world(&self.shared, &places, (self.now_us, self.ahead_us));
                     match held.tree.refuses(&thread, &push, &world) {
                         None => self.give(&thread.clone(), Event::Push(thread, push)),
                         Some(fault) => self.refuse(&push, fault),
@@ -303,13 +312,41 @@ impl<P: Port> Worker<P> {
                 Effect::Kept(done, fits) => drop(done.send(fits)),
                 Effect::Start(start) => self.start(start),
                 Effect::Came(hears, name) => hears.hear(&name),
+                Effect::Cancel(cancel) => cancel.cancel(),
                 Effect::Leave(listener) => self.leave(listener),
             }
         }
     }
 
-    /// Wakes the listener's folds where the handler takes one, then runs the handler.
+    /// Takes the place that a handler was promised, and runs the handler.
     fn start(&mut self, start: Box<Start>) {
+        let listener = start.receiver.listener;
+        if self.shared.routes.listeners[listener].traits.inline {
+            return self.begin(start);
+        }
+        self.promised[listener] -= 1;
+        if !self.is_wanted(&start) {
+            self.await_room(listener);
+        } else if self.shared.gates[listener].enter(self.number) {
+            self.await_room(listener);
+            self.begin(start);
+        } else {
+            self.crowded.entry(listener).or_default().push_back(start);
+        }
+    }
+
+    /// Has this worker told of the next free place of a listener, if something here waits for one.
+    /// Threads wait for the places that are promised to others first.
+    pub(crate) fn await_room(&self, listener: usize) {
+        let is_awaited = self.crowded.contains_key(&listener)
+            || self.promised[listener] == 0 && self.starving.contains_key(&listener);
+        if is_awaited && self.shared.gates[listener].wait(self.number) {
+            self.shared.inboxes[self.number].post(Mail::Room(listener));
+        }
+    }
+
+    /// Wakes the listener's folds where the handler takes one, then runs the handler.
+    fn begin(&mut self, start: Box<Start>) {
         if !self.is_wanted(&start) {
             return self.leave(start.receiver.listener);
         }
@@ -352,14 +389,23 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Lets one of the threads that wait for a listener try again.
+    /// Lets one of the handlers that wait for a place begin, or one of the threads try again.
     fn feed(&mut self, listener: usize) {
+        if let Some(waiting) = self.crowded.get_mut(&listener) {
+            let has_place = self.shared.gates[listener].enter(self.number);
+            let first = if has_place { waiting.pop_front() } else { None };
+            if waiting.is_empty() {
+                self.crowded.remove(&listener);
+            }
+            self.await_room(listener);
+            return first.into_iter().for_each(|it| self.begin(it));
+        }
         let Some(waiting) = self.starving.get_mut(&listener) else { return };
         let first = waiting.pop_front();
         if waiting.is_empty() {
             self.starving.remove(&listener);
-        } else if self.shared.gates[listener].wait(self.number) {
-            self.shared.inboxes[self.number].post(Mail::Room(listener));
+        } else {
+            self.await_room(listener);
         }
         if let Some(thread) = first {
             self.give(&thread.clone(), Event::Room(thread, listener));
@@ -481,14 +527,29 @@ fn pace(limits: &Limits) -> Pace {
     Pace::new(target_us, steps_max)
 }
 
+/// The free places of all listeners, less those that one worker has promised.
+pub(crate) struct FreePlaces<'a> {
+    pub(crate) gates: &'a [Gate],
+    pub(crate) promised: &'a [usize],
+}
+
+impl Places for FreePlaces<'_> {
+    fn free(&self, listener: usize) -> usize {
+        self.gates[listener].free().saturating_sub(self.promised[listener])
+    }
+}
+
 /// What steps may ask of the organism.
-pub(crate) fn world(shared: &Shared, worker: usize, (now_us, ahead_us): (u64, i64)) -> World<'_> {
+pub(crate) fn world<'a>(
+    shared: &'a Shared,
+    places: &'a FreePlaces<'a>,
+    (now_us, ahead_us): (u64, i64),
+) -> World<'a> {
     World {
         routes: &shared.routes,
-        gates: &shared.gates,
+        places,
         limits: &shared.limits,
         core: &shared.core,
-        worker,
         now_us,
         ahead_us,
     }
@@ -521,6 +582,7 @@ pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
             }
             Effect::Tell(inlet, push, it @ News::Refused(_)) => tell(&*inlet, push, it),
             Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
+            Effect::Cancel(cancel) => cancel.cancel(),
             Effect::Tell(..) | Effect::Start(_) | Effect::Came(..) | Effect::Leave(_) => {}
         }
     }
