@@ -5,6 +5,7 @@ mod code;
 mod faults;
 mod floors;
 mod reach;
+mod rooms;
 mod shape;
 mod words;
 
@@ -20,6 +21,14 @@ const PLACES: [&str; 6] = ["src", "listeners", "macros", "tests", "benches", "ex
 fn a_module_uses_only_what_stands_above_it() {
     let map = floors::Map::read(&File::new("src/lib.rs", &text("src/lib.rs")));
     none(files().iter().flat_map(|it| floors::complaints(&map, it)));
+}
+
+#[test]
+fn a_file_of_the_engine_uses_only_what_stands_above_it_there() {
+    let files = files();
+    let rooms = rooms::Rooms::read("src/engine", &files);
+    assert!(rooms.count() > 40, "these are not all its modules");
+    none(files.iter().flat_map(|it| rooms.complaints(it)));
 }
 
 #[test]

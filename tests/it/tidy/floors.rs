@@ -108,7 +108,7 @@ fn uses(file: &File) -> Vec<(usize, &str)> {
 }
 
 /// `{a, b::{c, d}, e}`: a, b and e.
-fn group(code: &str, open: usize) -> Vec<(usize, &str)> {
+pub(super) fn group(code: &str, open: usize) -> Vec<(usize, &str)> {
     let (mut names, mut depth, mut at) = (Vec::new(), 0, open);
     let mut fresh = false;
     while at < code.len() {

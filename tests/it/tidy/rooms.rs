@@ -1,0 +1,178 @@
+//! The rooms within a module: `mod` lines stand in the order of dependency there as well, and a
+//! file may use only what stands above it, in its own room and in those above that.
+
+use std::collections::BTreeMap;
+
+use super::code::{File, identifier};
+use super::floors::group;
+
+/// A module's place: its number among the `mod` lines of each module around it, from the outside.
+type Order = Vec<usize>;
+
+/// The modules within one of lib.rs, by their path in it: `tree::step`.
+pub(super) struct Rooms<'a> {
+    folder: &'a str,
+    orders: BTreeMap<String, Order>,
+}
+
+impl<'a> Rooms<'a> {
+    /// Reads the rooms in a folder, such as `src/engine`.
+    pub(super) fn read(folder: &'a str, files: &[File]) -> Rooms<'a> {
+        let mut rooms = Rooms { folder, orders: BTreeMap::new() };
+        let mut next = vec![(String::new(), Order::new())];
+        while let Some((path, order)) = next.pop() {
+            let inner = path.replace("::", "/");
+            let names = [format!("{folder}/{inner}/mod.rs"), format!("{folder}/{inner}.rs")];
+            let names = names.map(|it| it.replace("//", "/"));
+            let Some(file) = files.iter().find(|it| names.contains(&it.path)) else { continue };
+            for (number, name) in modules(file).into_iter().enumerate() {
+                let path = if path.is_empty() { name } else { format!("{path}::{name}") };
+                let order: Order = order.iter().copied().chain([number]).collect();
+                rooms.orders.insert(path.clone(), order.clone());
+                next.push((path, order));
+            }
+        }
+        rooms
+    }
+
+    /// How many modules there are.
+    pub(super) fn count(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// What a file uses and may not.
+    pub(super) fn complaints(&self, file: &File) -> Vec<String> {
+        let Some(own) = self.module(&file.path) else { return Vec::new() };
+        let Some(order) = self.orders.get(&own) else { return Vec::new() };
+        let mut complaints = Vec::new();
+        for (at, path) in self.uses(file) {
+            match self.home(&path) {
+                None => complaints.push(file.complaint(
+                    at,
+                    &format!("`{path}` names no room: say the module that it is from"),
+                )),
+                Some(home) if home == own || self.orders[&home] < *order => {}
+                Some(home) => complaints.push(
+                    file.complaint(at, &format!("`{own}` uses `{home}`, which stands below it")),
+                ),
+            }
+        }
+        complaints
+    }
+
+    /// The module that a file is, within the folder.
+    fn module(&self, path: &str) -> Option<String> {
+        let inner = path.strip_prefix(self.folder)?.strip_prefix('/')?;
+        let inner = inner.strip_suffix(".rs")?;
+        Some(inner.trim_end_matches("/mod").replace('/', "::"))
+    }
+
+    /// The deepest module that a path leads through.
+    fn home(&self, path: &str) -> Option<String> {
+        let names: Vec<&str> = path.split("::").collect();
+        let paths = (1..=names.len()).rev().map(|count| names[..count].join("::"));
+        paths.into_iter().find(|it| self.orders.contains_key(it))
+    }
+
+    /// The paths behind `crate::engine::`, each one of a group by itself.
+    fn uses(&self, file: &File) -> Vec<(usize, String)> {
+        let root = self.folder.trim_start_matches("src/");
+        let start = format!("crate::{root}::");
+        let mut uses = Vec::new();
+        for (at, _) in file.code.match_indices(&start) {
+            let (mut names, mut end) = (Vec::new(), at + start.len());
+            loop {
+                let name = identifier(&file.code[end..]);
+                if name.is_empty() {
+                    break;
+                }
+                names.push(name);
+                end += name.len();
+                match file.code[end..].strip_prefix("::") {
+                    Some(_) => end += 2,
+                    None => break,
+                }
+            }
+            let path = names.join("::");
+            if file.code[end..].starts_with('{') {
+                let inner = group(&file.code, end).into_iter();
+                let join = |(at, name)| (at, format!("{path}::{name}"));
+                uses.extend(
+                    inner.map(join).map(|(at, it)| (at, it.trim_start_matches(':').into())),
+                );
+            } else {
+                uses.push((at, path));
+            }
+        }
+        uses
+    }
+}
+
+/// The modules that a file declares and doesn't write out, in their order.
+fn modules(file: &File) -> Vec<String> {
+    let declared = file.words("mod").filter_map(|at| {
+        let name = identifier(file.code[at + 3..].trim_start());
+        let end = at + 3 + file.code[at + 3..].find([';', '{'])?;
+        let is_file = file.code[end..].starts_with(';') && name != "tests";
+        (is_file && !name.is_empty()).then(|| name.to_owned())
+    });
+    declared.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(path: &str, code: &str) -> Vec<String> {
+        let files = [
+            File::new("src/pump/mod.rs", "mod port;\nmod tree;\nmod worker;\n"),
+            File::new("src/pump/tree/mod.rs", "pub(crate) mod event;\nmod step;\nmod tests;\n"),
+            File::new("src/pump/worker/mod.rs", "mod slot;\nmod driver;\n"),
+        ];
+        Rooms::read("src/pump", &files).complaints(&File::new(path, code))
+    }
+
+    #[test]
+    fn what_stands_above_in_a_room_or_in_an_upper_room_may_be_used() {
+        let step = "src/pump/tree/step.rs";
+        for code in [
+            "use crate::pump::tree::event::Event;",
+            "use crate::pump::port::Port; use crate::wire;",
+            "use crate::pump::{port, tree::event};",
+            "use crate::pump::tree::step::Own;",
+        ] {
+            assert_eq!(complaints(step, code), [""; 0], "{code}");
+        }
+        let code = "use crate::pump::tree::{step, event::{Event}};";
+        assert_eq!(complaints("src/pump/worker/slot.rs", code), [""; 0]);
+        assert_eq!(complaints("src/door/tcp.rs", "use crate::pump::Anything;"), [""; 0]);
+    }
+
+    #[test]
+    fn what_stands_below_may_not() {
+        for (path, code, why) in [
+            (
+                "src/pump/tree/event.rs",
+                "use crate::pump::tree::step::Tree;",
+                "`tree::event` uses `tree::step`, which stands below it",
+            ),
+            (
+                "src/pump/tree/step.rs",
+                "use crate::pump::worker::driver::Worker;",
+                "`tree::step` uses `worker::driver`, which stands below it",
+            ),
+            (
+                "src/pump/worker/slot.rs",
+                "use crate::pump::worker::{slot, driver};",
+                "`worker::slot` uses `worker::driver`, which stands below it",
+            ),
+            (
+                "src/pump/port.rs",
+                "use crate::pump::Pump;",
+                "`Pump` names no room: say the module that it is from",
+            ),
+        ] {
+            assert_eq!(complaints(path, code), [format!("{path}:1: {why}")]);
+        }
+    }
+}
