@@ -11,6 +11,8 @@ mod worker;
 mod handle;
 mod build;
 mod replay;
+#[cfg(test)]
+mod cases;
 
 pub use crate::listener::CONSOLE;
 pub use build::builder::{Builder, Plugin};

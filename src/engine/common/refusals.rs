@@ -15,6 +15,8 @@ const PAIRS_MAX: usize = 100;
 
 const SENDER_MAX: usize = 100;
 
+/// The target of the traces of refusals, for those who filter them.
+pub(crate) const TARGET: &str = "pumphouse::engine::refusals";
 /// How far traces lie apart.
 const TRACES_APART_US: u64 = 1_000_000;
 
@@ -55,7 +57,7 @@ impl Refusals {
         }
         self.came.notify_one();
         if let Some(count) = count {
-            tracing::warn!(?who, %code, count, "refused at a door");
+            tracing::warn!(target: TARGET, ?who, %code, count, "refused at a door");
         }
     }
 
@@ -113,6 +115,12 @@ impl Counted {
     }
 }
 
+/// A time as payloads say it.
+pub(crate) fn stamp(us: u64) -> Timestamp {
+    let us = i64::try_from(us).unwrap_or(i64::MAX);
+    Timestamp::from_microsecond(us).unwrap_or(Timestamp::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,10 +156,4 @@ mod tests {
         assert!(told.refused.iter().any(|it| it.who.as_deref() == Some("0") && it.count == 1_001));
         assert!(refusals.take(0).is_none());
     }
-}
-
-/// A time as payloads say it.
-pub(crate) fn stamp(us: u64) -> Timestamp {
-    let us = i64::try_from(us).unwrap_or(i64::MAX);
-    Timestamp::from_microsecond(us).unwrap_or(Timestamp::MAX)
 }

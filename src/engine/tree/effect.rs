@@ -1,9 +1,8 @@
 //! What a step comes to: a batch for the log, and effects that happen once the log has it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +65,7 @@ pub(crate) struct Step {
     pub(crate) batch: Batch,
     pub(crate) effects: Vec<Effect>,
     /// Places that this batch's handlers will take, by listener; an inline handler takes none.
-    pub(crate) promised: FxHashMap<usize, usize>,
+    pub(crate) promised: BTreeMap<usize, usize>,
     /// Listeners that have no room for one more handler, and the threads that wait for it.
     pub(crate) starving: Vec<(usize, ThreadId)>,
     /// What waits for a time, and what no longer does.

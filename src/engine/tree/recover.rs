@@ -12,6 +12,23 @@ use crate::listener::Entry;
 use crate::log::{Flags, Mark};
 use crate::wire::{Code, Fault};
 
+/// Consumes what a stop left behind in a thread that has ended since: nothing there runs.
+pub(super) fn consume_all(left: Vec<Left>, world: &World<'_>, out: &mut Step) {
+    for Left { open, .. } in left {
+        let entry = Entry::kept(&open.entry);
+        let listeners = world.routes.left_to(&entry, &open.started).into_iter().map(|it| it.0);
+        let mut listeners: Vec<Arc<str>> = listeners.collect();
+        let gone = listeners.len()..open.entry.receivers as usize;
+        listeners.extend(gone.map(|it| format!("gone-{it}").into()));
+        listeners.retain(|it| !open.consumed.contains(it));
+        out.batch.marks.extend(listeners.into_iter().map(|listener| {
+            let started = open.started.iter().find(|(it, _)| *it == listener);
+            let attempt = started.map_or(0, |(_, attempt)| *attempt);
+            Mark::Consumed { entry: entry.id().clone(), listener, attempt }
+        }));
+    }
+}
+
 impl Thread {
     /// Takes up what a stop left behind: what had not started runs, what may run again does, and
     /// of the rest the sender is told that nobody knows.

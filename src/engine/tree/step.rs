@@ -14,6 +14,7 @@ use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{Event, Key, Push};
 use crate::engine::tree::loop_guard::Chain;
+use crate::engine::tree::recover;
 use crate::engine::tree::route::Routes;
 use crate::engine::tree::thread::{Spawner, Thread, ended};
 use crate::id::{EntryId, ThreadId};
@@ -300,11 +301,11 @@ impl Tree {
                     thread.overtime(&key, world, out);
                 }
             }
-            Event::Recover(thread, open) => {
-                if let Some(thread) = self.threads.get_mut(&thread) {
-                    thread.recover(open, world, out);
-                }
-            }
+            Event::Recover(thread, left) => match self.threads.get_mut(&thread) {
+                Some(thread) => thread.recover(left, world, out),
+                // Another thread of the tree was taken up first, and ended this one.
+                None => recover::consume_all(left, world, out),
+            },
             Event::Note(thread, words) => {
                 if let Some(thread) = self.threads.get_mut(&thread) {
                     words.into_iter().for_each(|it| thread.say(it, world, out));

@@ -368,6 +368,17 @@ impl Thread {
     }
 }
 
+/// What is said about a thread that takes nothing more.
+pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
+    let text = format!("{thread} is {state}");
+    if state != State::OverBudget {
+        return Fault::new(Code::ThreadEnded, text);
+    }
+    let shows = format!("`pumphouse budget {thread}` shows which budget is spent");
+    let advice = format!("{shows}: have an operator raise it, or cancel the thread.");
+    Fault { advice: Some(advice), ..Fault::new(Code::OverBudget, text) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,15 +436,4 @@ mod tests {
             assert_eq!(at_hand(from, count, bytes, most, folds), expected, "{case}");
         }
     }
-}
-
-/// What is said about a thread that takes nothing more.
-pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
-    let text = format!("{thread} is {state}");
-    if state != State::OverBudget {
-        return Fault::new(Code::ThreadEnded, text);
-    }
-    let shows = format!("`pumphouse budget {thread}` shows which budget is spent");
-    let advice = format!("{shows}: have an operator raise it, or cancel the thread.");
-    Fault { advice: Some(advice), ..Fault::new(Code::OverBudget, text) }
 }

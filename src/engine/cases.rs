@@ -1,0 +1,77 @@
+//! The rules of a tree of threads, case by case: statements in, and what each step comes to. They
+//! are played without a runtime: nothing here knows a task, a clock or a disk.
+//!
+//! A case in `cases/*.txt` has a title, statements, and behind each statement the batch and the
+//! effects of its step: entries; marks; effects. `BLESS=1 cargo test --lib engine::cases` writes
+//! the results anew.
+
+mod script;
+mod shown;
+mod stage;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use stage::Stage;
+
+/// Plays the cases in a text; the text with what they come to now, and how many there are.
+fn played(text: &str) -> (String, usize) {
+    let (mut now, mut count) = (String::new(), 0);
+    let mut stage = Stage::new();
+    for line in text.lines() {
+        if line.starts_with('=') {
+            continue;
+        }
+        now.push_str(line);
+        now.push('\n');
+        if line.starts_with("# ") {
+            (stage, count) = (Stage::new(), count + 1);
+        } else if !line.trim().is_empty() && !line.starts_with("//") {
+            let played = AssertUnwindSafe(|| script::play(&mut stage, line));
+            let played = catch_unwind(played)
+                .unwrap_or_else(|_| panic!("in # {}", now.rsplit("# ").next().unwrap_or("")));
+            for it in played {
+                now.push_str(&format!("= {it}\n"));
+            }
+        }
+    }
+    (now, count)
+}
+
+/// Every case of a file comes to what the file says.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to bless")]
+#[track_caller]
+fn check(file: &str) -> usize {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine/cases").join(file);
+    let then = std::fs::read_to_string(&path).unwrap();
+    let (now, count) = played(&then);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, now).unwrap();
+        return count;
+    }
+    let different = then.lines().zip(now.lines()).enumerate().find(|(_, (then, now))| then != now);
+    if let Some((at, (then, now))) = different {
+        panic!("{file}:{}:\n  is   {then}\n  made {now}", at + 1);
+    }
+    assert_eq!(then.lines().count(), now.lines().count(), "{file}");
+    count
+}
+
+#[test]
+fn a_step_comes_to_what_its_case_says() {
+    let files = [
+        "pushes.txt",
+        "answers.txt",
+        "queues.txt",
+        "kept.txt",
+        "children.txt",
+        "steering.txt",
+        "timers.txt",
+        "budgets.txt",
+        "loops.txt",
+        "failures.txt",
+        "restarts.txt",
+    ];
+    let count: usize = files.iter().map(|it| check(it)).sum();
+    assert!(count >= 200, "{count} cases");
+}

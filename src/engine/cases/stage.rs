@@ -1,0 +1,312 @@
+//! What the cases are played with: a few listeners, and one tree that is stepped without a runtime.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::sync::oneshot;
+
+use crate::engine::build::builder::Builder;
+use crate::engine::build::plan::Plan;
+use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::effect::{Effect, Places, Step, Timing, World};
+use crate::engine::tree::event::{CORE_NAME, Event, Key, Left, Push, Ready};
+use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::step::Tree;
+use crate::engine::tree::thread::Thread;
+use crate::id::{EntryId, ThreadId};
+use crate::limits::Limits;
+use crate::listener::{
+    Arrivals, Charges, EmitCore, Entry, Final, Listener, Park, Queue, Spawn, Threads, Timers,
+};
+use crate::log::{Batch, Flags, Log, MemoryLog, NewThread};
+
+use crate::wire::core::{NothingUnderWay, ThreadResult};
+use crate::wire::{Code, Fault, Payload};
+use crate::xml::Element;
+
+/// The time at which every case begins, in microseconds.
+pub(super) const BEGIN_US: u64 = 1_000_000;
+
+macro_rules! payloads {
+    ($($(#[$doc:meta])* $Name:ident)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Payload)]
+        #[payload(ns = "urn:cases")]
+        pub(super) struct $Name {
+            /// Which.
+            pub(super) n: u64,
+        }
+    )* };
+}
+
+payloads! {
+    /// A question for `calc`.
+    Ask
+    /// An answer.
+    Sum
+    /// A job for `clerk`, which does one at a time.
+    Job
+    /// What `desk` keeps until its work is done.
+    Order
+    /// What `pool` does together with all that waits.
+    Load
+    /// News that `left` and `right` both take.
+    Bulletin
+    /// What `quick` answers at once.
+    Quick
+    /// What `boss` delegates.
+    Scheme
+    /// A task for `hand`, which works in threads of its own.
+    Task
+    /// What `clock` sends itself later.
+    Tick
+    /// What `peer` passes on to its only peer.
+    Hop
+    /// What nobody takes.
+    Lost
+    /// That a branch is paused.
+    Paused
+    /// That it goes on.
+    Resumed
+}
+
+async fn nothing<T>(_: T) {}
+
+/// The listeners of the cases. None of their handlers ever runs: the cases say what they return.
+fn listeners() -> Builder {
+    let calc = Listener::new("calc").on(nothing::<Ask>).on_reply(nothing::<Sum>);
+    let clerk = Listener::new("clerk").on(nothing::<Job>).on_reply(nothing::<Sum>).serial();
+    let desk = Listener::new("desk")
+        .on(async |_: Queue, _: Arrivals, _: Order| Park::default())
+        .on_reply(async |_: Sum| Park::default())
+        .on_reply(nothing::<NothingUnderWay>)
+        .serial()
+        .idempotent();
+    let pool = Listener::new("pool").on(async |_: Queue, _: Load| {}).serial();
+    let left = Listener::new("left").on(nothing::<Bulletin>).shared();
+    let right = Listener::new("right").on(nothing::<Bulletin>).shared();
+    let quick = Listener::new("quick").on(nothing::<Quick>).inline().pure();
+    let boss = Listener::new("boss")
+        .on(async |it: Scheme| Spawn::new(it))
+        .on_reply(nothing::<ThreadResult>)
+        .on_reply(nothing::<Sum>)
+        .grant::<Threads>()
+        .grant::<Charges>()
+        .grant::<EmitCore>();
+    let hand = Listener::new("hand").on(async |it: Task| Final(Sum { n: it.n })).own_thread();
+    let clock = Listener::new("clock").on(nothing::<Tick>).grant::<Timers>();
+    let peer = Listener::new("peer").on(nothing::<Hop>).peers(["calc"]);
+    Builder::default()
+        .with(calc)
+        .with(clerk)
+        .with(desk)
+        .with(pool)
+        .with(left)
+        .with(right)
+        .with(quick)
+        .with(boss)
+        .with(hand)
+        .with(clock)
+        .with(peer)
+}
+
+/// A connection that hears nothing: the cases look at the effects themselves.
+struct Deaf;
+
+impl Inlet for Deaf {
+    fn hear(&self, _: u64, _: News) {}
+}
+
+/// How many places are free, of listeners that have a bound.
+#[derive(Default)]
+struct Free(BTreeMap<usize, usize>);
+
+impl Places for Free {
+    fn free(&self, listener: usize) -> usize {
+        self.0.get(&listener).copied().unwrap_or(usize::MAX)
+    }
+}
+
+/// A tree, and what was started in it.
+pub(super) struct Stage {
+    pub(super) plan: Plan,
+    pub(super) limits: Limits,
+    core: Arc<str>,
+    free: Free,
+    pushes: u64,
+    pub(super) now_us: u64,
+    pub(super) tree: Option<Tree>,
+    /// Handlers at work, in the order of their start, with what was sent before they were.
+    pub(super) running: VecDeque<Key>,
+    /// What waits for its time.
+    pub(super) timers: VecDeque<Key>,
+    pub(super) log: MemoryLog,
+}
+
+impl Stage {
+    pub(super) fn new() -> Stage {
+        Stage {
+            plan: listeners().build().unwrap(),
+            limits: Limits::default(),
+            core: CORE_NAME.into(),
+            free: Free::default(),
+            pushes: 0,
+            now_us: BEGIN_US,
+            tree: None,
+            running: VecDeque::new(),
+            timers: VecDeque::new(),
+            log: MemoryLog::new(),
+        }
+    }
+
+    pub(super) fn listener(&self, name: &str) -> usize {
+        self.plan.routes.find(name).unwrap_or_else(|| panic!("no listener is called {name}"))
+    }
+
+    pub(super) fn set_places(&mut self, listener: &str, places: usize) {
+        let listener = self.listener(listener);
+        self.free.0.insert(listener, places);
+    }
+
+    /// Pushes a payload, as a worker does: a push that its tree refuses comes to no step.
+    pub(super) fn push(&mut self, element: Element, how: &Pushed) -> Result<Step, Fault> {
+        let routes = &self.plan.routes;
+        let checked = routes.check(element, self.limits.inside)?;
+        let receivers = routes.push(how.to.as_deref(), checked.name())?;
+        let to = how.to.as_deref().map(Arc::from).or_else(|| match &receivers[..] {
+            [one] => Some(routes.listeners[one.listener].name.clone()),
+            _ => None,
+        });
+        self.pushes += 1;
+        let asks = if how.asks { Flags::ANSWER_WANTED } else { Flags::NONE };
+        let rank = if how.operator { Flags::FROM_OPERATOR } else { Flags::NONE };
+        let push = Push {
+            identity: (*how.by).into(),
+            operator: how.operator,
+            tells_why: how.operator,
+            checked,
+            receivers,
+            to,
+            flags: asks.with(rank),
+            client_id: None,
+            meta: None,
+            // Each is pushed by a connection of its own.
+            inlet: Arc::new(Deaf),
+            number: self.pushes,
+            is_alone: None,
+            source: None,
+            claim: None,
+        };
+        let thread = ThreadId::new(how.thread.as_deref().unwrap_or("s"));
+        if self.tree.is_none() {
+            let new = NewThread { id: thread.clone(), parent: None, fork: None };
+            let first = Thread::new(new, push.identity.clone(), 0);
+            self.tree = Some(Tree::new(first, Ledger::new(&self.limits)));
+        }
+        let world = world(&self.plan, &self.limits, &self.core, &self.free, self.now_us);
+        let refused = self.tree.as_ref().and_then(|it| it.refuses(&thread, &push, &world));
+        match refused {
+            Some(fault) => Err(fault),
+            None => Ok(self.step(Event::Push(thread, Box::new(push)))),
+        }
+    }
+
+    /// One step, with its batch in the log and its handlers among those at work.
+    pub(super) fn step(&mut self, event: Event) -> Step {
+        let mut step = Step::default();
+        let world = world(&self.plan, &self.limits, &self.core, &self.free, self.now_us);
+        if let Some(tree) = &mut self.tree {
+            tree.step(event, &world, &mut step);
+        }
+        for effect in &step.effects {
+            if let Effect::Start(start) = effect {
+                let id = start.entry.id();
+                let (thread, seq) = (id.thread.clone(), id.seq);
+                self.running.push_back(Key { thread, seq, listener: start.receiver.listener });
+            }
+        }
+        let tree = self.tree.as_ref();
+        self.running.retain(|key| tree.is_some_and(|it| it.wants(key)));
+        for timing in &step.later {
+            match timing {
+                Timing::Until(_, key) => self.timers.push_back(key.clone()),
+                Timing::Over(key) => self.timers.retain(|it| it != key),
+                Timing::Asked(..) | Timing::Done(_) => {}
+            }
+        }
+        let Batch { threads, entries, marks } = &step.batch;
+        let batch =
+            Batch { threads: threads.clone(), entries: entries.clone(), marks: marks.clone() };
+        if !batch.is_empty() {
+            self.log.append(batch).now_or_never().unwrap().unwrap();
+        }
+        step
+    }
+
+    /// The first handler at work of a listener; of the message with this id, where one is named.
+    pub(super) fn at_work(&self, listener: &str, of: Option<&EntryId>) -> Key {
+        let listener = self.listener(listener);
+        let is_it = |it: &&Key| {
+            it.listener == listener
+                && of.is_none_or(|id| (&it.thread, it.seq) == (&id.thread, id.seq))
+        };
+        self.running.iter().find(is_it).unwrap_or_else(|| panic!("it isn't at work")).clone()
+    }
+
+    pub(super) fn sends(&mut self, key: Key, ready: Vec<Ready>) -> Step {
+        let (done, _) = oneshot::channel();
+        self.step(Event::Sent(key, ready, done))
+    }
+
+    /// An entry of the log.
+    pub(super) fn entry(&self, id: &EntryId) -> Entry {
+        let found = self.log.read(&id.thread, id.seq - 1, id.seq, 1).now_or_never();
+        Entry::kept(&found.unwrap().unwrap()[0])
+    }
+
+    /// Forgets the tree, has it back from the log, and gives it what was left open.
+    pub(super) fn restart(&mut self) -> Vec<Step> {
+        let session = ThreadId::new("s");
+        let records = self.log.tree(&session).now_or_never().unwrap().unwrap();
+        self.tree = Some(Tree::kept(records, Ledger::new(&self.limits)));
+        self.running.clear();
+        self.timers.clear();
+        let open = self.log.open_entries().now_or_never().unwrap().unwrap();
+        let mut threads: BTreeMap<ThreadId, Vec<Left>> = BTreeMap::new();
+        for open in open {
+            let id = open.entry.id.clone();
+            let all = self.log.read(&id.thread, id.seq, u64::MAX, 1_000).now_or_never();
+            let all = all.unwrap().unwrap();
+            let sent = all.iter().filter(|it| it.cause.as_ref() == Some(&id));
+            let sent = sent.map(|it| Entry::kept(it)).collect();
+            let left = Left { open, sent, since: Vec::new(), asked: None, said: 0 };
+            threads.entry(id.thread).or_default().push(left);
+        }
+        threads.into_iter().map(|(id, left)| self.step(Event::Recover(id, left))).collect()
+    }
+}
+
+/// How something is pushed.
+pub(super) struct Pushed {
+    pub(super) by: String,
+    pub(super) operator: bool,
+    pub(super) to: Option<String>,
+    pub(super) thread: Option<String>,
+    pub(super) asks: bool,
+}
+
+fn world<'a>(
+    plan: &'a Plan,
+    limits: &'a Limits,
+    core: &'a Arc<str>,
+    places: &'a Free,
+    now_us: u64,
+) -> World<'a> {
+    World { routes: &plan.routes, places, limits, core, now_us, ahead_us: 0 }
+}
+
+/// A fault that a handler comes to.
+pub(super) fn fault() -> Fault {
+    Fault::new(Code::Panic, "it panicked")
+}
