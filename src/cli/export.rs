@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::audit;
+use crate::cli::atomic_file::{AtomicFile, There};
 use crate::cli::connect::Papers;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::written::{There, Written};
 use crate::cli::{data, follow, transcript};
 use crate::client::Address;
 use crate::id::ThreadId;
@@ -96,13 +96,14 @@ impl Export {
         };
         let trouble = |it| Failure::Untried(format!("{} can't be written: {it}", path.display()));
         let there = if self.force { There::GivesWay } else { There::Stays };
-        let mut file = Written::beside(&log, path, there).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                let text = "is there already; name another, or write over it with --force";
-                Failure::Untried(format!("{} {text}", path.display()))
-            }
-            _ => trouble(error),
-        })?;
+        let mut file =
+            AtomicFile::beside(&log, path, there).map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => {
+                    let text = "is there already; name another, or write over it with --force";
+                    Failure::Untried(format!("{} {text}", path.display()))
+                }
+                _ => trouble(error),
+            })?;
         write(&log, &thread, head, (format, agent), &mut file).await.map_err(|it| match it {
             Failure::Pipe => trouble(std::io::ErrorKind::BrokenPipe.into()),
             other => other,

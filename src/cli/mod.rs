@@ -1,6 +1,6 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
-mod aside;
+mod summary;
 mod backup;
 mod bench;
 mod budget;
@@ -41,7 +41,7 @@ mod transcript;
 mod tree;
 mod verify;
 mod why;
-mod written;
+mod atomic_file;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};

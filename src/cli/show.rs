@@ -7,7 +7,7 @@ use crate::audit::{self, Filter, States};
 use crate::cli::connect::{Papers, broken};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{aside, data, follow, incoming};
+use crate::cli::{data, follow, incoming, summary};
 use crate::client::{Address, Incoming};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Clears;
@@ -61,7 +61,7 @@ impl Show {
         let log = data::open(data)?;
         if let Ok(id) = self.what.parse::<EntryId>() {
             let entry = data::entry(&log, &id).await?;
-            let clears = aside::read(&log, &id.thread, u64::MAX).await?.clears;
+            let clears = summary::read(&log, &id.thread, u64::MAX).await?.clears;
             one(&entry, &clears, to)?;
             return Ok(Ending::Well);
         }
@@ -141,7 +141,7 @@ async fn read(
         to.line(&audit::thread(record, to.style))?;
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
-    let aside = aside::read(log, &record.id, last_seq).await?;
+    let aside = summary::read(log, &record.id, last_seq).await?;
     let (mut seq, mut states, mut shown) = (0, States::default(), false);
     loop {
         let page = log.read(&record.id, seq, last_seq, PAGE).await?;
@@ -162,7 +162,7 @@ async fn read(
                     to.line("no message is wanted by these filters")?;
                 }
                 if !to.json && filter.wants_all() {
-                    to.text(&aside::checklists(&aside.todos, record.state, to.style))?;
+                    to.text(&summary::checklists(&aside.todos, record.state, to.style))?;
                 }
                 to.flush()?;
                 return Ok(Ending::Well);

@@ -5,10 +5,10 @@ use crate::reply::code::{Code, Why};
 use crate::reply::config::Reading as Rules;
 use crate::reply::event::{Attribute, Body, Broken, Element, Event, Fault, What};
 use crate::reply::json::{self, Wrong};
-use crate::reply::mend;
 use crate::reply::names::{Kind, Markup};
 use crate::reply::parser::{Parser, Sink, State};
 use crate::reply::place;
+use crate::reply::repair;
 use crate::reply::tag::Inside;
 use crate::xml::Place;
 
@@ -157,7 +157,7 @@ impl Parser {
     }
 
     fn elements(&mut self, capture: Capture, source: &str, sink: Sink<'_>) {
-        match mend::element(source) {
+        match repair::element(source) {
             Ok(it) => {
                 self.closed(capture, Body::Elements(&it.element), &it.repairs, source, sink);
             }

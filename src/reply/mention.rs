@@ -5,11 +5,11 @@ use crate::reply::body::{Around, Body as Reading, Form, Seen};
 use crate::reply::code::Why;
 use crate::reply::event::{Body, Element, Event, What};
 use crate::reply::json;
-use crate::reply::mend;
+use crate::reply::json_probe::{JsonProbe, Verdict};
 use crate::reply::names::Kind;
 use crate::reply::parser::{Parser, Sink};
+use crate::reply::repair;
 use crate::reply::tag;
-use crate::reply::trial::{Trial, Verdict};
 use crate::xml::Place;
 
 /// An element that is text, as far as it has come.
@@ -32,7 +32,7 @@ enum Written {
         /// Whether another tag is the first in it.
         holds: Option<bool>,
     },
-    Json(Trial),
+    Json(JsonProbe),
 }
 
 impl Mention {
@@ -78,7 +78,7 @@ impl Parser {
     pub(super) fn mention_json(&mut self, first: u8, (why, at): (Why, Place)) {
         if self.mention.as_ref().is_none_or(|it| it.is_prose()) {
             let source = char::from(first).to_string();
-            let form = Written::Json(Trial::new(first));
+            let form = Written::Json(JsonProbe::new(first));
             self.mention = Some(Box::new(Mention { why, at, source, form }));
         }
     }
@@ -130,9 +130,9 @@ impl Parser {
                 };
                 body.step(byte, &around)
             }
-            Written::Json(trial) => match trial.step(byte, &self.shape) {
+            Written::Json(probe) => match probe.step(byte, &self.shape) {
                 Verdict::More => Seen::More,
-                Verdict::Whole if trial.sure => Seen::Whole,
+                Verdict::Whole if probe.sure => Seen::Whole,
                 Verdict::Whole | Verdict::Not => Seen::Next,
             },
         }
@@ -166,7 +166,7 @@ impl Parser {
         let inner = if source.len() == tag { "" } else { &source[tag..read.tag] };
         let mended;
         let body = match read.form {
-            Form::Elements => match mend::element(source) {
+            Form::Elements => match repair::element(source) {
                 Ok(it) => {
                     mended = it;
                     Body::Elements(&mended.element)

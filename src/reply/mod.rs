@@ -33,7 +33,7 @@
 mod body;
 mod code;
 mod config;
-mod doubt;
+mod ambiguity;
 mod element;
 mod event;
 mod first;
@@ -42,7 +42,7 @@ mod inline;
 mod json;
 mod markdown;
 mod mention;
-mod mend;
+mod repair;
 mod names;
 mod nest;
 mod parser;
@@ -50,7 +50,7 @@ mod place;
 mod streaming;
 mod tag;
 mod text;
-mod trial;
+mod json_probe;
 
 #[cfg(test)]
 mod tests;

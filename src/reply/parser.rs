@@ -1,17 +1,17 @@
 //! The parser: what of a reply waits, and what becomes of it.
 
+use crate::reply::ambiguity::Ambiguity;
 use crate::reply::body::{Around, Seen};
 use crate::reply::code::{Code, Spot, Why};
 use crate::reply::config::{Config, Dialect, Reading, Shape};
-use crate::reply::doubt::Doubt;
 use crate::reply::element::Capture;
 use crate::reply::event::{Body, Cut, Element, Event, Fault, What};
+use crate::reply::json_probe::{Fate, JsonProbe, Verdict};
 use crate::reply::mention::Mention;
 use crate::reply::names::Kind;
 use crate::reply::place;
 use crate::reply::tag::{self, Step, Tag};
 use crate::reply::text::Frame;
-use crate::reply::trial::{Fate, Trial, Verdict};
 use crate::xml::Place;
 
 /// Whoever takes the events, one after the other.
@@ -60,11 +60,11 @@ pub(super) enum State {
     /// What may become a tag, and where it stands.
     Tag(Tag, Spot),
     /// A close tag in a code span that may not be one.
-    Doubt(Doubt),
+    Ambiguity(Ambiguity),
     /// An element that is kept until it closes.
     Capture(Box<Capture>),
     /// What may become a call in JSON.
-    Trial(Trial),
+    JsonProbe(JsonProbe),
 }
 
 impl Parser {
@@ -101,22 +101,22 @@ impl Parser {
             rest = match &self.state {
                 State::Text => self.read_text(rest, sink),
                 State::Tag(tag, spot) => self.read_tag(*tag, *spot, rest, sink),
-                State::Doubt(doubt) => self.read_doubt(*doubt, rest, sink),
+                State::Ambiguity(ambiguity) => self.read_doubt(*ambiguity, rest, sink),
                 State::Capture(_) => self.read_body(rest, sink),
-                State::Trial(trial) => self.read_trial(*trial, rest, sink),
+                State::JsonProbe(probe) => self.read_json(*probe, rest, sink),
             };
         }
     }
 
     /// Ends the reply: what is open is closed if it is text, and discarded if it would run.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
-        while let State::Doubt(doubt) = self.state {
-            self.decide(doubt, sink);
+        while let State::Ambiguity(ambiguity) = self.state {
+            self.decide(ambiguity, sink);
         }
         let mut held = std::mem::take(&mut self.held);
         let mut cut = None;
         match std::mem::replace(&mut self.state, State::Text) {
-            State::Text | State::Doubt(_) => {}
+            State::Text | State::Ambiguity(_) => {}
             State::Tag(tag, spot)
                 if tag.is_named() && !tag.closes && !self.is_mention(tag, spot) =>
             {
@@ -142,7 +142,7 @@ impl Parser {
                     None => cut = Some((name, at)),
                 }
             }
-            State::Trial(trial) => match trial.sure {
+            State::JsonProbe(probe) => match probe.sure {
                 true => cut = self.tool_use_name().map(|it| (it, self.at)),
                 false => {
                     self.say(&held, sink);
@@ -199,7 +199,7 @@ impl Parser {
             self.output.is_none() && self.frames.last().is_none_or(|it| it.kind != Kind::Response);
         self.state = match (first, spot.why) {
             (b'<', _) => State::Tag(Tag::new(&self.config.markup), spot),
-            (first, None) if may_run => State::Trial(Trial::new(first)),
+            (first, None) if may_run => State::JsonProbe(JsonProbe::new(first)),
             (first, why) => {
                 let place = self.at;
                 let later = self.not_a_tag(later, 0, sink);
@@ -321,7 +321,7 @@ impl Parser {
         let name = tag.name();
         let kind = self.config.markup.at(name).kind;
         if let (true, false, Some(count)) = (tag.closes, spot.begins, self.code.span()) {
-            self.state = State::Doubt(Doubt::new(name, held.len(), count));
+            self.state = State::Ambiguity(Ambiguity::new(name, held.len(), count));
             self.held = held;
             return;
         }
@@ -445,14 +445,14 @@ impl Parser {
         self.state = State::Tag(tag, spot);
     }
 
-    fn read_trial<'c>(&mut self, mut trial: Trial, rest: &'c str, sink: Sink<'_>) -> &'c str {
+    fn read_json<'c>(&mut self, mut probe: JsonProbe, rest: &'c str, sink: Sink<'_>) -> &'c str {
         let max = self.config.limits.action_bytes_max;
         let held = self.held.len();
-        let room = if trial.fate == Fate::Held { max.saturating_sub(held) } else { rest.len() };
+        let room = if probe.fate == Fate::Held { max.saturating_sub(held) } else { rest.len() };
         let window = &rest[..rest.floor_char_boundary(room)];
         let mut ended = None;
         for (at, byte) in window.bytes().enumerate() {
-            match trial.step(byte, &self.shape) {
+            match probe.step(byte, &self.shape) {
                 Verdict::More => {}
                 verdict => {
                     ended = Some((verdict, at + usize::from(verdict == Verdict::Whole)));
@@ -464,29 +464,29 @@ impl Parser {
         let (now, later) = rest.split_at(at);
         self.held.push_str(now);
         let mut held = std::mem::take(&mut self.held);
-        match (trial.fate, ended) {
+        match (probe.fate, ended) {
             (Fate::Held, None) if later.is_empty() => {
-                self.state = State::Trial(trial);
+                self.state = State::JsonProbe(probe);
                 self.held = held;
                 return later;
             }
-            (Fate::Held, None) if trial.sure => {
+            (Fate::Held, None) if probe.sure => {
                 self.too_large(self.tool_use_name().unwrap_or(0), &held, sink);
-                trial.fate = Fate::Discarded;
+                probe.fate = Fate::Discarded;
             }
-            (Fate::Held, Some((Verdict::Whole, _))) => self.tried(&held, trial.sure, sink),
-            (Fate::Held, Some(_)) if trial.sure => self.not_json(&held, sink),
+            (Fate::Held, Some((Verdict::Whole, _))) => self.tried(&held, probe.sure, sink),
+            (Fate::Held, Some(_)) if probe.sure => self.not_json(&held, sink),
             (Fate::Discarded, _) => self.discard(self.tool_use_name().unwrap_or(0), &held, sink),
             (Fate::Held | Fate::Text, _) => {
-                match trial.fate {
+                match probe.fate {
                     Fate::Held => self.code.json(held.as_bytes()),
                     _ => self.code.text(held.as_bytes()),
                 }
                 self.say(&held, sink);
-                trial.fate = if trial.fate == Fate::Held { Fate::Text } else { trial.fate };
+                probe.fate = if probe.fate == Fate::Held { Fate::Text } else { probe.fate };
             }
         }
-        self.state = if ended.is_none() { State::Trial(trial) } else { State::Text };
+        self.state = if ended.is_none() { State::JsonProbe(probe) } else { State::Text };
         held.clear();
         self.held = held;
         later

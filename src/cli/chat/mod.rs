@@ -2,7 +2,7 @@
 
 mod input;
 mod page;
-mod paper;
+mod terminal;
 mod talk;
 
 use std::io::{self, IsTerminal as _};

@@ -1,7 +1,7 @@
 //! What a conversation looks like: events in, lines out.
 
 use crate::audit::{self, Paint, Style};
-use crate::cli::chat::paper::Paper;
+use crate::cli::chat::terminal::Terminal;
 use crate::listeners::agent::transcript::{Event, What};
 use crate::listeners::agent::words::Interrupt;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub(super) const FRAME_US: u64 = 100_000;
 
 /// A conversation with an agent as it is shown.
 pub(super) struct Page {
-    paper: Paper,
+    terminal: Terminal,
     agent: String,
     is_terminal: bool,
     running: Vec<Running>,
@@ -47,7 +47,7 @@ struct Running {
 impl Page {
     pub(super) fn new(agent: &str, style: Style, is_terminal: bool) -> Page {
         Page {
-            paper: Paper::new(style, is_terminal),
+            terminal: Terminal::new(style, is_terminal),
             agent: agent.to_owned(),
             is_terminal,
             running: Vec::new(),
@@ -81,7 +81,7 @@ impl Page {
 
     /// The conversation waits for the user again, whatever was under way.
     pub(super) fn ends(&mut self) {
-        self.paper.end();
+        self.terminal.end();
         self.running.clear();
         (self.is_over, self.is_held) = (true, false);
         self.shown.clear();
@@ -96,8 +96,8 @@ impl Page {
 
     /// A line of the program's own.
     pub(super) fn note(&mut self, paint: Paint, text: &str) {
-        let line = self.paper.style().paint(paint, &audit::text(text));
-        self.paper.above(&line);
+        let line = self.terminal.style().paint(paint, &audit::text(text));
+        self.terminal.above(&line);
     }
 
     /// Takes an event. What is said to another asker ends no conversation.
@@ -148,14 +148,14 @@ impl Page {
                 self.note(Paint::Faint, text);
             }
             What::Stopped { reason, .. } if reason == Interrupt::WORD => {
-                self.paper.end();
+                self.terminal.end();
                 for it in std::mem::take(&mut self.running) {
                     self.came(Some(&it), "", Interrupt::WORD, None, None);
                 }
                 self.stopped(reason, asker);
             }
             What::Stopped { reason, text } => {
-                self.paper.end();
+                self.terminal.end();
                 self.stopped(&format!("{} stopped, {reason}: {text}", self.agent), asker);
             }
             _ => {}
@@ -177,12 +177,12 @@ impl Page {
         };
         let set: Vec<String> = fields.as_object().into_iter().flatten().map(one).collect();
         let set = Some(set.join(", ")).filter(|it| !it.is_empty());
-        let style = self.paper.style();
+        let style = self.terminal.style();
         let set = set.iter().map(|it| (Paint::Faint, it));
         for (paint, text) in set.chain(errors.iter().map(|it| (Paint::Wrong, it))) {
             let line = audit::line(text);
             let line = audit::cut(&line, style.width.saturating_sub(10)).into_owned();
-            self.paper.above(&style.paint(paint, &format!("metadata  {line}")));
+            self.terminal.above(&style.paint(paint, &format!("metadata  {line}")));
         }
     }
 
@@ -193,7 +193,7 @@ impl Page {
             return;
         }
         if self.within != within {
-            self.paper.end();
+            self.terminal.end();
             let before = std::mem::replace(&mut self.within, within.to_owned());
             let shown = std::mem::take(&mut self.shown);
             if !shown.is_empty() && !self.is_held {
@@ -212,7 +212,7 @@ impl Page {
         let said = self.shown.trim_end().len();
         self.shown.push_str(&text);
         let more = self.shown.trim_end()[said..].to_owned();
-        self.paper.say(paint(within), &more);
+        self.terminal.say(paint(within), &more);
     }
 
     /// An element is whole: what wasn't shown of it is, or all of it anew.
@@ -226,13 +226,13 @@ impl Page {
         let is_it = self.within == within;
         let rest = text.strip_prefix(self.shown.trim_end()).filter(|_| is_it);
         match rest {
-            Some(rest) => self.paper.say(paint, rest),
+            Some(rest) => self.terminal.say(paint, rest),
             None => {
-                self.paper.end();
-                self.paper.say(paint, &text);
+                self.terminal.end();
+                self.terminal.say(paint, &text);
             }
         }
-        self.paper.end();
+        self.terminal.end();
         self.shown.clear();
         self.within.clear();
         self.is_held = false;
@@ -247,7 +247,7 @@ impl Page {
         error: Option<&str>,
         time: Option<&str>,
     ) {
-        let style = self.paper.style();
+        let style = self.terminal.style();
         let (mark, paint) = match status {
             "ok" => ("✓", Paint::Well),
             _ => ("✗", Paint::Wrong),
@@ -262,12 +262,12 @@ impl Page {
         };
         let label = audit::cut(label, style.width.saturating_sub(20)).into_owned();
         let told = style.paint(Paint::Faint, &audit::line(&format!("{label}{took}{why}")));
-        self.paper.above(&format!("  {} {told}", style.paint(paint, mark)));
+        self.terminal.above(&format!("  {} {told}", style.paint(paint, mark)));
     }
 
     /// What brings the terminal up to date.
     pub(super) fn shown(&mut self, now_us: u64) -> String {
-        let style = self.paper.style();
+        let style = self.terminal.style();
         let turn = usize::try_from(now_us / FRAME_US).unwrap_or(0) % SPINNER.len();
         let mut foot: Vec<String> = Vec::new();
         for it in &self.running {
@@ -285,7 +285,7 @@ impl Page {
         if !self.is_over {
             foot.extend(self.todos.lines().map(|it| audit::cut(it, style.width).into_owned()));
         }
-        self.paper.shown(&foot)
+        self.terminal.shown(&foot)
     }
 
     /// What the agent waits for: somebody else's work, or its actions once its turn is over.
@@ -304,7 +304,7 @@ impl Page {
     /// The checklists that are open.
     pub(super) fn open(&mut self) {
         let todos = self.todos.clone();
-        todos.lines().for_each(|it| self.paper.above(it));
+        todos.lines().for_each(|it| self.terminal.above(it));
     }
 }
 

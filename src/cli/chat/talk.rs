@@ -8,7 +8,7 @@ use crate::cli::chat::page::{FRAME_US, Page};
 use crate::cli::connect::broken;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
-use crate::cli::{aside, transcript};
+use crate::cli::{summary, transcript};
 use crate::client::{Client, Incoming, Message, Push, Shown};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
@@ -229,7 +229,7 @@ impl<'a, 'b> Talk<'a, 'b> {
     fn learn(&mut self, message: &Message) -> Vec<Event> {
         if let Some(entry) = transcript::entry(message) {
             self.todos.apply(&entry);
-            let todos = aside::checklists(&self.todos, State::Open, self.to.style);
+            let todos = summary::checklists(&self.todos, State::Open, self.to.style);
             self.page.todos(todos);
         }
         if message.entry.as_ref().is_some_and(|it| it.seq == self.asked) {

@@ -20,7 +20,6 @@ use crate::listener::{
     Arrivals, Charges, EmitCore, Entry, Final, Listener, Park, Queue, Spawn, Threads, Timers,
 };
 use crate::log::{Batch, Flags, Log, MemoryLog, NewThread};
-
 use crate::wire::core::{NothingUnderWay, ThreadResult};
 use crate::wire::{Code, Fault, Payload};
 use crate::xml::Element;

@@ -13,23 +13,23 @@ const PAGE: usize = 256;
 
 /// What a thread comes to.
 #[derive(Default)]
-pub(crate) struct Aside {
+pub(crate) struct Summary {
     pub(crate) clears: Clears,
     pub(crate) todos: Todos,
 }
 
 /// What a thread came to with an entry.
-pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Aside, Error> {
-    let (mut aside, mut seq) = (Aside::default(), 0);
+pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Summary, Error> {
+    let (mut summary, mut seq) = (Summary::default(), 0);
     loop {
         let page = log.read(thread, seq, upto, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(aside) };
+        let Some(last) = page.last() else { return Ok(summary) };
         seq = last.id.seq;
         // All that matters here is the core's own.
         for entry in page.iter().filter(|it| it.name.namespace() == CORE) {
             let entry = Entry::kept(entry);
-            aside.clears.apply(&entry);
-            aside.todos.apply(&entry);
+            summary.clears.apply(&entry);
+            summary.todos.apply(&entry);
         }
     }
 }

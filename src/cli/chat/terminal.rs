@@ -6,7 +6,7 @@
 use crate::audit::{Paint, Style, cells};
 
 /// What is written on.
-pub(super) struct Paper {
+pub(super) struct Terminal {
     style: Style,
     /// Whether there is a foot: a terminal that can be written over.
     is_terminal: bool,
@@ -21,10 +21,10 @@ pub(super) struct Paper {
     drawn: usize,
 }
 
-impl Paper {
-    pub(super) fn new(style: Style, is_terminal: bool) -> Paper {
+impl Terminal {
+    pub(super) fn new(style: Style, is_terminal: bool) -> Terminal {
         let (done, line) = (String::new(), String::new());
-        Paper { style, is_terminal, done, line, paint: None, is_blank: false, drawn: 0 }
+        Terminal { style, is_terminal, done, line, paint: None, is_blank: false, drawn: 0 }
     }
 
     pub(super) fn style(&self) -> Style {
@@ -106,37 +106,37 @@ impl Paper {
 mod tests {
     use super::*;
 
-    fn paper(width: usize) -> Paper {
-        Paper::new(Style { colour: false, width }, true)
+    fn terminal(width: usize) -> Terminal {
+        Terminal::new(Style { colour: false, width }, true)
     }
 
     #[test]
     fn a_line_that_grows_is_written_over_until_it_ends() {
-        let mut paper = paper(80);
-        paper.say(None, "Six times");
-        assert_eq!(paper.shown(&["* sum".to_owned()]), "Six times\n* sum\n");
-        paper.say(None, " seven");
-        assert_eq!(paper.shown(&[]), "\u{1b}[2A\r\u{1b}[JSix times seven\n");
-        paper.above("sum ok");
-        paper.say(None, ".\n");
-        assert_eq!(paper.shown(&[]), "\u{1b}[1A\r\u{1b}[Jsum ok\nSix times seven.\n");
-        assert_eq!(paper.shown(&[]), "");
+        let mut terminal = terminal(80);
+        terminal.say(None, "Six times");
+        assert_eq!(terminal.shown(&["* sum".to_owned()]), "Six times\n* sum\n");
+        terminal.say(None, " seven");
+        assert_eq!(terminal.shown(&[]), "\u{1b}[2A\r\u{1b}[JSix times seven\n");
+        terminal.above("sum ok");
+        terminal.say(None, ".\n");
+        assert_eq!(terminal.shown(&[]), "\u{1b}[1A\r\u{1b}[Jsum ok\nSix times seven.\n");
+        assert_eq!(terminal.shown(&[]), "");
     }
 
     #[test]
     fn a_long_line_breaks_between_words() {
-        let mut paper = paper(10);
-        paper.say(None, "one two three four-and-a-half");
-        paper.end();
-        assert_eq!(paper.shown(&[]), "one two\nthree\nfour-and-a\n-half\n");
+        let mut terminal = terminal(10);
+        terminal.say(None, "one two three four-and-a-half");
+        terminal.end();
+        assert_eq!(terminal.shown(&[]), "one two\nthree\nfour-and-a\n-half\n");
     }
 
     #[test]
     fn without_a_terminal_there_are_lines_only() {
-        let mut paper = Paper::new(Style::PLAIN, false);
-        paper.say(None, "Six");
-        assert_eq!(paper.shown(&["* sum".to_owned()]), "");
-        paper.end();
-        assert_eq!(paper.shown(&[]), "Six\n");
+        let mut terminal = Terminal::new(Style::PLAIN, false);
+        terminal.say(None, "Six");
+        assert_eq!(terminal.shown(&["* sum".to_owned()]), "");
+        terminal.end();
+        assert_eq!(terminal.shown(&[]), "Six\n");
     }
 }

@@ -4,7 +4,7 @@ use crate::reply::config::Shape;
 
 /// How far such JSON has come.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trial {
+pub(super) struct JsonProbe {
     stage: Stage,
     depth: usize,
     /// It says that it is a call.
@@ -51,11 +51,11 @@ pub(super) enum Verdict {
     Whole,
 }
 
-impl Trial {
+impl JsonProbe {
     /// One that begins with `{` or `[`.
-    pub(super) fn new(first: u8) -> Trial {
+    pub(super) fn new(first: u8) -> JsonProbe {
         let stage = if first == b'[' { Stage::Array } else { Stage::Object };
-        Trial { stage, depth: 1, sure: false, fate: Fate::Held }
+        JsonProbe { stage, depth: 1, sure: false, fate: Fate::Held }
     }
 
     pub(super) fn step(&mut self, byte: u8, shape: &Shape) -> Verdict {

@@ -5,7 +5,7 @@ use crate::reply::parser::{Parser, Sink, State};
 
 /// A close tag in a code span, and what came behind it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doubt {
+pub(super) struct Ambiguity {
     name: usize,
     /// Bytes of the tag.
     tag: usize,
@@ -18,9 +18,9 @@ pub(super) struct Doubt {
 /// Bytes behind the tag that are waited for. Whoever quotes a tag ends the quote soon.
 const BYTES_MAX: usize = 256;
 
-impl Doubt {
-    pub(super) fn new(name: usize, tag: usize, span: Option<usize>) -> Doubt {
-        Doubt { name, tag, span, run: 0 }
+impl Ambiguity {
+    pub(super) fn new(name: usize, tag: usize, span: Option<usize>) -> Ambiguity {
+        Ambiguity { name, tag, span, run: 0 }
     }
 
     /// Whether backticks that are over end the span.
@@ -32,36 +32,36 @@ impl Doubt {
 impl Parser {
     pub(super) fn read_doubt<'c>(
         &mut self,
-        mut doubt: Doubt,
+        mut ambiguity: Ambiguity,
         rest: &'c str,
         sink: Sink<'_>,
     ) -> &'c str {
-        let waited = self.held.len() - doubt.tag;
+        let waited = self.held.len() - ambiguity.tag;
         for (at, byte) in rest.bytes().enumerate() {
-            let ends = doubt.is_quoted() && byte != b'`';
+            let ends = ambiguity.is_quoted() && byte != b'`';
             if ends || byte == b'\n' || waited + at >= BYTES_MAX {
                 let (now, later) = rest.split_at(rest.floor_char_boundary(at));
                 self.held.push_str(now);
-                self.decide(doubt, sink);
+                self.decide(ambiguity, sink);
                 return later;
             }
-            doubt.run = if byte == b'`' { doubt.run + 1 } else { 0 };
+            ambiguity.run = if byte == b'`' { ambiguity.run + 1 } else { 0 };
         }
         self.held.push_str(rest);
-        self.state = State::Doubt(doubt);
+        self.state = State::Ambiguity(ambiguity);
         ""
     }
 
     /// No more is waited for: the tag is quoted if the span has ended.
-    pub(super) fn decide(&mut self, doubt: Doubt, sink: Sink<'_>) {
+    pub(super) fn decide(&mut self, ambiguity: Ambiguity, sink: Sink<'_>) {
         let held = std::mem::take(&mut self.held);
         self.state = State::Text;
-        if doubt.is_quoted() {
+        if ambiguity.is_quoted() {
             self.code.end_span(held.as_bytes());
             return self.say(&held, sink);
         }
-        let (tag, rest) = held.split_at(doubt.tag);
-        self.close_tag(doubt.name, tag, sink);
+        let (tag, rest) = held.split_at(ambiguity.tag);
+        self.close_tag(ambiguity.name, tag, sink);
         // What came behind it is read anew: less than was waited for, so this goes no deeper.
         self.feed(rest, sink);
     }

@@ -18,7 +18,7 @@ pub(crate) enum There {
 }
 
 /// A file that is being written.
-pub(crate) struct Written {
+pub(crate) struct AtomicFile {
     file: BufWriter<File>,
     /// What is there until it is whole, to be taken away if that fails.
     unfinished: Option<PathBuf>,
@@ -26,46 +26,46 @@ pub(crate) struct Written {
     place: Option<PathBuf>,
 }
 
-impl Written {
+impl AtomicFile {
     /// A file beside a log: never one that is the log's own, or a link to one.
-    pub(crate) fn beside(log: &SqliteLog, path: &Path, there: There) -> io::Result<Written> {
+    pub(crate) fn beside(log: &SqliteLog, path: &Path, there: There) -> io::Result<AtomicFile> {
         log.spares(path).map_err(|error| match error {
             Error::Io(why) => io::Error::other(why.to_string()),
             other => io::Error::other(other.to_string()),
         })?;
         match there {
-            There::Stays => Written::new(path),
-            There::GivesWay => Written::over(path),
+            There::Stays => AtomicFile::new(path),
+            There::GivesWay => AtomicFile::over(path),
         }
     }
 
     /// A file where there is none.
-    fn new(path: &Path) -> io::Result<Written> {
+    fn new(path: &Path) -> io::Result<AtomicFile> {
         let file = BufWriter::new(File::create_new(path)?);
-        Ok(Written { file, unfinished: Some(path.to_owned()), place: None })
+        Ok(AtomicFile { file, unfinished: Some(path.to_owned()), place: None })
     }
 
     /// A file, also where there is one: it is written beside it, and takes its place and its
     /// permissions. What is no file, such as `/dev/stdout`, is written to.
-    fn over(path: &Path) -> io::Result<Written> {
+    fn over(path: &Path) -> io::Result<AtomicFile> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match fs::symlink_metadata(path) {
                     Ok(_) => Err(io::Error::other("it is a link that leads nowhere; remove it")),
-                    Err(_) => Written::new(path),
+                    Err(_) => AtomicFile::new(path),
                 };
             }
             there => there?,
         };
         if !there.is_file() {
             let file = BufWriter::new(File::options().write(true).open(path)?);
-            return Ok(Written { file, unfinished: None, place: None });
+            return Ok(AtomicFile { file, unfinished: None, place: None });
         }
         // The file that a link leads to, so that the link stays.
         let place = fs::canonicalize(path)?;
         let beside = unfinished(&place);
         let file = BufWriter::new(File::create_new(&beside)?);
-        let written = Written { file, unfinished: Some(beside), place: Some(place) };
+        let written = AtomicFile { file, unfinished: Some(beside), place: Some(place) };
         written.file.get_ref().set_permissions(there.permissions())?;
         Ok(written)
     }
@@ -83,7 +83,7 @@ impl Written {
     }
 }
 
-impl Write for Written {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_all(bytes).map(|()| bytes.len())
     }
@@ -93,7 +93,7 @@ impl Write for Written {
     }
 }
 
-impl Drop for Written {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(unfinished) = &self.unfinished {
             // Why it failed is told already.
