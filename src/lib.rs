@@ -86,8 +86,8 @@ pub mod prelude {
     pub use crate::listener::{
         Again, Apply, Arrivals, Asked, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry,
         Final, Fold, History, Later, Listener, Message, Note, Outbox, Partial, Peers, Queue,
-        Random, Reply, Request, Role, Sender, Spawn, State, Steer, Thread, Threads, Timers, To,
-        View,
+        Random, Reply, Request, Role, Sender, Spawn, State, Thread, ThreadControl, Threads, Timers,
+        To, View,
     };
     pub use crate::name::Name;
     pub use crate::wire::core::{Done, Huh};

@@ -122,22 +122,22 @@ async fn spawn(it: SpawnThread) -> Spawn<Element> {
     Spawn::new(it.initial_payload.payload).label(label).for_sender()
 }
 
-async fn cancel(here: Thread, sender: Sender, it: CancelThread) -> Steer<ThreadCancelled> {
+async fn cancel(here: Thread, sender: Sender, it: CancelThread) -> ThreadControl<ThreadCancelled> {
     let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
     let why = ThreadCancelled { thread: thread.to_string(), by, reason: it.reason };
-    Steer::cancel(thread, why)
+    ThreadControl::cancel(thread, why)
 }
 
-async fn pause(here: Thread, sender: Sender, it: PauseThread) -> Steer<ThreadPaused> {
+async fn pause(here: Thread, sender: Sender, it: PauseThread) -> ThreadControl<ThreadPaused> {
     let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
     let why = ThreadPaused { thread: thread.to_string(), by, reason: it.reason };
-    Steer::pause(thread, why)
+    ThreadControl::pause(thread, why)
 }
 
-async fn resume(here: Thread, sender: Sender, it: ResumeThread) -> Steer<ThreadResumed> {
+async fn resume(here: Thread, sender: Sender, it: ResumeThread) -> ThreadControl<ThreadResumed> {
     let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
     let why = ThreadResumed { thread: thread.to_string(), by, reason: it.reason };
-    Steer::resume(thread, why)
+    ThreadControl::resume(thread, why)
 }
 
 async fn raise(it: RaiseBudget) -> Raise {

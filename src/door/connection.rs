@@ -15,7 +15,7 @@ use crate::door::follow::Follows;
 use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Step};
 use crate::door::silence::Silence;
-use crate::engine::{Begun, Inlet, News, Port, Pump, Pushing, Tokio};
+use crate::engine::{Begun, Port, Pump, PushEvent, PushObserver, Pushing, Tokio};
 use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
@@ -52,13 +52,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn talk(&mut self) -> io::Result<()> {
-        let inlet: Arc<dyn Inlet> = self.inbox.clone();
-        let mut news: Vec<(u64, News)> = Vec::new();
+        let inlet: Arc<dyn PushObserver> = self.inbox.clone();
+        let mut news: Vec<(u64, PushEvent)> = Vec::new();
         let mut timer: Timer = None;
         loop {
             let orders = self.inbox.take(&mut news);
             for (number, it) in news.drain(..) {
-                if let News::Refused(fault) = &it {
+                if let PushEvent::Refused(fault) = &it {
                     self.pump.told_refusal(&self.session.sender(), fault);
                 }
                 self.session.hear(number, it);
@@ -111,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Pushes what has arrived, as far as there is room and its turn lasts. Whether there may be
     /// more.
-    async fn push(&mut self, inlet: &Arc<dyn Inlet>) -> bool {
+    async fn push(&mut self, inlet: &Arc<dyn PushObserver>) -> bool {
         let (mut pushed, turn) = (0, self.session.turn());
         while pushed < turn
             && !self.session.is_held()
@@ -163,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn refuse(&mut self, number: u64, fault: Fault) {
         tracing::debug!(fault = %fault.code, number, "refused");
         self.pump.refused(&self.session.sender(), &fault);
-        self.session.hear(number, News::Refused(fault));
+        self.session.hear(number, PushEvent::Refused(fault));
     }
 
     /// Writes, reads, or waits until there is a reason to look again.

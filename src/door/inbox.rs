@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use futures_util::task::AtomicWaker;
 
 use crate::door::silence::Silence;
-use crate::engine::{Inlet, News};
+use crate::engine::{PushEvent, PushObserver};
 
 /// The news for one connection. What lies here is bounded by what the connection has pushed and
 /// by what handlers may emit for it.
@@ -34,7 +34,7 @@ pub(super) enum Order {
 
 #[derive(Default)]
 struct Heard {
-    news: Vec<(u64, News)>,
+    news: Vec<(u64, PushEvent)>,
     orders: Vec<Order>,
     /// Nobody listens any more.
     closed: bool,
@@ -86,7 +86,7 @@ impl Inbox {
     }
 
     /// Takes all there is; `into` is empty and keeps its room.
-    pub(super) fn take(&self, into: &mut Vec<(u64, News)>) -> Vec<Order> {
+    pub(super) fn take(&self, into: &mut Vec<(u64, PushEvent)>) -> Vec<Order> {
         let mut heard = self.heard();
         std::mem::swap(&mut heard.news, into);
         std::mem::take(&mut heard.orders)
@@ -122,8 +122,8 @@ impl Inbox {
     }
 }
 
-impl Inlet for Inbox {
-    fn hear(&self, push: u64, news: News) {
+impl PushObserver for Inbox {
+    fn hear(&self, push: u64, news: PushEvent) {
         let mut heard = self.heard();
         if heard.closed {
             return;

@@ -29,7 +29,7 @@ const PAUSE_US: u64 = 50_000;
 /// Where connections come from.
 pub(super) trait Source: Send + Sync + 'static {
     /// A connection as the system gives it.
-    type Came: Send + 'static;
+    type Accepted: Send + 'static;
     /// The same once messages can go over it.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -37,10 +37,10 @@ pub(super) trait Source: Send + Sync + 'static {
     fn place(&self) -> String;
 
     /// The next connection, and where it is from.
-    fn accept(&self) -> impl Future<Output = io::Result<(Self::Came, String)>> + Send;
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Accepted, String)>> + Send;
 
     /// Makes a connection one that messages can go over. It may wait for the other side.
-    fn open(&self, came: Self::Came) -> impl Future<Output = io::Result<Opened<Self>>> + Send;
+    fn open(&self, came: Self::Accepted) -> impl Future<Output = io::Result<Opened<Self>>> + Send;
 }
 
 /// A connection that messages can go over.
@@ -166,7 +166,7 @@ impl Reception {
     }
 
     /// The next connection. Where the system can't give it, others may leave meanwhile.
-    async fn accept<S: Source>(&self, source: &S) -> (S::Came, String) {
+    async fn accept<S: Source>(&self, source: &S) -> (S::Accepted, String) {
         let mut told = false;
         loop {
             let error = match source.accept().await {
@@ -186,7 +186,7 @@ impl Reception {
     }
 
     /// Serves a connection, or tells it that there are too many.
-    fn receive<S: Source>(&self, source: &Arc<S>, came: S::Came, peer: &str, number: u64) {
+    fn receive<S: Source>(&self, source: &Arc<S>, came: S::Accepted, peer: &str, number: u64) {
         let limits = &self.setting.limits;
         let now_us = self.port.now_us();
         let inbox = Arc::new(Inbox::new(&sender(peer), now_us));
@@ -242,7 +242,7 @@ struct Guest<S> {
 }
 
 impl<S: Source> Guest<S> {
-    async fn serve(self, came: S::Came) {
+    async fn serve(self, came: S::Accepted) {
         let Guest { source, inbox, refused, setting, pump, port } = self;
         let wait = u64::try_from(setting.limits.frame_time_max.as_micros()).unwrap_or(u64::MAX);
         let mut stage = pump.stage();

@@ -17,7 +17,7 @@ use crate::door::egress::Egress;
 use crate::door::guesses::{Guesses, machine};
 use crate::door::share::{Part, Share};
 use crate::door::tokens::Proof;
-use crate::engine::{Identity, News, Owed};
+use crate::engine::{Identity, Owed, PushEvent};
 use crate::id::EntryId;
 use crate::limits::Limits;
 use crate::listener::Entry;
@@ -297,18 +297,18 @@ impl Session {
     }
 
     /// Takes what became of a push.
-    pub(super) fn hear(&mut self, number: u64, news: News) {
+    pub(super) fn hear(&mut self, number: u64, news: PushEvent) {
         self.moved = true;
         if self.ends_us.is_some() {
             return;
         }
         match news {
-            News::Accepted { id, client_id } => {
+            PushEvent::Accepted { id, client_id } => {
                 self.unsettled += 1;
                 self.answer(number, Answer::Accepted(id, client_id));
             }
-            News::Refused(fault) => self.answer(number, Answer::Refused(Box::new(fault))),
-            News::Reply(entry) => match self.slot(number) {
+            PushEvent::Refused(fault) => self.answer(number, Answer::Refused(Box::new(fault))),
+            PushEvent::Reply(entry) => match self.slot(number) {
                 Some(slot) => {
                     let bytes = entry.body().len();
                     slot.replies.push(entry);
@@ -317,8 +317,8 @@ impl Session {
                 None => self.tell(&entry),
             },
             // The door refuses whatever comes next, and says why.
-            News::Lost(_) => {}
-            News::Settled => self.unsettled = self.unsettled.saturating_sub(1),
+            PushEvent::Lost(_) => {}
+            PushEvent::Settled => self.unsettled = self.unsettled.saturating_sub(1),
         }
     }
 

@@ -127,7 +127,7 @@ impl Door for Tcp {
         for error in bounds.into_iter().filter_map(Result::err) {
             tracing::warn!(%address, %error, "the system sets no bound to what it keeps");
         }
-        Box::pin(reception::serve(Knocks { listener, address, tls }, tokens, pump))
+        Box::pin(reception::serve(Listening { listener, address, tls }, tokens, pump))
     }
 
     fn identities(&self) -> Vec<Arc<str>> {
@@ -140,14 +140,14 @@ impl Door for Tcp {
 }
 
 /// Where those who come over TCP come from.
-struct Knocks {
+struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<Tls>,
 }
 
-impl Source for Knocks {
-    type Came = (TcpStream, IpAddr);
+impl Source for Listening {
+    type Accepted = (TcpStream, IpAddr);
     type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
     fn place(&self) -> String {
@@ -164,7 +164,7 @@ impl Source for Knocks {
         Ok(((stream, peer.ip()), peer.to_string()))
     }
 
-    async fn open(&self, (stream, peer): (TcpStream, IpAddr)) -> io::Result<Opened<Knocks>> {
+    async fn open(&self, (stream, peer): (TcpStream, IpAddr)) -> io::Result<Opened<Listening>> {
         let peer = Some(peer);
         let stream = match &self.tls {
             None => Either::Left(stream),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::door::Tokens;
 use crate::door::guesses::Guesses;
 use crate::door::session::{Session, Setting, Step};
-use crate::engine::{CONSOLE, Identity, News, Owed};
+use crate::engine::{CONSOLE, Identity, Owed, PushEvent};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::wire::core::Accepted;
@@ -55,9 +55,9 @@ fn said(session: &mut Session) -> String {
     text
 }
 
-fn accepted(seq: u64, client_id: Option<&str>) -> News {
+fn accepted(seq: u64, client_id: Option<&str>) -> PushEvent {
     let id = EntryId::new(&ThreadId::new("sess-a"), seq);
-    News::Accepted { id, client_id: client_id.map(Into::into) }
+    PushEvent::Accepted { id, client_id: client_id.map(Into::into) }
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_answer_waits_for_those_before_it() {
     session.feed(A.repeat(3).as_bytes());
     assert_eq!(pushes(&mut session), [0, 1, 2]);
     session.hear(2, accepted(1, None));
-    session.hear(1, News::Refused(Fault::undeliverable()));
+    session.hear(1, PushEvent::Refused(Fault::undeliverable()));
     assert_eq!(said(&mut session), "");
     session.hear(0, accepted(2, None));
     let text = said(&mut session);
@@ -152,11 +152,11 @@ fn a_connection_is_over_when_all_it_caused_is_done() {
     session.feed(A.repeat(2).as_bytes());
     session.feed_end();
     assert_eq!(pushes(&mut session), [0, 1]);
-    session.hear(1, News::Refused(Fault::undeliverable()));
+    session.hear(1, PushEvent::Refused(Fault::undeliverable()));
     session.hear(0, accepted(1, None));
     said(&mut session);
     assert!(!session.is_over());
-    session.hear(0, News::Settled);
+    session.hear(0, PushEvent::Settled);
     assert!(session.is_over());
 }
 

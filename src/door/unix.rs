@@ -181,7 +181,7 @@ impl Plugin for Unix {
 impl Door for Unix {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
         let Unix { listener, file, tokens } = *self;
-        Box::pin(reception::serve(Knocks { listener, file }, tokens, pump))
+        Box::pin(reception::serve(Listening { listener, file }, tokens, pump))
     }
 
     fn identities(&self) -> Vec<Arc<str>> {
@@ -195,13 +195,13 @@ impl Door for Unix {
 }
 
 /// Where those who come over the socket come from.
-struct Knocks {
+struct Listening {
     listener: UnixListener,
     file: Socket,
 }
 
-impl Source for Knocks {
-    type Came = UnixStream;
+impl Source for Listening {
+    type Accepted = UnixStream;
     type Stream = UnixStream;
 
     fn place(&self) -> String {
@@ -214,7 +214,7 @@ impl Source for Knocks {
         Ok((stream, peer.unwrap_or_default()))
     }
 
-    async fn open(&self, stream: UnixStream) -> io::Result<Opened<Knocks>> {
+    async fn open(&self, stream: UnixStream) -> io::Result<Opened<Listening>> {
         let uid = Uid::from_raw(stream.peer_cred()?.uid());
         // The names may lie in a directory on another machine.
         let (done, found) = tokio::sync::oneshot::channel();

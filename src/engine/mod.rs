@@ -32,4 +32,4 @@ pub use replay::rerun::{Difference, Replayed, Said, Skipped};
 pub use replay::state::{FoldState, Spending, ThreadState, TreeState, Waiting};
 pub(crate) use tree::budget as ledger;
 pub(crate) use tree::event::CORE_NAME;
-pub use tree::observer::{Inlet, News};
+pub use tree::observer::{PushEvent, PushObserver};

@@ -63,10 +63,10 @@ use crate::wire::{Fault, Payload};
 /// handler takes it. A listener that isn't serial may be at work on it already. An inline handler
 /// hears of nothing: it is over before anything could come. In a replay nothing comes.
 #[derive(Clone, Debug)]
-pub struct Arrivals(Option<Hears>);
+pub struct Arrivals(Option<ArrivalSignal>);
 
 /// Where the engine says what came.
-pub(crate) type Hears = Arc<Heard>;
+pub(crate) type ArrivalSignal = Arc<Heard>;
 
 /// The names of what came, and of what is waited for.
 #[derive(Debug, Default)]

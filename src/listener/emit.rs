@@ -15,7 +15,7 @@ use crate::xml::Element;
 /// `()` emits nothing; a payload, an [`Element`] or a [`Fault`] goes to the sender; [`To`] names
 /// a listener, in a [`Request`] one that has to answer; [`Reply`] answers an earlier message;
 /// [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
-/// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`Steer`] ends or holds
+/// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`ThreadControl`] ends or holds
 /// some; `Option`, `Result`, `Vec` and tuples hold those.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be emitted",
@@ -191,26 +191,26 @@ impl<E> Spawn<E> {
 ///
 /// Each of them records `why`; the sender of the message at hand hears it. The thread must be the
 /// message's own or below it.
-pub struct Steer<E> {
+pub struct ThreadControl<E> {
     thread: ThreadId,
     state: State,
     why: E,
 }
 
-impl<E> Steer<E> {
+impl<E> ThreadControl<E> {
     /// Cancels: handlers at work are told to stop, what waits is answered, nothing runs after.
-    pub fn cancel(thread: ThreadId, why: E) -> Steer<E> {
-        Steer { thread, state: State::Cancelled, why }
+    pub fn cancel(thread: ThreadId, why: E) -> ThreadControl<E> {
+        ThreadControl { thread, state: State::Cancelled, why }
     }
 
     /// Pauses: handlers at work come to their end, and none begins.
-    pub fn pause(thread: ThreadId, why: E) -> Steer<E> {
-        Steer { thread, state: State::Paused, why }
+    pub fn pause(thread: ThreadId, why: E) -> ThreadControl<E> {
+        ThreadControl { thread, state: State::Paused, why }
     }
 
     /// Lets what pauses go on.
-    pub fn resume(thread: ThreadId, why: E) -> Steer<E> {
-        Steer { thread, state: State::Open, why }
+    pub fn resume(thread: ThreadId, why: E) -> ThreadControl<E> {
+        ThreadControl { thread, state: State::Open, why }
     }
 }
 
@@ -495,7 +495,7 @@ impl<E: IntoEmit> IntoEmit for Spawn<E> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<E: IntoEmit> IntoEmit for Steer<E> {
+impl<E: IntoEmit> IntoEmit for ThreadControl<E> {
     fn into_emit(self) -> Emit {
         aim(self.why.into_emit(), &Target::Threads(self.thread, self.state))
     }

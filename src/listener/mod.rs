@@ -1,5 +1,5 @@
 //! Listeners: how async functions become handlers. Knows no tasks, sockets or queues: what an
-//! argument needs of the engine it asks for through a [`Road`].
+//! argument needs of the engine it asks for through a [`Host`].
 
 mod arrivals;
 mod asked;
@@ -18,8 +18,8 @@ mod spec;
 mod view;
 mod work;
 
+pub(crate) use arrivals::ArrivalSignal;
 pub use arrivals::Arrivals;
-pub(crate) use arrivals::Hears;
 pub use asked::Asked;
 pub use capabilities::{Capabilities, Described, Unfound};
 pub use context::{
@@ -28,7 +28,7 @@ pub use context::{
 };
 pub use emit::{
     Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Raise, Spawn,
-    Steer, Target, To,
+    Target, ThreadControl, To,
 };
 
 pub use entry::Entry;
@@ -40,7 +40,7 @@ pub use grant::{Charges, EmitCore, Grant, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
 pub use need::{Kept, Need};
 pub use request::{Reply, Request};
-pub use road::{Boxed, Call, Road};
+pub use road::{Boxed, Call, Host};
 pub use spec::Listener;
 pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
 pub use view::{Clears, View};

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::Limits;
-use crate::listener::{Awake, Capabilities, Emit, Entry, Hears};
+use crate::listener::{ArrivalSignal, Awake, Capabilities, Emit, Entry};
 use crate::wire::Fault;
 use crate::xml::Element;
 
@@ -31,7 +31,7 @@ pub struct Call {
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) cancel: Option<CancellationToken>,
     /// What comes meanwhile, where it wants to know.
-    pub(crate) arrivals: Option<Hears>,
+    pub(crate) arrivals: Option<ArrivalSignal>,
     pub(crate) folds: Vec<Awake>,
     /// What asked for the request that the message answers, once that has been read.
     pub(crate) asked: OnceLock<Option<Entry>>,
@@ -39,7 +39,7 @@ pub struct Call {
     pub(crate) key: [u8; 32],
     /// How often `Outbox::send` was called.
     pub(crate) sent: AtomicU32,
-    pub(crate) road: Arc<dyn Road>,
+    pub(crate) road: Arc<dyn Host>,
 }
 
 impl Call {
@@ -57,7 +57,7 @@ impl Call {
 }
 
 /// What the engine is to arguments.
-pub trait Road: Send + Sync {
+pub trait Host: Send + Sync {
     /// Takes what a handler sends before it returns: it has its place once this is called, and
     /// the future says when it is kept.
     fn commit(&self, call: &Arc<Call>, emit: Emit) -> Boxed<'static, ()>;

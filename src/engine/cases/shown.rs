@@ -2,7 +2,7 @@
 
 use super::stage::{BEGIN_US, Stage};
 use crate::engine::tree::effect::{Effect, Step};
-use crate::engine::tree::observer::News;
+use crate::engine::tree::observer::PushEvent;
 use crate::log::{Draft, Flags, Mark};
 use crate::wire::Payload;
 use crate::wire::core::Huh;
@@ -69,11 +69,13 @@ fn mark(it: &Mark) -> String {
 fn effect(stage: &Stage, it: &Effect) -> String {
     let name = |listener: usize| &stage.plan.routes.listeners[listener].name;
     match it {
-        Effect::Tell(_, push, News::Accepted { id, .. }) => format!("push {push} is {id}"),
-        Effect::Tell(_, push, News::Reply(entry)) => format!("push {push} hears {}", entry.id()),
-        Effect::Tell(_, push, News::Refused(it)) => format!("push {push} refused {}", it.code),
-        Effect::Tell(_, push, News::Lost(it)) => format!("push {push} lost {}", it.code),
-        Effect::Tell(_, push, News::Settled) => format!("push {push} settled"),
+        Effect::Tell(_, push, PushEvent::Accepted { id, .. }) => format!("push {push} is {id}"),
+        Effect::Tell(_, push, PushEvent::Reply(entry)) => {
+            format!("push {push} hears {}", entry.id())
+        }
+        Effect::Tell(_, push, PushEvent::Refused(it)) => format!("push {push} refused {}", it.code),
+        Effect::Tell(_, push, PushEvent::Lost(it)) => format!("push {push} lost {}", it.code),
+        Effect::Tell(_, push, PushEvent::Settled) => format!("push {push} settled"),
         Effect::Start(start) => {
             let with: Vec<String> = start.queue.iter().map(|it| it.id().to_string()).collect();
             let with = if with.is_empty() {

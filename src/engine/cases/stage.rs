@@ -11,7 +11,7 @@ use crate::engine::build::plan::Plan;
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::effect::{Effect, Places, Step, Timing, World};
 use crate::engine::tree::event::{CORE_NAME, Event, Key, Left, Push, Ready};
-use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::Thread;
 use crate::id::{EntryId, ThreadId};
@@ -50,7 +50,7 @@ payloads! {
     Order
     /// What `pool` does together with all that waits.
     Load
-    /// News that `left` and `right` both take.
+    /// PushEvent that `left` and `right` both take.
     Bulletin
     /// What `quick` answers at once.
     Quick
@@ -113,8 +113,8 @@ fn listeners() -> Builder {
 /// A connection that hears nothing: the cases look at the effects themselves.
 struct Deaf;
 
-impl Inlet for Deaf {
-    fn hear(&self, _: u64, _: News) {}
+impl PushObserver for Deaf {
+    fn hear(&self, _: u64, _: PushEvent) {}
 }
 
 /// How many places are free, of listeners that have a bound.

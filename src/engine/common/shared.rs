@@ -18,7 +18,7 @@ use crate::engine::common::gate::Gate;
 use crate::engine::common::inbox::{Inbox, Mail};
 use crate::engine::common::owed::Owed;
 use crate::engine::common::refusals::Refusals;
-use crate::engine::tree::observer::News;
+use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::route::Routes;
 use crate::id::ThreadId;
 use crate::limits::Limits;
@@ -138,7 +138,7 @@ impl Shared {
                     Mail::Push { push, .. } => {
                         let fault = Fault::new(Code::Broken, "the pump failed inside");
                         let fault = fault.of_client(push.client_id.as_deref());
-                        push.inlet.hear(push.number, News::Refused(fault));
+                        push.inlet.hear(push.number, PushEvent::Refused(fault));
                     }
                     Mail::Drain(done) => drop(done.send(())),
                     Mail::Stop => return Poll::Ready(()),

@@ -15,7 +15,7 @@ use crate::engine::common::owed::Owed;
 use crate::engine::common::shared::{Shared, Stage};
 use crate::engine::handle::follow::Follow;
 use crate::engine::tree::event::{CORE_NAME, Push};
-use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
@@ -133,9 +133,9 @@ impl Pump {
 
     async fn tell_checked(&self, payload: Result<Checked, Fault>) -> Result<EntryId, Fault> {
         let (first, heard) = First::of(|news| match news {
-            News::Accepted { id, .. } => Some(Ok(id)),
-            News::Refused(fault) => Some(Err(fault)),
-            News::Lost(_) | News::Reply(_) | News::Settled => None,
+            PushEvent::Accepted { id, .. } => Some(Ok(id)),
+            PushEvent::Refused(fault) => Some(Err(fault)),
+            PushEvent::Lost(_) | PushEvent::Reply(_) | PushEvent::Settled => None,
         });
         self.send(payload, Flags::NONE, first).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
@@ -164,17 +164,22 @@ impl Pump {
 
     async fn ask_checked(&self, payload: Result<Checked, Fault>) -> Result<Entry, AskError> {
         let (first, heard) = First::of(|news| match news {
-            News::Accepted { .. } => None,
-            News::Refused(fault) => Some(Err(AskError::Refused(fault))),
-            News::Lost(fault) => Some(Err(AskError::Lost(fault))),
-            News::Reply(entry) => Some(Ok(entry)),
-            News::Settled => Some(Err(AskError::Unanswered)),
+            PushEvent::Accepted { .. } => None,
+            PushEvent::Refused(fault) => Some(Err(AskError::Refused(fault))),
+            PushEvent::Lost(fault) => Some(Err(AskError::Lost(fault))),
+            PushEvent::Reply(entry) => Some(Ok(entry)),
+            PushEvent::Settled => Some(Err(AskError::Unanswered)),
         });
         self.send(payload, Flags::ANSWER_WANTED, first).await;
         heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    async fn send(&self, payload: Result<Checked, Fault>, flags: Flags, inlet: Arc<dyn Inlet>) {
+    async fn send(
+        &self,
+        payload: Result<Checked, Fault>,
+        flags: Flags,
+        inlet: Arc<dyn PushObserver>,
+    ) {
         let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
         let name = checked.as_ref().ok().map(|it| it.name().clone());
@@ -189,7 +194,7 @@ impl Pump {
             }
         }
         match routed {
-            Err(fault) => inlet.hear(0, News::Refused(fault)),
+            Err(fault) => inlet.hear(0, PushEvent::Refused(fault)),
             Ok(push) => {
                 let push = Push { inlet, identity: self.name(), ..push };
                 self.post(&self.place, Box::new(push));
@@ -427,28 +432,28 @@ fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
 
-/// Hears nothing.
+/// ArrivalSignal nothing.
 struct Nobody;
 
-impl Inlet for Nobody {
-    fn hear(&self, _: u64, _: News) {}
+impl PushObserver for Nobody {
+    fn hear(&self, _: u64, _: PushEvent) {}
 }
 
-/// Hears until something is what was waited for.
+/// ArrivalSignal until something is what was waited for.
 struct First<T> {
-    is_it: fn(News) -> Option<T>,
+    is_it: fn(PushEvent) -> Option<T>,
     done: Mutex<Option<oneshot::Sender<T>>>,
 }
 
 impl<T: Send + 'static> First<T> {
-    fn of(is_it: fn(News) -> Option<T>) -> (Arc<dyn Inlet>, oneshot::Receiver<T>) {
+    fn of(is_it: fn(PushEvent) -> Option<T>) -> (Arc<dyn PushObserver>, oneshot::Receiver<T>) {
         let (done, heard) = oneshot::channel();
         (Arc::new(First { is_it, done: Mutex::new(Some(done)) }), heard)
     }
 }
 
-impl<T: Send> Inlet for First<T> {
-    fn hear(&self, _: u64, news: News) {
+impl<T: Send> PushObserver for First<T> {
+    fn hear(&self, _: u64, news: PushEvent) {
         if let Some(it) = (self.is_it)(news) {
             let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(done) = done {

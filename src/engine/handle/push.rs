@@ -10,7 +10,7 @@ use crate::engine::common::shared::Shared;
 use crate::engine::handle::pump::{Identity, Place, Pump};
 use crate::engine::read_fault::unread;
 use crate::engine::tree::event::Push;
-use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::log;
 use crate::log::Flags;
 use crate::name::Name;
@@ -46,7 +46,7 @@ impl Pump {
         &self,
         who: &Identity,
         envelope: Envelope,
-        inlet: &Arc<dyn Inlet>,
+        inlet: &Arc<dyn PushObserver>,
         number: u64,
     ) {
         let routed = match self.begin(who, envelope, inlet, number, None) {
@@ -64,7 +64,7 @@ impl Pump {
         &self,
         who: &Identity,
         envelope: Envelope,
-        inlet: &Arc<dyn Inlet>,
+        inlet: &Arc<dyn PushObserver>,
         number: u64,
         is_alone: Option<bool>,
     ) -> Begun {
@@ -114,7 +114,7 @@ impl Pump {
         &self,
         who: &Identity,
         envelope: Envelope,
-        inlet: &Arc<dyn Inlet>,
+        inlet: &Arc<dyn PushObserver>,
         number: u64,
     ) -> Result<(Place, Push), Fault> {
         if let Some(from) = envelope.from.as_deref().filter(|it| **it != *who.name) {
@@ -184,9 +184,9 @@ impl Pump {
             let text = format!("the id {id} was used for another message, {}", entry.id);
             return Err(Fault::new(Code::ClientId, text));
         }
-        let news = News::Accepted { id: entry.id.clone(), client_id: Some(id.clone()) };
+        let news = PushEvent::Accepted { id: entry.id.clone(), client_id: Some(id.clone()) };
         push.inlet.hear(push.number, news);
-        push.inlet.hear(push.number, News::Settled);
+        push.inlet.hear(push.number, PushEvent::Settled);
         Ok(None)
     }
 
@@ -194,7 +194,7 @@ impl Pump {
     fn after(
         &self,
         span: &Span,
-        inlet: &Arc<dyn Inlet>,
+        inlet: &Arc<dyn PushObserver>,
         number: u64,
         id: Option<Arc<str>>,
         waits: impl Future<Output = Result<Option<Routed>, Fault>> + Send + 'static,
@@ -211,14 +211,14 @@ impl Pump {
     fn told(
         &self,
         span: &Span,
-        inlet: &Arc<dyn Inlet>,
+        inlet: &Arc<dyn PushObserver>,
         number: u64,
         came: Result<Option<Routed>, Fault>,
     ) -> Option<Routed> {
         came.unwrap_or_else(|fault| {
             span.in_scope(|| tracing::debug!(fault = %fault.code, "refused"));
             self.shared().count(&fault);
-            inlet.hear(number, News::Refused(fault));
+            inlet.hear(number, PushEvent::Refused(fault));
             None
         })
     }
@@ -268,8 +268,8 @@ impl Claim {
     }
 }
 
-impl Inlet for Claim {
-    fn hear(&self, _: u64, _: News) {
+impl PushObserver for Claim {
+    fn hear(&self, _: u64, _: PushEvent) {
         self.let_go();
     }
 }

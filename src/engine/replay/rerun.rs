@@ -13,7 +13,7 @@ use futures_util::future::{Either, select};
 use crate::engine::build::plan::Plan;
 use crate::engine::port::Port;
 use crate::engine::replay::record::{Output, PAGE, Record};
-use crate::engine::replay::road::Road;
+use crate::engine::replay::road::Host;
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::route::{Receiver, Registered, Routes};
@@ -288,7 +288,7 @@ impl<P: Port> Replay<'_, P> {
         let Handling { message, receiver, queue, as_of } = it;
         let (routes, limits) = (&self.plan.routes, &self.plan.limits);
         let listener = &routes.listeners[receiver.listener];
-        let road = Arc::new(Road {
+        let road = Arc::new(Host {
             log: self.log.clone(),
             capabilities: routes.capabilities.clone(),
             limits: limits.clone(),

@@ -12,7 +12,7 @@ use crate::wire::Fault;
 use crate::xml::Element;
 
 /// What arguments ask of the engine, answered from the log.
-pub(super) struct Road {
+pub(super) struct Host {
     pub(super) log: Arc<dyn Log>,
     pub(super) capabilities: Capabilities,
     pub(super) limits: Limits,
@@ -22,14 +22,14 @@ pub(super) struct Road {
     pub(super) sent: Mutex<Vec<Emit>>,
 }
 
-impl Road {
+impl Host {
     /// What was emitted so far.
     pub(super) fn sent(&self) -> MutexGuard<'_, Vec<Emit>> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl listener::Road for Road {
+impl listener::Host for Host {
     fn commit(&self, _: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
         let mut sent = self.sent();
         let first: usize = sent.iter().map(Vec::len).sum();

@@ -3,7 +3,7 @@
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{CORE_NAME, Key, Push};
 use crate::engine::tree::loop_guard::Hop;
-use crate::engine::tree::observer::News;
+use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::Sending;
 use crate::engine::tree::thread::{Later, Origin, Thread, Waiting, ended};
@@ -45,7 +45,7 @@ impl Thread {
         self.is_asked(seq, origin.identity.clone());
         self.origins.insert(seq, origin);
         let id = self.entry(seq);
-        let news = News::Accepted { id, client_id: push.client_id.clone() };
+        let news = PushEvent::Accepted { id, client_id: push.client_id.clone() };
         if let Some(claim) = push.claim {
             out.effects.push(Effect::Tell(claim, number, news.clone()));
         }

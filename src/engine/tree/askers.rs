@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::tree::effect::{Effect, Step, World};
-use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::sending::{Part, Sending};
 use crate::engine::tree::thread::Thread;
 use crate::listener::{Entry, Outcome};
@@ -16,7 +16,7 @@ use crate::wire::core::ThreadStatus;
 struct Told {
     identity: Arc<str>,
     entry: Entry,
-    inlets: Vec<Arc<dyn Inlet>>,
+    inlets: Vec<Arc<dyn PushObserver>>,
 }
 
 impl Thread {
@@ -84,7 +84,7 @@ impl Thread {
         if told.inlets.iter().any(|it| Arc::ptr_eq(it, &origin.inlet)) {
             return;
         }
-        let news = News::Reply(told.entry.clone());
+        let news = PushEvent::Reply(told.entry.clone());
         out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, news));
         told.inlets.push(origin.inlet.clone());
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::tree::effect::{Effect, Step, World};
-use crate::engine::tree::observer::News;
+use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::sending::Sending;
 use crate::engine::tree::thread::Thread;
 use crate::listener::Entry;
@@ -79,7 +79,7 @@ impl Thread {
                 heard.len() - 1
             });
             let (_, entry, inlets) = &mut heard[at];
-            out.effects.push(Effect::Tell(inlet.clone(), push, News::Reply(entry.clone())));
+            out.effects.push(Effect::Tell(inlet.clone(), push, PushEvent::Reply(entry.clone())));
             inlets.push(inlet);
             if let Some(origin) = self.origins.get_mut(&other) {
                 origin.answered = true;

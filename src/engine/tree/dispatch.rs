@@ -6,14 +6,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{Key, Ready, Start};
-use crate::engine::tree::observer::News;
+use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::parked;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending};
 use crate::engine::tree::thread::{Folds, Later, Origin, Running, Thread, Waiting};
 use crate::engine::tree::until::Until;
 use crate::id::EntryId;
-use crate::listener::{Entry, Hears, Park};
+use crate::listener::{ArrivalSignal, Entry, Park};
 use crate::log::{Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
@@ -83,7 +83,7 @@ impl Thread {
                 }
             }
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
-            let arrivals = registered.takes_arrivals.then(Hears::default);
+            let arrivals = registered.takes_arrivals.then(ArrivalSignal::default);
             let root = lane.parked.root.filter(|_| !parked.is_empty()).unwrap_or(first.root);
             let more: Vec<Waiting> = rest.into_iter().chain(parked).collect();
             let mut queue: Vec<Entry> = more.iter().map(|it| it.entry.clone()).collect();
@@ -247,7 +247,7 @@ impl Thread {
                 let text = format!("{} is {}", self.id, self.state);
                 self.tell_cancelled(seq, &origin, &Fault::new(Code::Cancelled, text), world, out);
             }
-            out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+            out.effects.push(Effect::Tell(origin.inlet, origin.push, PushEvent::Settled));
         }
     }
 
@@ -324,7 +324,7 @@ impl Thread {
         }
         self.joined.clear();
         let origins = self.origins.drain().map(|(_, it)| it);
-        effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, News::Settled)));
+        effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, PushEvent::Settled)));
     }
 
     /// Something more comes of a push.
@@ -354,7 +354,7 @@ impl Thread {
             self.tell_end(root, world, out);
             self.joined.remove(&root);
             if let Some(origin) = self.origins.remove(&root) {
-                out.effects.push(Effect::Tell(origin.inlet, origin.push, News::Settled));
+                out.effects.push(Effect::Tell(origin.inlet, origin.push, PushEvent::Settled));
             }
         }
     }

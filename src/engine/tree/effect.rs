@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::event::{Key, Push, Start};
-use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::request::Beyond;
 use crate::engine::tree::route::Routes;
 use crate::engine::tree::until::Until;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
-use crate::listener::{Entry, Hears};
+use crate::listener::{ArrivalSignal, Entry};
 use crate::log::Batch;
 use crate::name::Name;
 use crate::wire::Fault;
@@ -42,7 +42,7 @@ impl Push {
     pub(crate) fn refuse(self, fault: Fault, effects: &mut Vec<Effect>) {
         let fault = fault.of_client(self.client_id.as_deref());
         let inlets = self.claim.into_iter().chain([self.inlet]);
-        let refused = |it| Effect::Tell(it, self.number, News::Refused(fault.clone()));
+        let refused = |it| Effect::Tell(it, self.number, PushEvent::Refused(fault.clone()));
         effects.extend(inlets.map(refused));
     }
 }
@@ -128,13 +128,13 @@ impl Room {
 /// What happens once the batch is in the log.
 pub(crate) enum Effect {
     /// Tells whoever pushed.
-    Tell(Arc<dyn Inlet>, u64, News),
+    Tell(Arc<dyn PushObserver>, u64, PushEvent),
     /// Runs a handler.
     Start(Box<Start>),
     /// Tells a handler that what it sent is kept, or why not.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Tells a handler at work that something came for its listener.
-    Came(Hears, Name),
+    Came(ArrivalSignal, Name),
     /// Tells a handler to stop.
     Cancel(CancellationToken),
     /// Gives back the place of a handler that never began.

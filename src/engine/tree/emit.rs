@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::tree::effect::{Effect, Step, World};
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::loop_guard::Chain;
-use crate::engine::tree::observer::News;
+use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::request::{Beyond, How, Opening, Steering};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
@@ -308,7 +308,7 @@ impl Thread {
             origin.answered = true;
         }
         if let Some((inlet, push)) = self.inlet(identity, Some(pushed)) {
-            out.effects.push(Effect::Tell(inlet, push, News::Reply(entry.clone())));
+            out.effects.push(Effect::Tell(inlet, push, PushEvent::Reply(entry.clone())));
         }
         entry
     }
@@ -447,6 +447,6 @@ impl Thread {
         let sending = self.to_pusher(pushed, &origin.identity, checked, world);
         let sending = Sending { flags: Flags::TO_IDENTITY, ..sending };
         let entry = self.append(sending, world, out);
-        out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, News::Reply(entry)));
+        out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, PushEvent::Reply(entry)));
     }
 }

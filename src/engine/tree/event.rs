@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::tree::lineage::Source;
-use crate::engine::tree::observer::Inlet;
+use crate::engine::tree::observer::PushObserver;
 use crate::engine::tree::route::Receiver;
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Entry, Hears, Target};
+use crate::listener::{ArrivalSignal, Entry, Target};
 use crate::log::{Flags, Open};
 use crate::name::Name;
 use crate::wire::core::{Huh, said};
@@ -32,14 +32,14 @@ pub(crate) struct Push {
     pub(crate) flags: Flags,
     pub(crate) client_id: Option<Arc<str>>,
     pub(crate) meta: Option<Bytes>,
-    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) inlet: Arc<dyn PushObserver>,
     pub(crate) number: u64,
     /// Whether it is its sender's only one without an answer, where that is known.
     pub(crate) is_alone: Option<bool>,
     /// What its session goes on from, where it opens a fork.
     pub(crate) source: Option<Source>,
     /// Who else hears whether it was accepted: the claim on its client id.
-    pub(crate) claim: Option<Arc<dyn Inlet>>,
+    pub(crate) claim: Option<Arc<dyn PushObserver>>,
 }
 
 /// Which handler of which message.
@@ -154,7 +154,7 @@ pub(crate) struct Start {
     pub(crate) as_of: u64,
     pub(crate) cancel: Option<CancellationToken>,
     /// Where it hears of what comes meanwhile.
-    pub(crate) arrivals: Option<Hears>,
+    pub(crate) arrivals: Option<ArrivalSignal>,
 }
 
 /// The thread of the organism's own life.

@@ -8,15 +8,15 @@ use crate::wire::Fault;
 
 /// Someone who pushes: a connection, a program that asks. It must neither wait nor panic in `hear`:
 /// it runs where messages are routed.
-pub trait Inlet: Send + Sync {
-    /// Hears what became of a push, by the number it gave it.
-    fn hear(&self, push: u64, news: News);
+pub trait PushObserver: Send + Sync {
+    /// ArrivalSignal what became of a push, by the number it gave it.
+    fn hear(&self, push: u64, news: PushEvent);
 }
 
 /// What becomes of a push.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum News {
+pub enum PushEvent {
     /// It is in the log.
     Accepted {
         /// As this entry.

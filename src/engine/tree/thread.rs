@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::loop_guard::{Chain, Guard};
-use crate::engine::tree::observer::Inlet;
+use crate::engine::tree::observer::PushObserver;
 use crate::engine::tree::route::Receiver;
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Awake, Entry, Hears, Park};
+use crate::listener::{ArrivalSignal, Awake, Entry, Park};
 use crate::log;
 use crate::log::State;
 use crate::wire::{Code, Fault};
@@ -54,7 +54,7 @@ pub(crate) struct Thread {
     /// the push that this came of.
     pub(crate) said: FxHashMap<usize, (u64, u64)>,
     /// Where each identity pushed from last.
-    pub(crate) inlets: Vec<(Arc<str>, Weak<dyn Inlet>, u64)>,
+    pub(crate) inlets: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
     /// Entries that some fold hasn't taken in yet, and the first of a young thread.
     pub(crate) recent: VecDeque<Entry>,
@@ -179,13 +179,13 @@ pub(crate) struct Running {
     /// What tells it to stop; inline ones are over before anybody could.
     pub(crate) cancel: Option<CancellationToken>,
     /// Where it hears of what comes meanwhile.
-    pub(crate) arrivals: Option<Hears>,
+    pub(crate) arrivals: Option<ArrivalSignal>,
 }
 
 /// A push and its consequences.
 pub(crate) struct Origin {
     pub(crate) identity: Arc<str>,
-    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) inlet: Arc<dyn PushObserver>,
     pub(crate) push: u64,
     /// Deliveries that it caused and that aren't consumed.
     pub(crate) open: usize,
@@ -283,7 +283,12 @@ impl Thread {
     }
 
     /// Notes where an identity pushes from.
-    pub(crate) fn pushed_by(&mut self, identity: &Arc<str>, inlet: &Arc<dyn Inlet>, push: u64) {
+    pub(crate) fn pushed_by(
+        &mut self,
+        identity: &Arc<str>,
+        inlet: &Arc<dyn PushObserver>,
+        push: u64,
+    ) {
         self.inlets.retain(|(_, it, _)| it.strong_count() > 0);
         let inlet = Arc::downgrade(inlet);
         match self.inlets.iter_mut().find(|(it, _, _)| it == identity) {
@@ -297,7 +302,7 @@ impl Thread {
         &self,
         identity: &str,
         replied: Option<u64>,
-    ) -> Option<(Arc<dyn Inlet>, u64)> {
+    ) -> Option<(Arc<dyn PushObserver>, u64)> {
         if let Some(it) = replied.and_then(|seq| self.origins.get(&seq)) {
             return Some((it.inlet.clone(), it.push));
         }

@@ -19,9 +19,9 @@ use crate::engine::common::shared::{Shared, Sleep};
 use crate::engine::port::Port;
 use crate::engine::tree::effect::{Effect, Places, Room, World};
 use crate::engine::tree::event::{Event, Key, Ready, Start};
-use crate::engine::tree::observer::{Inlet, News};
+use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::step::Tree;
-use crate::engine::worker::host::Road;
+use crate::engine::worker::host::Host;
 use crate::engine::worker::lanes::Lanes;
 use crate::engine::worker::load::Woken;
 use crate::engine::worker::run_queue::Turns;
@@ -46,7 +46,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) port: P,
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) road: Arc<Road>,
+    pub(crate) road: Arc<Host>,
     /// By ids that strangers may name, so the hash is keyed.
     pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
     /// Trees that have events to take.
@@ -108,7 +108,7 @@ const GRACE_US: u64 = 1_000_000;
 impl<P: Port> Worker<P> {
     pub(crate) fn new(port: P, number: usize, shared: Arc<Shared>) -> Worker<P> {
         Worker {
-            road: Arc::new(Road(shared.clone())),
+            road: Arc::new(Host(shared.clone())),
             now_us: port.now_us(),
             ahead_us: set_by(&port),
             waits: Waits::since(set_by(&port)),
@@ -562,7 +562,7 @@ pub(crate) fn set_by(port: &impl Port) -> i64 {
 }
 
 /// Whoever panics while hearing news harms only itself.
-fn tell(inlet: &dyn Inlet, push: u64, news: News) {
+fn tell(inlet: &dyn PushObserver, push: u64, news: PushEvent) {
     if catch_unwind(AssertUnwindSafe(|| inlet.hear(push, news))).is_err() {
         tracing::error!(push, "an inlet panicked");
     }
@@ -572,15 +572,15 @@ fn tell(inlet: &dyn Inlet, push: u64, news: News) {
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {
-            Effect::Tell(inlet, push, News::Accepted { client_id, .. }) => {
+            Effect::Tell(inlet, push, PushEvent::Accepted { client_id, .. }) => {
                 let fault = fault.clone().of_client(client_id.as_deref());
-                tell(&*inlet, push, News::Refused(fault));
+                tell(&*inlet, push, PushEvent::Refused(fault));
             }
-            Effect::Tell(inlet, push, News::Settled) => {
-                tell(&*inlet, push, News::Lost(fault.clone()));
-                tell(&*inlet, push, News::Settled);
+            Effect::Tell(inlet, push, PushEvent::Settled) => {
+                tell(&*inlet, push, PushEvent::Lost(fault.clone()));
+                tell(&*inlet, push, PushEvent::Settled);
             }
-            Effect::Tell(inlet, push, it @ News::Refused(_)) => tell(&*inlet, push, it),
+            Effect::Tell(inlet, push, it @ PushEvent::Refused(_)) => tell(&*inlet, push, it),
             Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
             Effect::Cancel(cancel) => cancel.cancel(),
             Effect::Tell(..) | Effect::Start(_) | Effect::Came(..) | Effect::Leave(_) => {}

@@ -22,9 +22,9 @@ use crate::wire::{Code, Fault};
 use crate::xml::Element;
 
 /// What arguments ask of the engine, answered.
-pub(crate) struct Road(pub(crate) Arc<Shared>);
+pub(crate) struct Host(pub(crate) Arc<Shared>);
 
-impl listener::Road for Road {
+impl listener::Host for Host {
     fn commit(&self, call: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
         let (done, kept) = oneshot::channel();
         let message = call.message.id();

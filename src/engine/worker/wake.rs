@@ -8,7 +8,7 @@ use crate::engine::port::Port;
 use crate::engine::read_fault::{owner, unread_of};
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
-use crate::engine::tree::observer::News;
+use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Folds, Later, Thread};
 use crate::engine::worker::driver::Worker;
@@ -126,9 +126,9 @@ impl<P: Port> Worker<P> {
         let fault = fault.of_client(push.client_id.as_deref());
         self.shared.count(&fault);
         if let Some(claim) = &push.claim {
-            claim.hear(push.number, News::Refused(fault.clone()));
+            claim.hear(push.number, PushEvent::Refused(fault.clone()));
         }
-        push.inlet.hear(push.number, News::Refused(fault));
+        push.inlet.hear(push.number, PushEvent::Refused(fault));
     }
 
     /// Whether the folds of a listener can be had at once, as of a message.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pumphouse::engine::{Identity, Inlet, News};
+use pumphouse::engine::{Identity, PushEvent, PushObserver};
 use pumphouse::listener::{Answer as ToAskers, Outcome, Park, Request};
 use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::Envelope;
@@ -46,12 +46,12 @@ fn keeper() -> Listener {
 #[derive(Default)]
 struct Ear(Mutex<Vec<String>>);
 
-impl Inlet for Ear {
-    fn hear(&self, _: u64, news: News) {
+impl PushObserver for Ear {
+    fn hear(&self, _: u64, news: PushEvent) {
         let what = match news {
-            News::Accepted { .. } => "accepted".to_owned(),
-            News::Reply(entry) => entry.name().local().to_owned(),
-            News::Settled => "settled".to_owned(),
+            PushEvent::Accepted { .. } => "accepted".to_owned(),
+            PushEvent::Reply(entry) => entry.name().local().to_owned(),
+            PushEvent::Settled => "settled".to_owned(),
             other => format!("{other:?}"),
         };
         self.0.lock().unwrap().push(what);
@@ -78,7 +78,7 @@ const ENOUGH: &str = r#"<enough xmlns="urn:test"/>"#;
 /// Pushes as somebody, and waits until everything rests.
 fn push(sim: &Sim, pump: &Pump, who: &str, ear: &Arc<Ear>, it: Envelope) {
     let identity = Identity { name: who.into(), operator: true };
-    let inlet: Arc<dyn Inlet> = ear.clone();
+    let inlet: Arc<dyn PushObserver> = ear.clone();
     sim.run(async { pump.push(&identity, it, &inlet, 1).await }).unwrap();
     sim.rest().unwrap();
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pumphouse::engine::{Identity, Inlet, News};
+use pumphouse::engine::{Identity, PushEvent, PushObserver};
 use pumphouse::prelude::*;
 use pumphouse::wire::Envelope;
 use pumphouse::xml::{Profile, read};
@@ -14,12 +14,12 @@ use super::{Answer, Question, only_thread, start, story};
 #[derive(Default)]
 struct Ear(Mutex<Vec<(u64, String)>>);
 
-impl Inlet for Ear {
-    fn hear(&self, push: u64, news: News) {
+impl PushObserver for Ear {
+    fn hear(&self, push: u64, news: PushEvent) {
         let what = match news {
-            News::Accepted { .. } => "accepted".to_owned(),
-            News::Reply(entry) => entry.name().local().to_owned(),
-            News::Settled => "settled".to_owned(),
+            PushEvent::Accepted { .. } => "accepted".to_owned(),
+            PushEvent::Reply(entry) => entry.name().local().to_owned(),
+            PushEvent::Settled => "settled".to_owned(),
             other => format!("{other:?}"),
         };
         self.0.lock().unwrap().push((push, what));
@@ -55,7 +55,7 @@ async fn pushed(ears: &[&Arc<Ear>]) -> Vec<String> {
     let root = Identity { name: "root".into(), operator: true };
     let mut thread = None;
     for (number, ear) in ears.iter().enumerate() {
-        let inlet: Arc<dyn Inlet> = (*ear).clone();
+        let inlet: Arc<dyn PushObserver> = (*ear).clone();
         pump.push(&root, question(thread.as_ref()), &inlet, number as u64).await;
         while ear.of(number as u64).is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;

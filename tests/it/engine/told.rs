@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pumphouse::engine::{Identity, Inlet, News};
+use pumphouse::engine::{Identity, PushEvent, PushObserver};
 use pumphouse::prelude::*;
 use pumphouse::wire::{Code, Envelope};
 use pumphouse::xml::{Profile, read};
@@ -12,12 +12,12 @@ use super::{Answer, Question, only_thread, start};
 
 #[derive(Default)]
 struct Ear {
-    heard: Mutex<Vec<(u64, News)>>,
+    heard: Mutex<Vec<(u64, PushEvent)>>,
     more: Notify,
 }
 
-impl Inlet for Ear {
-    fn hear(&self, push: u64, news: News) {
+impl PushObserver for Ear {
+    fn hear(&self, push: u64, news: PushEvent) {
         self.heard.lock().unwrap().push((push, news));
         self.more.notify_one();
     }
@@ -25,10 +25,11 @@ impl Inlet for Ear {
 
 impl Ear {
     /// Waits until so many pushes are settled or refused.
-    async fn over(&self, pushes: usize) -> Vec<(u64, News)> {
+    async fn over(&self, pushes: usize) -> Vec<(u64, PushEvent)> {
         loop {
             let heard = self.heard.lock().unwrap().clone();
-            let end = |it: &&(u64, News)| matches!(it.1, News::Settled | News::Refused(_));
+            let end =
+                |it: &&(u64, PushEvent)| matches!(it.1, PushEvent::Settled | PushEvent::Refused(_));
             if heard.iter().filter(end).count() >= pushes {
                 return heard;
             }
@@ -51,9 +52,9 @@ fn envelope(meta: &str, payload: &str) -> Envelope {
     Envelope::open(&element, &limits).unwrap()
 }
 
-async fn push(pump: &Pump, who: &str, envelopes: &[Envelope]) -> Vec<(u64, News)> {
+async fn push(pump: &Pump, who: &str, envelopes: &[Envelope]) -> Vec<(u64, PushEvent)> {
     let ear = Arc::new(Ear::default());
-    let inlet: Arc<dyn Inlet> = ear.clone();
+    let inlet: Arc<dyn PushObserver> = ear.clone();
     let who = Identity { name: who.into(), operator: who == "root" };
     for (number, envelope) in envelopes.iter().enumerate() {
         pump.push(&who, envelope.clone(), &inlet, number as u64).await;
@@ -61,9 +62,9 @@ async fn push(pump: &Pump, who: &str, envelopes: &[Envelope]) -> Vec<(u64, News)
     ear.over(envelopes.len()).await
 }
 
-fn refused(news: &[(u64, News)]) -> Option<Code> {
+fn refused(news: &[(u64, PushEvent)]) -> Option<Code> {
     news.iter().find_map(|it| match &it.1 {
-        News::Refused(fault) => Some(fault.code),
+        PushEvent::Refused(fault) => Some(fault.code),
         _ => None,
     })
 }
@@ -76,9 +77,9 @@ fn pump() -> Pump {
 async fn acceptance_comes_before_the_answer_and_the_end_last() {
     let heard = push(&pump(), "alice", &[envelope("", QUESTION)]).await;
     let words = heard.iter().map(|it| match &it.1 {
-        News::Accepted { .. } => "accepted",
-        News::Reply(entry) => entry.name().local(),
-        News::Settled => "settled",
+        PushEvent::Accepted { .. } => "accepted",
+        PushEvent::Reply(entry) => entry.name().local(),
+        PushEvent::Settled => "settled",
         _ => "?",
     });
     assert_eq!(words.collect::<Vec<_>>(), ["accepted", "answer", "settled"]);
@@ -133,7 +134,7 @@ async fn a_client_id_is_one_message_for_ever() {
     let same = envelope("<id>one</id>", QUESTION);
     let heard = push(&pump, "alice", &[same.clone(), same.clone(), same.clone()]).await;
     let ids = heard.iter().filter_map(|it| match &it.1 {
-        News::Accepted { id, client_id } => Some((id.to_string(), client_id.clone())),
+        PushEvent::Accepted { id, client_id } => Some((id.to_string(), client_id.clone())),
         _ => None,
     });
     let ids: Vec<_> = ids.collect();
@@ -170,8 +171,8 @@ async fn a_client_id_that_many_fight_for_is_one_message_for_ever() {
         for fight in fights {
             for (_, news) in fight.await.unwrap() {
                 match news {
-                    News::Accepted { id, .. } => drop(ids.insert(id)),
-                    News::Refused(it) => {
+                    PushEvent::Accepted { id, .. } => drop(ids.insert(id)),
+                    PushEvent::Refused(it) => {
                         assert!(matches!(it.code, Code::UnknownThread | Code::ClientId), "{it}");
                     }
                     _ => {}
@@ -193,7 +194,7 @@ async fn a_session_that_waits_for_a_time_sleeps_once_its_client_has_left() {
     let plan = pumphouse::builder().with(listener).limits(limits).workers(1).build();
     let pump = plan.unwrap().start();
     let (ear, root) = (Arc::new(Ear::default()), Identity { name: "root".into(), operator: true });
-    let inlet: Arc<dyn Inlet> = ear.clone();
+    let inlet: Arc<dyn PushObserver> = ear.clone();
     for number in 0..30 {
         pump.push(&root, envelope("", QUESTION), &inlet, number).await;
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pumphouse::engine::{CONSOLE, Identity, Inlet, News};
+use pumphouse::engine::{CONSOLE, Identity, PushEvent, PushObserver};
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{Accepted, Huh, SystemThreadError};
@@ -29,7 +29,7 @@ pub(super) struct MemoryLine {
     heard: mpsc::Receiver<Heard>,
     /// How many pushes have an answer.
     answered: watch::Receiver<u64>,
-    inlet: Arc<dyn Inlet>,
+    inlet: Arc<dyn PushObserver>,
     pushes: u64,
     under_way: BTreeSet<u64>,
     is_over: bool,
@@ -78,7 +78,7 @@ impl Line for MemoryLine {
                     self.under_way.insert(self.pushes);
                     self.pump.push(&self.who, envelope, &self.inlet, self.pushes).await;
                 }
-                Err(fault) => self.inlet.hear(self.pushes, News::Refused(fault)),
+                Err(fault) => self.inlet.hear(self.pushes, PushEvent::Refused(fault)),
             }
             // A door answers in the order of the pushes, and so do we.
             let pushes = self.pushes;
@@ -114,7 +114,7 @@ impl MemoryLine {
     /// Refuses what ends the connection.
     fn refuse(&mut self, fault: Fault) {
         if !std::mem::replace(&mut self.is_over, true) {
-            self.inlet.hear(0, News::Refused(fault));
+            self.inlet.hear(0, PushEvent::Refused(fault));
         }
     }
 }
@@ -153,16 +153,16 @@ impl Ears {
     }
 }
 
-impl Inlet for Ears {
-    fn hear(&self, push: u64, news: News) {
+impl PushObserver for Ears {
+    fn hear(&self, push: u64, news: PushEvent) {
         match news {
-            News::Accepted { id, client_id } => {
+            PushEvent::Accepted { id, client_id } => {
                 let thread = id.thread.to_string();
                 let id = Accepted { thread, seq: id.seq, id: client_id.map(|it| it.to_string()) };
                 self.core(&id, Some(&id.thread));
                 self.answers.send_replace(push);
             }
-            News::Refused(fault) => {
+            PushEvent::Refused(fault) => {
                 match &fault.unknown_thread {
                     Some(unknown) => self.core(
                         &SystemThreadError {
@@ -176,7 +176,7 @@ impl Inlet for Ears {
                 self.tell(Heard::Over(push));
                 self.answers.send_replace(push);
             }
-            News::Reply(entry) => {
+            PushEvent::Reply(entry) => {
                 let facts = Facts {
                     id: entry.id(),
                     cause: entry.cause(),
@@ -193,7 +193,7 @@ impl Inlet for Ears {
                 };
                 self.message(&outside, entry.element().unwrap());
             }
-            News::Settled => self.tell(Heard::Over(push)),
+            PushEvent::Settled => self.tell(Heard::Over(push)),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use pumphouse::engine::{Identity, Inlet, News};
+use pumphouse::engine::{Identity, PushEvent, PushObserver};
 use pumphouse::listeners::thread::wait::{AwaitThreads, Mode};
 use pumphouse::listeners::thread::{CancelThread, PauseThread, ResumeThread};
 use pumphouse::log::State as ThreadState;
@@ -42,33 +42,33 @@ impl Ear {
     }
 }
 
-impl Inlet for Ear {
-    fn hear(&self, push: u64, news: News) {
+impl PushObserver for Ear {
+    fn hear(&self, push: u64, news: PushEvent) {
         let mut all = self.heard.lock().unwrap();
         let heard = &mut all[usize::try_from(push).unwrap()];
         self.world.tell(format!("{} hears of push {push}: {}", heard.who, said(&news)));
-        if heard.accepted.is_empty() && matches!(news, News::Reply(_) | News::Settled) {
-            let poisoned = matches!(news, News::Settled) && !heard.refused.is_empty();
+        if heard.accepted.is_empty() && matches!(news, PushEvent::Reply(_) | PushEvent::Settled) {
+            let poisoned = matches!(news, PushEvent::Settled) && !heard.refused.is_empty();
             if !poisoned {
                 self.world.wrong(format!("push {push} hears of more before it is accepted"));
             }
         }
         match news {
-            News::Accepted { id, .. } => heard.accepted.push(id),
-            News::Refused(fault) => heard.refused.push(fault.to_string()),
-            News::Reply(it) => heard.replies.push(it.id().clone()),
-            News::Settled => heard.settled += 1,
+            PushEvent::Accepted { id, .. } => heard.accepted.push(id),
+            PushEvent::Refused(fault) => heard.refused.push(fault.to_string()),
+            PushEvent::Reply(it) => heard.replies.push(it.id().clone()),
+            PushEvent::Settled => heard.settled += 1,
             _ => {}
         }
     }
 }
 
-fn said(news: &News) -> String {
+fn said(news: &PushEvent) -> String {
     match news {
-        News::Accepted { id, .. } => format!("accepted as {id}"),
-        News::Refused(fault) => format!("refused, {fault}"),
-        News::Reply(it) => format!("{} {} from {}", it.id(), it.name().local(), it.from()),
-        News::Settled => "all is done".into(),
+        PushEvent::Accepted { id, .. } => format!("accepted as {id}"),
+        PushEvent::Refused(fault) => format!("refused, {fault}"),
+        PushEvent::Reply(it) => format!("{} {} from {}", it.id(), it.name().local(), it.from()),
+        PushEvent::Settled => "all is done".into(),
         _ => "something new".into(),
     }
 }
@@ -158,7 +158,7 @@ impl Client {
         let bare = Envelope::bare(payload);
         let envelope = Envelope { thread, id: client_id, to, ..bare };
         let who = Identity { name: self.name.into(), operator: self.name == "root" };
-        let inlet: Arc<dyn Inlet> = self.ear.clone();
+        let inlet: Arc<dyn PushObserver> = self.ear.clone();
         self.pump.push(&who, envelope, &inlet, number).await;
     }
 
