@@ -7,6 +7,7 @@ use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::Sending;
 use crate::engine::tree::thread::{Later, Origin, Thread, Waiting, ended};
+use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::log::{Draft, Flags, Mark, State};
 use crate::wire::Fault;
@@ -96,6 +97,13 @@ impl Thread {
             body: it.checked.element().canonical(),
             key: None,
         };
+        let is_before = |id: &EntryId| id.thread != self.id || id.seq < draft.id.seq;
+        debug_assert!(draft.cause.as_ref().is_none_or(is_before), "{} has a later cause", draft.id);
+        debug_assert!(
+            draft.reply_to.as_ref().is_none_or(is_before),
+            "{} is an early reply",
+            draft.id
+        );
         let entry = Entry::fresh(&draft, it.checked.element().clone());
         out.batch.entries.push(draft);
         let begins = entry.seq() == 1 && world.routes.any_takes_folds(receivers);

@@ -71,6 +71,7 @@ impl Thread {
                 VecDeque::new()
             };
             let parked = std::mem::take(&mut lane.parked.all);
+            debug_assert!(self.parked >= parked.len(), "more is parked than was counted");
             self.parked -= parked.len();
             lane.running += 1;
             if !registered.traits.pure {
@@ -337,6 +338,7 @@ impl Thread {
     /// Something that came of a push is over.
     pub(crate) fn let_go(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
         if let Some(origin) = self.origins.get_mut(&root) {
+            debug_assert!(origin.open > 0, "{}/{root} is let go of once too often", self.id);
             origin.open -= 1;
             self.settle(root, world, out);
         }

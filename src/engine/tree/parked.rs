@@ -99,12 +99,14 @@ impl Thread {
                 listener: registered.name.clone(),
                 attempt: it.attempt,
             });
+            debug_assert!(self.unconsumed > 0, "{}/{seq} is consumed twice", self.id);
             self.unconsumed -= 1;
             self.note_done(seq, listener, world, out);
             self.let_go(it.root, world, out);
         }
         self.parked += parked.len();
         if let Some(lane) = self.lanes.get_mut(&listener) {
+            debug_assert!(lane.running > 0, "a handler returns that wasn't at work");
             lane.running -= 1;
             // What a start gave back meanwhile wasn't in its hand.
             lane.parked.all.extend(parked);

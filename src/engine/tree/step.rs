@@ -169,9 +169,12 @@ impl Tree {
 
     /// Takes one event, and all that comes of it in this tree.
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
+        let at = event.thread().clone();
         std::mem::swap(&mut self.ledger, &mut out.ledger);
         self.go(event, world, out);
         std::mem::swap(&mut self.ledger, &mut out.ledger);
+        debug_assert!(out.beyond.is_empty(), "the tree was asked for something and did nothing");
+        debug_assert!(self.threads.get(&at).is_none_or(Thread::counts_agree), "{at} miscounts");
     }
 
     fn go(&mut self, event: Event, world: &World<'_>, out: &mut Step) {

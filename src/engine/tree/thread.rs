@@ -256,6 +256,17 @@ impl Thread {
         self.inlets.iter().any(|(_, it, _)| it.strong_count() > 0)
     }
 
+    /// Whether its counts are those of its lanes and of the handlers at work.
+    pub(crate) fn counts_agree(&self) -> bool {
+        let in_hand: usize = self.running.values().map(|it| 1 + it.more.len()).sum();
+        let waiting: usize = self.lanes.values().map(|it| it.waiting.len()).sum();
+        let parked: usize = self.lanes.values().map(|it| it.parked.all.len()).sum();
+        let running: usize = self.lanes.values().map(|it| it.running).sum();
+        self.unconsumed == in_hand + waiting + parked
+            && self.parked == parked
+            && running == self.running.len()
+    }
+
     /// Which push something came of, and whose it was; the newest, where nobody knows.
     pub(crate) fn asked(&self, root: u64) -> Option<(u64, Arc<str>)> {
         let of = |seq: u64| {

@@ -324,6 +324,7 @@ impl<P: Port> Worker<P> {
         if self.shared.routes.listeners[listener].traits.inline {
             return self.begin(start);
         }
+        debug_assert!(self.promised[listener] > 0, "a handler has no promised place");
         self.promised[listener] -= 1;
         if !self.is_wanted(&start) {
             self.await_room(listener);
