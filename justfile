@@ -41,7 +41,7 @@ demo:
 
 # The speed table, in about a minute.
 bench *args:
-    cargo run --release -- bench {{ args }}
+    cargo run --profile dist -- bench {{ args }}
 
 # Rewrites the golden files from what the tests see; read the diff before you commit it.
 bless:
@@ -174,7 +174,7 @@ model url="http://127.0.0.1:8901/v1":
 
 # What threads cost, ten times as many as `bench` has: a million that sleep.
 threads scale="10":
-    cargo run --release -- bench --only "threads: " --scale {{ scale }}
+    cargo run --profile dist -- bench --only "threads: " --scale {{ scale }}
 
 suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
