@@ -15,8 +15,8 @@ use crate::xml::Element;
 /// `()` emits nothing; a payload, an [`Element`] or a [`Fault`] goes to the sender; [`To`] names
 /// a listener, in a [`Request`] one that has to answer; [`Reply`] answers an earlier message;
 /// [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
-/// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`ThreadControl`] ends or holds
-/// some; `Option`, `Result`, `Vec` and tuples hold those.
+/// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`ThreadControl`] ends or
+/// holds some; `Option`, `Result`, `Vec` and tuples hold those.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be emitted",
     note = "return (), a payload, To(name, it), Again(it), or an Option, Result, Vec or tuple of \

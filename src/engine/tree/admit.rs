@@ -97,13 +97,7 @@ impl Thread {
             body: it.checked.element().canonical(),
             key: None,
         };
-        let is_before = |id: &EntryId| id.thread != self.id || id.seq < draft.id.seq;
-        debug_assert!(draft.cause.as_ref().is_none_or(is_before), "{} has a later cause", draft.id);
-        debug_assert!(
-            draft.reply_to.as_ref().is_none_or(is_before),
-            "{} is an early reply",
-            draft.id
-        );
+        debug_assert!(self.follows(&draft), "{} comes of a later entry", draft.id);
         let entry = Entry::fresh(&draft, it.checked.element().clone());
         out.batch.entries.push(draft);
         let begins = entry.seq() == 1 && world.routes.any_takes_folds(receivers);
@@ -143,6 +137,12 @@ impl Thread {
             }
         }
         entry
+    }
+
+    /// Whether what an entry comes of and what it answers stand before it.
+    fn follows(&self, it: &Draft) -> bool {
+        let is_before = |id: &EntryId| id.thread != self.id || id.seq < it.id.seq;
+        it.cause.as_ref().is_none_or(is_before) && it.reply_to.as_ref().is_none_or(is_before)
     }
 
     /// Tells whoever is at work for a listener that something came for it.
