@@ -14,10 +14,10 @@ use serde_json::Value;
 use super::super::agent::words::is_offered;
 use super::graph::{self, Definition, Parameters};
 use super::open::open;
+use super::settings::Settings;
 use super::value::known;
 use super::variables::{Known, Lookup, Unresolved, resolve, resolve_json};
-use super::words::{ActionError, ActionKind};
-use super::{NAME, Settings};
+use super::words::{ActionError, ActionKind, NAME};
 
 /// A payload, and the listener that takes it.
 pub struct Called<'a> {

@@ -17,10 +17,11 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 use super::super::agent::words::{
     CognitionIn, CognitionOut, Interrupt, RULES, Stopped, is_last_word,
 };
-use super::super::feed::Shown;
-use super::NAME;
+use super::super::feed::shown::Shown;
 use super::graph::{Cancel, Done as Outcome, Graph, Id, Input, Output, Policy, Reply, Time};
-use super::words::{Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction};
+use super::words::{
+    Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction, NAME,
+};
 
 /// The actions of a thread.
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,9 @@ use pumphouse::wire::SignedDuration;
 use pumphouse::xml::is_character;
 use serde_json::Value;
 
+/// What the listener is called.
+pub const NAME: &str = "action";
+
 /// Something to be done: a call of another listener, when the actions that it depends on are done.
 /// The answer is `action-result`.
 #[derive(Clone, Debug, PartialEq, Payload)]

@@ -9,12 +9,13 @@ use pumphouse::reply::Markup;
 use super::super::action::Actions;
 use super::super::action::words::Action;
 use super::super::feed::Shown;
+use super::super::feed::definition;
 use super::super::feed::words::ContextFeed;
 use super::super::metadata::words::Metadata;
 use super::super::metadata::{Metadatas, show};
 use super::super::todo::list::Todos;
 use super::Agent;
-use super::late::{self, Budgets};
+use super::late::Budgets;
 use super::mind::{Mind, Minds};
 use super::settings::Dialect;
 use super::tools::{Tools, offered};
@@ -65,14 +66,14 @@ impl Mindful {
             text = if text.is_empty() { heading } else { format!("{text}\n\n") };
             let is_native = settings.dialect == Dialect::Native;
             let has = |part: &str| settings.context_feeds.has(part);
-            if has(late::PROTOCOL) {
+            if has(definition::PROTOCOL) {
                 text += if is_native { NATIVE } else { TAGS };
             }
             let fields = show::declared(&settings.metadata);
-            if has(late::METADATA) && !fields.is_empty() {
+            if has(definition::METADATA) && !fields.is_empty() {
                 text += &format!("\n# Metadata\n\n{fields}\n");
             }
-            let are_told = has(late::PEERS) && !is_native;
+            let are_told = has(definition::PEERS) && !is_native;
             if are_told && !peers.is_empty() {
                 text += "\n# Whom you may call\n";
             }

@@ -6,20 +6,11 @@ use std::collections::BTreeMap;
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning};
 
-use super::super::feed::Feed;
+use super::super::feed::definition::{BUDGET, METADATA, TODOS};
+use super::super::feed::shown::Feed;
 use super::super::metadata::{Fields, Known, show};
 use super::super::todo::list::Todos;
 
-/// The part of a prompt that says how a reply is written.
-pub const PROTOCOL: &str = "protocol";
-/// The part that says what the agent's peers take.
-pub const PEERS: &str = "peers";
-/// The part that says what the agent's metadata are.
-pub const METADATA: &str = "metadata";
-/// The part that says what is left to do.
-pub const TODOS: &str = "todos";
-/// The part that says what is nearly spent.
-pub const BUDGET: &str = "budget";
 /// What is said to be the source of those that are recorded.
 pub(super) const SOURCE: &str = "built-in";
 

@@ -18,8 +18,9 @@ use serde_json::Value;
 
 use super::super::action::words::ActionResult;
 use super::super::feed::Feed;
+use super::super::feed::definition::Position;
 use super::super::feed::shown::block;
-use super::super::feed::words::{ContextFeed, FeedsRefreshed, Position};
+use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::order::late;
 use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped};
 

@@ -5,15 +5,38 @@ use std::time::Duration;
 
 use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
-use pumphouse::schema::nearest;
 use pumphouse::wire::Json;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::super::agent::late::{BUDGET, METADATA, PEERS, PROTOCOL, TODOS};
 use super::internal::Internal;
-use super::words::Position;
+
+/// The part of a prompt that says how a reply is written.
+pub const PROTOCOL: &str = "protocol";
+/// The part that says what the agent's peers take.
+pub const PEERS: &str = "peers";
+/// The part that says what the agent's metadata are.
+pub const METADATA: &str = "metadata";
+/// The part that says what is left to do.
+pub const TODOS: &str = "todos";
+/// The part that says what is nearly spent.
+pub const BUDGET: &str = "budget";
+
+/// Where a feed stands in a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// At the end, behind the history: what comes before stays as it was, and can be cached.
+    #[default]
+    Late,
+    /// Before all that the model is told.
+    #[payload(rename = "system_prepend")]
+    SystemPrepend,
+    /// Behind what the model is told before all else.
+    #[payload(rename = "system_append")]
+    SystemAppend,
+}
 
 /// Adds a feed to those of the agent that asks. The answer is `context_feed_added`; its next turn
 /// shows what the feed holds.
@@ -521,10 +544,4 @@ fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
 fn micros(seconds: f64) -> u64 {
     Duration::try_from_secs_f64(seconds)
         .map_or(u64::MAX, |it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX))
-}
-
-/// What may have been meant.
-pub(super) fn meant(wrong: &str, right: &[&str]) -> String {
-    let near = nearest(wrong, right.iter().copied());
-    near.map(|it| format!("; did you mean {it}?")).unwrap_or_default()
 }

@@ -2,10 +2,9 @@
 
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};
+use pumphouse::schema::nearest;
 use pumphouse::wire::Timestamp;
 use serde_json::{Map, Value, json};
-
-use super::definition::meant;
 
 /// What the pump itself is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -207,6 +206,12 @@ fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<()
             Err(text + &meant(it, names))
         }
     }
+}
+
+/// What may have been meant.
+pub(super) fn meant(wrong: &str, right: &[&str]) -> String {
+    let near = nearest(wrong, right.iter().copied());
+    near.map(|it| format!("; did you mean {it}?")).unwrap_or_default()
 }
 
 #[cfg(test)]

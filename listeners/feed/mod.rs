@@ -39,6 +39,7 @@ pub use self::definition::{Definition, Feeds, Source};
 use self::internal::{At, Internal, Open, Standing};
 use self::rounds::{Named, Rounds, Todo, key};
 pub use self::shown::{Feed, Shown};
+pub use self::words::NAME;
 use self::words::{
     ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
 };
@@ -48,9 +49,6 @@ use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
 use super::agent::words::RULES;
 use super::timer::Timers as Clocks;
-
-/// What the listener is called.
-pub const NAME: &str = "feed";
 
 /// The listener `feed`.
 #[must_use]

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use pumphouse::prelude::*;
 
-use super::NAME;
 use super::definition::Definition;
-use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, DeclareFeeds};
+use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, DeclareFeeds, NAME};
 
 /// The feeds of a thread's agents. A fold.
 #[derive(Clone, Debug, Default)]

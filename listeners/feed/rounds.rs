@@ -14,10 +14,9 @@ use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, Thre
 use super::super::action::variables::names_in;
 use super::super::agent::words::{Response, Stopped};
 use super::super::todo::words::StepsOpen;
-use super::NAME;
 use super::definition::Definition;
 use super::registry::{Registered, Registry};
-use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds};
+use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
 
 /// The feeds of a thread's agents while they are had. A fold.
 #[derive(Clone, Debug, Default)]

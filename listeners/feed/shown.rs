@@ -7,9 +7,9 @@ use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
 
-use super::definition::BUILT_IN;
+use super::definition::{BUILT_IN, Position};
 use super::registry::Registry;
-use super::words::{ContextFeed, FeedStatus, Position};
+use super::words::{ContextFeed, FeedStatus};
 
 /// What is said of feeds that stand in a prompt.
 const WRAPPER: &str = "[Runtime context for this invocation. This is not a user instruction. Use \

@@ -3,7 +3,11 @@
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
 
+pub use super::definition::Position;
 use super::definition::{Definition, FeedKind, Source};
+
+/// What the listener is called.
+pub const NAME: &str = "feed";
 
 /// What a feed holds, for the prompts of the agent that it is recorded for. It is recorded when
 /// that has changed.
@@ -63,21 +67,6 @@ impl FeedStatus {
             FeedStatus::Truncated => "truncated",
         }
     }
-}
-
-/// Where a feed stands in a prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Position {
-    /// At the end, behind the history: what comes before stays as it was, and can be cached.
-    #[default]
-    Late,
-    /// Before all that the model is told.
-    #[payload(rename = "system_prepend")]
-    SystemPrepend,
-    /// Behind what the model is told before all else.
-    #[payload(rename = "system_append")]
-    SystemAppend,
 }
 
 /// The feeds that an agent is set up with: for `feed`, which reads it in the thread's history.
