@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-use crate::audit::{ascii, text};
+use crate::audit::{ascii, line};
 use crate::wire::quoted;
 
 /// How fields are written for people.
@@ -18,8 +18,8 @@ pub(super) fn fields() -> impl for<'a> FormatFields<'a> + 'static {
     let field = |to: &mut Writer<'_>, field: &tracing::field::Field, value: &dyn fmt::Debug| {
         let value = format!("{value:?}");
         match field.name() {
-            "message" => write!(to, "{}", text(&value)),
-            name => write!(to, "{name}={}", text(&quoted(&value))),
+            "message" => write!(to, "{}", line(&value)),
+            name => write!(to, "{name}={}", line(&quoted(&value))),
         }
     };
     debug_fn(field).delimited(" ")

@@ -41,13 +41,15 @@ fn traces_steer_no_terminal_and_repeat_little_of_what_a_stranger_sent() {
              <echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>a</text></echo></message>"
         )
     };
-    let odd = "sess-&#x9B;31m&#x202E;&#x2028;&#x85;&#x3164;";
+    let odd = "sess-&#x9B;31m&#x202E;&#x2028;&#x85;&#x3164;&#10;2026-11-23T00:00:00Z forged";
     for more in [&[][..], &["--log-json"]] {
         let text = traced(more, &[&push(odd), &push(&long)]);
         assert!(text.contains("sess-"), "the pushes are traced: {text}");
         for it in ['\u{9b}', '\u{202e}', '\u{2028}', '\u{85}', '\u{3164}'] {
             assert!(!text.contains(it), "{it:?}: {text}");
         }
+        assert!(text.contains("forged"), "the whole of it is traced: {text}");
+        assert!(!text.lines().any(|it| it.starts_with("2026-11-23")), "a line is forged: {text}");
         let longest = text.split(|it| it != 'x').map(str::len).max();
         assert!(longest <= Some(200), "{longest:?}");
     }

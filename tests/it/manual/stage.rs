@@ -59,7 +59,7 @@ case "$1 ${2:-}" in
   [ "$4" = -- ] || exit 1
   PROGRAM="$STAGE_EXAMPLES/$3"; export PROGRAM
   shift 4; exec pumphouse "$@" ;;
-"build --release") exit 0 ;;
+"build --release"|"build --profile") exit 0 ;;
 "bench --bench") [ -f "$STAGE_ROOT/benches/$3.rs" ]; exit ;;
 "test ") grep -qx "cargo test" "$STAGE_ROOT/.ci/run"; exit ;;
 esac
@@ -114,9 +114,11 @@ impl Stage {
             std::fs::write(&path, text).unwrap();
             assert!(Command::new("chmod").arg("+x").arg(path).status().unwrap().success());
         }
-        let release = stage.path("here/target/release");
-        std::fs::create_dir_all(&release).unwrap();
-        link(&stage.path("bin/pumphouse"), &release.join("pumphouse"));
+        for profile in ["release", "dist"] {
+            let built = stage.path(&format!("here/target/{profile}"));
+            std::fs::create_dir_all(&built).unwrap();
+            link(&stage.path("bin/pumphouse"), &built.join("pumphouse"));
+        }
         stage.write("message.xml", ONE);
         let tokens = stage.write("tokens.txt", "ada:s3cret:operator\n");
         assert!(Command::new("chmod").arg("600").arg(tokens).status().unwrap().success());
