@@ -31,6 +31,7 @@ mod reasons;
 mod recover;
 mod refusals;
 mod replay;
+mod reserved;
 mod route;
 mod run;
 mod shared;

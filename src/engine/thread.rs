@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::fork::Lineage;
 use crate::engine::guard::{Chain, Guard};
 use crate::engine::inlet::Inlet;
+use crate::engine::reserved::Reserved;
 use crate::engine::route::Receiver;
 use crate::engine::tree::{Key, Push, Start};
 use crate::id::{EntryId, ThreadId};
@@ -172,12 +173,29 @@ pub(crate) struct Running {
     pub(crate) emitted: usize,
     /// How many of its emissions answer nobody: notes, charges, and those that nobody got.
     pub(crate) silent: usize,
+    /// What it has reserved of the tree's budget and not settled.
+    pub(crate) reserved: Reserved,
     /// Why nobody got the first of those that nobody got.
     pub(crate) undelivered: Option<Box<Fault>>,
     /// What tells it to stop; inline ones are over before anybody could.
     pub(crate) cancel: Option<CancellationToken>,
     /// Where it hears of what comes meanwhile.
     pub(crate) arrivals: Option<Hears>,
+}
+
+impl Running {
+    /// Of a delivery that starts now, with the other messages in hand.
+    pub(crate) fn new(
+        first: Waiting,
+        more: Vec<Waiting>,
+        root: u64,
+        cancel: Option<CancellationToken>,
+        arrivals: Option<Hears>,
+    ) -> Running {
+        let (emitted, silent, undelivered) = (0, 0, None);
+        let reserved = Reserved::kept(&first.sent);
+        Running { first, more, root, emitted, silent, reserved, undelivered, cancel, arrivals }
+    }
 }
 
 /// A push and its consequences.

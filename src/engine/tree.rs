@@ -20,6 +20,7 @@ use crate::engine::guard::Chain;
 use crate::engine::inlet::{Inlet, News};
 use crate::engine::later::Until;
 use crate::engine::ledger::Ledger;
+use crate::engine::reserved::{Pending, Reserved};
 use crate::engine::route::{Receiver, Routes};
 use crate::engine::thread::{Spawner, Thread};
 use crate::id::{EntryId, ThreadId};
@@ -27,8 +28,9 @@ use crate::limits::Limits;
 use crate::listener::{Entry, Hears, Target};
 use crate::log::{Batch, Flags, NewThread, Open, State, ThreadRecord};
 use crate::name::Name;
+use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, said};
-use crate::wire::{Checked, Code, Fault};
+use crate::wire::{Checked, Fault};
 
 /// The name that the pump speaks under.
 pub(crate) const CORE_NAME: &str = "core";
@@ -120,8 +122,11 @@ impl Ready {
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
         let said = match &self.what {
             Ok(checked) => {
-                // What the pump told of a refusal stands behind what was refused.
-                while sent.front().is_some_and(|it| it.from() == CORE_NAME) {
+                // What the pump told of a refusal stands behind what was refused. A charge that
+                // was refused spent nothing, and is looked at anew.
+                let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
+                let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
+                while sent.front().is_some_and(aside) {
                     sent.pop_front();
                 }
                 Some(checked.clone())
@@ -208,6 +213,8 @@ pub(crate) struct Step {
     pub(crate) ledger: Ledger,
     /// A charge of this event that didn't fit, and why.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
+    /// What handlers at work have reserved beside the one that charges something.
+    pub(crate) others: Reserved,
     /// Why nobody got what the handling at hand emitted, for each emission that nobody got.
     pub(crate) undelivered: Vec<Fault>,
 }
@@ -300,30 +307,22 @@ pub(crate) struct Tree {
     let_go: usize,
     /// What it may spend and has spent; elsewhere while an event is taken.
     pub(crate) ledger: Ledger,
+    /// Reservations that wait for others to be settled.
+    pub(crate) pending: VecDeque<Pending>,
     /// The identity that opened the session.
     owner: Arc<str>,
 }
 
 impl Tree {
     pub(crate) fn new(thread: Thread, ledger: Ledger) -> Tree {
-        Tree {
-            owner: thread.owner.clone(),
-            threads: [(thread.id.clone(), thread)].into_iter().collect(),
-            over: FxHashMap::default(),
-            suffixes: FxHashMap::default(),
-            wakeable: FxHashSet::default(),
-            asked: FxHashMap::default(),
-            since: VecDeque::new(),
-            let_go: 0,
-            ledger,
-        }
+        let mut tree = Tree::empty(thread.owner.clone(), ledger);
+        tree.threads.insert(thread.id.clone(), thread);
+        tree
     }
 
-    /// A tree as the log has it, its threads in the order in which they were opened.
-    pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
-        let first = records.first().and_then(|it| it.first.as_ref());
-        let mut tree = Tree {
-            owner: first.map_or("", |it| &*it.from).into(),
+    fn empty(owner: Arc<str>, ledger: Ledger) -> Tree {
+        Tree {
+            owner,
             threads: FxHashMap::default(),
             over: FxHashMap::default(),
             suffixes: FxHashMap::default(),
@@ -332,7 +331,14 @@ impl Tree {
             since: VecDeque::new(),
             let_go: 0,
             ledger,
-        };
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// A tree as the log has it, its threads in the order in which they were opened.
+    pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
+        let first = records.first().and_then(|it| it.first.as_ref());
+        let mut tree = Tree::empty(first.map_or("", |it| &*it.from).into(), ledger);
         for it in records {
             if !it.state.is_live() {
                 tree.over.insert(it.id, it.state);
@@ -436,6 +442,7 @@ impl Tree {
         self.take(event, world, out);
         self.go_beyond(world, out);
         self.end_if_done(&at, world, out);
+        self.look_at_pending(world, out);
         self.warn(world, out);
         noted = self.note_timings(noted, world, out);
         while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
@@ -532,18 +539,9 @@ impl Tree {
                 Some(thread) => thread.push(push, world, out),
                 None => self.turn_away(&thread, *push, out),
             },
-            Event::Sent(key, ready, done) => {
-                let kept = self.threads.get_mut(&key.thread);
-                let kept = kept.is_some_and(|it| it.sent(&key, ready, world, out));
-                if kept {
-                    let fits = out.uncharged.take().map_or(Ok(()), |(_, fault)| Err(fault));
-                    out.effects.push(Effect::Kept(done, fits));
-                } else {
-                    let text = "the message this was sent for is over";
-                    drop(done.send(Err(Fault::new(Code::Late, text))));
-                }
-            }
+            it @ Event::Sent(..) => self.sent(it, world, out),
             Event::Return(key, ready) => {
+                self.look_at_others(&key, &ready, out);
                 if let Some(thread) = self.threads.get_mut(&key.thread) {
                     thread.returned(&key, ready, world, out);
                 }
