@@ -252,7 +252,10 @@ impl Ledger {
             if more != 0 {
                 let used = self.used(key).saturating_add_signed(more);
                 self.used[key as usize] = used;
-                self.look_at(key, used);
+                // What a model is asked for with is settled soon, and isn't spent before.
+                if it.settled || it.tokens_out.is_none() {
+                    self.look_at(key, used);
+                }
             }
         }
         if it.turns == 0 {
@@ -466,6 +469,15 @@ mod tests {
         assert_eq!(spend(1, &mut ledger), [75]);
         assert_eq!(spend(20, &mut ledger), [95], "the highest speaks for those below");
         assert_eq!(spend(5, &mut ledger), [0_u8; 0]);
+        let later = Charge { tokens: 1, tokens_out: Some(1), ..Charge::default() };
+        let mut roomy = Ledger::new(&Limits { tree_tokens_max: 1, ..Limits::default() });
+        roomy.charge(&thread, &from, &later).unwrap();
+        assert!(roomy.unsaid().is_empty(), "what is settled later isn't spent yet");
+        let settled = Charge { settled: true, tokens: 0, turns: 0, ..later };
+        roomy.charge(&thread, &from, &Charge { tokens: -1, ..settled.clone() }).unwrap();
+        assert!(roomy.unsaid().is_empty());
+        roomy.charge(&thread, &from, &Charge { tokens: 1, ..settled }).unwrap();
+        assert_eq!(roomy.unsaid()[0].percent, 95);
         let raise = RaiseBudget { key: BudgetKey::Tokens, by: Some(100), to: None };
         assert_eq!(ledger.raise(&raise), Ok(Allowance(200)));
         assert_eq!(spend(50, &mut ledger), [75], "of the new limit");

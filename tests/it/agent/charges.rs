@@ -4,7 +4,7 @@ use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::words::{CognitionIn, CognitionOut, Interrupt, Response, Stopped};
 use pumphouse::model::{Kind, Price, Usage};
-use pumphouse::wire::budget::{BudgetKey, Charge, RaiseBudget};
+use pumphouse::wire::budget::{BudgetKey, BudgetWarning, Charge, RaiseBudget};
 
 use super::world::World;
 use super::*;
@@ -122,6 +122,11 @@ fn a_budget_of_tokens_ends_an_agent_with_one_last_turn_that_fits() {
     assert!(last.iter().position(|it| *it) == Some(last.len() - 1) && last.len() > 2, "{last:?}");
     let bound = turns.last().unwrap().max_tokens.unwrap();
     assert!((256..1_000).contains(&bound), "{bound}");
+    for BudgetWarning { percent, used, .. } in world.all::<BudgetWarning>(&thread) {
+        let spent = u64::try_from(spent(&world, &thread)).unwrap();
+        assert!(used <= spent && used * 100 >= 3_500 * u64::from(percent), "{used} of {spent}");
+        assert_eq!(used % 700, 0, "what turns took, and not what they reserved");
+    }
     let (reason, text) = stopped(&world, &thread);
     let turns = turns.len();
     let expected = format!("The budget has no room for a turn after turn {turns}.");
