@@ -66,7 +66,9 @@ impl Turning {
         {
             return self.ends(mind, turn, until, *it).await;
         }
-        self.ends(mind, turn, until, cut(&sent)).await
+        let mut spoken = cut(&sent);
+        spoken.charge = self.settles_cut(&sent, &spoken);
+        self.ends(mind, turn, until, spoken).await
     }
 
     /// What the thread says of the agent up to an entry.

@@ -51,9 +51,15 @@ pub(super) fn todos(todos: &Todos) -> Feed {
 }
 
 /// What is nearly spent: from three quarters on.
-pub(super) fn budget(agent: &str, budgets: &Budgets, turn: u64, max_turns: u64) -> Feed {
+/// The budget has room for one short turn only, where `is_short` says so.
+pub(super) fn budget(
+    agent: &str,
+    budgets: &Budgets,
+    turn: u64,
+    (max_turns, is_short): (u64, bool),
+) -> Feed {
     let mut text = String::new();
-    if turn >= max_turns {
+    if turn >= max_turns || is_short {
         text += "This is your last turn: no action runs.\n";
     } else if turn.saturating_mul(4) > max_turns.saturating_mul(3) {
         text += &format!("Turn {turn} of {max_turns}.\n");
@@ -74,11 +80,13 @@ mod tests {
 
     #[test]
     fn a_budget_is_told_from_three_quarters_on() {
-        let told = |turn, max| budget("ada", &Budgets::default(), turn, max).text;
+        let told = |turn, max| budget("ada", &Budgets::default(), turn, (max, false)).text;
         assert_eq!(told(37, 50), "");
         assert_eq!(told(38, 50), "Turn 38 of 50.");
         assert_eq!(told(50, 50), "This is your last turn: no action runs.");
         assert_eq!(told(1, u64::MAX), "");
+        let short = budget("ada", &Budgets::default(), 1, (50, true)).text;
+        assert_eq!(short, "This is your last turn: no action runs.");
         let mut budgets = Budgets::default();
         for (key, listener) in [
             (BudgetKey::Tokens, None),
@@ -96,7 +104,7 @@ mod tests {
             };
             budgets.0.insert((key, listener), warning);
         }
-        let told = budget("ada", &budgets, 1, 50).text;
+        let told = budget("ada", &budgets, 1, (50, false)).text;
         assert_eq!(
             told,
             "turns: 150 of 200 are spent (75 %).\ntokens: 150 of 200 are spent (75 %)."

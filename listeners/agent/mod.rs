@@ -26,6 +26,7 @@
 //! `docs/agents.md` is the manual.
 
 mod aside;
+mod charge;
 mod cut;
 mod hand;
 pub mod late;
@@ -141,6 +142,7 @@ impl Agent {
         };
         let (name, peers) = (self.name.clone(), self.peers.clone());
         let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
+        let max_turns = self.settings.max_turns;
         let mind = hand::Mindful::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
@@ -160,6 +162,7 @@ impl Agent {
             .idempotent()
             .recorded()
             .timeout(TURN_TIME_MAX)
+            .turns_max(max_turns)
             .grant::<Charges>()
             .kind("agent")
             .peers(peers)

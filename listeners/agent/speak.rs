@@ -6,6 +6,7 @@ use pumphouse::listener::Answer as ToAskers;
 use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
+use pumphouse::wire::budget::Charge;
 
 use super::super::action::read::Mistakes;
 use super::super::action::variables;
@@ -31,6 +32,14 @@ pub(super) struct Spoken {
     pub(super) error: Option<String>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
+    /// Whether the model never got to the prompt.
+    pub(super) is_unasked: bool,
+    /// How many bytes of reasoning it showed.
+    pub(super) reasoned: usize,
+    /// What it settles of what it had reserved.
+    pub(super) charge: Option<Charge>,
+    /// Whether the agent has no further turn.
+    pub(super) is_last: bool,
     pub(super) answer: Option<Answer>,
     /// How many calls there were, also such as didn't run.
     pub(super) calls: usize,
@@ -202,7 +211,7 @@ impl<'a> Speaking<'a> {
                 self.listen(&mut *reply, writing, told).await?;
                 self.spoken.reply = Some(Mutex::new(reply));
             }
-            Some(Err(error)) => self.spoken.error = Some(error.to_string()),
+            Some(Err(error)) => self.spoken.fails(&error),
             None => self.is_interrupted(),
         }
         if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
@@ -256,6 +265,7 @@ impl<'a> Speaking<'a> {
                 Ok(Some(Piece::Reasoning(text))) => {
                     let text = odd::recorded(&text).into_owned();
                     self.live("reasoning", text.clone());
+                    self.spoken.reasoned += text.len();
                     self.reasoning += &text;
                 }
                 Ok(Some(Piece::Call(call))) => {

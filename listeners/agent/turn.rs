@@ -3,7 +3,7 @@
 //! and work ends.
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listener::{Answer, Charge, Cost, Emit, IntoEmit, Need, Park};
+use pumphouse::listener::{Answer, Emit, IntoEmit, Need, Park};
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
@@ -17,6 +17,7 @@ use super::super::timer::ClearTimer;
 use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::Agent;
+use super::charge::{TOKEN_BYTES, bytes};
 use super::hand::{Told, Turning};
 use super::late;
 use super::mind::{Mind, Next, Rules, Waiting};
@@ -29,10 +30,6 @@ use super::words::{
     Limited, Notice, RULES, Response, Stopped, reading,
 };
 
-/// What a turn spends of the tree's budget.
-const TURN: Cost = Cost { turns: 1, tokens: 0, micros: 0 };
-/// How many bytes a token has, about: where only a bound is wanted.
-const TOKEN_BYTES: u64 = 4;
 /// How much of a reply is quoted to a model that wrote nothing else.
 const QUOTED: usize = 40;
 
@@ -116,6 +113,7 @@ impl Turning {
         if let Some(begun) = self.begun().await? {
             return self.takes_up(begun).await;
         }
+        self.settles_open().await?;
         let (mut mind, mut came) = (Mind::clone(&self.mind), Came::default());
         if self.is_old() && matches!(mind.next(&self.rules()), Next::Withdraw(_)) {
             // A turn of 0.1.0 whose response isn't delivered is followed by another without a word.
@@ -147,6 +145,12 @@ impl Turning {
                 self.parks(&mind, &mut came);
                 Ok(came)
             }
+            Spoke::Interrupted => {
+                // The interrupt is the next message, and ends the work.
+                let mut came = Came::default();
+                self.parks(&mind, &mut came);
+                Ok(came)
+            }
             Spoke::Stopped(reason, text, mut came) => {
                 self.stops(&mut mind, &mut came, reason, text).await?;
                 self.settles(&mut mind, &mut came).await?;
@@ -164,29 +168,20 @@ impl Turning {
         earlier: &[Entry],
     ) -> Result<Spoke, Fault> {
         let told = self.mindful.told(&self.capabilities);
-        let (feeds, changed) = match earlier {
-            [] => self.feeds(turn),
-            sent => {
-                let mut shown = Shown::clone(&self.known.feeds);
-                sent.iter().for_each(|it| shown.apply(it));
-                (shown.of(&self.agent().name), recorded(sent))
-            }
+        let it = match self.prepares(told, turn, until, earlier).await? {
+            Ok(it) => it,
+            Err(spoke) => return Ok(spoke),
         };
-        let form = self.form(earlier);
-        let prompt = self.prompt(told, turn, until, (form.0, &feeds)).await?;
-        if let Some(came) = self.is_full(&prompt) {
-            return Ok(came);
-        }
-        if let Err(fault) = self.out.charge.send(Charge::reserve(TURN)).await {
-            return Ok(Spoke::Stopped("budget", fault.message, Came::default()));
-        }
         self.tells(told, earlier).await?;
-        for it in changed {
+        for it in it.changed {
             self.out.feed.send(Note(it)).await?;
         }
-        self.begins(turn, until, form, &prompt).await?;
-        let is_last = self.mind.is_last_turn(&self.rules());
-        let spoken = Speaking::new(self, turn, is_last, earlier).speak(prompt, told).await?;
+        self.begins(turn, until, self.form(earlier), &it.prompt, it.is_last).await?;
+        let bytes = bytes(&it.prompt);
+        let speaking = Speaking::new(self, turn, it.is_last, earlier);
+        let mut spoken = speaking.speak(it.prompt, told).await?;
+        spoken.charge = self.settlement(&it.reserved, bytes, &spoken);
+        spoken.is_last = it.is_last;
         Ok(Spoke::Turned(Box::new(spoken)))
     }
 
@@ -208,9 +203,13 @@ impl Turning {
     /// The form of a turn's prompt and the rules that it goes by: the newest, unless the log has
     /// the turn begun, for a replay or before a stop.
     pub(super) fn form(&self, earlier: &[Entry]) -> (u32, Option<u32>) {
+        self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
+    }
+
+    /// How the turn began, where the log has it begun: for a replay, or before a stop.
+    pub(super) fn begun_as(&self, earlier: &[Entry]) -> Option<CognitionIn> {
         let recorded = self.record.0.iter().flatten();
-        let begun = earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>());
-        begun.map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
+        earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>())
     }
 
     /// How a turn's reply is read: as it was then, where the log has the turn begun.
@@ -261,13 +260,13 @@ impl Turning {
     }
 
     /// What the prompt shows beside the history, and what of that is new.
-    fn feeds(&self, turn: u64) -> (Vec<Feed>, Vec<ContextFeed>) {
+    pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (Vec<Feed>, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
         let known = &self.known;
         let all = [
             late::metadata(&settings.metadata, &known.metadata.of(name), self.mind.turns),
             late::todos(&known.todos),
-            late::budget(name, &known.budgets, turn, settings.max_turns),
+            late::budget(name, &known.budgets, turn, (settings.max_turns, is_short)),
         ];
         let mut shown = Shown::clone(&known.feeds);
         let mut changed = Vec::new();
@@ -284,7 +283,7 @@ impl Turning {
         (shown.of(name), changed)
     }
 
-    async fn prompt(
+    pub(super) async fn prompt(
         &self,
         told: &Told,
         turn: u64,
@@ -304,7 +303,7 @@ impl Turning {
     }
 
     /// What comes of a prompt that doesn't fit the model's window.
-    fn is_full(&self, prompt: &Prompt) -> Option<Spoke> {
+    pub(super) fn is_full(&self, prompt: &Prompt) -> Option<Spoke> {
         let agent = self.agent();
         let window = u64::from(agent.model.window()?);
         let reply = u64::from(agent.settings.max_tokens.unwrap_or(0));
@@ -347,6 +346,7 @@ impl Turning {
         until: u64,
         (rendering, rules): (u32, Option<u32>),
         prompt: &Prompt,
+        is_last: bool,
     ) -> Result<(), Fault> {
         let agent = self.agent();
         let begun = CognitionIn {
@@ -356,13 +356,13 @@ impl Turning {
             rendering,
             rules,
             asker: rules.and_then(|_| Some(self.mind.work.as_ref()?.asker.name.clone())),
-            is_last: self.mind.is_last_turn(&self.rules()).then_some(true),
+            is_last: is_last.then_some(true),
             waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),
             bytes: bytes(prompt),
             dispatch: agent.settings.dispatch,
             action_limits: Limited::of(&agent.settings.action_limits),
-            max_tokens: agent.settings.max_tokens,
+            max_tokens: prompt.max_tokens,
             temperature: agent.settings.temperature,
         };
         self.out.begun.send(Note(begun)).await
@@ -374,11 +374,16 @@ impl Turning {
         mut mind: Mind,
         turn: u64,
         until: u64,
-        it: Spoken,
+        mut it: Spoken,
     ) -> Result<Came, Fault> {
-        let is_last = self.mind.is_last_turn(&self.rules());
+        let is_last = it.is_last || self.is_last_by_turns();
         let over = self.over(turn, &it);
+        // Both take their places at once, and are kept together.
+        let charged = it.charge.take().map(|it| self.out.charge.send(it.into()));
         self.out.over.send(To("action", over.clone())).await?;
+        if let Some(charged) = charged {
+            charged.await?;
+        }
         mind.turned(turn, until, is_last);
         mind.is_over(&over);
         self.ended(mind, it).await
@@ -456,6 +461,8 @@ pub(super) enum Spoke {
     Turned(Box<Spoken>),
     /// Something else has to come first.
     Full(Came),
+    /// An interrupt came while it waited for its budget.
+    Interrupted,
     /// It stops: why in a word and in a sentence, and what comes before.
     Stopped(&'static str, String, Came),
 }
@@ -473,11 +480,6 @@ fn correction(outside: &str, reply: &str) -> String {
         Some((at, _)) => format!("\"{}…\" reached nobody{why}", &quoted[..at]),
     };
     format!("[{what} Answer within <response>…</response>, or begin an <action>.]")
-}
-
-/// The feeds that an earlier attempt recorded.
-fn recorded(sent: &[Entry]) -> Vec<ContextFeed> {
-    sent.iter().filter_map(|it| it.decode().ok()).collect()
 }
 
 impl Spoken {
@@ -501,9 +503,4 @@ impl Spoken {
         let tokens = self.usage.map_or(guessed, |it| it.output);
         u32::try_from((tokens * 100 / most).min(99)).ok()
     }
-}
-
-fn bytes(prompt: &Prompt) -> u64 {
-    let messages: usize = prompt.messages.iter().map(|it| it.text.len()).sum();
-    (prompt.system.len() + messages) as u64
 }

@@ -1,13 +1,17 @@
-//! `budget`: what a tree of threads has spent and may spend; raising that.
+//! `budget`: what a tree of threads has spent and may spend, what its agents used of which model;
+//! raising that.
 
+use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 
+use crate::audit::When;
 use crate::cli::connect::Caller;
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::usage;
 use crate::client::Push;
 use crate::clock;
 use crate::engine::ledger;
@@ -18,7 +22,8 @@ use crate::log::{Log, ThreadRecord};
 use crate::schema::nearest;
 use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
 
-/// Shows what a session and the threads below it have spent, and what they may spend.
+/// Shows what a session and the threads below it have spent, and what they may spend; and what a
+/// thread and those below it, or all of them on a day, used of models, by agent and by model.
 ///
 /// It reads the log, and the limits of the manifest that stands here. --raise asks a running pump
 /// for more, as an operator.
@@ -28,6 +33,7 @@ use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
 Examples:
   pumphouse budget sess-k3v9x2ma
   pumphouse budget sess-k3v9x2ma --json | jq 'select(.key == \"tokens\").used'
+  pumphouse budget --day 2026-11-22                   of all threads, from midnight on in UTC
   pumphouse budget sess-k3v9x2ma --raise tokens=+50000 --connect unix:/run/pump.sock
   PUMPHOUSE_TOKEN=t0psecret pumphouse budget sess-k3v9x2ma --raise messages=unlimited
 
@@ -35,10 +41,13 @@ Keys: messages, turns, depth, children, tokens, seconds, cost-micros.
 Exits with 1 where there is no such thread, or the pump refused.")]
 pub(crate) struct Budget {
     /// A thread of the tree.
-    #[arg(value_name = "THREAD")]
-    thread: String,
+    #[arg(value_name = "THREAD", required_unless_present = "day")]
+    thread: Option<String>,
+    /// What was used of models on this day, in UTC: of all threads, or of the one that is named.
+    #[arg(long, value_name = "DATE", conflicts_with = "raise")]
+    day: Option<Day>,
     /// Raises a limit: KEY=N to N, KEY=+N by N, KEY=unlimited to none.
-    #[arg(long, value_name = "KEY=N")]
+    #[arg(long, value_name = "KEY=N", requires = "thread")]
     raise: Option<Raise>,
     #[command(flatten)]
     caller: Caller,
@@ -77,10 +86,12 @@ impl Budget {
         data: &Path,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let thread = ThreadId::new(&self.thread);
-        match &self.raise {
-            Some(raise) => self.ask_for(&raise.0, &thread, to).await,
-            None => show(builder, data, &thread, to).await,
+        let thread = self.thread.as_deref().map(ThreadId::new);
+        match (&self.raise, thread, &self.day) {
+            (Some(raise), Some(thread), _) => self.ask_for(&raise.0, &thread, to).await,
+            (None, Some(thread), None) => show(builder, data, &thread, to).await,
+            (_, thread, Some(day)) => usage::of_day(data, thread.as_ref(), &day.0, to).await,
+            (_, None, None) => Err(Failure::Untried("name a thread, or say --day".to_owned())),
         }
     }
 
@@ -116,6 +127,7 @@ async fn show(
     let opened_us = opening.as_ref().map_or(u64::MAX, |it| it.at_us);
     let seconds = clock::wall_us().saturating_sub(opened_us) / 1_000_000;
     let live = threads.iter().filter(|it| it.parent.is_some() && it.state.is_live());
+    let whole = usage::total(&usage::of_thread(&log, &session.id, 0..u64::MAX).await?);
     for key in BudgetKey::ALL {
         let used = match key {
             BudgetKey::Turns => continue,
@@ -124,14 +136,72 @@ async fn show(
             BudgetKey::Seconds => seconds,
             BudgetKey::Messages | BudgetKey::Tokens | BudgetKey::CostMicros => ledger.used(key),
         };
-        line(&Spending { key, used, limit: ledger.limit(key), of: None }, to)?;
+        let it = Spending { key, used, limit: ledger.limit(key), of: None };
+        match key {
+            BudgetKey::CostMicros if whole.unpriced > 0 => cost(&it, whole.unpriced, to)?,
+            _ => line(&it, to)?,
+        }
     }
     for (thread, listener, used) in ledger.turns() {
         let (key, of) = (BudgetKey::Turns, Some((thread.clone(), listener.into())));
-        line(&Spending { key, used, limit: ledger.limit(key), of }, to)?;
+        let it = Spending { key, used, limit: ledger.limit(key), of };
+        let max_turns = plan.capabilities().listener(listener).and_then(|it| it.turns_max);
+        turns(&it, max_turns.filter(|it| *it < UNLIMITED), to)?;
     }
+    usage::show(&usage::of_thread(&log, thread, 0..u64::MAX).await?, to)?;
     Ok(Ending::Well)
 }
+
+/// What is known of the cost, where some turns have no price.
+fn cost(it: &Spending, unpriced: u64, to: &mut Screen<'_>) -> Result<(), Failure> {
+    if to.json {
+        let mut object = object(it);
+        object["unpriced_turns"] = json!(unpriced);
+        return Ok(to.object(&object)?);
+    }
+    let told = match it.used {
+        0 => told(it).replacen(" 0 of ", &format!(" {} of ", usage::UNKNOWN), 1),
+        _ => told(it),
+    };
+    let turns = if unpriced == 1 { "1 turn has" } else { &format!("{unpriced} turns have") };
+    Ok(to.line(&format!("{told}   {turns} no price"))?)
+}
+
+/// The turns of a listener, and how many it gives itself.
+fn turns(it: &Spending, max_turns: Option<u64>, to: &mut Screen<'_>) -> Result<(), Failure> {
+    match max_turns {
+        None => line(it, to),
+        Some(max) if to.json => {
+            let mut object = object(it);
+            object["max_turns"] = json!(max);
+            Ok(to.object(&object)?)
+        }
+        Some(max) => Ok(to.line(&format!("{}   max_turns {max}", told(it)))?),
+    }
+}
+
+/// A day in UTC: its first microsecond, and the first one after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Day(Range<u64>);
+
+impl FromStr for Day {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Day, &'static str> {
+        let error = "a day is written as 2026-11-22";
+        let at = |text: &str| match text.parse() {
+            Ok(When::At(at_us)) if text.len() == DATE.len() => Ok(at_us),
+            _ => Err(error),
+        };
+        let from = at(text)?;
+        Ok(Day(from..from.saturating_add(DAY_US)))
+    }
+}
+
+/// How a day is written, and
+const DATE: &str = "2026-11-22";
+/// how long it is.
+const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// How many threads stand above one another below the session.
 fn depth(threads: &[ThreadRecord]) -> u64 {
@@ -173,6 +243,15 @@ pub(crate) fn object(it: &Spending) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_is_a_date_and_nothing_else() {
+        let Day(day) = "1970-01-02".parse().unwrap();
+        assert_eq!(day, DAY_US..2 * DAY_US);
+        for text in ["1d", "2026-11-22T10:00", "today", "2026-13-01", ""] {
+            assert!(text.parse::<Day>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_raise_says_what_and_how_far() {

@@ -39,6 +39,8 @@ mod threads;
 mod traces;
 mod transcript;
 mod tree;
+mod usage;
+mod used;
 mod verify;
 mod why;
 mod atomic_file;

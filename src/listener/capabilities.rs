@@ -54,6 +54,8 @@ pub struct Described {
     pub peers: Option<Arc<[String]>>,
     /// Those that it can't do without, and may address in any case.
     pub relies_on: Arc<[String]>,
+    /// How many turns it has in a thread, where it says so.
+    pub turns_max: Option<u64>,
 }
 
 /// A word that names no payload, or several.
@@ -309,6 +311,7 @@ impl Described {
             grants: spec.grants.iter().cloned().collect(),
             peers: spec.peers.clone(),
             relies_on: spec.relies_on.clone(),
+            turns_max: spec.turns_max,
         }
     }
 }

@@ -293,7 +293,7 @@ pub struct Cost {
 /// let thinker = Listener::new("thinker").on(think).grant::<Charges>();
 /// assert!(pumphouse::builder().with(thinker).build().is_ok());
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Charge(budget::Charge);
 
 impl Charge {
@@ -305,7 +305,7 @@ impl Charge {
             turns: whole(it.turns),
             tokens: whole(it.tokens),
             cost_micros: whole(it.micros),
-            settled: false,
+            ..budget::Charge::default()
         })
     }
 
@@ -319,7 +319,15 @@ impl Charge {
             tokens: is.tokens - was.tokens,
             cost_micros: is.cost_micros - was.cost_micros,
             settled: true,
+            ..budget::Charge::default()
         })
+    }
+}
+
+/// One that says more: which model is asked, and what its tokens are.
+impl From<budget::Charge> for Charge {
+    fn from(it: budget::Charge) -> Charge {
+        Charge(it)
     }
 }
 

@@ -55,6 +55,7 @@ pub(crate) struct Spec {
     pub(crate) kind: Option<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) turns_max: Option<u64>,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: BTreeSet<String>,
@@ -222,6 +223,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Listener<S> {
         self.spec.timeout = Some(limit);
+        self
+    }
+
+    /// How many turns it has in a thread, where it bounds them itself: for those who look at what
+    /// is spent.
+    #[must_use]
+    pub fn turns_max(mut self, turns: u64) -> Listener<S> {
+        self.spec.turns_max = Some(turns);
         self
     }
 

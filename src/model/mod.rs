@@ -27,6 +27,7 @@ mod models;
 pub mod openai;
 mod piece;
 mod play;
+mod price;
 mod prompt;
 mod recorded;
 mod script;
@@ -44,6 +45,7 @@ pub use error::{Error, Kind, Wait};
 pub use models::{Models, UnknownModel};
 pub use openai::OpenAi;
 pub use piece::{Call, Piece, Stop, Usage};
+pub use price::Price;
 pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
 pub use recorded::{Recorded, Take};
 pub use script::Script;
@@ -62,6 +64,16 @@ pub trait Model: Debug + Send + Sync {
 
     /// How many tokens prompt and reply may have together, where that is known.
     fn window(&self) -> Option<u32> {
+        None
+    }
+
+    /// How many tokens a reply has at the most where its prompt doesn't say, where that is known.
+    fn max_tokens(&self) -> Option<u32> {
+        None
+    }
+
+    /// What its tokens cost, where that is known.
+    fn price(&self) -> Option<Price> {
         None
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::play::{Sleeper, play};
-use crate::model::{Boxed, Error, Kind, Model, Prompt, Reply, Script};
+use crate::model::{Boxed, Error, Kind, Model, Price, Prompt, Reply, Script};
 
 use file::Written;
 
@@ -36,6 +36,7 @@ pub struct Scripted {
     answer: Arc<Answer>,
     sleeper: Sleeper,
     window: Option<u32>,
+    price: Option<Price>,
     name: Arc<str>,
 }
 
@@ -128,6 +129,12 @@ impl Scripted {
         Scripted { window: Some(tokens), ..self }
     }
 
+    /// Says what its tokens cost.
+    #[must_use]
+    pub fn with_price(self, price: Price) -> Scripted {
+        Scripted { price: Some(price), ..self }
+    }
+
     fn named(self, name: String) -> Scripted {
         Scripted { name: name.into(), ..self }
     }
@@ -137,7 +144,7 @@ impl Scripted {
         answer: impl Fn(&Prompt, u64) -> Result<Script, Error> + Send + Sync + 'static,
     ) -> Scripted {
         let (answer, sleeper) = (Arc::new(answer), Sleeper::default());
-        Scripted { answer, sleeper, window: None, name: name.into() }
+        Scripted { answer, sleeper, window: None, price: None, name: name.into() }
     }
 }
 
@@ -171,6 +178,10 @@ impl Model for Scripted {
 
     fn window(&self) -> Option<u32> {
         self.window
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
     }
 
     fn describe(&self) -> String {

@@ -128,7 +128,10 @@ pub struct OverBudget {
 }
 
 /// What a listener reserved or settled, in a tree of threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+///
+/// A reservation stands before the work, a settlement after it: `turns`, `tokens` and `cost_micros`
+/// add up to what is spent. What concerns a model says so beside them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct Charge {
     /// Turns of the listener in the thread; fewer than none gives some back.
@@ -143,6 +146,21 @@ pub struct Charge {
     /// Whether it says what was spent, whatever the limits are.
     #[payload(attribute)]
     pub settled: bool,
+    /// The model that is asked, where one is.
+    #[payload(attribute, example = "small at http://127.0.0.1:8080/v1")]
+    pub model: Option<String>,
+    /// Tokens of the prompt: those of a settlement were used, those of a reservation are expected.
+    #[payload(attribute)]
+    pub tokens_in: Option<u64>,
+    /// Tokens of the reply; of a reservation, the most that it may have.
+    #[payload(attribute)]
+    pub tokens_out: Option<u64>,
+    /// What a settled turn cost in millionths of money; none where its price isn't known.
+    #[payload(attribute)]
+    pub spent_micros: Option<u64>,
+    /// Whether the tokens of a settlement are an estimate: the provider didn't say.
+    #[payload(attribute)]
+    pub estimated: Option<bool>,
 }
 
 /// Messages go round in a circle: what comes next of them is refused.

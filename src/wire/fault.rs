@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::wire::budget::BudgetKey;
 use crate::{schema, xml};
 
 /// Declares the codes in one table: number, name, what it is, what to do, whether to try again.
@@ -154,14 +155,26 @@ pub struct Fault {
     pub retry: Option<bool>,
     /// The thread that is unknown, where that is the fault.
     pub unknown_thread: Option<Box<str>>,
-    /// What is known of the message that was refused.
+    /// What else is known of what was refused.
     pub(crate) about: Option<Box<About>>,
 }
 
-/// What a fault repeats of the message that it is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How much of a budget is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Left {
+    /// Of what.
+    pub key: BudgetKey,
+    /// How much. What handlers at work have reserved isn't counted as spent.
+    pub amount: u64,
+}
+
+/// What few faults say of what was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
-    client_id: String,
+    /// The sender's own id for its push.
+    client_id: Option<String>,
+    left: Option<Left>,
 }
 
 /// What an error or a trace repeats of a text that a stranger sent: its beginning.
@@ -191,16 +204,30 @@ impl Fault {
         }
     }
 
+    /// A budget has no more than this left.
+    pub(crate) fn over_budget(text: String, key: BudgetKey, amount: u64) -> Fault {
+        let about = About { left: Some(Left { key, amount }), ..About::default() };
+        Fault { about: Some(Box::new(about)), ..Fault::new(Code::OverBudget, text) }
+    }
+
     /// The same, about a push that its sender gave this id.
     pub(crate) fn of_client(self, id: Option<&str>) -> Fault {
-        let about = id.map(|it| Box::new(About { client_id: it.to_owned() }));
-        Fault { about: about.or(self.about), ..self }
+        let Some(id) = id else { return self };
+        let mut about = self.about.unwrap_or_default();
+        about.client_id = Some(id.to_owned());
+        Fault { about: Some(about), ..self }
     }
 
     /// The sender's own id for the push that it is about, where it gave one.
     #[must_use]
     pub fn client_id(&self) -> Option<&str> {
-        self.about.as_ref().map(|it| &*it.client_id)
+        self.about.as_ref().and_then(|it| it.client_id.as_deref())
+    }
+
+    /// What a budget has left, where that isn't enough.
+    #[must_use]
+    pub fn left(&self) -> Option<Left> {
+        self.about.as_ref().and_then(|it| it.left)
     }
 
     /// What is told about every target that is unknown or forbidden: which of the two, nobody

@@ -41,6 +41,7 @@ mod security;
 mod shapes;
 mod shown;
 mod sim;
+mod spending;
 mod steering;
 mod suites;
 mod tidy;

@@ -4,6 +4,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 use pumphouse::prelude::*;
+use pumphouse::wire::budget::Charge;
 use pumphouse::wire::core::{NothingUnderWay, SystemThreadError, ThreadResult, ThreadSpawned};
 
 use super::super::super::action::words::Mode;
@@ -117,6 +118,7 @@ impl Mind {
         self.actions.retain(|_, it| it.ended.is_some());
         (self.asked, self.has_feeds) = (None, false);
         self.turn = None;
+        self.reserved = None;
         self.written.clear();
         self.close();
     }
@@ -238,6 +240,9 @@ impl Mind {
             }
         } else if let Some(it) = entry.decode_if::<Stopped>() {
             self.stops(Stop::of(&it.reason), it.until.unwrap_or(entry.seq()));
+        } else if let Some(it) = entry.decode_if::<Charge>() {
+            // Turns of before charged no tokens, and settled nothing.
+            self.reserved = Some(it).filter(|it| !it.settled && it.tokens > 0);
         } else if entry.is::<CognitionSystem>() {
             self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
         } else if entry.is::<CognitionTools>() {

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pumphouse::prelude::*;
+use pumphouse::wire::budget::Charge;
 
 use super::super::action::words::{Mode, Status};
 use super::words::CognitionTools;
@@ -56,6 +57,8 @@ pub struct Mind {
     pub idle: u32,
     /// What was wrong with its model last.
     pub error: String,
+    /// What it has reserved of the tree's budget and not settled.
+    pub(super) reserved: Option<Charge>,
     /// The turn at hand.
     turn: Option<Turn>,
     /// Responses of the turn at hand that wait.

@@ -182,12 +182,12 @@ fn steers(words: &[&str]) -> Ready {
     match *words {
         ["charge", turns, tokens] => {
             let (turns, tokens) = (turns.parse().unwrap(), tokens.parse().unwrap());
-            let charge = Charge { turns, tokens, cost_micros: 0, settled: false };
+            let charge = Charge { turns, tokens, settled: false, ..Charge::default() };
             ready(Target::Charge, checked(&charge))
         }
         ["spent", tokens] => {
             let tokens = tokens.parse().unwrap();
-            let charge = Charge { turns: 0, tokens, cost_micros: 0, settled: true };
+            let charge = Charge { turns: 0, tokens, settled: true, ..Charge::default() };
             ready(Target::Charge, checked(&charge))
         }
         ["raise", name, by] => {

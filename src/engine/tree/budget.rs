@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::engine::tree::event::CORE_NAME;
+use crate::engine::tree::reserved::Reserved;
 use crate::id::ThreadId;
 use crate::limits::{Allowance, Limits, UNLIMITED};
 use crate::listener::Entry;
@@ -42,19 +43,26 @@ pub(crate) struct Short {
     pub(crate) asked: u64,
     pub(crate) used: u64,
     pub(crate) limit: u64,
+    /// What of that handlers at work have reserved: some of it may come back.
+    pub(crate) reserved: u64,
 }
 
 impl Short {
     /// Whether there is nothing left at all of what is never given back.
     pub(crate) fn is_spent(self) -> bool {
         let comes_back = matches!(self.key, BudgetKey::Depth | BudgetKey::Children);
-        !comes_back && self.used >= self.limit
+        !comes_back && self.left() == 0
+    }
+
+    /// How much there is beside what is spent for good.
+    fn left(self) -> u64 {
+        self.limit.saturating_sub(self.used.saturating_sub(self.reserved))
     }
 
     pub(crate) fn fault(self) -> Fault {
-        let Short { key, asked, used, limit } = self;
+        let Short { key, asked, used, limit, .. } = self;
         let text = format!("{key}: {asked} asked for, {used} used, the limit is {limit}");
-        Fault::new(Code::OverBudget, text)
+        Fault::over_budget(text, key, self.left())
     }
 }
 
@@ -153,7 +161,7 @@ impl Ledger {
         if used.checked_add(asked).is_some_and(|it| it <= limit) {
             return Ok(());
         }
-        Err(Short { key, asked, used, limit })
+        Err(Short { key, asked, used, limit, reserved: 0 })
     }
 
     /// Whether a listener may be given one more message.
@@ -168,7 +176,7 @@ impl Ledger {
         if used < limit {
             return Ok(());
         }
-        Err(Short { key: BudgetKey::Seconds, asked: 1, used, limit })
+        Err(Short { key: BudgetKey::Seconds, asked: 1, used, limit, reserved: 0 })
     }
 
     /// An entry comes; a message if a listener is given it that the pump didn't send.
@@ -208,20 +216,34 @@ impl Ledger {
         listener: &Arc<str>,
         it: &Charge,
     ) -> Result<(), Short> {
-        if !it.settled {
-            let turns = self.turns.get(&(thread.clone(), listener.clone()));
-            let asked = |it: i64| u64::try_from(it).unwrap_or(0);
-            for (key, asked, used) in [
-                (BudgetKey::Turns, asked(it.turns), turns.map_or(0, |(used, _)| *used)),
-                (BudgetKey::Tokens, asked(it.tokens), self.used(BudgetKey::Tokens)),
-                (BudgetKey::CostMicros, asked(it.cost_micros), self.used(BudgetKey::CostMicros)),
-            ] {
-                if asked > 0 {
-                    self.fits(key, asked, used)?;
-                }
+        self.fits_charge(thread, listener, it, Reserved::default())?;
+        self.book(thread, listener, it);
+        Ok(())
+    }
+
+    /// Whether a reservation fits, without what others have reserved; a settlement always does.
+    pub(crate) fn fits_charge(
+        &self,
+        thread: &ThreadId,
+        listener: &Arc<str>,
+        it: &Charge,
+        without: Reserved,
+    ) -> Result<(), Short> {
+        if it.settled {
+            return Ok(());
+        }
+        let turns = self.turns.get(&(thread.clone(), listener.clone()));
+        let asked = |it: i64| u64::try_from(it).unwrap_or(0);
+        let used = |key| self.used(key).saturating_sub(without.of(key));
+        for (key, asked, used) in [
+            (BudgetKey::Turns, asked(it.turns), turns.map_or(0, |(used, _)| *used)),
+            (BudgetKey::Tokens, asked(it.tokens), used(BudgetKey::Tokens)),
+            (BudgetKey::CostMicros, asked(it.cost_micros), used(BudgetKey::CostMicros)),
+        ] {
+            if asked > 0 {
+                self.fits(key, asked, used)?;
             }
         }
-        self.book(thread, listener, it);
         Ok(())
     }
 
@@ -231,7 +253,10 @@ impl Ledger {
             if more != 0 {
                 let used = self.used(key).saturating_add_signed(more);
                 self.used[key as usize] = used;
-                self.look_at(key, used);
+                // What a model is asked for with is settled soon, and isn't spent before.
+                if it.settled || it.tokens_out.is_none() {
+                    self.look_at(key, used);
+                }
             }
         }
         if it.turns == 0 {
@@ -381,7 +406,9 @@ mod tests {
         let charge = charge.prop_map(|(thread, from, turns, tokens, cost_micros, settled)| {
             let sign = if settled { -1 } else { 1 };
             let tokens = sign * tokens;
-            Deed::Charge(thread, from, Charge { turns: sign * turns, tokens, cost_micros, settled })
+            let turns = sign * turns;
+            let it = Charge { turns, tokens, cost_micros, settled, ..Charge::default() };
+            Deed::Charge(thread, from, it)
         });
         let key = prop::sample::select(vec![BudgetKey::Turns, BudgetKey::Tokens]);
         let raise = (key, 0_u64..50).prop_map(|(key, by)| Deed::Raise(key, by));
@@ -443,6 +470,15 @@ mod tests {
         assert_eq!(spend(1, &mut ledger), [75]);
         assert_eq!(spend(20, &mut ledger), [95], "the highest speaks for those below");
         assert_eq!(spend(5, &mut ledger), [0_u8; 0]);
+        let later = Charge { tokens: 1, tokens_out: Some(1), ..Charge::default() };
+        let mut roomy = Ledger::new(&Limits { tree_tokens_max: 1, ..Limits::default() });
+        roomy.charge(&thread, &from, &later).unwrap();
+        assert!(roomy.unsaid().is_empty(), "what is settled later isn't spent yet");
+        let settled = Charge { settled: true, tokens: 0, turns: 0, ..later };
+        roomy.charge(&thread, &from, &Charge { tokens: -1, ..settled.clone() }).unwrap();
+        assert!(roomy.unsaid().is_empty());
+        roomy.charge(&thread, &from, &Charge { tokens: 1, ..settled }).unwrap();
+        assert_eq!(roomy.unsaid()[0].percent, 95);
         let raise = RaiseBudget { key: BudgetKey::Tokens, by: Some(100), to: None };
         assert_eq!(ledger.raise(&raise), Ok(Allowance(200)));
         assert_eq!(spend(50, &mut ledger), [75], "of the new limit");
@@ -468,7 +504,8 @@ mod tests {
         ledger.count(true, 5_000_000);
         assert_eq!(ledger.look_at_clock(13_600_000), Ok(()));
         assert_eq!(ledger.unsaid().len(), 1);
-        let short = Short { key: BudgetKey::Seconds, asked: 1, used: 10, limit: 10 };
+        let (key, asked, used, limit) = (BudgetKey::Seconds, 1, 10, 10);
+        let short = Short { key, asked, used, limit, reserved: 0 };
         assert_eq!(ledger.look_at_clock(15_000_000), Err(short));
         assert!(short.is_spent());
     }

@@ -101,9 +101,7 @@ impl Thread {
                 cancel: cancel.clone(),
                 arrivals: arrivals.clone(),
             };
-            let (emitted, silent, undelivered) = (0, 0, None);
-            let running =
-                Running { first, more, root, emitted, silent, undelivered, cancel, arrivals };
+            let running = Running::new(first, more, root, cancel, arrivals);
             self.running.insert((seq, listener), running);
             out.effects.push(Effect::Start(Box::new(start)));
         }

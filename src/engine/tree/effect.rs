@@ -10,6 +10,7 @@ use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::request::Beyond;
+use crate::engine::tree::reserved::Reserved;
 use crate::engine::tree::route::Routes;
 use crate::engine::tree::until::Until;
 use crate::id::{EntryId, ThreadId};
@@ -78,6 +79,8 @@ pub(crate) struct Step {
     pub(crate) ledger: Ledger,
     /// A charge of this event that didn't fit, and why.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
+    /// What handlers at work have reserved beside the one that charges something.
+    pub(crate) others: Reserved,
     /// Why nobody got what the handling at hand emitted, for each emission that nobody got.
     pub(crate) undelivered: Vec<Fault>,
 }

@@ -14,6 +14,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::{ArrivalSignal, Entry, Target};
 use crate::log::{Flags, Open};
 use crate::name::Name;
+use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, said};
 use crate::wire::{Checked, Fault};
 
@@ -85,8 +86,11 @@ impl Ready {
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
         let said = match &self.what {
             Ok(checked) => {
-                // What the pump told of a refusal stands behind what was refused.
-                while sent.front().is_some_and(|it| it.from() == CORE_NAME) {
+                // What the pump told of a refusal stands behind what was refused. A charge that
+                // was refused spent nothing, and is looked at anew.
+                let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
+                let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
+                while sent.front().is_some_and(aside) {
                     sent.pop_front();
                 }
                 Some(checked.clone())

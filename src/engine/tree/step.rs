@@ -15,12 +15,13 @@ use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{Event, Key, Push};
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::recover;
+use crate::engine::tree::reserved::Pending;
 use crate::engine::tree::route::Routes;
 use crate::engine::tree::thread::{Spawner, Thread, ended};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State, ThreadRecord};
-use crate::wire::{Code, Fault};
+use crate::wire::Fault;
 
 /// Something that a listener which waits for entries has to do.
 struct Asked {
@@ -48,30 +49,22 @@ pub(crate) struct Tree {
     let_go: usize,
     /// What it may spend and has spent; elsewhere while an event is taken.
     pub(crate) ledger: Ledger,
+    /// Reservations that wait for others to be settled.
+    pub(crate) pending: VecDeque<Pending>,
     /// The identity that opened the session.
     owner: Arc<str>,
 }
 
 impl Tree {
     pub(crate) fn new(thread: Thread, ledger: Ledger) -> Tree {
-        Tree {
-            owner: thread.owner.clone(),
-            threads: [(thread.id.clone(), thread)].into_iter().collect(),
-            over: FxHashMap::default(),
-            suffixes: FxHashMap::default(),
-            wakeable: FxHashSet::default(),
-            asked: FxHashMap::default(),
-            since: VecDeque::new(),
-            let_go: 0,
-            ledger,
-        }
+        let mut tree = Tree::empty(thread.owner.clone(), ledger);
+        tree.threads.insert(thread.id.clone(), thread);
+        tree
     }
 
-    /// A tree as the log has it, its threads in the order in which they were opened.
-    pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
-        let first = records.first().and_then(|it| it.first.as_ref());
-        let mut tree = Tree {
-            owner: first.map_or("", |it| &*it.from).into(),
+    fn empty(owner: Arc<str>, ledger: Ledger) -> Tree {
+        Tree {
+            owner,
             threads: FxHashMap::default(),
             over: FxHashMap::default(),
             suffixes: FxHashMap::default(),
@@ -80,7 +73,14 @@ impl Tree {
             since: VecDeque::new(),
             let_go: 0,
             ledger,
-        };
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// A tree as the log has it, its threads in the order in which they were opened.
+    pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
+        let first = records.first().and_then(|it| it.first.as_ref());
+        let mut tree = Tree::empty(first.map_or("", |it| &*it.from).into(), ledger);
         for it in records {
             if !it.state.is_live() {
                 tree.over.insert(it.id, it.state);
@@ -187,6 +187,7 @@ impl Tree {
         self.take(event, world, out);
         self.go_beyond(world, out);
         self.end_if_done(&at, world, out);
+        self.look_at_pending(world, out);
         self.warn(world, out);
         noted = self.note_timings(noted, world, out);
         while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
@@ -283,18 +284,9 @@ impl Tree {
                 Some(thread) => thread.push(push, world, out),
                 None => self.turn_away(&thread, *push, out),
             },
-            Event::Sent(key, ready, done) => {
-                let kept = self.threads.get_mut(&key.thread);
-                let kept = kept.is_some_and(|it| it.sent(&key, ready, world, out));
-                if kept {
-                    let fits = out.uncharged.take().map_or(Ok(()), |(_, fault)| Err(fault));
-                    out.effects.push(Effect::Kept(done, fits));
-                } else {
-                    let text = "the message this was sent for is over";
-                    out.effects.push(Effect::Kept(done, Err(Fault::new(Code::Late, text))));
-                }
-            }
+            it @ Event::Sent(..) => self.sent(it, world, out),
             Event::Return(key, ready) => {
+                self.look_at_others(&key, &ready, out);
                 if let Some(thread) = self.threads.get_mut(&key.thread) {
                     thread.returned(&key, ready, world, out);
                 }

@@ -10,6 +10,7 @@ use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::loop_guard::{Chain, Guard};
 use crate::engine::tree::observer::PushObserver;
+use crate::engine::tree::reserved::Reserved;
 use crate::engine::tree::route::Receiver;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{ArrivalSignal, Awake, Entry, Park};
@@ -174,12 +175,29 @@ pub(crate) struct Running {
     pub(crate) emitted: usize,
     /// How many of its emissions answer nobody: notes, charges, and those that nobody got.
     pub(crate) silent: usize,
+    /// What it has reserved of the tree's budget and not settled.
+    pub(crate) reserved: Reserved,
     /// Why nobody got the first of those that nobody got.
     pub(crate) undelivered: Option<Box<Fault>>,
     /// What tells it to stop; inline ones are over before anybody could.
     pub(crate) cancel: Option<CancellationToken>,
     /// Where it hears of what comes meanwhile.
     pub(crate) arrivals: Option<ArrivalSignal>,
+}
+
+impl Running {
+    /// Of a delivery that starts now, with the other messages in hand.
+    pub(crate) fn new(
+        first: Waiting,
+        more: Vec<Waiting>,
+        root: u64,
+        cancel: Option<CancellationToken>,
+        arrivals: Option<ArrivalSignal>,
+    ) -> Running {
+        let (emitted, silent, undelivered) = (0, 0, None);
+        let reserved = Reserved::kept(&first.sent);
+        Running { first, more, root, emitted, silent, reserved, undelivered, cancel, arrivals }
+    }
 }
 
 /// A push and its consequences.

@@ -13,7 +13,7 @@ use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
 use crate::model::openai::NoModel;
-use crate::model::{Model, Models, NoScript, OpenAi, Scripted, Secret};
+use crate::model::{Model, Models, NoScript, OpenAi, Price, Scripted, Secret};
 
 impl Reader<'_> {
     /// The models that are sound; listeners may name these, too.
@@ -49,7 +49,8 @@ impl Reader<'_> {
             self.wrong(Mistake::new(at.place, it.to_string()).at(&joined(path, "file")));
         };
         let model = read.map_err(wrong).ok()?;
-        Some(tokens(item, "window").into_iter().fold(model, Scripted::with_window))
+        let model = tokens(item, "window").into_iter().fold(model, Scripted::with_window);
+        Some(self.price(item, path).into_iter().fold(model, Scripted::with_price))
     }
 
     fn openai(&self, item: &Node, path: &str) -> Option<OpenAi> {
@@ -70,6 +71,7 @@ impl Reader<'_> {
         }
         settings = tokens(item, "window").into_iter().fold(settings, |it, n| it.window(n));
         settings = tokens(item, "max_tokens").into_iter().fold(settings, |it, n| it.max_tokens(n));
+        settings = self.price(item, path).into_iter().fold(settings, |it, price| it.price(price));
         if let Some(it) = text("temperature").and_then(amount::number) {
             settings = settings.temperature(it);
         }
@@ -94,6 +96,22 @@ impl Reader<'_> {
             self.wrong(Mistake::new(place, it.to_string()).at(&joined(path, it.setting)));
         };
         settings.build().map_err(wrong).ok()
+    }
+
+    /// What its tokens cost.
+    fn price(&self, item: &Node, path: &str) -> Option<Price> {
+        let node = item.key("price")?;
+        let of = |key: &str| {
+            let at = node.key(key)?;
+            let amount = at.text().and_then(amount::number)?;
+            if amount < 0.0 {
+                let path = joined(&joined(path, "price"), key);
+                self.wrong(Mistake::new(at.place, "a price is 0 or more").at(&path));
+            }
+            Some(amount)
+        };
+        let (input, output) = (of("input"), of("output"));
+        Some(Price::new(input?, output?))
     }
 
     /// What stands in the environment, and not in the file, which many can read.

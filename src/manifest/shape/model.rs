@@ -42,6 +42,7 @@ fn openai() -> Map {
             window(),
             key("max_tokens", tokens, max_tokens, "max_tokens: 2048"),
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
+            price(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),
             key("authority", Kind::Path, authority, "authority: issuer.pem"),
             key("proxy", Kind::Text, proxy, "proxy: http://127.0.0.1:3128"),
@@ -57,6 +58,7 @@ fn scripted() -> Map {
         kind("use: scripted"),
         needed(key("file", Kind::Path, file, "file: replies.txt")),
         window(),
+        price(),
     ];
     Map { what: "a model of the kind scripted", keys, one_of: &[] }
 }
@@ -68,6 +70,18 @@ fn kind(example: &str) -> Key {
 fn window() -> Key {
     let text = "How many tokens prompt and reply may have together.";
     key("window", Kind::Count { min: 1, max: u32::MAX as usize }, text, "window: 8192")
+}
+
+fn price() -> Key {
+    let text = "What a million tokens cost, in whatever money you count in.";
+    let input = "Of prompts.";
+    let output = "Of replies.";
+    let keys = vec![
+        needed(key("input", Kind::Number, input, "input: 0.15")),
+        needed(key("output", Kind::Number, output, "output: 0.60")),
+    ];
+    let both = Map { what: "a price", keys, one_of: &[] };
+    key("price", Kind::Map(both), text, "price: {input: 0.15, output: 0.60}")
 }
 
 fn needed(key: Key) -> Key {

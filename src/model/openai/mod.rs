@@ -17,7 +17,7 @@ use crate::clock;
 use crate::limits::ModelLimits;
 use crate::model::openai::hear::Heard;
 use crate::model::openai::timer::Timers;
-use crate::model::{Boxed, Error, Model, Piece, Prompt, Reply, Secret};
+use crate::model::{Boxed, Error, Model, Piece, Price, Prompt, Reply, Secret};
 
 pub use settings::{NoModel, Settings};
 
@@ -123,6 +123,14 @@ impl Model for OpenAi {
 
     fn window(&self) -> Option<u32> {
         self.settings.window
+    }
+
+    fn max_tokens(&self) -> Option<u32> {
+        self.settings.max_tokens
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.settings.price
     }
 
     fn describe(&self) -> String {

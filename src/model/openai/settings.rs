@@ -9,7 +9,7 @@ use reqwest::{Client, Url, redirect};
 use serde_json::{Map, Value};
 
 use crate::limits::ModelLimits;
-use crate::model::{OpenAi, Secret};
+use crate::model::{OpenAi, Price, Secret};
 use crate::trust;
 
 /// Where a model is, and how it is asked. `Debug` shows no key.
@@ -22,6 +22,7 @@ pub struct Settings {
     pub(super) window: Option<u32>,
     pub(super) max_tokens: Option<u32>,
     pub(super) temperature: Option<f64>,
+    pub(super) price: Option<Price>,
     pub(super) extra: Map<String, Value>,
     pub(super) limits: ModelLimits,
     authority: Option<PathBuf>,
@@ -47,6 +48,7 @@ impl Settings {
             window: None,
             max_tokens: None,
             temperature: None,
+            price: None,
             extra: Map::new(),
             limits: ModelLimits::default(),
             authority: None,
@@ -83,6 +85,12 @@ impl Settings {
     #[must_use]
     pub fn temperature(self, temperature: f64) -> Settings {
         Settings { temperature: Some(temperature), ..self }
+    }
+
+    /// Says what its tokens cost.
+    #[must_use]
+    pub fn price(self, price: Price) -> Settings {
+        Settings { price: Some(price), ..self }
     }
 
     /// Puts these into each request, over what would stand there; `null` takes a key out.

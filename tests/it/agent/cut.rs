@@ -7,6 +7,7 @@ use std::time::Duration;
 use pumphouse::listeners::action::words::{Action, ActionResult};
 use pumphouse::listeners::agent::words::{CognitionOut, Response};
 use pumphouse::model::{self, Model, Reply, Script};
+use pumphouse::wire::budget::Charge;
 
 use super::world::{World, stopping};
 use super::*;
@@ -62,6 +63,11 @@ fn check(is_repeatable: bool, stops: &[u64]) {
     };
     let at = format!("{is_repeatable} {stops:?}: {:#?}", world.story(&thread));
     assert_eq!(world.replay(agent(), &thread).difference, None, "{at}");
+    let charges = world.all::<Charge>(&thread);
+    let settled: Vec<&Charge> = charges.iter().filter(|it| it.settled).collect();
+    assert_eq!((charges.len(), settled.len()), (2 * settled.len(), settled.len()), "{at}");
+    let used: u64 = settled.iter().flat_map(|it| [it.tokens_in, it.tokens_out]).flatten().sum();
+    assert_eq!(charges.iter().map(|it| it.tokens).sum::<i64>(), used.cast_signed(), "{at}");
     let finals = world.all::<Response>(&thread).into_iter().filter(|it| it.is_final);
     assert_eq!(finals.count(), 1, "{at}");
     let partial = world.all::<Response>(&thread).len() - 1;

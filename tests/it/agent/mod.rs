@@ -14,6 +14,7 @@ mod recall;
 mod references;
 mod told;
 mod transcript;
+mod charges;
 mod cut;
 mod hostile;
 mod interrupt;

@@ -34,6 +34,30 @@ struct Spent {
     text: String,
 }
 
+/// Reserves, takes its time, and settles.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "urn:test")]
+struct Hold {
+    tokens: u64,
+    ms: u64,
+    settled: Option<u64>,
+}
+
+fn holder() -> Listener {
+    let hold = async |out: Outbox<Charge>, it: Hold| {
+        let reserved = Cost { tokens: it.tokens, ..Cost::default() };
+        let mut ended = out.send(Charge::reserve(reserved)).await;
+        if ended.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(it.ms)).await;
+            if let Some(tokens) = it.settled {
+                ended = out.send(Charge::settle(reserved, Cost { tokens, ..reserved })).await;
+            }
+        }
+        Spent { text: ended.map_or_else(|it| it.to_string(), |()| "spent".to_owned()) }
+    };
+    Listener::new("holder").on(hold).grant::<Charges>()
+}
+
 fn spender() -> Listener {
     let spend = async |out: Outbox<Charge>, it: Spend| {
         let reserved = Cost { turns: it.turns, tokens: it.tokens, micros: it.micros };
@@ -56,7 +80,7 @@ fn counter() -> Listener {
 fn start(limits: Limits, log: &Arc<dyn Log>) -> Pump {
     let log = log.clone();
     let with = move |it: &mut Builder| it.log(log);
-    let plugins = (thread(), spender(), counter(), with);
+    let plugins = (thread(), spender(), holder(), counter(), with);
     pumphouse::builder().with(plugins).limits(limits).workers(2).build().unwrap().start()
 }
 
@@ -108,6 +132,29 @@ async fn what_does_not_fit_is_refused_with_the_numbers_and_none_of_it_is_spent()
     let refused = spend(&here, Spend { tokens: 41, turns: 1, ..NOTHING }).await;
     assert_eq!(refused, "P0042: tokens: 41 asked for, 60 used, the limit is 100");
     assert_eq!(spend(&here, Spend { tokens: 40, ..NOTHING }).await, "spent", "what is left fits");
+}
+
+#[tokio::test]
+async fn what_fits_but_beside_others_waits_until_they_settle_or_end() {
+    let pump = start(limits(|it| it.tree_tokens_max = 100), &memory());
+    let thread = pump.tell(Down { n: 0 }).await.unwrap().thread;
+    let here = pump.in_thread(&thread);
+    let hold = async |tokens, ms, settled| {
+        here.ask::<Spent>(Hold { tokens, ms, settled }).await.unwrap().text
+    };
+    let (first, second) = tokio::join!(hold(70, 60, Some(20)), hold(80, 0, Some(30)));
+    assert_eq!((&*first, &*second), ("spent", "spent"), "the second waits for what is given back");
+    let (first, second) = tokio::join!(hold(40, 60, None), hold(50, 0, Some(1)));
+    assert_eq!(first, "spent");
+    let refused = "P0042: tokens: 50 asked for, 90 used, the limit is 100";
+    assert_eq!(second, refused, "a handler that ends without a settlement has spent it");
+    assert_eq!(state(&pump, &thread).await, ThreadState::Open);
+    assert_eq!(hold(11, 0, None).await, "P0042: tokens: 11 asked for, 90 used, the limit is 100");
+    let (first, second) = tokio::join!(hold(10, 60, Some(2)), hold(11, 0, None));
+    assert_eq!(first, "spent");
+    let refused = "P0042: tokens: 11 asked for, 100 used, the limit is 100";
+    assert_eq!(second, refused, "what wouldn't fit alone waits for nobody");
+    assert_eq!(state(&pump, &thread).await, ThreadState::Open, "8 come back");
 }
 
 #[tokio::test]

@@ -496,6 +496,14 @@ const MODELS: &[Case] = &[
         "this is `hot`, and a number is expected",
         "temperature: 0.2",
     ),
+    (
+        "temperature: 0.5",
+        "price: {input: 0.15}",
+        "{",
+        "a price needs the key `output`",
+        "output: 0.60",
+    ),
+    ("temperature: 0.5", "price: {input: -1, output: 2}", "-1", "a price is 0 or more", ""),
     ("retries_max", "retries", "retries", "did you mean `retries_max`?", "retries_max: 3"),
     (
         "temperature: 0.5",

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pumphouse::manifest::{Manifest, Mistakes};
-use pumphouse::model::{Model, Models, Piece, Prompt, Scripted, UnknownModel};
+use pumphouse::model::{Model, Models, Piece, Price, Prompt, Scripted, UnknownModel};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -89,13 +89,15 @@ fn a_server_is_described_without_its_key() {
             window: 131072
             max_tokens: 2048
             temperature: 0.2
+            price: {input: 0.15, output: 0.60}
             extra: {top_k: 40, stream_options: null}
             proxy: none
             limits: {first_byte_time_max: 5m, event_bytes_max: 2 MiB}
     ";
     let it = read_in("o.yaml", text).unwrap().models.get("hosted").unwrap();
     assert_eq!(it.describe(), "large at http://llm.example.org/v1");
-    assert_eq!(it.window(), Some(131_072));
+    assert_eq!((it.window(), it.max_tokens()), (Some(131_072), Some(2_048)));
+    assert_eq!(it.price(), Some(Price::new(0.15, 0.60)));
     assert!(!format!("{it:?}").contains("s3cret"), "{it:?}");
 }
 

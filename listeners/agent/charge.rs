@@ -1,0 +1,286 @@
+//! What a turn reserves of its tree's budget before its model is asked, and what it settles once
+//! it is over. Where the budget has no room for a whole turn, it may have some for a last one.
+
+use pumphouse::model::{self, Kind, Prompt, Usage};
+use pumphouse::prelude::*;
+use pumphouse::wire::budget::{self, BudgetKey};
+use pumphouse::wire::fault::Left;
+
+use super::super::feed::Shown;
+use super::super::feed::words::ContextFeed;
+use super::hand::{Told, Turning};
+use super::speak::Spoken;
+use super::turn::{Came, Spoke};
+use super::words::{CognitionIn, Interrupt, Stopped};
+
+/// How many bytes a token has, about.
+pub(super) const TOKEN_BYTES: u64 = 4;
+/// How many tokens a reply may have where neither its agent nor its model says.
+const REPLY_TOKENS: u64 = 4_096;
+/// How many tokens the reply of a last turn has room for at the least.
+const REPLY_TOKENS_MIN: u64 = 256;
+
+/// A turn whose reservation is made.
+pub(super) struct Prepared {
+    pub(super) prompt: Prompt,
+    /// What is new of what the prompt shows beside the history.
+    pub(super) changed: Vec<ContextFeed>,
+    /// Whether the agent has no further turn.
+    pub(super) is_last: bool,
+    pub(super) reserved: budget::Charge,
+}
+
+/// About how many tokens so many bytes are.
+pub(super) fn tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(TOKEN_BYTES)
+}
+
+/// How many bytes a prompt has.
+pub(super) fn bytes(prompt: &Prompt) -> u64 {
+    let messages: usize = prompt.messages.iter().map(|it| it.text.len()).sum();
+    (prompt.system.len() + messages) as u64
+}
+
+/// The reservations among the entries of a handling, in their order.
+fn reservations(sent: &[Entry]) -> impl Iterator<Item = (&Entry, budget::Charge)> {
+    let charges = sent.iter().filter_map(|it| Some((it, it.decode_if::<budget::Charge>()?)));
+    charges.filter(|(_, it)| !it.settled)
+}
+
+/// The settlements among them.
+fn settlements(sent: &[Entry]) -> impl Iterator<Item = budget::Charge> {
+    sent.iter().filter_map(Entry::decode_if::<budget::Charge>).filter(|it| it.settled)
+}
+
+/// The reservation that an earlier attempt made.
+fn held(sent: &[Entry]) -> Option<budget::Charge> {
+    reservations(sent).find(|(entry, _)| !entry.is_refused()).map(|(_, it)| it)
+}
+
+impl Turning {
+    /// Makes the prompt of a turn and reserves what it may cost, waiting for others where there is
+    /// room but for them. What an earlier attempt reserved is kept.
+    pub(super) async fn prepares(
+        &self,
+        told: &Told,
+        turn: u64,
+        until: u64,
+        earlier: &[Entry],
+    ) -> Result<Result<Prepared, Spoke>, Fault> {
+        let begun = self.begun_as(earlier);
+        let was_last = begun.as_ref().filter(|it| it.is_last == Some(true));
+        let is_short = was_last.is_some() && !self.is_last_by_turns();
+        let mut it = self.prepared(told, turn, until, earlier, is_short).await?;
+        // What is left bounds the reply of a last turn.
+        let mut bound = was_last.and_then(|it| it.max_tokens);
+        it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
+        if let Some(spoke) = self.is_full(&it.prompt) {
+            return Ok(Err(spoke));
+        }
+        if let Some(record) = &self.record.0 {
+            return self.reserves_again(it, record, begun.is_some()).await;
+        }
+        if self.attempt.0 > 1
+            && let Some(reserved) = held(&self.sent.sent().await?)
+        {
+            // The pump finds it in the log, and books nothing.
+            self.out.charge.send(reserved.clone().into()).await?;
+            return Ok(Ok(Prepared { reserved, ..it }));
+        }
+        loop {
+            it.reserved = self.reservation(&it.prompt);
+            let charge = self.out.charge.send(it.reserved.clone().into());
+            let fault = match self.arrivals.unless::<Interrupt, _>(charge).await {
+                Some(Ok(())) => return Ok(Ok(it)),
+                Some(Err(fault)) => fault,
+                None => return Ok(Err(Spoke::Interrupted)),
+            };
+            let last = self.prepared(told, turn, until, earlier, true).await?;
+            let room = self.room(&last.prompt, fault.left());
+            let room = room.filter(|it| bound.is_none_or(|before| *it < before));
+            if room.is_none() {
+                return Ok(Err(Spoke::Stopped(Stopped::BUDGET, fault.message, Came::default())));
+            }
+            (it, bound) = (last, room);
+            it.prompt.max_tokens = bound;
+        }
+    }
+
+    /// Charges what the log says that was charged: what it comes to, the log says as well.
+    async fn reserves_again(
+        &self,
+        mut it: Prepared,
+        record: &[Entry],
+        has_begun: bool,
+    ) -> Result<Result<Prepared, Spoke>, Fault> {
+        let mut refused = None;
+        for (_, reserved) in reservations(record) {
+            refused = self.out.charge.send(reserved.clone().into()).await.err();
+            it.reserved = reserved;
+        }
+        Ok(match refused {
+            Some(it) => Err(Spoke::Stopped(Stopped::BUDGET, it.message, Came::default())),
+            None if has_begun => Ok(it),
+            // It was interrupted while it waited.
+            None => Err(Spoke::Interrupted),
+        })
+    }
+
+    /// The prompt of a turn, and what it shows beside the history.
+    async fn prepared(
+        &self,
+        told: &Told,
+        turn: u64,
+        until: u64,
+        earlier: &[Entry],
+        is_short: bool,
+    ) -> Result<Prepared, Fault> {
+        let (feeds, changed) = match earlier {
+            [] => self.feeds(turn, is_short),
+            sent => {
+                let mut shown = Shown::clone(&self.known.feeds);
+                sent.iter().for_each(|it| shown.apply(it));
+                let recorded = sent.iter().filter_map(|it| it.decode().ok()).collect();
+                (shown.of(&self.agent().name), recorded)
+            }
+        };
+        let prompt = self.prompt(told, turn, until, (self.form(earlier).0, &feeds)).await?;
+        let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
+        Ok(Prepared { prompt, changed, is_last, reserved })
+    }
+
+    /// Whether the agent's settings give it no turn after the next one.
+    pub(super) fn is_last_by_turns(&self) -> bool {
+        self.mind.is_last_turn(&self.rules())
+    }
+
+    /// How many tokens the reply to a prompt of so many may have.
+    fn reply_tokens(&self, prompt: &Prompt, of_prompt: u64) -> u64 {
+        let model = &self.agent().model;
+        let said = prompt.max_tokens.or(self.agent().settings.max_tokens).or(model.max_tokens());
+        let most = said.map_or(REPLY_TOKENS, u64::from);
+        let window = model.window().map(u64::from);
+        window.map_or(most, |it| most.min(it.saturating_sub(of_prompt)))
+    }
+
+    /// What a turn reserves: the turn, its prompt, and the longest reply.
+    fn reservation(&self, prompt: &Prompt) -> budget::Charge {
+        let of_prompt = tokens(bytes(prompt));
+        let of_reply = self.reply_tokens(prompt, of_prompt);
+        let price = self.agent().model.price();
+        let micros = price.map_or(0, |it| it.cost(of_prompt, of_reply));
+        budget::Charge {
+            turns: 1,
+            tokens: whole(of_prompt.saturating_add(of_reply)),
+            cost_micros: whole(micros),
+            model: Some(self.agent().model.describe()),
+            tokens_in: Some(of_prompt),
+            tokens_out: Some(of_reply),
+            ..budget::Charge::default()
+        }
+    }
+
+    /// How many tokens the reply of a last turn may have with what is left, where those are enough.
+    fn room(&self, prompt: &Prompt, left: Option<Left>) -> Option<u32> {
+        let of_prompt = tokens(bytes(prompt));
+        let Left { key, amount, .. } = left?;
+        let room = match key {
+            BudgetKey::Tokens => amount.saturating_sub(of_prompt),
+            BudgetKey::CostMicros => self.agent().model.price()?.reply_for(amount, of_prompt),
+            _ => return None,
+        };
+        let most = self.reply_tokens(prompt, of_prompt);
+        let room = room.min(most);
+        u32::try_from(room).ok().filter(|_| room >= REPLY_TOKENS_MIN.min(most) && room > 0)
+    }
+
+    /// What a turn that is over settles of what it had reserved.
+    pub(super) fn settlement(
+        &self,
+        reserved: &budget::Charge,
+        prompt_bytes: u64,
+        it: &Spoken,
+    ) -> Option<budget::Charge> {
+        if let Some(record) = &self.record.0 {
+            // What a handling before left open is settled first.
+            return settlements(record).nth(usize::from(self.mind.reserved.is_some()));
+        }
+        let written = (it.text.len() + it.reasoned) as u64;
+        let (usage, estimated) = match it.usage {
+            Some(usage) => (usage, None),
+            None if it.is_unasked => (Usage::default(), None),
+            None => (Usage::new(tokens(prompt_bytes), tokens(written)), Some(true)),
+        };
+        let price = self.agent().model.price();
+        let cost = price.map(|it| it.cost(usage.input, usage.output)).or(usage.cost_micros);
+        Some(settled(reserved, (usage.input, usage.output), cost, estimated))
+    }
+
+    /// What a turn that a stop cut settles, unless it had done so: what it had written counts.
+    pub(super) fn settles_cut(&self, sent: &[Entry], it: &Spoken) -> Option<budget::Charge> {
+        let reserved = held(sent).filter(|_| settlements(sent).next().is_none())?;
+        let shown = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
+        self.settlement(&reserved, shown.map_or(0, |it| it.bytes), it)
+    }
+
+    /// Settles what an earlier handling left open: it was interrupted before its turn began, or it
+    /// failed in the middle of one, and nobody knows what that took.
+    pub(super) async fn settles_open(&self) -> Result<(), Fault> {
+        let Some(reserved) = &self.mind.reserved else { return Ok(()) };
+        if self.attempt.0 > 1 && held(&self.sent.sent().await?).is_some() {
+            // It may be the one of an attempt before this.
+            return Ok(());
+        }
+        let charge = match &self.record.0 {
+            Some(record) => settlements(record).next(),
+            None if self.mind.is_turning() => {
+                let taken = (reserved.tokens_in.unwrap_or(0), reserved.tokens_out.unwrap_or(0));
+                let price = self.agent().model.price();
+                let cost = price.map(|it| it.cost(taken.0, taken.1));
+                Some(settled(reserved, taken, cost, Some(true)))
+            }
+            None => {
+                let nothing = settled(reserved, (0, 0), None, None);
+                Some(budget::Charge { turns: -reserved.turns, ..nothing })
+            }
+        };
+        match charge {
+            Some(it) => self.out.charge.send(it.into()).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The settlement of a reservation of which so many tokens were taken.
+fn settled(
+    reserved: &budget::Charge,
+    (input, output): (u64, u64),
+    cost: Option<u64>,
+    estimated: Option<bool>,
+) -> budget::Charge {
+    budget::Charge {
+        turns: 0,
+        tokens: whole(input.saturating_add(output)) - reserved.tokens,
+        cost_micros: whole(cost.unwrap_or(0)) - reserved.cost_micros,
+        settled: true,
+        model: reserved.model.clone(),
+        tokens_in: Some(input),
+        tokens_out: Some(output),
+        spent_micros: cost,
+        estimated,
+    }
+}
+
+fn whole(it: u64) -> i64 {
+    i64::try_from(it).unwrap_or(i64::MAX)
+}
+
+impl Spoken {
+    /// Notes that no reply began. Where the model never got to the prompt, nothing was spent.
+    pub(super) fn fails(&mut self, error: &model::Error) {
+        use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};
+        let unasked = [OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable];
+        self.is_unasked = unasked.contains(&error.kind);
+        self.error = Some(error.to_string());
+    }
+}

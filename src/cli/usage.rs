@@ -1,0 +1,161 @@
+//! What agents used of models, as a table or as objects.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::audit;
+use crate::cli::data;
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::used::{Usage, Usages, User, by};
+use crate::id::ThreadId;
+use crate::listener::Entry;
+use crate::log::{Error, Log};
+
+/// What stands for what isn't known.
+pub(crate) const UNKNOWN: &str = "–";
+
+/// What was used, by listener and model.
+type Used = BTreeMap<User, Usage>;
+
+/// What a thread and those below it used.
+pub(crate) async fn of_thread(
+    log: &dyn Log,
+    thread: &ThreadId,
+    within: Range<u64>,
+) -> Result<Used, Error> {
+    let mut usages = Usages::within(within);
+    take(log, thread, &mut usages).await?;
+    Ok(usages.all())
+}
+
+/// Shows what was used on a day, of all threads or of one and those below it.
+pub(crate) async fn of_day(
+    data: &Path,
+    thread: Option<&ThreadId>,
+    day: &Range<u64>,
+    to: &mut Screen<'_>,
+) -> Result<Ending, Failure> {
+    let log = data::open(data)?;
+    let mut usages = Usages::within(day.clone());
+    if let Some(thread) = thread {
+        if log.thread(thread).await?.is_none() {
+            return Err(data::unknown(&log, thread).await);
+        }
+        take(&log, thread, &mut usages).await?;
+    } else {
+        let mut after = None;
+        loop {
+            let page = audit::threads(&log, after.as_ref()).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.id.clone());
+            for session in page.iter().filter(|it| it.parent.is_none()) {
+                take(&log, &session.id, &mut usages).await?;
+            }
+        }
+    }
+    let used = usages.all();
+    if used.is_empty() && !to.json {
+        to.line("nothing was charged on that day")?;
+    }
+    show(&used, to)?;
+    Ok(Ending::Well)
+}
+
+/// All of it together.
+pub(crate) fn total(used: &Used) -> Usage {
+    by(used, |_| ()).remove(&()).unwrap_or_default()
+}
+
+async fn take(log: &dyn Log, thread: &ThreadId, usages: &mut Usages) -> Result<(), Error> {
+    let charges = log.charges(thread).await?;
+    charges.iter().for_each(|it| usages.take(&Entry::kept(it)));
+    Ok(())
+}
+
+/// Shows what was used: by agent and model, and then each model and all together, where those are
+/// sums of several.
+pub(crate) fn show(used: &Used, to: &mut Screen<'_>) -> Result<(), Failure> {
+    if to.json {
+        for (user, it) in used {
+            to.object(&object(Some(&user.listener), user.model.as_deref(), it))?;
+        }
+        return Ok(());
+    }
+    let models = by(used, |it| it.model.clone());
+    let named = |it: &Option<String>| it.as_deref().map_or(UNKNOWN.to_owned(), shown);
+    let mut rows: Vec<(String, String, Usage)> = Vec::new();
+    rows.extend(used.iter().map(|(user, it)| (shown(&user.listener), named(&user.model), *it)));
+    if used.len() > models.len() {
+        rows.extend(models.iter().map(|(model, it)| ("all".to_owned(), named(model), *it)));
+    }
+    if models.len() > 1 {
+        rows.push(("all".to_owned(), "all".to_owned(), total(used)));
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let widest = |of: fn(&(String, String, Usage)) -> &str, least: usize| {
+        rows.iter().map(|it| audit::cells(of(it))).max().unwrap_or(0).max(least)
+    };
+    let (agents, names) = (widest(|it| &it.0, 5), widest(|it| &it.1, 5));
+    let padded = |text: &str, width: usize| {
+        format!("{text}{}", " ".repeat(width.saturating_sub(audit::cells(text))))
+    };
+    let head = ["turns", "input", "output", "estimated", "reserved", "tokens", "cost"];
+    let numbers = |all: [String; 7]| all.map(|it| format!("{it:>11}")).concat();
+    let head = numbers(head.map(str::to_owned));
+    to.line(&format!("\n{}  {}{head}", padded("agent", agents), padded("model", names)))?;
+    for (agent, model, it) in &rows {
+        let cells = numbers([
+            it.turns.to_string(),
+            it.input.to_string(),
+            it.output.to_string(),
+            it.estimated.to_string(),
+            it.reserved.to_string(),
+            it.tokens().to_string(),
+            it.cost().map_or(UNKNOWN.to_owned(), money),
+        ]);
+        to.line(&format!("{}  {}{cells}", padded(agent, agents), padded(model, names)))?;
+    }
+    Ok(())
+}
+
+/// A name, on one line.
+fn shown(name: &str) -> String {
+    audit::line(name).into_owned()
+}
+
+/// Millionths as what they are parts of.
+fn money(micros: i64) -> String {
+    let sign = if micros < 0 { "-" } else { "" };
+    let micros = micros.unsigned_abs();
+    format!("{sign}{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+fn object(listener: Option<&str>, model: Option<&str>, it: &Usage) -> Value {
+    json!({
+        "listener": listener,
+        "model": model,
+        "turns": it.turns,
+        "tokens_in": it.input,
+        "tokens_out": it.output,
+        "estimated": it.estimated,
+        "reserved": it.reserved,
+        "tokens": it.tokens(),
+        "cost_micros": it.cost(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_has_six_places() {
+        let shown = [0, 7, 1_500_000, -12].map(money);
+        assert_eq!(shown, ["0.000000", "0.000007", "1.500000", "-0.000012"]);
+    }
+}

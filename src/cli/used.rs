@@ -1,0 +1,265 @@
+//! What was used of models, by agent and by model, as the charges of a log have it. Pure.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::id::{EntryId, ThreadId};
+use crate::listener::Entry;
+use crate::wire::budget::Charge;
+
+/// Who used which model: a listener, and what it calls the model, if it says so.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct User {
+    /// The listener.
+    pub(crate) listener: Arc<str>,
+    /// The model; none where tokens were charged of which the log doesn't say whose they are.
+    pub(crate) model: Option<String>,
+}
+
+/// What was used of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Turns, or what its listener counts as such.
+    pub(crate) turns: i64,
+    /// Tokens of prompts.
+    pub(crate) input: u64,
+    /// Tokens of replies.
+    pub(crate) output: u64,
+    /// Tokens that are charged and not told apart.
+    pub(crate) other: i64,
+    /// How many of the tokens of prompts and replies are estimates.
+    pub(crate) estimated: u64,
+    /// Tokens that are reserved, and neither used nor given back yet.
+    pub(crate) reserved: i64,
+    /// What is known of the cost, in millionths.
+    pub(crate) cost_micros: i64,
+    /// How many turns have no price.
+    pub(crate) unpriced: u64,
+}
+
+impl Usage {
+    /// All tokens that count.
+    pub(crate) fn tokens(&self) -> i64 {
+        let told = i64::try_from(self.input.saturating_add(self.output)).unwrap_or(i64::MAX);
+        told.saturating_add(self.other).saturating_add(self.reserved)
+    }
+
+    /// What it cost, where that is known of every turn.
+    pub(crate) fn cost(&self) -> Option<i64> {
+        (self.unpriced == 0).then_some(self.cost_micros)
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, it: Usage) -> Usage {
+        Usage {
+            turns: self.turns + it.turns,
+            input: self.input.saturating_add(it.input),
+            output: self.output.saturating_add(it.output),
+            other: self.other.saturating_add(it.other),
+            estimated: self.estimated.saturating_add(it.estimated),
+            reserved: self.reserved.saturating_add(it.reserved),
+            cost_micros: self.cost_micros.saturating_add(it.cost_micros),
+            unpriced: self.unpriced + it.unpriced,
+        }
+    }
+}
+
+/// What was used of models in some threads, within some time.
+#[derive(Debug)]
+pub(crate) struct Usages {
+    /// Microseconds since the epoch: what was settled then counts, and what was reserved then and
+    /// isn't settled at all.
+    within: Range<u64>,
+    used: BTreeMap<User, Usage>,
+    /// What is reserved and not settled, by what it is reserved for.
+    open: BTreeMap<Handling, Vec<(u64, Charge)>>,
+}
+
+/// A thread, a listener, and the message that it handles.
+type Handling = (ThreadId, Arc<str>, Option<EntryId>);
+
+impl Usages {
+    /// Of this stretch of time.
+    pub(crate) fn within(within: Range<u64>) -> Usages {
+        Usages { within, used: BTreeMap::new(), open: BTreeMap::new() }
+    }
+
+    /// Takes in an entry; those of one tree come in their order.
+    pub(crate) fn take(&mut self, entry: &Entry) {
+        let Some(it) = entry.decode_if::<Charge>().filter(|_| !entry.is_refused()) else { return };
+        let listener = entry.sender().clone();
+        if !it.settled {
+            let user = User { listener: listener.clone(), model: it.model.clone() };
+            self.add(user, entry.at_us(), Usage { turns: it.turns, ..Usage::default() });
+            let of = (entry.thread().clone(), listener, entry.cause().cloned());
+            return self.open.entry(of).or_default().push((entry.at_us(), it));
+        }
+        let (reserved, micros) = self.close(entry, &listener);
+        let told = it.tokens_in.zip(it.tokens_out);
+        let (input, output) = told.unwrap_or_default();
+        let both = input.saturating_add(output);
+        let used = Usage {
+            turns: it.turns,
+            input,
+            output,
+            other: if told.is_some() { 0 } else { reserved.saturating_add(it.tokens) },
+            estimated: if it.estimated == Some(true) { both } else { 0 },
+            reserved: 0,
+            cost_micros: micros.saturating_add(it.cost_micros),
+            unpriced: u64::from(told.is_some() && both > 0 && it.spent_micros.is_none()),
+        };
+        self.add(User { listener, model: it.model }, entry.at_us(), used);
+    }
+
+    /// What was reserved that an entry settles: tokens and millionths. It is settled whole, by what
+    /// came of the same message, or later in the listener's next handling.
+    fn close(&mut self, entry: &Entry, listener: &Arc<str>) -> (i64, i64) {
+        let of = |cause| (entry.thread().clone(), listener.clone(), cause);
+        let own = of(entry.cause().cloned());
+        let own = if self.open.contains_key(&own) { Some(own) } else { None };
+        let (first, last) = (of(None), (entry.thread().clone(), listener.clone()));
+        let any = || {
+            let mut all = self.open.range(first..).map(|(key, _)| key);
+            let is_theirs = |it: &&Handling| (&it.0, &it.1) == (&last.0, &last.1);
+            all.next().filter(is_theirs).cloned()
+        };
+        let closed = own.or_else(any).and_then(|it| self.open.remove(&it)).unwrap_or_default();
+        closed.iter().fold((0, 0), |sum, (_, it)| (sum.0 + it.tokens, sum.1 + it.cost_micros))
+    }
+
+    fn add(&mut self, user: User, at_us: u64, more: Usage) {
+        if self.within.contains(&at_us) {
+            let used = self.used.entry(user).or_default();
+            *used = used.plus(more);
+        }
+    }
+
+    /// What was used, by listener and model.
+    pub(crate) fn all(mut self) -> BTreeMap<User, Usage> {
+        for ((_, listener, _), charges) in std::mem::take(&mut self.open) {
+            for (at_us, it) in charges {
+                let user = User { listener: listener.clone(), model: it.model };
+                let held = Usage { cost_micros: it.cost_micros, ..Usage::default() };
+                let held = match it.tokens_out {
+                    Some(_) => Usage { reserved: it.tokens, ..held },
+                    // Who reserves and never settles has spent it.
+                    None => Usage { other: it.tokens, ..held },
+                };
+                self.add(user, at_us, held);
+            }
+        }
+        self.used
+    }
+}
+
+/// The same by what a key says of each user.
+pub(crate) fn by<K: Ord>(
+    all: &BTreeMap<User, Usage>,
+    key: impl Fn(&User) -> K,
+) -> BTreeMap<K, Usage> {
+    let mut sums: BTreeMap<K, Usage> = BTreeMap::new();
+    for (user, it) in all {
+        let sum = sums.entry(key(user)).or_default();
+        *sum = sum.plus(*it);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Draft, Flags};
+    use crate::wire::Payload as _;
+
+    /// A charge of a listener at a time, that came of an entry.
+    fn entry(seq: u64, from: &str, cause: u64, it: &Charge) -> Entry {
+        let element = it.encode().unwrap();
+        let thread = ThreadId::new("t");
+        let draft = Draft::new(
+            EntryId::new(&thread, seq),
+            seq * 10,
+            from.into(),
+            Charge::NAME,
+            element.canonical(),
+        );
+        let cause = Some(EntryId::new(&thread, cause));
+        Entry::fresh(&Draft { flags: Flags::CHARGES, cause, ..draft }, element)
+    }
+
+    fn reserve(tokens: i64, micros: i64) -> Charge {
+        let model = Some("m".to_owned());
+        let tokens_out = Some(1);
+        let cost_micros = micros;
+        Charge { turns: 1, tokens, cost_micros, model, tokens_out, ..Charge::default() }
+    }
+
+    fn settle(reserved: &Charge, (input, output): (u64, u64), cost: Option<u64>) -> Charge {
+        let tokens = i64::try_from(input + output).unwrap() - reserved.tokens;
+        let micros = i64::try_from(cost.unwrap_or(0)).unwrap() - reserved.cost_micros;
+        Charge {
+            tokens,
+            cost_micros: micros,
+            settled: true,
+            model: reserved.model.clone(),
+            tokens_in: Some(input),
+            tokens_out: Some(output),
+            spent_micros: cost,
+            ..Charge::default()
+        }
+    }
+
+    /// Charges of two agents: one is settled, of the other the second isn't.
+    fn charges() -> Vec<Entry> {
+        let (priced, plain) = (reserve(500, 50), reserve(300, 0));
+        vec![
+            entry(1, "ada", 1, &priced),
+            entry(2, "bob", 1, &plain),
+            entry(3, "ada", 1, &settle(&priced, (100, 20), Some(7))),
+            entry(4, "bob", 1, &settle(&plain, (10, 2), None)),
+            entry(5, "bob", 4, &plain),
+        ]
+    }
+
+    fn used(within: Range<u64>) -> BTreeMap<User, Usage> {
+        let mut usages = Usages::within(within);
+        charges().iter().for_each(|it| usages.take(it));
+        usages.all()
+    }
+
+    #[test]
+    fn what_is_used_adds_up_to_what_is_charged() {
+        let all = used(0..u64::MAX);
+        let total = by(&all, |_| ())[&()];
+        let sum = |of: fn(&Charge) -> i64| -> i64 {
+            charges().iter().map(|it| of(&it.decode().unwrap())).sum()
+        };
+        assert_eq!(total.tokens(), sum(|it| it.tokens));
+        assert_eq!((total.cost_micros, total.cost()), (sum(|it| it.cost_micros), None));
+        let of = by(&all, |it| it.listener.to_string());
+        let (ada, bob) = (of["ada"], of["bob"]);
+        assert_eq!((ada.turns, ada.input, ada.output, ada.cost()), (1, 100, 20, Some(7)));
+        assert_eq!((bob.turns, bob.input, bob.output, bob.reserved), (2, 10, 2, 300));
+    }
+
+    #[test]
+    fn a_stretch_of_time_has_what_was_settled_then() {
+        let total = |within| by(&used(within), |_| ()).remove(&()).unwrap_or_default();
+        assert_eq!((total(0..30).tokens(), total(0..30).turns), (0, 2));
+        assert_eq!(total(30..40).tokens(), 120);
+        assert_eq!(total(40..u64::MAX).tokens(), 312);
+    }
+
+    #[test]
+    fn what_says_no_model_counts_as_it_is_charged() {
+        let it = Charge { tokens: 40, ..Charge::default() };
+        let less = Charge { tokens: -10, settled: true, ..Charge::default() };
+        let mut usages = Usages::within(0..u64::MAX);
+        let all = [entry(1, "tool", 1, &it), entry(2, "tool", 1, &less), entry(3, "tool", 9, &it)];
+        all.iter().for_each(|it| usages.take(it));
+        let all = usages.all();
+        let only: Vec<(&User, &Usage)> = all.iter().collect();
+        assert_eq!((only[0].0.model.as_deref(), only[0].1.other, only.len()), (None, 70, 1));
+        assert_eq!(only[0].1.cost(), Some(0));
+    }
+}
