@@ -138,6 +138,8 @@ pub(super) struct Stage {
     pub(super) tree: Option<Tree>,
     /// Handlers at work, in the order of their start, with what was sent before they were.
     pub(super) running: VecDeque<Key>,
+    /// What hears whether something that a handler sent is in the log.
+    sending: Vec<oneshot::Receiver<Result<(), Fault>>>,
     /// What waits for its time.
     pub(super) timers: VecDeque<Key>,
     pub(super) log: MemoryLog,
@@ -154,6 +156,7 @@ impl Stage {
             now_us: BEGIN_US,
             tree: None,
             running: VecDeque::new(),
+            sending: Vec::new(),
             timers: VecDeque::new(),
             log: MemoryLog::new(),
         }
@@ -254,7 +257,8 @@ impl Stage {
     }
 
     pub(super) fn sends(&mut self, key: Key, ready: Vec<Ready>) -> Step {
-        let (done, _) = oneshot::channel();
+        let (done, hears) = oneshot::channel();
+        self.sending.push(hears);
         self.step(Event::Sent(key, ready, done))
     }
 
