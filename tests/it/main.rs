@@ -44,6 +44,7 @@ mod sim;
 mod steering;
 mod suites;
 mod tidy;
+mod tools;
 mod traces;
 mod ui;
 mod upgrade;
