@@ -56,4 +56,5 @@ pub fn usual() -> Vec<Listener> {
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
+    builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
 }

@@ -12,6 +12,17 @@ pub const META: &str = "https://xml-pipeline.org/ns/meta/v1";
 /// What agents and models say.
 pub const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 
+/// The namespace of what a listener of this name owns, where its payloads go by its name.
+///
+/// ```
+/// let namespace = pumphouse::name::namespace_of("files");
+/// assert_eq!(namespace, "https://xml-pipeline.org/ns/files/v1");
+/// ```
+#[must_use]
+pub fn namespace_of(listener: &str) -> String {
+    format!("https://xml-pipeline.org/ns/{listener}/v1")
+}
+
 /// `{namespace}local`.
 ///
 /// ```

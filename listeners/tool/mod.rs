@@ -1,3 +1,4 @@
 //! Tools: listeners that do one thing for whoever asks.
 
 pub mod calculate;
+pub mod files;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::listener::asked::once_read;
 use crate::listener::grant::emit_of;
+use crate::listener::namespace::Move;
 use crate::listener::{
     Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
     Handler, IntoEmit, Kept, Need,
@@ -90,6 +91,7 @@ pub(crate) struct Traits {
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
+    pub(crate) own_namespace: bool,
     pub(crate) own_thread: bool,
     pub(crate) pure: bool,
     pub(crate) recorded: bool,
@@ -156,7 +158,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// Takes every reply that no `on_reply` takes.
     #[must_use]
     pub fn on_any_reply<F: Handler<A>, A: Arguments<S, Last = Element>>(self, f: F) -> Listener<S> {
-        self.bind(Way::AnyReply, f, |call| call.message.element().cloned())
+        self.bind(Way::AnyReply, f, |it| Ok(it.clone()))
     }
 
     /// Routes a name that only run time knows.
@@ -167,7 +169,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     {
         let name = schema.name.clone();
         self.spec.needs.push(Need::Accept(Cow::Owned(schema)));
-        self.bind(Way::Route(name), f, |call| call.message.element().cloned())
+        self.bind(Way::Route(name), f, |it| Ok(it.clone()))
     }
 
     /// Grants what the signatures ask for; `build()` compares the two.
@@ -317,8 +319,42 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// Calls it otherwise, where one factory makes several.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Listener<S> {
-        self.spec.name = name.into();
+        let name = name.into();
+        let way = Move::between(&self.spec.name, &name).filter(|_| self.has_own_namespace());
+        if let Some(it) = way {
+            it.spec(&mut self.spec);
+        }
+        self.spec.name = name;
         self
+    }
+
+    /// Has its payloads go by its name, so that two of a kind stand side by side: those in the
+    /// namespace of its name, [`namespace_of`](crate::name::namespace_of), are in that of the name
+    /// it gets by [`named`](Listener::named). Say it before the first `.on(…)`.
+    ///
+    /// What a handler sends by an `Outbox` isn't moved: such a listener answers by returning.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    ///
+    /// /// Wants to know what is in stock.
+    /// #[derive(Payload)]
+    /// #[payload(ns = "https://xml-pipeline.org/ns/shop/v1")]
+    /// struct Stock;
+    ///
+    /// let shop = || Listener::new("shop").own_namespace().on(async |_: Stock| {});
+    /// assert!(pumphouse::builder().with((shop(), shop().named("kiosk"))).build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn own_namespace(mut self) -> Listener<S> {
+        self.spec.traits.own_namespace = true;
+        self
+    }
+
+    /// Whether its payloads go by its name.
+    #[must_use]
+    pub fn has_own_namespace(&self) -> bool {
+        self.spec.traits.own_namespace
     }
 
     /// Grants what is called so; a name that nothing asks for grants nothing.
@@ -389,7 +425,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
 
     fn typed<F: Handler<A>, A: Arguments<S, Last: Payload>>(mut self, way: Way, f: F) -> Self {
         self.spec.needs.push(Need::Accept(Cow::Borrowed(A::Last::schema())));
-        self.bind(way, f, |call| Ok(A::Last::read(call.message.element()?.view())?))
+        self.bind(way, f, |it| Ok(A::Last::read(it.view())?))
     }
 
     fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
@@ -417,11 +453,22 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         let takes_asked = needs.iter().any(|it| matches!(it, Need::Asked));
         let reads_log = takes_asked || needs.iter().any(|it| matches!(it, Need::Log));
         self.spec.needs.extend(needs);
+        let home = self.has_own_namespace().then(|| self.spec.name.clone());
         let run: Run = Arc::new(move |call: Arc<Call>| {
-            let last = last(&call);
+            let away = home.as_ref().and_then(|home| Move::between(home, &call.listener));
+            let last = call.message.element().and_then(|it| match &away {
+                Some(away) => last(&away.reversed().element(it)?),
+                None => last(it),
+            });
             let context = Context { state: state.clone(), call };
             let future = last.and_then(|last| A::take(&context, last)).map(|all| f.invoke(all));
-            Box::pin(async { Ok(future?.await.into_emit()) })
+            Box::pin(async move {
+                let emit = future?.await.into_emit();
+                Ok(match away {
+                    Some(away) => away.emit(emit),
+                    None => emit,
+                })
+            })
         });
         let run = if takes_asked { once_read(run) } else { run };
         self.spec.handlers.push((way, Bound { run, takes_folds, reads_log }));
@@ -430,4 +477,4 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
 }
 
 /// How the payload is taken from a message.
-type Last<T> = fn(&Call) -> Result<T, Fault>;
+type Last<T> = fn(&Element) -> Result<T, Fault>;

@@ -314,9 +314,10 @@ impl Reader<'_> {
                 let first = first.map_or("the program".to_owned(), |it| format!("line {it}"));
                 let text = format!("{first} has a listener `{name}` already");
                 let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
-                // An agent's payload goes by its name.
+                // What goes by its name doesn't dispute what another name has.
                 let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
-                match other.filter(|_| !is_agent).and_then(|it| it.disputes(listener)) {
+                let by_name = is_agent || listener.has_own_namespace();
+                match other.filter(|_| !by_name).and_then(|it| it.disputes(listener)) {
                     Some(it) => {
                         wrong(text, &format!("keep one: only one can take {it}, by any `name:`"));
                     }
@@ -405,7 +406,12 @@ impl Reader<'_> {
             }
         };
         let mut listener = made?;
-        if let Some(name) = item.key("name").and_then(Node::text) {
+        if let Some((at, name)) = item.key("name").and_then(|it| Some((it, it.text()?))) {
+            if listener.has_own_namespace() && agent::TAKEN.contains(&name) {
+                let text = format!("`{name}` is a word of the pump's own");
+                let mistake = Mistake::new(at.place, text).at(&joined(path, "name"));
+                self.wrong(mistake.advice("give it another `name:`"));
+            }
             listener = listener.named(name);
         }
         if let Some(text) = item.key("describe").and_then(Node::text) {
@@ -435,7 +441,7 @@ impl Reader<'_> {
     fn made(&self, factory: &Factory, item: &Node, path: &str) -> Option<Listener> {
         let none = Node { place: item.place, value: Value::Map(Vec::new()) };
         let node = item.key("settings").unwrap_or(&none);
-        let (findings, path) = (Findings::default(), joined(path, "settings"));
+        let (findings, path) = (Findings::of(self.file), joined(path, "settings"));
         let at = At { node, path: path.clone(), findings: &findings };
         let settings = &mut <dyn erased_serde::Deserializer<'_>>::erase(at);
         let made = factory.make(settings, &self.models);

@@ -2,19 +2,22 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, Expected, MapAccess, SeqAccess, Unexpected,
     VariantAccess, Visitor,
 };
 
+use crate::listener::Beside;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut, listed};
 use crate::manifest::yaml::{Entry, Node, Plain, Scalar, Value};
 
 /// What is wrong with settings, as it is found.
-#[derive(Default)]
 pub(super) struct Findings {
+    /// The manifest's own folder, from which its paths are written.
+    folder: PathBuf,
     /// Keys that nobody reads: all of them.
     unknown: RefCell<Vec<Mistake>>,
     /// Where reading ended: serde goes no further.
@@ -22,6 +25,12 @@ pub(super) struct Findings {
 }
 
 impl Findings {
+    /// None yet, for settings in this file.
+    pub(super) fn of(file: &Path) -> Findings {
+        let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+        Findings { folder, unknown: RefCell::default(), end: RefCell::default() }
+    }
+
     pub(super) fn all(self) -> Vec<Mistake> {
         let mut all = self.unknown.into_inner();
         all.extend(self.end.into_inner());
@@ -154,6 +163,15 @@ impl<'a> At<'a> {
         read.map_err(|it| self.findings.keep(self, it))
     }
 
+    /// A path that is written from the manifest's folder.
+    fn beside(&self, path: &str) -> Result<String, Wrong> {
+        if path.is_empty() {
+            return Err(Wrong::Other { expected: "a path".to_owned() });
+        }
+        let path = self.findings.folder.join(path).into_os_string().into_string();
+        path.map_err(|_| Wrong::Said("the manifest's folder has a name that is no text".into()))
+    }
+
     fn any<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Wrong> {
         match &self.node.value {
             Value::Scalar(it) => plain(it, visitor),
@@ -245,10 +263,18 @@ impl<'de> Deserializer<'de> for At<'_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Wrong> {
-        self.kept(visitor.visit_newtype_struct(self.clone()))
+        match &self.node.value {
+            Value::Scalar(it) if name == Beside::MARK && it.kind == Plain::Text => {
+                self.kept(self.beside(&it.text).and_then(|path| visitor.visit_str(&path)))
+            }
+            _ if name == Beside::MARK => {
+                self.kept(Err(Wrong::Other { expected: "a path".to_owned() }))
+            }
+            _ => self.kept(visitor.visit_newtype_struct(self.clone())),
+        }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(

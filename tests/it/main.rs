@@ -45,6 +45,7 @@ mod spending;
 mod steering;
 mod suites;
 mod tidy;
+mod tools;
 mod traces;
 mod ui;
 mod upgrade;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::{self, agent::Agent};
+use pumphouse::listeners::{self, agent::Agent, tool::files};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
 use pumphouse::xml::{self, Profile};
@@ -21,7 +21,9 @@ const HOUSE: &str = "https://xml-pipeline.org/ns/";
 fn house() -> BTreeMap<String, Schema> {
     let agent = Agent::new("oracle", Arc::new(Scripted::replies([""])));
     let root = agent.root();
-    let all = (listeners::standard(), agent.listener());
+    let folder = tempfile::tempdir().unwrap();
+    let files = files::files(&files::Settings::new(folder.path())).unwrap();
+    let all = (listeners::standard(), agent.listener(), files);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();
     all.map(|it| (file(&it), it)).collect()

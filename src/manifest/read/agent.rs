@@ -23,8 +23,9 @@ use crate::model::Model;
 use crate::name::Name;
 use crate::xml;
 
-/// What no agent may be called: its payload would stand in a namespace of the pump's own.
-const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
+/// What nobody may be called whose payloads go by the name: they would stand in a namespace of the
+/// pump's own.
+pub(super) const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
 
 impl Reader<'_> {
     /// An agent, without what can be said of any listener.
@@ -125,7 +126,7 @@ impl Reader<'_> {
         path: &str,
     ) -> Option<T> {
         let Some(node) = item.key(key) else { return Some(T::default()) };
-        let (findings, path) = (Findings::default(), joined(path, key));
+        let (findings, path) = (Findings::of(self.file), joined(path, key));
         // What the table finds wrong would be found a second time.
         if self.mistakes.borrow().iter().any(|it| it.path.starts_with(&*path)) {
             return None;

@@ -1,5 +1,6 @@
 //! Models, as a manifest has them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -132,6 +133,6 @@ fn tokens(item: &Node, key: &str) -> Option<u32> {
 
 /// A value as JSON.
 fn json(node: &Node) -> Option<Json> {
-    let findings = Findings::default();
+    let findings = Findings::of(Path::new(""));
     Json::deserialize(At { node, path: String::new(), findings: &findings }).ok()
 }

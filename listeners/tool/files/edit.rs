@@ -1,0 +1,123 @@
+//! `edit`: one text of a file becomes another, where it stands just once.
+
+use cap_std::fs::Metadata;
+
+use super::diff::diff;
+use super::refuse::{cut, failed, known, refused, too_large};
+use super::root::Root;
+use super::write::Target;
+use super::{Edit, Edited, Reason, Refused};
+
+/// Places that a refusal lists.
+const PLACES_MAX: usize = 10;
+
+/// `chance` tells the file beside it from others of the same moment.
+pub(super) fn edit(root: &Root, it: &Edit, chance: u64) -> Result<Edited, Refused> {
+    let _one = root.writing();
+    let path = it.path.as_str();
+    let (text, read) = root.text(path)?;
+    let (at, old, new) = place(&text, it)?;
+    let after = [&text[..at], &new, &text[at + old.len()..]].concat();
+    let most = root.limits.file_bytes_max;
+    if after.len() > most {
+        let what = format!("{} would have {} bytes", cut(path), after.len());
+        return Err(too_large(path, &what, "file_bytes_max", most));
+    }
+    let target = Target::find(root, path)?;
+    target.replace(after.as_bytes(), chance, |target| {
+        let now = target.now().map_err(|error| failed(path, &error))?;
+        match is_same(&read, &now) {
+            true => Ok(()),
+            false => {
+                let text = format!("{} was changed meanwhile; read it again", cut(path));
+                Err(refused(Reason::Changed, path, text))
+            }
+        }
+    })?;
+    let shown = diff(&text, &after, at, root.limits.diff_bytes_max);
+    Ok(Edited { path: cut(path), diff: shown.chars().map(known).collect() })
+}
+
+/// Whether a file is the one that was read.
+fn is_same(read: &Metadata, now: &Metadata) -> bool {
+    read.len() == now.len() && read.modified().ok() == now.modified().ok() && now.is_file()
+}
+
+/// Where the old text stands, and both texts as the file ends its lines.
+fn place(text: &str, it: &Edit) -> Result<(usize, String, String), Refused> {
+    let path = it.path.as_str();
+    if it.old.is_empty() {
+        let text = "`old` is empty; `write` makes a file or replaces all of it";
+        return Err(refused(Reason::NotFound, path, text));
+    }
+    if it.old == it.new {
+        return Err(refused(Reason::Unchanged, path, "`old` and `new` are the same"));
+    }
+    let (mut old, mut new) = (it.old.clone(), it.new.clone());
+    if !text.contains(&old) && text.contains("\r\n") && !old.contains('\r') {
+        (old, new) = (old.replace('\n', "\r\n"), new.replace('\n', "\r\n"));
+    }
+    let places = places(text, &old);
+    match places[..] {
+        [one] => Ok((one, old, new)),
+        [] => Err(absent(text, it)),
+        _ => {
+            let count = places.len();
+            let lines = places.into_iter().take(PLACES_MAX).map(|at| line_of(text, at));
+            let line: Vec<u64> = lines.collect();
+            let listed: Vec<String> = line.iter().map(ToString::to_string).collect();
+            let more = if count > line.len() { " and more" } else { "" };
+            let text = format!(
+                "this text stands {} in {}, in the lines {}{more}; give more of what is around \
+                 the one that is meant",
+                times(count),
+                cut(path),
+                listed.join(", "),
+            );
+            Err(Refused { line, ..refused(Reason::Ambiguous, path, text) })
+        }
+    }
+}
+
+/// Where a text begins in another, also where it overlaps with itself.
+fn places(text: &str, wanted: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|it| it.find(wanted)) {
+        places.push(from + at);
+        from += at + wanted.chars().next().map_or(1, char::len_utf8);
+    }
+    places
+}
+
+/// A refusal that says what is most like a text that doesn't stand there.
+fn absent(text: &str, it: &Edit) -> Refused {
+    let path = cut(&it.path);
+    let bare = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = it.old.lines().map(bare).find(|it| !it.is_empty()).unwrap_or_default();
+    let near = (1_u64..).zip(text.lines()).find(|(_, line)| bare(line) == first);
+    let mut refusal =
+        refused(Reason::NotFound, &it.path, format!("this text doesn't stand in {path}"));
+    if let Some((line, _)) = near.filter(|_| !first.is_empty()) {
+        refusal.line = vec![line];
+        refusal.text.push_str(&format!(
+            "; line {line} is like its first one, but white space or what follows is different: \
+             read the file, and copy it exactly"
+        ));
+    } else {
+        refusal.text.push_str("; read the file, and copy it exactly");
+    }
+    refusal
+}
+
+fn times(count: usize) -> String {
+    match count {
+        2 => "twice".to_owned(),
+        _ => format!("{count} times"),
+    }
+}
+
+/// The line of a place, counted from 1.
+fn line_of(text: &str, at: usize) -> u64 {
+    text[..at].bytes().filter(|it| *it == b'\n').count() as u64 + 1
+}

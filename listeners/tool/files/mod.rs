@@ -1,0 +1,374 @@
+//! Files below one folder: to read, write, edit, list and search them.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: files, settings: {root: work}}
+//! ```
+//!
+//! The folder is opened when the listener is made, and everything is opened relative to that
+//! handle: no path, no link and no link that is swapped in between leads out of it. A link that
+//! stays below the root is followed. Only files are opened, so a FIFO or a device holds nothing
+//! up, and what is read of a file is bounded by [`limits::FileLimits`].
+//!
+//! Two listeners of this kind have a root each, and payloads that go by their names.
+
+mod diff;
+mod edit;
+pub mod limits;
+mod list;
+mod read;
+mod refuse;
+mod root;
+mod search;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pumphouse::listener::Beside;
+use pumphouse::prelude::*;
+use serde::Deserialize;
+
+use limits::FileLimits;
+use root::Root;
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "files";
+
+/// Shows what a file holds, from a line on.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Read {
+    /// The file, from the listener's folder.
+    #[payload(example = "src/main.rs")]
+    pub path: String,
+    /// The first line, counted from 1; the first of the file unless said.
+    #[payload(min = 1, example = "1")]
+    pub from: Option<u64>,
+    /// How many lines; as many as fit unless said.
+    #[payload(min = 1, example = "200")]
+    pub lines: Option<u64>,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct FileText {
+    /// The file.
+    #[payload(attribute, example = "src/main.rs")]
+    pub path: String,
+    /// The first line that is shown, counted from 1.
+    #[payload(attribute)]
+    pub from: u64,
+    /// The last line that is shown.
+    #[payload(attribute)]
+    pub to: u64,
+    /// The line to go on from, where the file has more.
+    #[payload(attribute)]
+    pub next: Option<u64>,
+    /// How many characters stand as U+FFFD because XML has none of them.
+    #[payload(attribute)]
+    pub replaced: Option<u64>,
+    /// The lines, with their ends.
+    #[payload(example = "fn main() {}")]
+    pub text: String,
+}
+
+/// Makes a file with this text, or replaces the one that is there; folders are made as needed.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Write {
+    /// The file, from the listener's folder.
+    #[payload(example = "notes/today.md")]
+    pub path: String,
+    /// All that it is to hold.
+    #[payload(example = "Buy milk.")]
+    pub text: String,
+}
+
+/// A file holds what it was to hold.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Written {
+    /// The file.
+    #[payload(attribute, example = "notes/today.md")]
+    pub path: String,
+    /// How large it is.
+    #[payload(attribute)]
+    pub bytes: u64,
+    /// Whether it wasn't there before.
+    #[payload(attribute)]
+    pub created: bool,
+}
+
+/// Replaces a text in a file that stands there just once, character by character as it is given.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Edit {
+    /// The file, from the listener's folder.
+    #[payload(example = "src/main.rs")]
+    pub path: String,
+    /// What stands there now, with as much around it as makes it the only one.
+    #[payload(example = "fn main() {}")]
+    pub old: String,
+    /// What is to stand there instead.
+    #[payload(example = "fn main() { run(); }")]
+    pub new: String,
+}
+
+/// A text was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Edited {
+    /// The file.
+    #[payload(attribute, example = "src/main.rs")]
+    pub path: String,
+    /// What is different, as a unified diff.
+    #[payload(example = "@@ -1,1 +1,1 @@\n-fn main() {}\n+fn main() { run(); }\n")]
+    pub diff: String,
+}
+
+/// Shows what a folder holds.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct List {
+    /// The folder, from the listener's own; that one itself unless said.
+    #[payload(example = "src")]
+    pub path: Option<String>,
+}
+
+/// What a folder holds, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Listing {
+    /// The folder.
+    #[payload(attribute, example = "src")]
+    pub path: String,
+    /// Whether there is more than is shown.
+    #[payload(attribute)]
+    pub more: bool,
+    /// One thing each.
+    pub item: Vec<Item>,
+}
+
+/// What stands in a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Item {
+    /// What it is called.
+    #[payload(attribute, example = "main.rs")]
+    pub name: String,
+    /// What it is.
+    #[payload(attribute)]
+    pub kind: Kind,
+    /// How large a file is.
+    #[payload(attribute)]
+    pub bytes: Option<u64>,
+}
+
+/// What may stand in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A link to something else.
+    Link,
+    /// A FIFO, a socket or a device.
+    Other,
+}
+
+/// Finds the lines that a regular expression matches, in all files of a folder and those below it
+/// but for hidden ones and those that a .gitignore leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Search {
+    /// A regular expression as ripgrep takes it.
+    #[payload(example = r"fn \w+\(")]
+    pub pattern: String,
+    /// The folder or the file, from the listener's folder; all of that unless said.
+    #[payload(example = "src")]
+    pub path: Option<String>,
+}
+
+/// The lines that match.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Found {
+    /// How many files were searched.
+    #[payload(attribute)]
+    pub files: u64,
+    /// The limit at which the search ended, where it didn't come to its end.
+    #[payload(attribute)]
+    pub stopped_by: Option<String>,
+    /// One line each.
+    pub hit: Vec<Hit>,
+}
+
+/// A line that matches.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Hit {
+    /// The file, from the listener's folder.
+    #[payload(attribute, example = "src/main.rs")]
+    pub path: String,
+    /// The line, counted from 1.
+    #[payload(attribute)]
+    pub line: u64,
+    /// The line, or its beginning.
+    #[payload(example = "fn main() {}")]
+    pub text: String,
+}
+
+/// What was asked isn't done: nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Refused {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// What is meant, as it was given.
+    #[payload(attribute, example = "src/main.rs")]
+    pub path: String,
+    /// The limit, where one is crossed.
+    #[payload(attribute, no_example)]
+    pub limit: Option<String>,
+    /// Why, and what would do.
+    #[payload(value, example = "this text stands twice in src/main.rs")]
+    pub text: String,
+    /// The lines where a text stands that was to stand once; the first of them where it is many.
+    pub line: Vec<u64>,
+}
+
+/// Why something isn't done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Reason {
+    /// Nothing is there.
+    Missing,
+    /// The path leads out of the listener's folder.
+    Outside,
+    /// A folder, a FIFO or a device is there where a file is wanted, or a file where a folder is.
+    WrongKind,
+    /// The file holds something else than text in UTF-8.
+    NoText,
+    /// A limit is crossed.
+    TooLarge,
+    /// The text to be replaced doesn't stand there.
+    NotFound,
+    /// The text to be replaced stands there more than once.
+    Ambiguous,
+    /// Nothing would be different.
+    Unchanged,
+    /// Somebody else changed the file at the same time.
+    Changed,
+    /// The pattern is no regular expression.
+    Pattern,
+    /// The system doesn't do it.
+    Failed,
+}
+
+/// What stands under `settings` of `use: files`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The folder; whatever is asked stays below it.
+    pub root: Beside,
+    /// Whether nothing may be written.
+    #[serde(default)]
+    pub read_only: bool,
+    /// How much may be read and written.
+    #[serde(default)]
+    pub limits: FileLimits,
+}
+
+impl Settings {
+    /// All of a folder.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Settings {
+        let root = root.into().into();
+        Settings { root, read_only: false, limits: FileLimits::default() }
+    }
+}
+
+/// The listener `files`.
+///
+/// # Errors
+/// The folder isn't there, or can't be opened.
+pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
+    let path = settings.root.path();
+    let root = Root::open(path, settings.limits);
+    let root = root.map_err(|error| Unusable { path: path.to_owned(), error })?;
+    let listener = Listener::with_state(NAME, Arc::new(root))
+        .own_namespace()
+        .blocking()
+        .on(read)
+        .on(list)
+        .on(search);
+    let text = match settings.read_only {
+        true => "Reads, lists and searches the files of a folder.",
+        false => "Reads, writes, edits, lists and searches the files of a folder.",
+    };
+    let listener = match settings.read_only {
+        true => listener.idempotent(),
+        false => listener.on(write).on(edit),
+    };
+    Ok(listener.describe(text).stateless())
+}
+
+/// A root that is no folder to work in.
+#[derive(Debug)]
+pub struct Unusable {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.display();
+        match self.error.kind() {
+            io::ErrorKind::NotFound => write!(f, "there is no folder {path}; make it first"),
+            _ => write!(f, "the folder {path} can't be opened: {}", self.error),
+        }
+    }
+}
+
+impl std::error::Error for Unusable {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+async fn read(State(root): State<Arc<Root>>, it: Read) -> Result<FileText, Refused> {
+    read::read(&root, it)
+}
+
+async fn list(State(root): State<Arc<Root>>, it: List) -> Result<Listing, Refused> {
+    list::list(&root, &it.path.unwrap_or_else(|| ".".to_owned()))
+}
+
+async fn search(
+    State(root): State<Arc<Root>>,
+    cancel: Cancel,
+    it: Search,
+) -> Result<Found, Refused> {
+    let path = it.path.unwrap_or_else(|| ".".to_owned());
+    search::search(&root, &it.pattern, &path, &|| cancel.is_cancelled())
+}
+
+async fn write(
+    State(root): State<Arc<Root>>,
+    mut random: Random,
+    it: Write,
+) -> Result<Written, Refused> {
+    write::write(&root, &it, random.next_u64())
+}
+
+async fn edit(
+    State(root): State<Arc<Root>>,
+    mut random: Random,
+    it: Edit,
+) -> Result<Edited, Refused> {
+    edit::edit(&root, &it, random.next_u64())
+}

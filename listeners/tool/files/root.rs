@@ -1,0 +1,153 @@
+//! The folder, and files below it. Whatever is opened is opened relative to its handle, so that
+//! nothing that happens to paths meanwhile leads out of it.
+
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use pumphouse::schema::nearest;
+
+use super::limits::FileLimits;
+use super::refuse::{cut, failed, refused, too_large};
+use super::{Reason, Refused};
+
+/// Names of a folder that a missing one is compared with.
+const COMPARED_MAX: usize = 1_000;
+
+/// A folder that is held open.
+pub(super) struct Root {
+    pub(super) dir: Dir,
+    /// Where it is, for those who walk it: what they find is opened by the handle.
+    pub(super) path: PathBuf,
+    pub(super) limits: FileLimits,
+    /// Held while a file is replaced, so that of two edits neither is lost.
+    writing: Mutex<()>,
+}
+
+impl Root {
+    /// Opens a folder.
+    pub(super) fn open(path: &Path, limits: FileLimits) -> io::Result<Root> {
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => path,
+        };
+        let dir = Dir::open_ambient_dir(path, ambient_authority())?;
+        let path = std::fs::canonicalize(path)?;
+        Ok(Root { dir, path, limits, writing: Mutex::new(()) })
+    }
+
+    /// Waits until nobody else replaces a file.
+    pub(super) fn writing(&self) -> MutexGuard<'_, ()> {
+        // It guards no value that a panic could leave half changed.
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a file to read it.
+    pub(super) fn file(&self, path: &str) -> Result<(File, Metadata), Refused> {
+        let at = relative(path)?;
+        let there = self.dir.metadata(at).map_err(|error| self.missing(path, &error))?;
+        is_file(path, &there)?;
+        // Something else may stand there by now: nothing waits for the other end of a FIFO.
+        let mut options = OpenOptions::new();
+        options.read(true);
+        no_waiting(&mut options);
+        let file = self.dir.open_with(at, &options).map_err(|error| failed(path, &error))?;
+        let opened = file.metadata().map_err(|error| failed(path, &error))?;
+        is_file(path, &opened)?;
+        Ok((file, opened))
+    }
+
+    /// A whole file, as text.
+    pub(super) fn text(&self, path: &str) -> Result<(String, Metadata), Refused> {
+        let (file, there) = self.file(path)?;
+        let most = self.limits.file_bytes_max;
+        let large = || {
+            let text = format!("{} is too large to be edited", cut(path));
+            too_large(path, &text, "file_bytes_max", most)
+        };
+        if there.len() > most as u64 {
+            return Err(large());
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|error| failed(path, &error))?;
+        if bytes.len() > most {
+            return Err(large());
+        }
+        Ok((text_of(path, bytes)?, there))
+    }
+
+    /// What the system says of a path, with the name that is most like one that isn't there.
+    pub(super) fn missing(&self, path: &str, error: &io::Error) -> Refused {
+        let mut refusal = failed(path, error);
+        let at = Path::new(path);
+        let names = || {
+            let folder = match at.parent() {
+                Some(it) if !it.as_os_str().is_empty() => it,
+                _ => Path::new("."),
+            };
+            let wanted = at.file_name()?.to_str()?;
+            let names = self.dir.read_dir(folder).ok()?.take(COMPARED_MAX);
+            let names = names.filter_map(|it| it.ok()?.file_name().into_string().ok());
+            let names: Vec<String> = names.collect();
+            let near = nearest(wanted, names.iter().map(String::as_str))?;
+            at.with_file_name(near).to_str().map(str::to_owned)
+        };
+        if let Some(near) =
+            Some(()).filter(|()| refusal.reason == Reason::Missing).and_then(|()| names())
+        {
+            refusal.text.push_str(&format!("; did you mean `{}`?", cut(&near)));
+        }
+        refusal
+    }
+}
+
+/// A path from the root; whether it stays there the handle sees.
+pub(super) fn relative(path: &str) -> Result<&Path, Refused> {
+    let at = Path::new(path);
+    match at.components().next() {
+        None => Ok(Path::new(".")),
+        Some(Component::RootDir | Component::Prefix(_)) => Err(refused(
+            Reason::Outside,
+            path,
+            format!(
+                "`{}` leads out of the folder; paths are written from it, as in `a/b.txt`",
+                cut(path)
+            ),
+        )),
+        Some(_) => Ok(at),
+    }
+}
+
+/// Refuses what is no file.
+pub(super) fn is_file(path: &str, it: &Metadata) -> Result<(), Refused> {
+    let what = match () {
+        () if it.is_file() => return Ok(()),
+        () if it.is_dir() => "a folder",
+        () => "neither a file nor a folder",
+    };
+    Err(refused(Reason::WrongKind, path, format!("`{}` is {what}", cut(path))))
+}
+
+/// Bytes as text.
+pub(super) fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Refused> {
+    let no_text =
+        || refused(Reason::NoText, path, format!("`{}` holds no text in UTF-8", cut(path)));
+    if bytes.contains(&0) {
+        return Err(no_text());
+    }
+    String::from_utf8(bytes).map_err(|_| no_text())
+}
+
+/// Has an opening never wait.
+#[cfg(unix)]
+fn no_waiting(options: &mut OpenOptions) {
+    use cap_std::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+}
+
+#[cfg(not(unix))]
+fn no_waiting(_: &mut OpenOptions) {}

@@ -1,0 +1,172 @@
+//! `search`: ripgrep's matcher over the files below a folder.
+//!
+//! The walk goes by paths, and what it finds is opened by the root's handle: a folder that is
+//! swapped for a link on the way leads nowhere.
+
+use std::io;
+use std::path::Path;
+
+use cap_std::fs::File;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use ignore::WalkBuilder;
+
+use super::limits::FileLimits;
+use super::refuse::{cut, known, refused, too_large};
+use super::root::{Root, relative};
+use super::{Found, Hit, Reason, Refused};
+
+/// Bytes that a compiled pattern may take.
+const COMPILED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of a line that the searcher keeps in memory.
+const HEAP_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Searches a folder or a file until it is at its end, at a limit, or to stop.
+pub(super) fn search(
+    root: &Root,
+    pattern: &str,
+    path: &str,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Found, Refused> {
+    let limits = &root.limits;
+    let matcher = matcher(pattern, limits)?;
+    let at = relative(path)?;
+    let there = root.dir.metadata(at).map_err(|error| root.missing(path, &error))?;
+    let mut hits =
+        Hits { limits, path: String::new(), hit: Vec::new(), bytes: 0, is_over, stopped_by: None };
+    let mut files = 0;
+    let mut searcher = SearcherBuilder::new()
+        .line_number(true)
+        .heap_limit(Some(HEAP_BYTES_MAX))
+        .binary_detection(BinaryDetection::quit(0))
+        .build();
+    if there.is_file() {
+        let (file, _) = root.file(path)?;
+        hits.path = cut(path);
+        hits.look(&mut searcher, &matcher, file);
+        return Ok(hits.found(1));
+    }
+    // By its real path: what the walk finds has the root's own in front.
+    let real = root.dir.canonicalize(at).map_err(|error| root.missing(path, &error))?;
+    let walk = WalkBuilder::new(root.path.join(real))
+        .parents(false)
+        .git_global(false)
+        .git_exclude(false)
+        .require_git(false)
+        .follow_links(false)
+        .sort_by_file_name(Ord::cmp)
+        .build();
+    for entry in walk.filter_map(Result::ok) {
+        if !entry.file_type().is_some_and(|it| it.is_file()) {
+            continue;
+        }
+        let Some(name) = within(&root.path, entry.path()) else { continue };
+        let Ok((file, opened)) = root.file(name) else { continue };
+        if opened.len() > limits.searched_file_bytes_max as u64 {
+            continue;
+        }
+        if files == limits.searched_files_max as u64 {
+            hits.stopped_by = Some("searched_files_max");
+            break;
+        }
+        files += 1;
+        hits.path = name.chars().map(known).collect();
+        hits.look(&mut searcher, &matcher, file);
+        if hits.stopped_by.is_some() {
+            break;
+        }
+    }
+    Ok(hits.found(files))
+}
+
+fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> {
+    let most = limits.pattern_bytes_max;
+    if pattern.len() > most {
+        let text = format!("the pattern has {} bytes", pattern.len());
+        return Err(too_large(pattern, &text, "pattern_bytes_max", most));
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder.size_limit(COMPILED_BYTES_MAX).dfa_size_limit(COMPILED_BYTES_MAX);
+    builder.line_terminator(Some(b'\n'));
+    builder.build(pattern).map_err(|error| {
+        let text = format!("the pattern is no regular expression: {error}");
+        refused(Reason::Pattern, pattern, text.chars().map(known).collect::<String>())
+    })
+}
+
+/// A path from the root, where it is Unicode.
+fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
+    path.strip_prefix(root).ok()?.to_str()
+}
+
+/// What was found so far.
+struct Hits<'a> {
+    limits: &'a FileLimits,
+    /// The file that is looked into.
+    path: String,
+    hit: Vec<Hit>,
+    /// How much was read of all files.
+    bytes: usize,
+    is_over: &'a dyn Fn() -> bool,
+    stopped_by: Option<&'static str>,
+}
+
+impl Hits<'_> {
+    /// Looks into a file; one that can't be read to its end, or holds no text, is left there.
+    fn look(&mut self, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) {
+        let left = self.limits.searched_bytes_max.saturating_sub(self.bytes);
+        let mut counted = Counted { file, left, read: 0 };
+        // What was found before an error counts.
+        let _ = searcher.search_reader(matcher, &mut counted, &mut *self);
+        self.bytes += counted.read;
+        if self.bytes >= self.limits.searched_bytes_max {
+            self.stopped_by = Some("searched_bytes_max");
+        }
+        if (self.is_over)() {
+            self.stopped_by = Some("timeout");
+        }
+    }
+
+    fn found(self, files: u64) -> Found {
+        Found { files, stopped_by: self.stopped_by.map(str::to_owned), hit: self.hit }
+    }
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, it: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.hit.len() == self.limits.hits_max {
+            self.stopped_by = Some("hits_max");
+            return Ok(false);
+        }
+        let text = String::from_utf8_lossy(it.bytes());
+        let text = text.trim_end_matches(['\n', '\r']);
+        let most = self.limits.hit_bytes_max;
+        let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let mut shown: String = text[..end.unwrap_or(0)].chars().map(known).collect();
+        if text.len() > most {
+            shown.push('…');
+        }
+        let line = it.line_number().unwrap_or(1);
+        self.hit.push(Hit { path: self.path.clone(), line, text: shown });
+        Ok(true)
+    }
+}
+
+/// A file of which only so much is read.
+struct Counted {
+    file: File,
+    left: usize,
+    read: usize,
+}
+
+impl io::Read for &mut Counted {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let most = to.len().min(self.left);
+        let read = self.file.read(&mut to[..most])?;
+        self.left -= read;
+        self.read += read;
+        Ok(read)
+    }
+}

@@ -1,0 +1,121 @@
+//! `write`: a file is there as a whole, or as it was.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+
+use super::refuse::{cut, failed, refused, too_large};
+use super::root::{Root, is_file, relative};
+use super::{Reason, Refused, Write, Written};
+
+/// `chance` tells the file beside it from others of the same moment.
+pub(super) fn write(root: &Root, it: &Write, chance: u64) -> Result<Written, Refused> {
+    let bytes = it.text.len();
+    let most = root.limits.file_bytes_max;
+    if bytes > most {
+        let text = format!("the text has {bytes} bytes");
+        return Err(too_large(&it.path, &text, "file_bytes_max", most));
+    }
+    let _one = root.writing();
+    let target = Target::find(root, &it.path)?;
+    let created = target.there.is_none();
+    target.replace(it.text.as_bytes(), chance, |_| Ok(()))?;
+    Ok(Written { path: cut(&it.path), bytes: bytes as u64, created })
+}
+
+/// Where a file is to stand: a folder that is held open, and a name in it.
+pub(super) struct Target<'a> {
+    /// As it was given.
+    path: &'a str,
+    folder: Dir,
+    name: PathBuf,
+    /// What stands there now.
+    there: Option<Metadata>,
+}
+
+impl<'a> Target<'a> {
+    /// Finds it, and makes the folders above it. A link to a file below the root is followed.
+    pub(super) fn find(root: &Root, path: &'a str) -> Result<Target<'a>, Refused> {
+        let fail = |error: io::Error| failed(path, &error);
+        let mut at = relative(path)?.to_owned();
+        let is_link = root.dir.symlink_metadata(&at).is_ok_and(|it| it.is_symlink());
+        if is_link {
+            at = root.dir.canonicalize(&at).map_err(fail)?;
+        }
+        let Some(name) = at.file_name().map(OsStr::to_owned) else {
+            let text = format!("`{}` is a folder", cut(path));
+            return Err(refused(Reason::WrongKind, path, text));
+        };
+        let above = match at.parent() {
+            Some(it) if !it.as_os_str().is_empty() => it,
+            _ => Path::new("."),
+        };
+        let folder = match root.dir.open_dir(above) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let made = root.dir.create_dir_all(above);
+                made.and_then(|()| root.dir.open_dir(above))
+            }
+            opened => opened,
+        };
+        let folder = folder.map_err(fail)?;
+        let there = match folder.symlink_metadata(&name) {
+            Ok(it) => Some(it),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(fail(error)),
+        };
+        if let Some(it) = &there {
+            is_file(path, it)?;
+            if it.permissions().readonly() {
+                let text = format!("`{}` is read-only", cut(path));
+                return Err(refused(Reason::Failed, path, text));
+            }
+        }
+        Ok(Target { path, folder, name: name.into(), there })
+    }
+
+    /// Has it hold these bytes: they are on the disk before they take the place of what stood
+    /// there. `may` is asked once more at the last moment.
+    pub(super) fn replace(
+        &self,
+        bytes: &[u8],
+        chance: u64,
+        may: impl Fn(&Target<'a>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let beside = PathBuf::from(format!(".pumphouse-{chance:016x}~"));
+        let done = self.fill(&beside, bytes).map_err(|error| failed(self.path, &error));
+        let done = done.and_then(|()| may(self)).and_then(|()| {
+            let moved = self.folder.rename(&beside, &self.folder, &self.name);
+            moved.map_err(|error| failed(self.path, &error))
+        });
+        if done.is_err() {
+            // It may never have been there.
+            let _ = self.folder.remove_file(&beside);
+        }
+        done?;
+        // The handle itself may be one for paths only, which can't be synced.
+        let kept = self.folder.open(".").and_then(|it| it.sync_all());
+        kept.map_err(|error| failed(self.path, &error))
+    }
+
+    /// What stands there at this moment.
+    pub(super) fn now(&self) -> io::Result<Metadata> {
+        self.folder.symlink_metadata(&self.name)
+    }
+
+    fn fill(&self, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+        // One of an earlier attempt at this very message may have stayed.
+        match self.folder.remove_file(beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file =
+            self.folder.open_with(beside, OpenOptions::new().write(true).create_new(true))?;
+        if let Some(it) = &self.there {
+            file.set_permissions(it.permissions())?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+}
