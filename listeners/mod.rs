@@ -56,5 +56,7 @@ pub fn usual() -> Vec<Listener> {
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
+    builder.factory(Factory::new("command", tool::command::command));
+    builder.factory(Factory::new("shell", tool::shell::shell));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
 }

@@ -1,4 +1,8 @@
 //! Tools: listeners that do one thing for whoever asks.
 
+mod text;
+
 pub mod calculate;
+pub mod command;
 pub mod files;
+pub mod shell;

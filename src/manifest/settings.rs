@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::de::value::MapDeserializer;
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, Expected, MapAccess, SeqAccess, Unexpected,
     VariantAccess, Visitor,
@@ -163,13 +164,12 @@ impl<'a> At<'a> {
         read.map_err(|it| self.findings.keep(self, it))
     }
 
-    /// A path that is written from the manifest's folder.
-    fn beside(&self, path: &str) -> Result<String, Wrong> {
-        if path.is_empty() {
-            return Err(Wrong::Other { expected: "a path".to_owned() });
-        }
-        let path = self.findings.folder.join(path).into_os_string().into_string();
-        path.map_err(|_| Wrong::Said("the manifest's folder has a name that is no text".into()))
+    /// A path that is written from the manifest's folder, and that folder.
+    fn beside(&self, path: &str) -> Result<impl Iterator<Item = (&'static str, String)>, Wrong> {
+        let folder = self.findings.folder.clone().into_os_string().into_string();
+        let unknown = |_| Wrong::Said("the manifest's folder has a name that is no text".into());
+        let values = [folder.map_err(unknown)?, path.to_owned()];
+        Ok(Beside::KEYS.into_iter().zip(values))
     }
 
     fn any<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Wrong> {
@@ -267,13 +267,13 @@ impl<'de> Deserializer<'de> for At<'_> {
         visitor: V,
     ) -> Result<V::Value, Wrong> {
         match &self.node.value {
-            Value::Scalar(it) if name == Beside::MARK && it.kind == Plain::Text => {
-                self.kept(self.beside(&it.text).and_then(|path| visitor.visit_str(&path)))
+            _ if name != Beside::MARK => self.kept(visitor.visit_newtype_struct(self.clone())),
+            Value::Scalar(it) if it.kind == Plain::Text && !it.text.is_empty() => {
+                let pair = self.beside(&it.text);
+                self.kept(pair.and_then(|it| visitor.visit_map(MapDeserializer::new(it))))
             }
-            _ if name == Beside::MARK => {
-                self.kept(Err(Wrong::Other { expected: "a path".to_owned() }))
-            }
-            _ => self.kept(visitor.visit_newtype_struct(self.clone())),
+            Value::List(items) => self.kept(visitor.visit_seq(self.items(items))),
+            _ => self.kept(Err(Wrong::Other { expected: "a path".to_owned() })),
         }
     }
 

@@ -73,13 +73,7 @@ impl Scene {
         let mut all = vec!["run", "--json", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
         let mut command = self.command(&all);
-        let mut child = command.stdout(Stdio::piped()).stderr(traces).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let greeting: Value = serde_json::from_str(&line).expect("it says that it accepts");
-        let address = greeting["listen"][0].as_str().unwrap().to_owned();
-        Server { child, out, address, greeting }
+        Server::begin(command.stderr(traces))
     }
 }
 
@@ -131,6 +125,23 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Begins a command that serves and says so in JSON.
+    #[track_caller]
+    pub(crate) fn begin(command: &mut Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let greeting: Value = serde_json::from_str(&line).expect("it says that it accepts");
+        let address = greeting["listen"][0].as_str().unwrap().to_owned();
+        Server { child, out, address, greeting }
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();

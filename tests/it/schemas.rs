@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::{self, agent::Agent, tool::files};
+use pumphouse::listeners::tool::{command, files, shell};
+use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
 use pumphouse::xml::{self, Profile};
@@ -22,8 +23,10 @@ fn house() -> BTreeMap<String, Schema> {
     let agent = Agent::new("oracle", Arc::new(Scripted::replies([""])));
     let root = agent.root();
     let folder = tempfile::tempdir().unwrap();
-    let files = files::files(&files::Settings::new(folder.path())).unwrap();
-    let all = (listeners::standard(), agent.listener(), files);
+    let files = files::files(&files::Settings::new(folder.path().to_str().unwrap())).unwrap();
+    let command = command::command(serde_json::from_str(r#"{"run": ["cat"]}"#).unwrap()).unwrap();
+    let shell = shell::shell(serde_json::from_str(r#"{"programs": "any"}"#).unwrap()).unwrap();
+    let all = (listeners::standard(), agent.listener(), files, command, shell);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();
     all.map(|it| (file(&it), it)).collect()

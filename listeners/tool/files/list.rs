@@ -2,7 +2,8 @@
 
 use cap_std::fs::DirEntry;
 
-use super::refuse::{cut, failed, known};
+use super::super::text::known;
+use super::refuse::{cut, failed};
 use super::root::{Root, relative};
 use super::{Item, Kind, Listing, Refused};
 

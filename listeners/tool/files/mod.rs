@@ -286,7 +286,7 @@ pub struct Settings {
 impl Settings {
     /// All of a folder.
     #[must_use]
-    pub fn new(root: impl Into<PathBuf>) -> Settings {
+    pub fn new(root: impl Into<String>) -> Settings {
         let root = root.into().into();
         Settings { root, read_only: false, limits: FileLimits::default() }
     }
@@ -298,8 +298,8 @@ impl Settings {
 /// The folder isn't there, or can't be opened.
 pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
     let path = settings.root.path();
-    let root = Root::open(path, settings.limits);
-    let root = root.map_err(|error| Unusable { path: path.to_owned(), error })?;
+    let root = Root::open(&path, settings.limits);
+    let root = root.map_err(|error| Unusable { path, error })?;
     let listener = Listener::with_state(NAME, Arc::new(root))
         .own_namespace()
         .blocking()

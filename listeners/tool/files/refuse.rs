@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::super::text::known;
 use super::{Reason, Refused};
 
 /// Characters of a path or a pattern that a refusal repeats.
@@ -58,14 +59,4 @@ pub(super) fn cut(text: &str) -> String {
         shown.push('…');
     }
     shown
-}
-
-/// A character, or U+FFFD in place of one that XML has no word for.
-pub(super) fn known(it: char) -> char {
-    match it {
-        '\t' | '\n' | '\r' => it,
-        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
-        it if it < ' ' => '\u{fffd}',
-        it => it,
-    }
 }

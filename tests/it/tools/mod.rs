@@ -1,5 +1,6 @@
 //! The tools that a manifest names, used by agents whose models are scripted.
 
+mod command;
 mod files;
 mod namespaces;
 

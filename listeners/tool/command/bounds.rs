@@ -1,0 +1,120 @@
+//! What programs of a listener may see and take: settings, with every path found.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pumphouse::listener::Beside;
+use serde::Deserialize;
+
+use super::limits::CommandLimits;
+use super::order::{Confinement, Order};
+use super::programs::search_path;
+
+/// Whether a program may connect to anything, and listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Network {
+    /// It may not.
+    #[default]
+    None,
+    /// It may.
+    Any,
+}
+
+/// What the settings say.
+pub(in super::super) struct Given<'a> {
+    /// What stands in the same manifest, and so knows its folder.
+    pub(in super::super) home: &'a Beside,
+    pub(in super::super) root: Option<&'a Beside>,
+    pub(in super::super) env: BTreeMap<String, String>,
+    pub(in super::super) read: Vec<Beside>,
+    pub(in super::super) write: Vec<Beside>,
+    pub(in super::super) network: Network,
+    pub(in super::super) limits: CommandLimits,
+}
+
+/// What each program may see and take.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Bounds {
+    /// Where it runs.
+    pub(in super::super) folder: String,
+    environment: BTreeMap<String, String>,
+    read: Vec<String>,
+    write: Vec<String>,
+    network: Network,
+    pub(in super::super) limits: CommandLimits,
+}
+
+impl Bounds {
+    /// Finds every folder.
+    pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
+        let home = match given.home.folder() {
+            it if it.as_os_str().is_empty() => Path::new("."),
+            it => it,
+        };
+        let folder = match given.root {
+            Some(it) => found(&it.path())?,
+            None => found(home)?,
+        };
+        if !Path::new(&folder).is_dir() {
+            return Err(format!("{folder} is no folder"));
+        }
+        let all = |them: &[Beside]| {
+            them.iter().map(|it| found(&it.path())).collect::<Result<Vec<String>, String>>()
+        };
+        let (read, mut write) = (all(&given.read)?, all(&given.write)?);
+        write.push(folder.clone());
+        let mut environment = given.env;
+        let path = search_path(&environment);
+        environment.entry("PATH".to_owned()).or_insert(path);
+        environment.entry("LANG".to_owned()).or_insert_with(|| "C.UTF-8".to_owned());
+        let (network, limits) = (given.network, given.limits);
+        Ok(Bounds { folder, environment, read, write, network, limits })
+    }
+
+    /// The same where a program may be read and executed, too, wherever it stands.
+    pub(in super::super) fn with_program(mut self, path: &str) -> Result<Bounds, String> {
+        // Both a link and what it leads to.
+        self.read.push(path.to_owned());
+        self.read.push(found(Path::new(path))?);
+        Ok(self)
+    }
+
+    /// The search path of programs.
+    pub(in super::super) fn search_path(&self) -> &str {
+        self.environment.get("PATH").map_or("", String::as_str)
+    }
+
+    /// A program to be run.
+    pub(super) fn order(&self, program: &str, arguments: Vec<String>, input: String) -> Order {
+        let limits = &self.limits;
+        Order {
+            program: program.to_owned(),
+            arguments,
+            folder: self.folder.clone(),
+            environment: self.environment.clone(),
+            input,
+            seconds: limits.seconds_max,
+            confinement: Confinement {
+                read: self.read.clone(),
+                write: self.write.clone(),
+                network: self.network == Network::Any,
+                memory: limits.memory_bytes_max,
+                file: limits.file_bytes_max,
+                descriptors: limits.descriptors_max,
+                supervisor: 0,
+            },
+        }
+    }
+}
+
+/// A path from the root of the system, through no link.
+fn found(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let real = path.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("there is no {shown}; make it first"),
+        _ => format!("{shown}: {error}"),
+    })?;
+    real.into_os_string().into_string().map_err(|_| format!("{shown} has a name that is no text"))
+}

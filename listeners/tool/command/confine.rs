@@ -1,0 +1,176 @@
+//! The launcher: it gives up what the program isn't to have, and becomes the program.
+//!
+//! Landlock is the kernel's own bound, for files, TCP and signals. Where the kernel has none, a
+//! program may see whatever the pump may; [`note`] says so to whoever reads what a listener is for.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+
+use super::order::Confinement;
+
+/// The exit code of a program that couldn't be begun, as shells have it.
+const NOT_BEGUN: u8 = 127;
+
+/// What the description of a listener adds where its programs aren't confined.
+#[must_use]
+pub fn note() -> &'static str {
+    note_of(is_available())
+}
+
+/// Warns where nothing confines the programs of a listener.
+pub(in super::super) fn warn(listener: &str) {
+    let note = note();
+    if !note.is_empty() {
+        tracing::warn!(listener, "{}", note.trim());
+    }
+}
+
+/// The same, by whether the kernel has Landlock.
+pub(super) fn note_of(is_available: bool) -> &'static str {
+    match is_available {
+        true => "",
+        false => {
+            " This system has no Landlock: the program may read and write whatever the pump may, \
+             and use the network."
+        }
+    }
+}
+
+/// Becomes the program: its confinement in JSON, its path, its arguments. It comes back only where
+/// that fails.
+pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let order = arguments.next().and_then(|it| it.into_string().ok());
+    let order = order.and_then(|it| serde_json::from_str::<Confinement>(&it).ok());
+    let (Some(order), Some(program)) = (order, arguments.next()) else {
+        return not_begun("a launcher is begun by its supervisor");
+    };
+    if let Err(why) = confine(&order) {
+        return not_begun(&why);
+    }
+    let error = Command::new(&program).args(arguments).exec();
+    not_begun(&format!("{}: {error}", Path::new(&program).display()))
+}
+
+fn not_begun(why: &str) -> ExitCode {
+    // There is nobody else to tell.
+    let _ = writeln!(std::io::stderr(), "pumphouse: {why}");
+    ExitCode::from(NOT_BEGUN)
+}
+
+/// Binds this process, and so all that it becomes and begins.
+fn confine(order: &Confinement) -> Result<(), String> {
+    let said = |what: &'static str| move |error| format!("{what}: {error}");
+    // A session of its own has no terminal.
+    setsid().map_err(said("no session"))?;
+    bind_to(order.supervisor)?;
+    let all = [
+        (Resource::Core, 0),
+        (Resource::Data, order.memory),
+        (Resource::Fsize, order.file),
+        (Resource::Nofile, order.descriptors),
+    ];
+    for (resource, most) in all {
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        setrlimit(resource, limit).map_err(said("no limit"))?;
+    }
+    landlock(order)
+}
+
+/// Ends with the supervisor.
+#[cfg(target_os = "linux")]
+fn bind_to(supervisor: i32) -> Result<(), String> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    let bound = set_parent_process_death_signal(Some(Signal::KILL));
+    bound.map_err(|error| format!("not bound to the supervisor: {error}"))?;
+    // It may be gone by now.
+    match getppid().is_some_and(|it| it.as_raw_nonzero().get() == supervisor) {
+        true => Ok(()),
+        false => Err("the supervisor is gone".to_owned()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to(_: i32) -> Result<(), String> {
+    Ok(())
+}
+
+/// What every program may read and execute. Of `/proc` it has no process: the pump's would show its
+/// environment.
+#[cfg(target_os = "linux")]
+const SYSTEM: [&str; 20] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/sys",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/vmstat",
+    "/dev/urandom",
+];
+/// What every program may write.
+#[cfg(target_os = "linux")]
+const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"];
+
+/// Whether the kernel confines programs.
+#[cfg(target_os = "linux")]
+fn is_available() -> bool {
+    use landlock::{
+        ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+    };
+    let hard = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let asked = hard.handle_access(AccessFs::from_all(ABI::V1));
+    asked.and_then(Ruleset::create).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_available() -> bool {
+    false
+}
+
+#[cfg(target_os = "linux")]
+fn landlock(order: &Confinement) -> Result<(), String> {
+    use landlock::{
+        ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
+        Scope, path_beneath_rules,
+    };
+    let abi = ABI::V10;
+    let confined = || {
+        let rules = Ruleset::default().handle_access(AccessFs::from_all(abi))?;
+        let rules = rules.scope(Scope::AbstractUnixSocket)?.scope(Scope::Signal)?;
+        let rules = match order.network {
+            true => rules,
+            false => rules.handle_access(AccessNet::from_all(abi))?,
+        };
+        let read = SYSTEM.iter().copied().chain(order.read.iter().map(String::as_str));
+        let write = DEVICES.iter().copied().chain(order.write.iter().map(String::as_str));
+        // What isn't there has no rule.
+        rules
+            .create()?
+            .add_rules(path_beneath_rules(read, AccessFs::from_read(abi)))?
+            .add_rules(path_beneath_rules(write, AccessFs::from_all(abi)))?
+            .restrict_self()
+    };
+    confined().map(drop).map_err(|error: landlock::RulesetError| format!("not confined: {error}"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn landlock(_: &Confinement) -> Result<(), String> {
+    Ok(())
+}

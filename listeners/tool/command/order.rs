@@ -1,0 +1,44 @@
+//! What the pump tells a supervisor, what that tells a launcher, and what it reports: a line of
+//! JSON each.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What to run.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Order {
+    /// Its path from the root of the system.
+    pub(super) program: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) folder: String,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) input: String,
+    pub(super) seconds: u64,
+    pub(super) confinement: Confinement,
+}
+
+/// What a program may see and take.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Confinement {
+    /// What it may read and execute, beside the system's folders.
+    pub(super) read: Vec<String>,
+    /// What it may write as well.
+    pub(super) write: Vec<String>,
+    pub(super) network: bool,
+    pub(super) memory: u64,
+    pub(super) file: u64,
+    pub(super) descriptors: u64,
+    /// The supervisor, without which nothing runs.
+    pub(super) supervisor: i32,
+}
+
+/// How it ended.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(super) struct Report {
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) out_of_time: bool,
+    /// Why it wasn't begun.
+    pub(super) error: Option<String>,
+}

@@ -1,0 +1,58 @@
+//! Programs by their names.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use pumphouse::listener::Beside;
+
+/// Where programs are where the pump itself knows no search path.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The search path: what the settings say, else the pump's own.
+#[expect(clippy::disallowed_methods, reason = "an operator's programs are where a shell has them")]
+pub(in super::super) fn search_path(env: &BTreeMap<String, String>) -> String {
+    let said = env.get("PATH").cloned();
+    said.or_else(|| std::env::var("PATH").ok()).unwrap_or_else(|| PATH.to_owned())
+}
+
+/// A program: by its path from the manifest's folder, where there is a `/` in it, else as the
+/// search path has it.
+pub(in super::super) fn find(program: &Beside, search: &str) -> Result<String, String> {
+    match program.text().contains('/') {
+        true => at(program.folder(), program.text()),
+        false => searched(program.text(), search),
+    }
+}
+
+/// A program by its path from a folder.
+pub(in super::super) fn at(folder: &Path, name: &str) -> Result<String, String> {
+    let path = folder.join(name);
+    let path = std::path::absolute(&path).unwrap_or(path);
+    match is_program(&path) {
+        true => text(path),
+        false => Err(format!("{} is no program", path.display())),
+    }
+}
+
+/// A program by its name.
+pub(in super::super) fn searched(name: &str, search: &str) -> Result<String, String> {
+    // Folders from where the pump happens to be are no places for programs.
+    let folders = search.split(':').filter(|it| it.starts_with('/'));
+    let mut paths = folders.map(|it| Path::new(it).join(name));
+    match paths.find(|it| is_program(it)) {
+        Some(path) => text(path),
+        None => {
+            Err(format!("there is no program `{name}` in {search}; say where, as in `./{name}`"))
+        }
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+fn text(path: PathBuf) -> Result<String, String> {
+    let shown = path.display().to_string();
+    path.into_os_string().into_string().map_err(|_| format!("{shown} has a name that is no text"))
+}

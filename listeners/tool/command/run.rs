@@ -1,0 +1,187 @@
+//! A program from the pump's side: a supervisor is begun, told what to run, and heard to the end.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as Pair;
+use std::process::Stdio;
+
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
+use tokio::net::UnixStream;
+use tokio::process::Command;
+
+use super::super::text::lossy;
+use super::bounds::Bounds;
+use super::limits::CommandLimits;
+use super::order::{Order, Report};
+use super::supervise::{SELF, SUPERVISE};
+
+/// Bytes of a report.
+const REPORT_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// What a program came to.
+#[derive(Debug)]
+pub(in super::super) struct Outcome {
+    pub(in super::super) ended: Ended,
+    pub(in super::super) out: Kept,
+    pub(in super::super) err: Kept,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Ended {
+    Code(i32),
+    Signal(i32),
+    OutOfTime,
+    TooMuchOutput,
+}
+
+impl Ended {
+    /// How, in a sentence.
+    pub(in super::super) fn sentence(self, name: &str, limits: &CommandLimits) -> String {
+        match self {
+            Ended::Code(code) => format!("{name} ended with the exit code {code}"),
+            Ended::Signal(signal) => format!("{name} was ended by the signal {signal}"),
+            Ended::OutOfTime => {
+                let most = limits.seconds_max;
+                format!("{name} was ended after {most} s; the limit seconds_max is {most}")
+            }
+            Ended::TooMuchOutput => {
+                let most = limits.written_bytes_max;
+                format!("{name} was ended; the limit written_bytes_max is {most}")
+            }
+        }
+    }
+}
+
+/// Runs a program. Where this is dropped before it ends, the supervisor ends the program.
+///
+/// # Errors
+/// Why it wasn't begun, in a sentence.
+pub(in super::super) async fn run(
+    bounds: &Bounds,
+    program: &str,
+    arguments: Vec<String>,
+    input: String,
+) -> Result<Outcome, String> {
+    let order = bounds.order(program, arguments, input);
+    let limits = &bounds.limits;
+    let failed = |error: std::io::Error| format!("{program} can't be begun: {error}");
+    let (ours, theirs) = Pair::pair().map_err(failed)?;
+    ours.set_nonblocking(true).map_err(failed)?;
+    let ours = UnixStream::from_std(ours).map_err(failed)?;
+    let mut supervisor = Command::new(SELF)
+        .arg(SUPERVISE)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let (out, err) = (supervisor.stdout.take(), supervisor.stderr.take());
+    let heard = hear(ours, &order, out, err, limits).await.map_err(failed);
+    // It has ended, or does as soon as nobody listens any more.
+    supervisor.wait().await.map_err(failed)?;
+    let (report, out, err) = heard?;
+    let ended = match report {
+        None => Ended::TooMuchOutput,
+        Some(Report { error: Some(error), .. }) => {
+            return Err(format!("{program} can't be begun: {error}"));
+        }
+        Some(Report { out_of_time: true, .. }) => Ended::OutOfTime,
+        Some(Report { signal: Some(it), .. }) => Ended::Signal(it),
+        Some(Report { code: Some(it), .. }) => Ended::Code(it),
+        Some(_) => return Err(format!("{program}: its supervisor ended before it")),
+    };
+    Ok(Outcome { ended, out, err })
+}
+
+/// Tells the supervisor what to run, and hears all that comes of it; no report where it wrote too
+/// much.
+async fn hear(
+    mut ours: UnixStream,
+    order: &Order,
+    out: Option<impl AsyncRead + Unpin>,
+    err: Option<impl AsyncRead + Unpin>,
+    limits: &CommandLimits,
+) -> std::io::Result<(Option<Report>, Kept, Kept)> {
+    let line = serde_json::to_string(order)? + "\n";
+    ours.write_all(line.as_bytes()).await?;
+    let (mut kept_out, mut kept_err) =
+        (Kept::new(limits.output_bytes_max), Kept::new(limits.error_bytes_max));
+    let most = limits.written_bytes_max;
+    // Where one is too much, the other isn't waited for.
+    let both = tokio::try_join!(kept_out.fill(out, most), kept_err.fill(err, most));
+    match both {
+        Ok(_) => {}
+        Err(Stop::TooMuch) => return Ok((None, kept_out, kept_err)),
+        Err(Stop::Failed(error)) => return Err(error),
+    }
+    let mut line = String::new();
+    BufReader::new(ours).take(REPORT_BYTES_MAX).read_line(&mut line).await?;
+    let report = serde_json::from_str(&line).unwrap_or_default();
+    Ok((Some(report), kept_out, kept_err))
+}
+
+/// Why an output isn't read to its end.
+enum Stop {
+    TooMuch,
+    Failed(std::io::Error),
+}
+
+/// The beginning and the end of what was written.
+#[derive(Debug)]
+pub(in super::super) struct Kept {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    /// Bytes of either.
+    half: usize,
+    left_out: u64,
+}
+
+impl Kept {
+    fn new(most: usize) -> Kept {
+        Kept { head: Vec::new(), tail: VecDeque::new(), half: most / 2, left_out: 0 }
+    }
+
+    /// Takes in all of it, up to what a program may write.
+    async fn fill(&mut self, from: Option<impl AsyncRead + Unpin>, most: u64) -> Result<(), Stop> {
+        let Some(mut from) = from else { return Ok(()) };
+        let (mut piece, mut all) = (vec![0; PIECE_BYTES], 0_u64);
+        loop {
+            let read = from.read(&mut piece).await.map_err(Stop::Failed)?;
+            if read == 0 {
+                return Ok(());
+            }
+            all += read as u64;
+            self.add(&piece[..read]);
+            if all > most {
+                return Err(Stop::TooMuch);
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let (head, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
+        self.head.extend_from_slice(head);
+        self.tail.extend(rest);
+        let over = self.tail.len().saturating_sub(self.half);
+        self.tail.drain(..over);
+        self.left_out += over as u64;
+    }
+
+    /// As text, with a line where some of it is left out.
+    pub(in super::super) fn text(&self, most: usize) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if self.left_out == 0 {
+            return lossy(&[&self.head[..], &tail].concat());
+        }
+        let left_out = self.left_out;
+        let line = format!("\n[… {left_out} bytes left out; {most} are shown …]\n");
+        lossy(&self.head) + &line + &lossy(&tail)
+    }
+}

@@ -1,0 +1,283 @@
+//! The supervisor: a process between the pump and a program, which ends the program and all that it
+//! began with its time, with its call, and with the pump.
+//!
+//! The pump speaks to it by a socket, its standard input: a line says what to run, and a line comes
+//! back. Where the pump is gone, however it went, the kernel closes the socket. What the program
+//! forks and forgets becomes a child of the supervisor, so that nothing gets away.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, setsid, wait};
+
+use super::confine;
+use super::order::{Confinement, Order, Report};
+
+/// This very executable, also where its file was replaced meanwhile.
+#[cfg(target_os = "linux")]
+pub(super) const SELF: &str = "/proc/self/exe";
+#[cfg(not(target_os = "linux"))]
+pub(super) const SELF: &str = "pumphouse";
+
+/// The argument that makes a supervisor of this executable.
+pub(super) const SUPERVISE: &str = "supervise-a-command";
+/// The argument that makes a launcher of it.
+const LAUNCH: &str = "launch-a-command";
+
+/// How long a program may take to end once it heard SIGTERM.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How long to wait before what is still there is killed once more, and how often.
+const ROUND: Duration = Duration::from_millis(10);
+const ROUNDS_MAX: u32 = 1_000;
+/// Rounds in which what forks meanwhile is stopped before all is killed.
+const STOPS_MAX: u32 = 5;
+/// Names that are tried for a folder of temporary files.
+const NAMES_MAX: u32 = 1_000;
+/// Events that may wait: the end of the pump, of the program and of all that it began.
+const EVENTS_MAX: usize = 4;
+
+/// Where this program was begun as a supervisor or a launcher: it is one, and that is how it ended.
+/// A program whose `main` isn't [`pumphouse::cli`], and which has listeners that run programs, asks
+/// this before all else.
+///
+/// ```
+/// use pumphouse::listeners::tool::command::supervise::begun;
+///
+/// assert!(begun(std::env::args_os()).is_none());
+/// ```
+#[must_use]
+pub fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    match arguments.next()?.to_str()? {
+        SUPERVISE => Some(supervise()),
+        LAUNCH => Some(confine::launch(arguments)),
+        _ => None,
+    }
+}
+
+fn supervise() -> ExitCode {
+    let socket = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let Ok(mut pump) = socket else { return ExitCode::FAILURE };
+    let report = heard(&pump).and_then(|order| run(&pump, order));
+    let report = report
+        .unwrap_or_else(|error| Report { error: Some(error.to_string()), ..Report::default() });
+    let line = serde_json::to_string(&report).unwrap_or_default() + "\n";
+    // The pump may be gone.
+    match pump.write_all(line.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// What the pump wants run.
+fn heard(pump: &UnixStream) -> io::Result<Order> {
+    let mut line = String::new();
+    BufReader::new(pump).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// What happens while a program runs.
+#[derive(Clone, Copy)]
+enum Event {
+    /// Nobody listens any more.
+    Gone,
+    /// The program has ended.
+    Ended(WaitStatus),
+    /// So has all that it began.
+    AllEnded,
+}
+
+fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
+    // A signal to the pump's own group is for the pump, which says itself what becomes of calls.
+    setsid()?;
+    adopt()?;
+    let folder = Scratch::new()?;
+    let mut child = begin(&order, &folder.0)?;
+    let (events, happened) = sync_channel(EVENTS_MAX);
+    if let Some(mut input) = child.stdin.take() {
+        // A program needn't read what it is given.
+        std::thread::spawn(move || drop(input.write_all(order.input.as_bytes())));
+    }
+    watch(pump.try_clone()?, events.clone());
+    reap(Pid::from_child(&child), events);
+    let mut report = Report::default();
+    let mut is_over = false;
+    match happened.recv_timeout(Duration::from_secs(order.seconds)) {
+        Ok(it) => is_over = note(it, &mut report),
+        Err(RecvTimeoutError::Disconnected) => {}
+        Err(RecvTimeoutError::Timeout) => {
+            report.out_of_time = true;
+            signal_all(Signal::TERM);
+            if let Ok(it) = happened.recv_timeout(FAREWELL) {
+                is_over = note(it, &mut report);
+            }
+        }
+    }
+    end_all(&happened, is_over, &mut report);
+    Ok(report)
+}
+
+/// Begins the launcher, which becomes the program.
+fn begin(order: &Order, scratch: &Path) -> io::Result<std::process::Child> {
+    let mut confinement =
+        Confinement { supervisor: getpid().as_raw_nonzero().get(), ..order.confinement.clone() };
+    confinement.write.push(scratch.display().to_string());
+    Command::new(SELF)
+        .arg(LAUNCH)
+        .arg(serde_json::to_string(&confinement)?)
+        .arg(&order.program)
+        .args(&order.arguments)
+        .env_clear()
+        .env("TMPDIR", scratch)
+        .envs(&order.environment)
+        .current_dir(&order.folder)
+        .stdin(Stdio::piped())
+        .spawn()
+}
+
+/// Takes in what a descendant leaves behind.
+#[cfg(target_os = "linux")]
+fn adopt() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt() -> io::Result<()> {
+    Ok(())
+}
+
+/// Waits in a thread of its own until the pump has closed its end.
+fn watch(mut pump: UnixStream, events: SyncSender<Event>) {
+    std::thread::spawn(move || {
+        let mut piece = [0; 64];
+        while pump.read(&mut piece).is_ok_and(|it| it > 0) {}
+        let _ = events.send(Event::Gone);
+    });
+}
+
+/// Waits in a thread of its own for everything that ends.
+fn reap(program: Pid, events: SyncSender<Event>) {
+    std::thread::spawn(move || {
+        loop {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((id, status))) if id == program => {
+                    let _ = events.send(Event::Ended(status));
+                }
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+        let _ = events.send(Event::AllEnded);
+    });
+}
+
+/// Notes what happened; whether nothing is left.
+fn note(it: Event, report: &mut Report) -> bool {
+    if let Event::Ended(status) = it {
+        report.code = status.exit_status();
+        report.signal = status.terminating_signal();
+    }
+    matches!(it, Event::AllEnded)
+}
+
+/// Kills all that is left, until nothing is.
+fn end_all(happened: &Receiver<Event>, mut is_over: bool, report: &mut Report) {
+    for _ in 0..ROUNDS_MAX {
+        if is_over {
+            return;
+        }
+        kill_all();
+        if let Ok(it) = happened.recv_timeout(ROUND) {
+            is_over = note(it, report);
+        }
+    }
+}
+
+/// Stops whatever could fork meanwhile, then kills all of it.
+fn kill_all() {
+    let mut stopped = Vec::new();
+    for _ in 0..STOPS_MAX {
+        let all = descendants();
+        if all.iter().all(|it| stopped.contains(it)) {
+            break;
+        }
+        send(&all, Signal::STOP);
+        stopped = all;
+    }
+    signal_all(Signal::KILL);
+}
+
+fn signal_all(signal: Signal) {
+    send(&descendants(), signal);
+}
+
+fn send(all: &[Pid], signal: Signal) {
+    for it in all {
+        // One that has ended meanwhile is no error.
+        let _ = kill_process(*it, signal);
+    }
+}
+
+/// All processes that this one began, and those began.
+fn descendants() -> Vec<Pid> {
+    let mut parents = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|it| it.parse::<i32>().ok()) else {
+            continue;
+        };
+        let stat = std::fs::read(entry.path().join("stat")).unwrap_or_default();
+        if let Some(parent) = parent_of(&String::from_utf8_lossy(&stat)) {
+            parents.insert(id, parent);
+        }
+    }
+    let own = getpid().as_raw_nonzero().get();
+    let mut found = vec![own];
+    let mut next = 0;
+    while let Some(one) = found.get(next).copied() {
+        let children = parents.iter().filter(|(_, parent)| **parent == one);
+        found.extend(children.map(|(id, _)| *id));
+        next += 1;
+    }
+    found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
+}
+
+/// The parent of a process by its line in `/proc`, where its name may hold anything.
+pub(super) fn parent_of(stat: &str) -> Option<i32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// A folder of a program's own, for temporary files; gone with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> io::Result<Scratch> {
+        let own = getpid().as_raw_nonzero();
+        let above = std::env::temp_dir();
+        for number in 0..NAMES_MAX {
+            let path = above.join(format!("pumphouse-{own}-{number}"));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Scratch(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What can't be removed is the system's to clear away.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

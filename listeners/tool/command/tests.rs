@@ -1,0 +1,40 @@
+//! What is refused before anything runs. What programs do is tested with the built executable.
+
+use super::confine::note_of;
+use super::supervise::parent_of;
+use super::*;
+
+#[track_caller]
+fn check(settings: &str, expected: &str) {
+    let settings: Settings = serde_json::from_str(settings).unwrap();
+    let why = command(settings).err().unwrap();
+    assert!(why.contains(expected), "{why}");
+}
+
+#[test]
+fn what_cant_run_is_told_at_once() {
+    check(r#"{"run": []}"#, "`run` is empty");
+    check(r#"{"run": ["no-such-program"]}"#, "there is no program `no-such-program` in ");
+    check(r#"{"run": ["./no-such"]}"#, "/no-such is no program");
+    check(
+        r#"{"run": ["cat", "{file}"]}"#,
+        "`{file}` is no field of what comes in; there is {text}",
+    );
+    check(r#"{"run": ["cat"], "root": "/no/such"}"#, "there is no /no/such; make it first");
+    check(r#"{"run": ["cat"], "read": ["/no/such"]}"#, "there is no /no/such; make it first");
+    check(r#"{"run": ["cat"], "root": "/etc/passwd"}"#, "/etc/passwd is no folder");
+    check(r#"{"run": ["cat"], "env": {"PATH": "bin:."}}"#, "there is no program `cat` in bin:.");
+}
+
+#[test]
+fn who_reads_of_a_listener_hears_that_nothing_confines_its_programs() {
+    assert_eq!(note_of(true), "");
+    assert!(note_of(false).starts_with(" This system has no Landlock: "));
+}
+
+#[test]
+fn a_process_may_be_called_anything() {
+    assert_eq!(parent_of("7 (cat) S 3 7"), Some(3));
+    assert_eq!(parent_of("7 (a) S 9 (b)) Z 4 7"), Some(4));
+    assert_eq!(parent_of("7"), None);
+}

@@ -1,0 +1,216 @@
+//! Some programs, or any, with arguments of the caller's. No shell reads them.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: shell, settings: {root: work, programs: [cargo, ls]}}
+//! ```
+//!
+//! What a program may see and take is as for [`command`](super::command).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use pumphouse::listener::{Beside, Besides};
+use pumphouse::prelude::*;
+use serde::Deserialize;
+
+use super::command::limits::CommandLimits;
+use super::command::{Bounds, Given};
+use super::command::{Network, confine, programs, run};
+use run::{Ended, Outcome};
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "shell";
+/// What `programs` says where any may be run.
+const ANY: &str = "any";
+
+/// Runs a program and waits for its end.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/shell/v1")]
+pub struct Shell {
+    /// The program, then each of its arguments as it is: nothing is expanded, split or quoted.
+    #[payload(example = "ls")]
+    pub command: Vec<String>,
+    /// What stands in its standard input; nothing unless said.
+    #[payload(no_example)]
+    pub input: Option<String>,
+}
+
+/// A program ended well.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/shell/v1")]
+pub struct Ran {
+    /// What it wrote to its standard output, or the ends of that.
+    #[payload(example = "main.rs\n")]
+    pub out: String,
+    /// What it wrote to its standard error, or the ends of that.
+    #[payload(no_example)]
+    pub err: Option<String>,
+}
+
+/// A program didn't come to a good end, or wasn't begun.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/shell/v1")]
+pub struct Failed {
+    /// How it ended, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// Its exit code, where it had one.
+    #[payload(attribute)]
+    pub code: Option<i32>,
+    /// How it ended, in a sentence.
+    #[payload(example = "cargo ended with the exit code 101")]
+    pub text: String,
+    /// What it wrote to its standard output, or the ends of that.
+    #[payload(example = "test adds ... FAILED\n")]
+    pub out: Option<String>,
+    /// What it wrote to its standard error, or the ends of that.
+    #[payload(example = "error: test failed\n")]
+    pub err: Option<String>,
+}
+
+/// How a program may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Reason {
+    /// With an exit code other than 0.
+    ExitCode,
+    /// By a signal: it crashed, or ran into a limit of memory.
+    Signal,
+    /// Its time was over.
+    Timeout,
+    /// It wrote more than a program may.
+    TooMuchOutput,
+    /// What it was given is too large.
+    TooLarge,
+    /// It may not be run, or isn't there.
+    NoProgram,
+    /// It wasn't begun.
+    Failed,
+}
+
+/// What stands under `settings` of `use: shell`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The programs that may be run; `any` is every one.
+    pub programs: Besides,
+    /// Where they run, and what they may write; the manifest's folder unless said.
+    pub root: Option<Beside>,
+    /// Variables of their environment, beside `PATH`, `LANG` and `TMPDIR`.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// More that they may read and execute.
+    #[serde(default)]
+    pub read: Vec<Beside>,
+    /// More that they may write.
+    #[serde(default)]
+    pub write: Vec<Beside>,
+    /// Whether they may connect to anything.
+    #[serde(default)]
+    pub network: Network,
+    /// How much each may take.
+    #[serde(default)]
+    pub limits: CommandLimits,
+}
+
+/// The programs that were found, by their names; none where any may be run.
+struct Programs {
+    listed: Option<BTreeMap<String, String>>,
+    bounds: Bounds,
+}
+
+/// The listener `shell`.
+///
+/// # Errors
+/// A program isn't there, or a folder.
+pub fn shell(settings: Settings) -> Result<Listener, String> {
+    let Some(home) = settings.programs.0.first() else {
+        let text = "no program may be run: list some, as in `programs: [cargo, ls]`, or say `any`";
+        return Err(text.to_owned());
+    };
+    let mut bounds = Bounds::new(Given {
+        home,
+        root: settings.root.as_ref(),
+        env: settings.env,
+        read: settings.read,
+        write: settings.write,
+        network: settings.network,
+        limits: settings.limits,
+    })?;
+    let listed = match &settings.programs.0[..] {
+        [one] if one.text() == ANY => None,
+        all => {
+            let mut listed = BTreeMap::new();
+            for it in all {
+                let path = programs::find(it, bounds.search_path())?;
+                bounds = bounds.with_program(&path)?;
+                listed.insert(it.text().to_owned(), path);
+            }
+            Some(listed)
+        }
+    };
+    let which = listed.as_ref().map_or("a program".to_owned(), one_of);
+    let text = format!("Runs {which}; no shell reads its arguments.{}", confine::note());
+    confine::warn(NAME);
+    let timeout = bounds.limits.listener_time();
+    Ok(Listener::with_state(NAME, Arc::new(Programs { listed, bounds }))
+        .own_namespace()
+        .on(run_it)
+        .timeout(timeout)
+        .describe(text)
+        .stateless())
+}
+
+fn one_of(listed: &BTreeMap<String, String>) -> String {
+    let names: Vec<&str> = listed.keys().map(String::as_str).collect();
+    match names[..] {
+        [one] => one.to_owned(),
+        _ => format!("one of {}", names.join(", ")),
+    }
+}
+
+impl Programs {
+    /// Where a program is that may be run.
+    fn find(&self, name: &str) -> Result<String, String> {
+        match &self.listed {
+            Some(listed) => listed.get(name).cloned().ok_or_else(|| {
+                let shown: String = name.chars().take(100).collect();
+                format!("`{shown}` may not be run; there is {}", one_of(listed))
+            }),
+            None if name.contains('/') => programs::at(Path::new(&self.bounds.folder), name),
+            None => programs::searched(name, self.bounds.search_path()),
+        }
+    }
+}
+
+async fn run_it(State(it): State<Arc<Programs>>, asked: Shell) -> Result<Ran, Failed> {
+    let limits = &it.bounds.limits;
+    let refused = |reason, text| Failed { reason, code: None, text, out: None, err: None };
+    let mut words = asked.command.into_iter();
+    let Some(name) = words.next() else {
+        let text = "`command` is empty: it has a program and its arguments".to_owned();
+        return Err(refused(Reason::NoProgram, text));
+    };
+    let path = it.find(&name).map_err(|text| refused(Reason::NoProgram, text))?;
+    let (arguments, input): (Vec<String>, _) = (words.collect(), asked.input.unwrap_or_default());
+    let bytes = input.len() + arguments.iter().map(String::len).sum::<usize>();
+    if bytes > limits.input_bytes_max {
+        let most = limits.input_bytes_max;
+        let text = format!("it is given {bytes} bytes; the limit input_bytes_max is {most}");
+        return Err(refused(Reason::TooLarge, text));
+    }
+    let outcome = run::run(&it.bounds, &path, arguments, input).await;
+    let Outcome { ended, out, err } = outcome.map_err(|text| refused(Reason::Failed, text))?;
+    let out = out.text(limits.output_bytes_max);
+    let err = Some(err.text(limits.error_bytes_max)).filter(|it| !it.is_empty());
+    let (reason, code) = match ended {
+        Ended::Code(0) => return Ok(Ran { out, err }),
+        Ended::Code(code) => (Reason::ExitCode, Some(code)),
+        Ended::Signal(_) => (Reason::Signal, None),
+        Ended::OutOfTime => (Reason::Timeout, None),
+        Ended::TooMuchOutput => (Reason::TooMuchOutput, None),
+    };
+    let out = Some(out).filter(|it| !it.is_empty());
+    Err(Failed { reason, code, text: ended.sentence(&name, limits), out, err })
+}

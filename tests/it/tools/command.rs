@@ -1,0 +1,282 @@
+//! `use: command` and `use: shell`: what programs may do, and what becomes of rude ones.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pumphouse::listeners::tool::command::confine::note;
+
+use super::{asked, in_order, organism};
+use crate::program::{Ran, Scene, Server};
+
+/// A pump with a shell that runs `sh`, and the settings beside that.
+struct Shell {
+    scene: Scene,
+    server: Server,
+}
+
+impl Shell {
+    #[track_caller]
+    fn new(settings: &str) -> Shell {
+        let scene = Scene::new();
+        fs::create_dir(scene.path("work")).unwrap();
+        scene.write("secret", "the secret");
+        let settings = format!("programs: [sh, bash], root: work{settings}");
+        let manifest = format!("listeners: [{{use: shell, settings: {{{settings}}}}}]\n");
+        scene.write("organism.yaml", manifest);
+        let server = scene.serve(&[]);
+        Shell { scene, server }
+    }
+
+    fn payload(program: &str, script: &str) -> String {
+        let script = script.replace('&', "&amp;").replace('<', "&lt;");
+        format!(
+            "<shell xmlns=\"https://xml-pipeline.org/ns/shell/v1\"><command>{program}</command>\
+             <command>-c</command><command>{script}</command></shell>\n"
+        )
+    }
+
+    #[track_caller]
+    fn with(&self, program: &str, script: &str) -> Ran {
+        sent(&self.scene, &self.server, &Shell::payload(program, script))
+    }
+
+    #[track_caller]
+    fn sh(&self, script: &str) -> Ran {
+        self.with("sh", script)
+    }
+}
+
+/// What comes of a payload, without the marks of lines that belong to a text.
+#[track_caller]
+fn sent(scene: &Scene, server: &Server, payload: &str) -> Ran {
+    let ran = scene.pipe(&["send", "--connect", &server.address], payload);
+    Ran { out: ran.out.replace("\n│ ", "\n"), ..ran }
+}
+
+/// Whether a process with these arguments is there, here or where it is an orphan.
+fn runs(arguments: &str) -> bool {
+    let wanted = format!("{}\0", arguments.replace(' ', "\0"));
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|it| fs::read(it.path().join("cmdline")).ok()).any(|it| it == wanted.as_bytes())
+}
+
+#[expect(clippy::disallowed_methods, reason = "other processes come and go in their own time")]
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether the kernel has Landlock; where it hasn't, the test says that it was skipped.
+fn is_confined() -> bool {
+    let is_confined = note().is_empty();
+    if !is_confined {
+        crate::skipped("no Landlock");
+    }
+    is_confined
+}
+
+#[test]
+fn an_agent_of_a_manifest_runs_programs() {
+    let replies = r#"%% reply
+<action id="loud">{"name": "shout", "parameters": {"text": "hello"}}</action>
+<action id="long">{"name": "count", "parameters": {"text": "four"}}</action>
+<action id="all">{"name": "shell", "parameters": {"command": ["ls", "-a", "$HOME; *"]}}</action>
+<action id="no">{"name": "shell", "parameters": {"command": ["rm", "x"]}}</action>
+%% reply
+<response>${loud} ${long}.</response>
+"#;
+    let tools = [
+        ("shout", "use: command, settings: {run: [tr, a-z, A-Z], input: text}"),
+        ("count", "use: command, settings: {run: [expr, length, \"{text}\"]}"),
+        ("shell", "use: shell, settings: {programs: [ls, cat]}"),
+    ];
+    let log = asked(&organism(&tools, replies), "Go.");
+    in_order(&log, &["HELLO 4."]);
+    // What a shell would make something of is one argument as it stands.
+    in_order(&log, &["ls ended with the exit code 2", "cannot access '$HOME; *'"]);
+    in_order(&log, &["`rm` may not be run; there is one of cat, ls"]);
+}
+
+#[test]
+fn check_finds_each_program() {
+    let scene = Scene::new();
+    scene.write("tools/mine", "#!/bin/sh\nexec cat\n");
+    let manifest = "\
+listeners:
+  - {use: shell, settings: {programs: [sh, ls]}}
+  - {use: shell, name: open, settings: {programs: any}}
+  - {use: command, name: mine, settings: {run: [./tools/mine], input: text}}
+";
+    scene.write("organism.yaml", manifest);
+    scene.run(&["check"]).code(1).says(&["organism.yaml:4:42: ", "/tools/mine is no program"]);
+    Command::new("chmod").arg("+x").arg(scene.path("tools/mine")).status().unwrap();
+    let told = [
+        "listener  shell  Runs one of ls, sh; no shell reads its arguments.",
+        "listener  open  Runs a program; no shell reads its arguments.",
+        "listener  mine  Runs ./tools/mine on a text.",
+    ];
+    scene.run(&["check"]).code(0).says(&told);
+    let server = scene.serve(&[]);
+    let run = "<run xmlns=\"https://xml-pipeline.org/ns/mine/v1\"><text>a\nb</text></run>\n";
+    sent(&scene, &server, run).code(0).says(&["<text>a\nb</text>"]);
+    let wrong = |settings: &str, text: &str| {
+        scene.write("wrong.yaml", format!("listeners: [{{use: shell, settings: {settings}}}]"));
+        scene.run(&["check", "wrong.yaml"]).code(1).says(&[text]);
+    };
+    wrong("{}", "here the key `programs` is missing");
+    wrong("{programs: []}", "no program may be run: list some");
+    wrong("{programs: [sh, no-such]}", "there is no program `no-such`");
+    wrong("{programs: [sh], network: yes}", "any");
+    wrong("{programs: [sh], limits: {second: 1}}", "did you mean `seconds_max`?");
+}
+
+#[test]
+fn what_a_program_wrote_comes_with_its_failure() {
+    let shell = Shell::new("");
+    shell.sh("echo out; echo err >&2; exit 3").code(1).says(&[
+        "code=\"3\" reason=\"exit-code\"",
+        "<text>sh ended with the exit code 3</text>",
+        "<out>out\n</out>",
+        "<err>err\n</err>",
+    ]);
+    shell.sh("kill -SEGV $$").code(1).says(&["reason=\"signal\"", "by the signal 11"]);
+    shell.sh("printf '\\033[1m\\001'").code(0).says(&["<out>\u{fffd}[1m\u{fffd}</out>"]);
+}
+
+#[test]
+fn what_forks_ends_with_its_call() {
+    let shell = Shell::new("");
+    let script = "for i in 1 2 3; do setsid sleep 41230 & (sleep 41231 & ) ; done; echo begun";
+    shell.sh(script).code(0).says(&["begun"]);
+    assert!(!runs("sleep 41230") && !runs("sleep 41231"));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
+fn what_ignores_sigterm_is_killed() {
+    let shell = Shell::new(", limits: {seconds_max: 1}");
+    let begun = Instant::now();
+    let script = "trap '' TERM HUP INT; echo begun; sleep 41232; sleep 41232";
+    let text = "sh was ended after 1 s; the limit seconds_max is 1";
+    shell.sh(script).code(1).says(&["reason=\"timeout\"", text, "<out>begun\n</out>"]);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(!runs("sleep 41232"));
+}
+
+#[test]
+fn what_writes_without_end_is_ended() {
+    let shell = Shell::new(", limits: {written_bytes_max: 1000000, output_bytes_max: 100}");
+    let ran = shell.sh("head -c 10G /dev/zero | tr '\\0' x").code(1);
+    assert!(ran.out.len() < 10_000, "{}", ran.out.len());
+    ran.says(&["reason=\"too-much-output\"", "the limit written_bytes_max is 1000000", "left out"]);
+    let ran = shell.sh("seq 1000").code(0);
+    ran.says(&["1\n2\n3\n", "bytes left out; 100 are shown", "999\n1000\n"]);
+}
+
+#[test]
+fn the_pumps_environment_is_not_the_programs() {
+    let scene = Scene::new();
+    scene.write(
+        "organism.yaml",
+        "listeners: [{use: shell, settings: {programs: [sh], env: {OWN: \"${GIVEN}\"}}}]\n",
+    );
+    let mut command = scene.command(&["run", "--listen", "127.0.0.1:0", "--json"]);
+    command.env("LLM_KEY", "s3cret").env("GIVEN", "given");
+    let server = Server::begin(&mut command);
+    let ask = |script: &str| sent(&scene, &server, &Shell::payload("sh", script));
+    let own = ask("env | sed 's/=.*//' | sort").code(0);
+    own.says(&["<out>LANG\nOWN\nPATH\nPWD\nTMPDIR\n</out>"]);
+    ask("echo $OWN").code(0).says(&["given"]);
+    if is_confined() {
+        let id = server.id().to_string();
+        for process in ["self", "$PPID", "1", &id] {
+            let read = ask(&format!("cat /proc/{process}/environ")).code(1);
+            assert!(!read.out.contains("s3cret"), "{}", read.out);
+            read.says(&["ermission denied"]);
+        }
+        ask("ls /proc").code(1).says(&["ermission denied"]);
+    }
+}
+
+#[test]
+fn what_needs_a_terminal_has_none() {
+    let shell = Shell::new("");
+    shell.sh("read x </dev/tty").code(1).says(&["reason=\"exit-code\"", "/dev/tty"]);
+    shell.sh("tty; cat; echo end").code(0).says(&["not a tty\nend\n"]);
+}
+
+#[test]
+fn a_program_sees_its_folders_and_no_more() {
+    if !is_confined() {
+        return;
+    }
+    let shell = Shell::new("");
+    shell.sh("cat ../secret").code(1).says(&["ermission denied"]);
+    shell.sh("echo x >../new").code(1).says(&["ermission denied"]);
+    let mine = "echo in >new && echo tmp >$TMPDIR/x && cat new $TMPDIR/x && echo $TMPDIR >where";
+    shell.sh(mine).code(0).says(&["<out>in\ntmp\n</out>"]);
+    let scratch = fs::read_to_string(shell.scene.path("work/where")).unwrap();
+    assert!(!std::path::Path::new(scratch.trim()).exists(), "{scratch}");
+    // Nor does it reach the process that would end it.
+    shell.sh("kill -9 $PPID").code(1).says(&["not permitted"]);
+    let more = Shell::new(", read: [secret]");
+    more.sh("cat ../secret").code(0).says(&["the secret"]);
+}
+
+#[test]
+fn a_program_connects_only_where_it_may() {
+    if !is_confined() {
+        return;
+    }
+    let connect = |shell: &Shell| {
+        let (host, port) = shell.server.address.rsplit_once(':').unwrap();
+        shell.with("bash", &format!("exec 3<>/dev/tcp/{host}/{port} && echo connected"))
+    };
+    connect(&Shell::new("")).code(1).says(&["ermission denied"]);
+    connect(&Shell::new(", network: any")).code(0).says(&["connected"]);
+}
+
+#[test]
+fn a_program_has_its_limits() {
+    let limits = "memory_bytes_max: 50000000, file_bytes_max: 1000, descriptors_max: 16";
+    let shell = Shell::new(&format!(", limits: {{{limits}}}"));
+    shell.sh("head -c 300M /dev/zero | tail -c 200M | wc -c").code(0).says(&["exhausted"]);
+    shell.sh("head -c 2000 /dev/zero >big; wc -c <big").code(0).says(&["<out>1000\n</out>"]);
+    shell.with("bash", "for i in {10..19}; do eval \"exec $i</dev/null\"; done").code(1);
+    let small = Shell::new(", limits: {input_bytes_max: 10}");
+    small.sh("echo 1234567").code(1).says(&["the limit input_bytes_max is 10"]);
+}
+
+#[test]
+fn a_program_ends_with_its_thread() {
+    let shell = Shell::new("");
+    let payload = Shell::payload("sh", "sleep 41235 & sleep 41236");
+    let input = shell.scene.write("message.xml", payload);
+    let verb = ["send", input.to_str().unwrap(), "--connect", &shell.server.address];
+    let mut asking = shell.scene.command(&verb).stdout(Stdio::null()).spawn().unwrap();
+    until("it runs", || runs("sleep 41235") && runs("sleep 41236"));
+    let threads = shell.scene.run(&["threads", "--json"]).code(0).objects();
+    let thread = threads[0]["thread"].as_str().unwrap();
+    shell.scene.run(&["cancel", thread, "--connect", &shell.server.address]).code(0);
+    until("it ended", || !runs("sleep 41235") && !runs("sleep 41236"));
+    asking.wait().unwrap();
+}
+
+#[test]
+fn all_ends_with_the_pump_also_where_it_is_killed() {
+    let shell = Shell::new("");
+    let payload = Shell::payload("sh", "setsid sleep 41233 & trap '' TERM; sleep 41234; sleep 1");
+    let input = shell.scene.write("message.xml", payload);
+    let verb = ["send", input.to_str().unwrap(), "--connect", &shell.server.address];
+    let mut asking = shell.scene.command(&verb).stdout(Stdio::null()).spawn().unwrap();
+    until("it runs", || runs("sleep 41233") && runs("sleep 41234"));
+    shell.server.signal("-KILL");
+    until("it ended", || !runs("sleep 41233") && !runs("sleep 41234"));
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+}
