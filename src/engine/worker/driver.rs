@@ -490,6 +490,7 @@ impl<P: Port> Worker<P> {
         let idle = self.begun
             && self.lanes.is_empty()
             && self.waking.is_empty()
+            && self.crowded.is_empty()
             && self.tasks.values().all(|it| it.late)
             && self.turns.is_empty();
         if idle {
