@@ -5,7 +5,7 @@ use cap_std::fs::DirEntry;
 use super::super::text::known;
 use super::refuse::{cut, failed};
 use super::root::{Root, relative};
-use super::{Item, Kind, Listing, Refused};
+use super::{Kind, Listed, Listing, Refused};
 
 pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     let at = relative(path)?;
@@ -21,11 +21,11 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
         }
         item.push(described(&entry));
     }
-    item.sort_by(|a: &Item, b| a.name.cmp(&b.name));
+    item.sort_by(|a: &Listed, b| a.name.cmp(&b.name));
     Ok(Listing { path: cut(path), more, item })
 }
 
-fn described(entry: &DirEntry) -> Item {
+fn described(entry: &DirEntry) -> Listed {
     let name: String = entry.file_name().to_string_lossy().chars().map(known).collect();
     let kind = match entry.file_type() {
         Ok(it) if it.is_file() => Kind::File,
@@ -35,5 +35,5 @@ fn described(entry: &DirEntry) -> Item {
     };
     let is_file = kind == Kind::File;
     let bytes = is_file.then(|| entry.metadata().ok()).flatten().map(|it| it.len());
-    Item { name, kind, bytes }
+    Listed { name, kind, bytes }
 }

@@ -151,12 +151,12 @@ pub struct Listing {
     #[payload(attribute)]
     pub more: bool,
     /// One thing each.
-    pub item: Vec<Item>,
+    pub item: Vec<Listed>,
 }
 
 /// What stands in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-pub struct Item {
+pub struct Listed {
     /// What it is called.
     #[payload(attribute, example = "main.rs")]
     pub name: String,

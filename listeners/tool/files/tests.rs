@@ -298,7 +298,7 @@ fn a_folder_is_listed_by_name() {
     let it = place();
     symlink("three.txt", it.work("link")).unwrap();
     let listing = list::list(&it.root, ".").unwrap();
-    let item = |name: &str, kind, bytes| Item { name: name.to_owned(), kind, bytes };
+    let item = |name: &str, kind, bytes| Listed { name: name.to_owned(), kind, bytes };
     let expected = [
         item("link", Kind::Link, None),
         item("src", Kind::Folder, None),
