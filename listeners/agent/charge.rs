@@ -106,7 +106,7 @@ impl Turning {
         }
     }
 
-    /// Charges what the log says that was charged: what it comes to, the log says as well.
+    /// Repeats a recorded charge in a replay: the log has its amount and its outcome.
     async fn reserves_again(
         &self,
         mut it: Prepared,

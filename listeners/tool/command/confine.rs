@@ -1,7 +1,7 @@
 //! The launcher: it gives up what the program isn't to have, and becomes the program.
 //!
-//! Landlock is the kernel's own bound, for files, TCP and signals. Where the kernel has none, a
-//! program may see whatever the pump may; [`note`] says so to whoever reads what a listener is for.
+//! Landlock is the kernel's own bound, for files, TCP and signals. On a kernel without it a program
+//! may see all that the pump may see; [`note`] adds this to the description of the listener.
 
 use std::ffi::OsString;
 use std::io::Write as _;

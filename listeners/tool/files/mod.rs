@@ -261,7 +261,7 @@ pub enum Reason {
     Ambiguous,
     /// Nothing would be different.
     Unchanged,
-    /// Somebody else changed the file at the same time.
+    /// Another program changed the file at the same time.
     Changed,
     /// The pattern is no regular expression.
     Pattern,
