@@ -1,6 +1,7 @@
 //! What failed: one answer, whatever failed, and however it is asked for.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +11,14 @@ use pumphouse::engine::Identity;
 use pumphouse::limits::Limits;
 use pumphouse::listener::{Answer, Outcome};
 use pumphouse::listeners::agent::words::{Interrupt, Stopped};
-use pumphouse::listeners::thread::{InitialPayload, SpawnThread, thread};
-use pumphouse::log::{self, Batch, Draft, Durability, Log, MemoryLog, NewThread, SqliteLog};
+use pumphouse::listeners::thread::{CancelThread, InitialPayload, SpawnThread, thread};
+use pumphouse::log::{self, Batch, Draft, Durability, Log, NewThread, SqliteLog};
 use pumphouse::prelude::*;
 use pumphouse::sim::{Disk, Sim};
 use pumphouse::wire::Fault;
-use pumphouse::wire::core::{DoorRefusals, Huh, ThreadResult, ThreadSpawned, ThreadStatus};
+use pumphouse::wire::core::{
+    DoorRefusals, Huh, ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus,
+};
 use pumphouse::xml;
 
 use crate::program::{Scene, log_in};
@@ -62,6 +65,10 @@ payloads! {
     Circles
     /// Goes on until the budget of its thread is spent.
     Spends
+    /// Never comes to an end.
+    Sleeps
+    /// The same, of a listener that the next pump doesn't have.
+    Leaves
 }
 
 fn stopped(reason: &str) -> Stopped {
@@ -99,8 +106,9 @@ fn frail() -> impl Plugin {
     let circles = circles.on_reply(async |Well { n }: Well| To("frail", Works { n }));
     let dozes = async |_: Dozes| std::future::pending::<()>().await;
     let dozes = Listener::new("dozer").on(dozes).timeout(Duration::from_millis(20));
+    let sleeps = Listener::new("sleeper").on(async |_: Sleeps| std::future::pending::<()>().await);
     let calls = async |Calls { n }: Calls| To("frail", Strays { n });
-    (frail, dozes, circles, Listener::new("caller").on(calls).on_reply(async |_: Well| {}))
+    (frail, dozes, sleeps, circles, Listener::new("caller").on(calls).on_reply(async |_: Well| {}))
 }
 
 /// Everything that an entry says, under another thread and at another time.
@@ -151,20 +159,62 @@ async fn fails(pump: &Pump) {
     pump.ask::<Well>(Circles { n: 9 }).await.unwrap_err();
     pump.ask::<Well>(Spends { n: 10 }).await.unwrap_err();
     pump.ask::<Well>(Floods { n: 11 }).await.unwrap();
+    ends(pump).await;
+}
+
+/// A message waits in a thread that is cancelled, and a thread that was cancelled is so again.
+async fn ends(pump: &Pump) {
+    let spawns = SpawnThread {
+        suggested_sub_id: Some("asleep".into()),
+        initial_payload: InitialPayload { payload: Sleeps { n: 12 }.encode().unwrap() },
+    };
+    let spawned: ThreadSpawned = pump.ask(spawns).await.unwrap();
+    let above = pump.in_thread(&ThreadId::new(&spawned.parent_id));
+    let cancels = CancelThread { thread: Some(spawned.assigned_id.clone()), reason: None };
+    above.ask::<ThreadCancelled>(cancels.clone()).await.unwrap();
+    above.ask::<ThreadCancelled>(cancels).await.unwrap_err();
+    let waits = pump.tell(Sleeps { n: 13 }).await.unwrap();
+    let cancels = CancelThread { thread: None, reason: None };
+    pump.in_thread(&waits.thread).ask::<ThreadCancelled>(cancels).await.unwrap();
+}
+
+/// A pump over the log of a file, with listeners that fail and `more`.
+fn over(file: &Path, more: impl Plugin) -> (Pump, Arc<dyn Log>) {
+    let log: Arc<dyn Log> = Arc::new(SqliteLog::open(file, Durability::Normal).unwrap());
+    let kept = log.clone();
+    let mut limits = Limits::default();
+    (limits.emissions_max, limits.tree_messages_max) = (20, 40);
+    limits.drain_time_max = Duration::from_millis(10);
+    let builder = pumphouse::builder().with(frail()).with(more).limits(limits);
+    let builder = builder.with(move |it: &mut Builder| it.log(kept));
+    (builder.build().unwrap().start(), log)
+}
+
+/// One pump stops while two handlers are at work; the next has one of their listeners.
+async fn fails_across_a_stop(file: &Path) {
+    let leaves = Listener::new("leaver").on(async |_: Leaves| std::future::pending::<()>().await);
+    let (first, log) = over(file, (leaves, thread()));
+    fails(&first).await;
+    first.tell(Sleeps { n: 14 }).await.unwrap();
+    first.tell(Leaves { n: 15 }).await.unwrap();
+    while log.open_entries().await.unwrap().iter().any(|it| it.started.is_empty()) {
+        tokio::task::yield_now().await;
+    }
+    first.shutdown().await.unwrap();
+    drop((first, log));
+    let (next, log) = over(file, thread());
+    while !log.open_entries().await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    next.shutdown().await.unwrap();
 }
 
 #[tokio::test]
 async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else() {
-    let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
-    let kept = log.clone();
-    let mut limits = Limits::default();
-    (limits.emissions_max, limits.tree_messages_max) = (20, 40);
-    let builder = pumphouse::builder().with(frail()).with(move |it: &mut Builder| it.log(kept));
-    let pump = builder.limits(limits).build().unwrap().start();
-    fails(&pump).await;
-    while !log.open_entries().await.unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let scene = Scene::new();
+    let source = scene.path("source.db");
+    fails_across_a_stop(&source).await;
+    let log = SqliteLog::open(&source, Durability::Normal).unwrap();
     let now = jiff::Timestamp::now();
     let refusals = DoorRefusals { since: now, until: now, count: 1, refused: Vec::new() };
     let thread = ThreadId::new("organism");
@@ -173,37 +223,44 @@ async fn an_hour_with_every_kind_of_failure_shows_all_of_them_and_nothing_else()
     let draft = Draft::new(EntryId::new(&thread, 1), 1, "core".into(), name, body);
     let threads = vec![NewThread { id: thread, parent: None, fork: None }];
     log.append(Batch { threads, entries: vec![draft], marks: Vec::new() }).await.unwrap();
-    let scene = Scene::new();
     std::fs::create_dir(scene.path("data")).unwrap();
     let file = SqliteLog::open(log_in(&scene.path("data")), Durability::Normal).unwrap();
-    copy(&*log, &file).await;
+    copy(&log, &file).await;
     file.close().await.unwrap();
-    pump.shutdown().await.unwrap();
     let tail = scene.run(&["tail", "--failed", "--since", "1h", "--json"]).code(0).objects();
     let said = |it: &serde_json::Value, key: &str| it[key].as_str().unwrap_or("*").to_owned();
     let line = |it: &serde_json::Value| {
         assert_eq!(it["failed"], true, "{it}");
-        format!("{} > {}: {}", said(it, "from"), said(it, "to"), said(it, "name"))
+        let code = it["payload"].as_str().and_then(|it| it.split_once("code=\"")?.1.get(..5));
+        let what = code.map_or_else(|| said(it, "name"), str::to_owned);
+        format!("{} > {}: {what}", said(it, "from"), said(it, "to"))
     };
-    let expected = [
+    let mut expected = [
         "frail > console: bad",
         "frail > console: bad",
         "frail > console: bad",
-        "core > console: huh",
-        "core > console: huh",
-        "core > frail: huh",
-        "core > console: huh",
-        "core > frail: huh",
-        "core > console: huh",
+        "core > console: P0015",
+        "core > console: P0014",
+        "core > frail: P0011",
+        "core > console: P0011",
+        "core > frail: P0010",
+        "core > console: P0017",
         "frail > console: agent-stopped",
-        // A circle, a budget that is spent, too many answers.
-        "core > console: huh",
-        "core > frail: huh",
-        "core > console: huh",
-        "core > console: huh",
+        "core > console: P0043",
+        "core > frail: P0042",
+        "core > console: P0042",
+        "core > console: P0029",
+        "core > console: P0040",
+        "core > console: P0041",
+        "core > console: P0016",
+        "core > console: P0030",
         "core > *: door-refusals",
     ];
-    assert_eq!(tail.iter().map(line).collect::<Vec<_>>(), expected);
+    // Two threads go on side by side after the stop.
+    let mut seen: Vec<String> = tail.iter().map(line).collect();
+    seen.sort();
+    expected.sort();
+    assert_eq!(seen, expected);
     let of = |all: &[serde_json::Value]| -> BTreeSet<String> {
         all.iter().map(|it| said(it, "thread")).collect()
     };
