@@ -139,6 +139,10 @@ overload *args:
 unread clients="600":
     ulimit -n "$(ulimit -Hn)" && cargo bench --bench overload -- --unread {{ clients }}
 
+# So many replies of models that never end: the pump's memory, and a neighbour's longest wait.
+endless replies="20":
+    cargo bench --bench overload -- --endless {{ replies }}
+
 # So many silent connections from one address: how long newcomers from it wait.
 silent connections="16500":
     ulimit -n "$(ulimit -Hn)" && cargo bench --bench overload -- --silent {{ connections }}

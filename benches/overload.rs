@@ -7,6 +7,8 @@
 
 #[path = "overload/crowd.rs"]
 mod crowd;
+#[path = "overload/endless.rs"]
+mod endless;
 #[path = "overload/kept.rs"]
 mod kept;
 #[path = "overload/neighbour.rs"]
@@ -23,6 +25,7 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use crowd::{Crowd, Pace, Told};
+use endless::Endless;
 use kept::Kept;
 use neighbour::{Neighbour, Waits};
 use server::Server;
@@ -38,7 +41,7 @@ const OVER: f64 = 10.0;
 /// Unanswered pushes of each connection while it is found out what can be taken.
 const WINDOW: usize = 512;
 
-/// What the pump may grow to beside clients that never read, and how long the neighbour may wait
+/// What the pump may grow to beside clients that never read or replies that never end, and how long the neighbour may wait
 /// then.
 const UNREAD_MEMORY_MAX: u64 = 300 * 1024;
 const UNREAD_WAIT_MAX_US: f64 = 500e3;
@@ -66,9 +69,22 @@ struct Overload {
     /// Instead: so many connections say nothing, and newcomers come from the same address.
     #[arg(long)]
     silent: Option<usize>,
+    /// Instead: so many replies of models never end.
+    #[arg(long)]
+    endless: Option<usize>,
     /// What `cargo bench` says to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
+}
+
+/// Whether that is little enough, which it prints.
+fn bears(memory_kib: u64, waits: &Waits) -> bool {
+    let (p50, p99, longest) = (waits.p50_us / 1e3, waits.p99_us / 1e3, waits.longest_us / 1e3);
+    println!("  the pump's memory at its most: {} MiB, at most 300", memory_kib / 1024);
+    println!(
+        "  the neighbour: p50 {p50:.2} ms, p99 {p99:.1} ms, longest {longest:.0} ms, at most 500"
+    );
+    memory_kib <= UNREAD_MEMORY_MAX && waits.longest_us <= UNREAD_WAIT_MAX_US
 }
 
 /// Everything that was seen.
@@ -83,10 +99,11 @@ struct Seen {
 
 fn main() -> ExitCode {
     let overload = Overload::parse();
-    let is_well = match (overload.unread, overload.silent) {
-        (Some(clients), _) => overload.run_unread(clients),
-        (None, Some(connections)) => overload.run_silent(connections),
-        (None, None) => overload.report(&overload.run()),
+    let is_well = match &overload {
+        Overload { unread: Some(clients), .. } => overload.run_unread(*clients),
+        Overload { silent: Some(connections), .. } => overload.run_silent(*connections),
+        Overload { endless: Some(replies), .. } => overload.run_endless(*replies),
+        _ => overload.report(&overload.run()),
     };
     match is_well {
         true => ExitCode::SUCCESS,
@@ -134,15 +151,25 @@ impl Overload {
         drop(unread);
         neighbour.leave();
         server.stop();
-        let (p50, p99, longest) = (waits.p50_us / 1e3, waits.p99_us / 1e3, waits.longest_us / 1e3);
         println!("{clients} clients that never read, `{}`:", self.durability);
         println!("  {} MiB taken from the sockets; {} clients cut", sent.mib, sent.cut);
-        println!("  the pump's memory at its most: {} MiB, at most 300", memory_kib / 1024);
-        println!(
-            "  the neighbour: p50 {p50:.2} ms, p99 {p99:.1} ms, longest {longest:.0} ms, at \
-             most 500"
-        );
-        memory_kib <= UNREAD_MEMORY_MAX && waits.longest_us <= UNREAD_WAIT_MAX_US
+        bears(memory_kib, &waits)
+    }
+
+    /// Whether the pump and the neighbour bear replies of models that never end.
+    fn run_endless(&self, replies: usize) -> bool {
+        let (folder, model) =
+            (tempfile::tempdir().expect("a folder can be made"), Endless::serve());
+        model.write_manifest(folder.path());
+        let server = Server::start(folder.path(), &self.durability, &[]);
+        let neighbour = Neighbour::come(&server.address, self.neighbour.max(100));
+        let askers = endless::ask(&server.address, replies);
+        let waits = neighbour.during(Duration::from_secs(self.seconds.min(15)));
+        let memory_kib = memory_most_kib(&server);
+        drop(askers);
+        println!("{replies} replies that never end, `{}`:", self.durability);
+        println!("  {} MiB of text written by the model's server", model.said_mib());
+        bears(memory_kib, &waits)
     }
 
     /// Whether newcomers are answered beside silent connections.
