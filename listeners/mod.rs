@@ -58,5 +58,6 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
     builder.factory(Factory::new("command", tool::command::command));
     builder.factory(Factory::new("shell", tool::shell::shell));
+    builder.factory(Factory::new("fetch", tool::fetch::fetch));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
 }

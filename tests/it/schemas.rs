@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::tool::{command, files, shell};
+use pumphouse::listeners::tool::{command, fetch, files, shell};
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
@@ -26,7 +26,8 @@ fn house() -> BTreeMap<String, Schema> {
     let files = files::files(&files::Settings::new(folder.path().to_str().unwrap())).unwrap();
     let command = command::command(serde_json::from_str(r#"{"run": ["cat"]}"#).unwrap()).unwrap();
     let shell = shell::shell(serde_json::from_str(r#"{"programs": "any"}"#).unwrap()).unwrap();
-    let all = (listeners::standard(), agent.listener(), files, command, shell);
+    let fetch = fetch::fetch(fetch::Settings::default()).unwrap();
+    let all = (listeners::standard(), agent.listener(), files, command, shell, fetch);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();
     all.map(|it| (file(&it), it)).collect()

@@ -1,8 +1,10 @@
 //! The tools that a manifest names, used by agents whose models are scripted.
 
 mod command;
+mod fetch;
 mod files;
 mod namespaces;
+mod site;
 
 use serde_json::Value;
 
