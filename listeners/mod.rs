@@ -60,4 +60,5 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("shell", tool::shell::shell));
     builder.factory(Factory::new("fetch", tool::fetch::fetch));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
+    builder.factory(Factory::new("http", tool::http::http));
 }

@@ -7,4 +7,5 @@ pub mod calculate;
 pub mod command;
 pub mod fetch;
 pub mod files;
+pub mod http;
 pub mod shell;

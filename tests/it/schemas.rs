@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::tool::{command, fetch, files, shell};
+use pumphouse::listeners::tool::{command, fetch, files, http, shell};
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
@@ -27,7 +27,8 @@ fn house() -> BTreeMap<String, Schema> {
     let command = command::command(serde_json::from_str(r#"{"run": ["cat"]}"#).unwrap()).unwrap();
     let shell = shell::shell(serde_json::from_str(r#"{"programs": "any"}"#).unwrap()).unwrap();
     let fetch = fetch::fetch(fetch::Settings::default()).unwrap();
-    let all = (listeners::standard(), agent.listener(), files, command, shell, fetch);
+    let http = http::http(serde_json::from_str(r#"{"hosts": ["a.org"]}"#).unwrap()).unwrap();
+    let all = (listeners::standard(), agent.listener(), files, command, shell, fetch, http);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();
     all.map(|it| (file(&it), it)).collect()

@@ -18,13 +18,14 @@ use std::time::Duration;
 use pumphouse::prelude::*;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use rustls::{ClientConfig, RootCertStore};
 
 use limits::WebLimits;
+pub(super) use reach::host_of;
 use reach::{Reach, Resolver};
 pub(super) use refusal::Refusal;
-pub(super) use text::{Read, piece};
+pub(super) use text::{Read, kind_named, piece};
 
 /// Why a request isn't made, or an answer not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
@@ -62,6 +63,7 @@ pub(super) struct Web {
 pub(super) struct Answer {
     /// Where, after all redirects.
     pub(super) url: Url,
+    pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
 }
@@ -94,7 +96,7 @@ impl Web {
             let request = self.client.get(url.clone());
             let response = request.send().await.map_err(|it| Refusal::unsent(&it, &url))?;
             if !is_redirect(response.status()) {
-                return self.answer(url, response).await;
+                return self.read(url, response).await;
             }
             let to = response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
             let to = to.ok_or_else(|| {
@@ -133,18 +135,51 @@ impl Web {
         }
     }
 
+    /// Reads an answer that is to be shown as text.
+    async fn read(&self, url: Url, from: Response) -> Result<Answer, Refusal> {
+        if !from.status().is_success() {
+            return Err(Refusal::status(from.status(), &url));
+        }
+        text::check_kind(content_type(from.headers()))?;
+        self.answer(url, from).await
+    }
+
+    /// Sends a request to where it may go, and answers whatever comes; no redirect is followed.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Answer, Refusal> {
+        let mut request = self.client.request(method, url.clone()).headers(headers);
+        if !body.is_empty() {
+            request = request.body(body);
+        }
+        self.in_time(async {
+            let response = request.send().await.map_err(|it| Refusal::unsent(&it, &url))?;
+            self.answer(url, response).await
+        })
+        .await
+    }
+
+    /// Whether a host is listed, at a port or at any.
+    pub(super) fn lists(&self, host: &str, port: Option<u16>) -> bool {
+        let fits = |it: &(String, u16)| it.0 == host && port.is_none_or(|port| port == it.1);
+        match &self.reach {
+            Reach::Public => false,
+            Reach::Hosts(all) => all.iter().any(fits),
+        }
+    }
+
     /// Reads an answer to its end.
     async fn answer(&self, url: Url, mut from: Response) -> Result<Answer, Refusal> {
         let (status, headers) = (from.status(), from.headers().clone());
-        if !status.is_success() {
-            return Err(Refusal::status(status, &url));
-        }
         let encoding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes().to_owned());
         if encoding.is_some_and(|it| !it.eq_ignore_ascii_case(b"identity") && !it.is_empty()) {
             let text = "the answer is compressed though nobody asked for that";
             return Err(Refusal::new(Reason::WrongKind, text));
         }
-        text::check_kind(content_type(&headers))?;
         let most = self.limits.body_bytes_max;
         let too_large = || Refusal::too_large("the answer", "body_bytes_max", most);
         if from.content_length().is_some_and(|it| it > most as u64) {
@@ -157,7 +192,7 @@ impl Web {
             }
             body.extend_from_slice(&piece);
         }
-        Ok(Answer { url, headers, body })
+        Ok(Answer { url, status, headers, body })
     }
 
     #[expect(

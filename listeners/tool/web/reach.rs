@@ -72,7 +72,7 @@ fn shown((host, port): &(String, u16)) -> String {
 }
 
 /// A URL's host: an address without brackets, or a name without a point at its end.
-pub(super) fn host_of(url: &Url) -> String {
+pub(in super::super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()

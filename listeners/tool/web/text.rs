@@ -70,6 +70,11 @@ pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Op
     (shown, Some(from + shown.chars().count()))
 }
 
+/// What an answer says that it is, without parameters.
+pub(in super::super) fn kind_named(answer: &Answer) -> String {
+    media_type(content_type(&answer.headers)).chars().map(known).collect()
+}
+
 fn media_type(said: &str) -> String {
     said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
@@ -153,7 +158,7 @@ fn answer(said: &'static str, body: &[u8]) -> Answer {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(said));
     let url: reqwest::Url = "https://example.org/".parse().unwrap();
-    Answer { url, headers, body: body.to_vec() }
+    Answer { url, status: reqwest::StatusCode::OK, headers, body: body.to_vec() }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod command;
 mod fetch;
 mod files;
+mod http;
 mod namespaces;
 mod site;
 
