@@ -61,4 +61,7 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("fetch", tool::fetch::fetch));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
     builder.factory(Factory::new("http", tool::http::http));
+    let keyvalue = |it: tool::keyvalue::Settings| tool::keyvalue::keyvalue(&it);
+    builder.factory(Factory::new("keyvalue", keyvalue));
+    builder.factory(Factory::new("sql", |it: tool::sql::Settings| tool::sql::sql(&it)));
 }

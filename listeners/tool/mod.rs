@@ -8,4 +8,6 @@ pub mod command;
 pub mod fetch;
 pub mod files;
 pub mod http;
+pub mod keyvalue;
 pub mod shell;
+pub mod sql;

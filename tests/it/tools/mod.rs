@@ -4,8 +4,10 @@ mod command;
 mod fetch;
 mod files;
 mod http;
+mod keyvalue;
 mod namespaces;
 mod site;
+mod sql;
 
 use serde_json::Value;
 
