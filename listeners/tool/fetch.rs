@@ -94,7 +94,7 @@ pub struct Settings {
 ///
 /// # Errors
 /// A host is none.
-pub fn fetch(settings: Settings) -> Result<Listener, String> {
+pub fn fetch(settings: &Settings) -> Result<Listener, String> {
     let web = Web::new(settings.hosts.as_deref(), settings.limits)?;
     let text = match &settings.hosts {
         None => "Gets pages and files from public web servers, as text.".to_owned(),

@@ -255,7 +255,7 @@ fn rows(
 ) -> Result<Rows, Refused> {
     let fail = |error: rusqlite::Error| failed(&error, limits);
     let mut statement = connection.prepare(query).map_err(fail)?;
-    let column: Vec<String> = statement.column_names().into_iter().map(clean).collect();
+    let column: Vec<String> = statement.column_names().map(clean).collect();
     let mut bytes = column.iter().map(String::len).sum::<usize>();
     let mut found = statement.query(params_from_iter(parameters)).map_err(fail)?;
     let mut shown = Rows { stopped_by: None, column, row: Vec::new() };

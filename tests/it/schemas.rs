@@ -26,8 +26,8 @@ fn house() -> BTreeMap<String, Schema> {
     let files = files::files(&files::Settings::new(folder.path().to_str().unwrap())).unwrap();
     let command = command::command(serde_json::from_str(r#"{"run": ["cat"]}"#).unwrap()).unwrap();
     let shell = shell::shell(serde_json::from_str(r#"{"programs": "any"}"#).unwrap()).unwrap();
-    let fetch = fetch::fetch(fetch::Settings::default()).unwrap();
-    let http = http::http(serde_json::from_str(r#"{"hosts": ["a.org"]}"#).unwrap()).unwrap();
+    let fetch = fetch::fetch(&fetch::Settings::default()).unwrap();
+    let http = http::http(&serde_json::from_str(r#"{"hosts": ["a.org"]}"#).unwrap()).unwrap();
     let path = folder.path().join("a.db").to_str().unwrap().to_owned();
     let settings = |path: &str| serde_json::json!({ "file": path });
     let keyvalue = serde_json::from_value(settings(&path)).unwrap();

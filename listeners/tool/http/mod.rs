@@ -138,7 +138,7 @@ struct Client {
 ///
 /// # Errors
 /// A host is none, or the file of credentials isn't there, or others may read it.
-pub fn http(settings: Settings) -> Result<Listener, String> {
+pub fn http(settings: &Settings) -> Result<Listener, String> {
     let web = Web::new(Some(&settings.hosts), settings.limits)?;
     let credentials = match &settings.credentials {
         Some(it) => Credentials::read(&it.path(), &web)?,

@@ -10,7 +10,7 @@ use crate::program::Scene;
 
 /// A pump with the tool, and with these settings.
 fn pump(settings: &str) -> Pump {
-    let fetch = fetch(serde_json::from_str(settings).unwrap()).unwrap();
+    let fetch = fetch(&serde_json::from_str(settings).unwrap()).unwrap();
     pumphouse::builder().with(fetch).build().unwrap().start()
 }
 

@@ -17,7 +17,7 @@ use crate::program::Scene;
 fn pump(site: &Site, credentials: Option<&NamedTempFile>) -> Pump {
     let file = credentials.map(|it| it.path().to_str().unwrap());
     let settings = serde_json::json!({ "hosts": [site.host()], "credentials": file });
-    let http = http(serde_json::from_value(settings).unwrap()).unwrap();
+    let http = http(&serde_json::from_value(settings).unwrap()).unwrap();
     pumphouse::builder().with(http).build().unwrap().start()
 }
 
