@@ -58,5 +58,10 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
     builder.factory(Factory::new("command", tool::command::command));
     builder.factory(Factory::new("shell", tool::shell::shell));
+    builder.factory(Factory::new("fetch", |it: tool::fetch::Settings| tool::fetch::fetch(&it)));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
+    builder.factory(Factory::new("http", |it: tool::http::Settings| tool::http::http(&it)));
+    let keyvalue = |it: tool::keyvalue::Settings| tool::keyvalue::keyvalue(&it);
+    builder.factory(Factory::new("keyvalue", keyvalue));
+    builder.factory(Factory::new("sql", |it: tool::sql::Settings| tool::sql::sql(&it)));
 }

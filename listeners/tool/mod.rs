@@ -1,8 +1,13 @@
 //! Tools: listeners that do one thing for whoever asks.
 
 mod text;
+pub mod web;
 
 pub mod calculate;
 pub mod command;
+pub mod fetch;
 pub mod files;
+pub mod http;
+pub mod keyvalue;
 pub mod shell;
+pub mod sql;

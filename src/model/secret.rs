@@ -22,7 +22,8 @@ impl Secret {
     }
 
     /// A text that somebody else wrote, without this in it, however JSON or XML escapes it.
-    pub(super) fn hidden_in(&self, text: &str) -> String {
+    #[must_use]
+    pub fn hidden_in(&self, text: &str) -> String {
         let Some(secret) = self.telling() else { return text.to_owned() };
         let mut shown = String::with_capacity(text.len());
         let mut rest = text;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::tool::{command, files, shell};
+use pumphouse::listeners::tool::{command, fetch, files, http, keyvalue, shell, sql};
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
@@ -26,7 +26,16 @@ fn house() -> BTreeMap<String, Schema> {
     let files = files::files(&files::Settings::new(folder.path().to_str().unwrap())).unwrap();
     let command = command::command(serde_json::from_str(r#"{"run": ["cat"]}"#).unwrap()).unwrap();
     let shell = shell::shell(serde_json::from_str(r#"{"programs": "any"}"#).unwrap()).unwrap();
-    let all = (listeners::standard(), agent.listener(), files, command, shell);
+    let fetch = fetch::fetch(&fetch::Settings::default()).unwrap();
+    let http = http::http(&serde_json::from_str(r#"{"hosts": ["a.org"]}"#).unwrap()).unwrap();
+    let path = folder.path().join("a.db").to_str().unwrap().to_owned();
+    let settings = |path: &str| serde_json::json!({ "file": path });
+    let keyvalue = serde_json::from_value(settings(&path)).unwrap();
+    let keyvalue = keyvalue::keyvalue(&keyvalue).unwrap();
+    fs::write(&path, "").unwrap();
+    let sql = sql::sql(&serde_json::from_value(settings(&path)).unwrap()).unwrap();
+    let tools = vec![files, command, shell, fetch, http, keyvalue, sql];
+    let all = (listeners::standard(), agent.listener(), tools);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();
     all.map(|it| (file(&it), it)).collect()

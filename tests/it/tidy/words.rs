@@ -16,7 +16,11 @@ const HOMES: [(&[&str], &[&str], &str); 6] = [
         &["src/clock.rs", "src/xml/intern.rs"],
         "chance is given, so that a run can be repeated",
     ),
-    (&["rusqlite"], &["src/log/"], "the log alone knows what keeps it"),
+    (
+        &["rusqlite"],
+        &["src/log/", "listeners/tool/keyvalue.rs", "listeners/tool/sql.rs"],
+        "the log alone knows what keeps it; the tools are no part of it",
+    ),
     (&["clap"], &["src/cli/", "src/main.rs"], "settings come through the builder"),
     (
         &["crate"],

@@ -1,8 +1,13 @@
 //! The tools that a manifest names, used by agents whose models are scripted.
 
 mod command;
+mod fetch;
 mod files;
+mod http;
+mod keyvalue;
 mod namespaces;
+mod site;
+mod sql;
 
 use serde_json::Value;
 

@@ -1,0 +1,119 @@
+//! What a URL names, as text.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: fetch}
+//!   - {use: fetch, name: docs, settings: {hosts: ["docs.example.org", "127.0.0.1:9000"]}}
+//! ```
+//!
+//! Without `hosts` it reaches public addresses, and nothing of this machine or its networks; with
+//! them, those alone. Each redirect is checked as the first URL is. What a request may come to is
+//! bounded by [`WebLimits`].
+
+use std::sync::Arc;
+
+use pumphouse::prelude::*;
+use serde::Deserialize;
+
+use super::web::limits::WebLimits;
+use super::web::{Read, Reason, Refusal, Web, piece};
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "fetch";
+
+/// Gets a page or a file from the web, as text: HTML with its headings, lists and links, plain
+/// text, JSON and XML as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/fetch/v1")]
+pub struct Fetch {
+    /// Where it is.
+    #[payload(example = "https://example.org/page")]
+    pub url: String,
+    /// The first character that is shown, counted from 0: where an answer says `next`, that is it.
+    #[payload(example = "0")]
+    pub from: Option<u64>,
+}
+
+/// What was there.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/fetch/v1")]
+pub struct Page {
+    /// Where it is, after all redirects.
+    #[payload(attribute, example = "https://example.org/page")]
+    pub url: String,
+    /// What the server says that it is.
+    #[payload(attribute, example = "text/html")]
+    pub kind: String,
+    /// The character to go on from, where there is more.
+    #[payload(attribute)]
+    pub next: Option<u64>,
+    /// A page's title.
+    #[payload(example = "A page")]
+    pub title: Option<String>,
+    /// Its text.
+    #[payload(example = "# A page\n\nIt says this.")]
+    pub text: String,
+}
+
+/// Nothing is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/fetch/v1")]
+pub struct Refused {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// The server's status, where it is that.
+    #[payload(attribute)]
+    pub status: Option<u16>,
+    /// The limit, where one is crossed.
+    #[payload(attribute, no_example)]
+    pub limit: Option<String>,
+    /// Why, and what would do.
+    #[payload(value, example = "example.org answers 404 Not Found")]
+    pub text: String,
+}
+
+impl From<Refusal> for Refused {
+    fn from(Refusal { reason, status, limit, text }: Refusal) -> Refused {
+        Refused { reason, status, limit: limit.map(str::to_owned), text }
+    }
+}
+
+/// What stands under `settings` of `use: fetch`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The hosts that may be reached, private ones included; public addresses unless said.
+    pub hosts: Option<Vec<String>>,
+    /// How much a request may come to.
+    #[serde(default)]
+    pub limits: WebLimits,
+}
+
+/// The listener `fetch`.
+///
+/// # Errors
+/// A host is none.
+pub fn fetch(settings: &Settings) -> Result<Listener, String> {
+    let web = Web::new(settings.hosts.as_deref(), settings.limits)?;
+    let text = match &settings.hosts {
+        None => "Gets pages and files from public web servers, as text.".to_owned(),
+        Some(hosts) => format!("Gets pages and files from {}, as text.", hosts.join(", ")),
+    };
+    Ok(Listener::with_state(NAME, Arc::new(web))
+        .own_namespace()
+        .on(get)
+        .timeout(settings.limits.listener_time())
+        .describe(text)
+        .idempotent()
+        .stateless())
+}
+
+async fn get(State(web): State<Arc<Web>>, it: Fetch) -> Result<Page, Refused> {
+    let answer = web.get(&it.url).await?;
+    let Read { kind, title, text } = Read::of(&answer, false)?;
+    let from = usize::try_from(it.from.unwrap_or(0)).unwrap_or(usize::MAX);
+    let (text, next) = piece(&text, from, web.limits.text_bytes_max);
+    let (text, next) = (text.to_owned(), next.map(|it| it as u64));
+    Ok(Page { url: answer.url.into(), kind, next, title, text })
+}

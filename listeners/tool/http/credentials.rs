@@ -1,0 +1,112 @@
+//! Headers that must not be shown, from a file: a host, a header and its value on each line.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use pumphouse::model::Secret;
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+
+use super::super::web::{Web, host_of};
+
+/// Bytes of such a file.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What is sent to hosts beside what an action says.
+#[derive(Default)]
+pub(super) struct Credentials(Vec<Credential>);
+
+struct Credential {
+    host: String,
+    /// Any that may be reached where none is named.
+    port: Option<u16>,
+    name: HeaderName,
+    value: HeaderValue,
+    /// The value, and its part behind a word such as `Bearer`.
+    secrets: Vec<Secret>,
+}
+
+impl Credentials {
+    /// Reads a file that others can't read. No message has any of its values.
+    pub(super) fn read(path: &Path, web: &Web) -> Result<Credentials, String> {
+        let shown = path.display();
+        let text = text_of(path).map_err(|why| format!("{shown}: {why}"))?;
+        let mut all = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let one = Credential::parse(line, web);
+            all.push(one.map_err(|why| format!("{shown}: line {}: {why}", number + 1))?);
+        }
+        Ok(Credentials(all))
+    }
+
+    /// What is sent to where this URL leads.
+    pub(super) fn for_url(&self, url: &Url) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+        let (host, port) = (host_of(url), url.port_or_known_default());
+        let fits =
+            move |it: &&Credential| it.host == host && (it.port.is_none() || it.port == port);
+        self.0.iter().filter(fits).map(|it| (&it.name, &it.value))
+    }
+
+    /// A text of a server's without any of them in it.
+    pub(super) fn hide(&self, text: String) -> String {
+        let secrets = self.0.iter().flat_map(|it| &it.secrets);
+        secrets.fold(text, |text, it| it.hidden_in(&text))
+    }
+}
+
+impl Credential {
+    fn parse(line: &str, web: &Web) -> Result<Credential, String> {
+        let form = "a line is a host, a header and its value, as in `example.org X-Key: …`";
+        let (host, rest) = line.split_once(char::is_whitespace).ok_or(form)?;
+        let (name, value) = rest.split_once(':').ok_or(form)?;
+        let url: Url = format!("http://{host}/").parse().map_err(|_| form)?;
+        let bare = host_of(&url);
+        if bare.is_empty() || host.contains(['/', '@', '?', '#', '\\']) {
+            return Err(form.to_owned());
+        }
+        let port = host.rsplit_once(':').map(|(_, port)| port).filter(|it| !it.ends_with(']'));
+        let port = port.map(str::parse::<u16>).transpose().map_err(|_| form)?;
+        if !web.lists(&bare, port) {
+            return Err(format!("{host} doesn't stand in `hosts`"));
+        }
+        let name = name.trim().parse::<HeaderName>().map_err(|_| form)?;
+        let value = value.trim();
+        let mut header = HeaderValue::from_str(value)
+            .map_err(|_| format!("the value of {name} holds what no header may"))?;
+        header.set_sensitive(true);
+        let behind = value.split_once(' ').map(|(_, it)| it.trim()).unwrap_or_default();
+        let secrets = [value, behind].into_iter().filter(|it| !it.is_empty());
+        let secrets = secrets.map(Secret::new).collect();
+        Ok(Credential { host: bare, port, name, value: header, secrets })
+    }
+}
+
+/// The text of a file that is what a file of secrets should be.
+fn text_of(path: &Path) -> Result<String, String> {
+    let named = path.symlink_metadata().map_err(|error| error.to_string())?;
+    if !named.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let opened = file.metadata().map_err(|error| error.to_string())?;
+    if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
+        return Err("it was exchanged while it was opened".to_owned());
+    }
+    let mode = opened.mode() & 0o777;
+    if mode & 0o027 != 0 {
+        return Err(format!("its mode is {mode:04o}, so others may read or change it: chmod 600"));
+    }
+    if opened.len() > FILE_BYTES_MAX {
+        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    let mut text = String::new();
+    let read = file.take(FILE_BYTES_MAX).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    Ok(text)
+}

@@ -1,0 +1,252 @@
+//! Requests of any method to the hosts that a manifest lists.
+//!
+//! ```yaml
+//! listeners:
+//!   - use: http
+//!     name: tracker
+//!     settings: {hosts: [api.example.org], credentials: keys.txt}
+//! ```
+//!
+//! A request has the headers that the action names and those that the file of credentials has for
+//! its host, whose values no answer shows. Redirects are answered, not followed.
+
+mod credentials;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pumphouse::listener::Beside;
+use pumphouse::prelude::*;
+use pumphouse::wire::Json;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde::Deserialize;
+
+use super::web::limits::WebLimits;
+use super::web::{Answer, Read, Reason, Refusal, Web, kind_named, piece};
+use credentials::Credentials;
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "http";
+/// Headers of an answer that are shown.
+const SHOWN: [&str; 10] = [
+    "allow",
+    "content-language",
+    "content-range",
+    "etag",
+    "last-modified",
+    "link",
+    "location",
+    "retry-after",
+    "www-authenticate",
+    "x-request-id",
+];
+/// Headers that are the client's own.
+const OWN: [&str; 13] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Bytes of a header that is shown.
+const HEADER_BYTES_MAX: usize = 1_000;
+
+/// Sends a request to a web server.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
+pub struct Http {
+    /// Where to.
+    #[payload(example = "https://api.example.org/items")]
+    pub url: String,
+    /// What is to be done there; `GET` unless said.
+    #[payload(example = "POST")]
+    pub method: Option<String>,
+    /// Headers by name.
+    #[payload(no_example)]
+    pub headers: BTreeMap<String, String>,
+    /// A text that is sent; or else `json`.
+    #[payload(no_example)]
+    pub body: Option<String>,
+    /// JSON that is sent.
+    #[payload(example = "{\"name\": \"tea\"}")]
+    pub json: Option<Json>,
+}
+
+/// What the server answered.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
+pub struct Answered {
+    /// Its status.
+    #[payload(attribute, example = "201")]
+    pub status: u16,
+    /// What it says that the body is.
+    #[payload(attribute, example = "application/json")]
+    pub kind: String,
+    /// Bytes of the text that are left out behind its beginning.
+    #[payload(attribute)]
+    pub left_out: Option<u64>,
+    /// Headers that tell something.
+    pub headers: BTreeMap<String, String>,
+    /// The body, where it is text.
+    #[payload(example = "{\"id\": 7}")]
+    pub text: Option<String>,
+}
+
+/// There is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
+pub struct Refused {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// The limit, where one is crossed.
+    #[payload(attribute, no_example)]
+    pub limit: Option<String>,
+    /// Why, and what would do.
+    #[payload(value, example = "a.org:80 is out of reach; there is api.example.org:443")]
+    pub text: String,
+}
+
+/// What stands under `settings` of `use: http`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The hosts that may be reached.
+    pub hosts: Vec<String>,
+    /// A file with headers that are sent to them and shown to nobody.
+    pub credentials: Option<Beside>,
+    /// How much a request may come to.
+    #[serde(default)]
+    pub limits: WebLimits,
+}
+
+struct Client {
+    web: Web,
+    credentials: Credentials,
+}
+
+/// The listener `http`.
+///
+/// # Errors
+/// A host is none, or the file of credentials isn't there, or others may read it.
+pub fn http(settings: &Settings) -> Result<Listener, String> {
+    let web = Web::new(Some(&settings.hosts), settings.limits)?;
+    let credentials = match &settings.credentials {
+        Some(it) => Credentials::read(&it.path(), &web)?,
+        None => Credentials::default(),
+    };
+    let text = format!("Sends requests to {}.", settings.hosts.join(", "));
+    Ok(Listener::with_state(NAME, Arc::new(Client { web, credentials }))
+        .own_namespace()
+        .on(send)
+        .timeout(settings.limits.listener_time())
+        .describe(text)
+        .stateless())
+}
+
+async fn send(State(client): State<Arc<Client>>, it: Http) -> Result<Answered, Refused> {
+    let shown = client.answer(it).await;
+    shown.map_err(|Refusal { reason, limit, text, .. }| {
+        let text = client.credentials.hide(text);
+        Refused { reason, limit: limit.map(str::to_owned), text }
+    })
+}
+
+impl Client {
+    async fn answer(&self, it: Http) -> Result<Answered, Refusal> {
+        let url = self.web.checked(&it.url)?;
+        let method = method(it.method.as_deref().unwrap_or("GET"))?;
+        let mut headers = self.headers(&it.headers, &url)?;
+        let body = match (it.body, it.json) {
+            (Some(_), Some(_)) => return Err(bad("there is a `body` and a `json`: give one")),
+            (Some(body), None) => body,
+            (None, Some(json)) => {
+                let kind = HeaderValue::from_static("application/json");
+                headers.entry(CONTENT_TYPE).or_insert(kind);
+                json.0.to_string()
+            }
+            (None, None) => String::new(),
+        };
+        let named: usize = it.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let most = self.web.limits.sent_bytes_max;
+        if body.len() + named > most {
+            return Err(Refusal::too_large("the request", "sent_bytes_max", most));
+        }
+        let answer = self.web.send(method, url, headers, body).await?;
+        Ok(self.shown(&answer))
+    }
+
+    /// What an action says, and what is sent there anyway.
+    fn headers(&self, given: &BTreeMap<String, String>, url: &Url) -> Result<HeaderMap, Refusal> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            let name: HeaderName = name
+                .parse()
+                .map_err(|_| bad(&format!("`{}` is no name of a header", cut(name))))?;
+            if OWN.contains(&name.as_str()) {
+                return Err(bad(&format!("the header {name} is the client's own")));
+            }
+            let value = HeaderValue::from_str(value)
+                .map_err(|_| bad(&format!("the value of {name} holds what no header may")))?;
+            headers.append(name, value);
+        }
+        for (name, value) in self.credentials.for_url(url) {
+            if headers.contains_key(name) {
+                return Err(bad(&format!("the header {name} is sent anyway; leave it out")));
+            }
+            headers.insert(name, value.clone());
+        }
+        Ok(headers)
+    }
+
+    fn shown(&self, answer: &Answer) -> Answered {
+        let mut headers = BTreeMap::new();
+        for name in SHOWN {
+            if let Some(it) = answer.headers.get(name) {
+                let value = String::from_utf8_lossy(it.as_bytes());
+                let value = &value[..value.floor_char_boundary(HEADER_BYTES_MAX)];
+                headers.insert(name.to_owned(), self.credentials.hide(clean(value)));
+            }
+        }
+        let status = answer.status.as_u16();
+        let Ok(Read { kind, text, .. }) = Read::of(answer, false) else {
+            let kind = kind_named(answer);
+            return Answered { status, kind, left_out: None, headers, text: None };
+        };
+        let text = self.credentials.hide(text);
+        let (shown, next) = piece(&text, 0, self.web.limits.text_bytes_max);
+        let left_out = next.map(|_| (text.len() - shown.len()) as u64);
+        Answered { status, kind, left_out, headers, text: Some(shown.to_owned()) }
+    }
+}
+
+fn method(text: &str) -> Result<Method, Refusal> {
+    let method = Method::from_bytes(text.to_ascii_uppercase().as_bytes());
+    let method = method.map_err(|_| bad(&format!("`{}` is no method", cut(text))))?;
+    match method {
+        Method::CONNECT | Method::TRACE => Err(bad(&format!("{method} is not sent"))),
+        it => Ok(it),
+    }
+}
+
+fn bad(text: &str) -> Refusal {
+    Refusal::new(Reason::BadRequest, text)
+}
+
+/// The beginning of a text that somebody gave.
+fn cut(text: &str) -> String {
+    clean(&text[..text.floor_char_boundary(100)])
+}
+
+fn clean(text: &str) -> String {
+    text.chars().map(super::text::known).collect()
+}

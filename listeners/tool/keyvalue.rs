@@ -1,0 +1,357 @@
+//! Values by their keys, in a file of their own, for as long as each is to last.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: keyvalue, name: redis_cache, settings: {file: cache.db}}
+//! ```
+//!
+//! The file is one of SQLite. What is set is on the disk before it is answered.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pumphouse::listener::Beside;
+use pumphouse::prelude::*;
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
+};
+use serde::Deserialize;
+
+use super::text::known;
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "keyvalue";
+/// How long is waited for another program that has the file.
+const BUSY: Duration = Duration::from_secs(5);
+/// What tells such a file from other ones.
+const APPLICATION: i32 = 0x7075_6b76;
+
+/// Keeps values by their keys: sets one, gets it, deletes it, or lists the keys there are.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/keyvalue/v1")]
+pub struct Keyvalue {
+    /// What is to be done.
+    pub operation: Operation,
+    /// The key; for `list`, what the keys begin with.
+    #[payload(example = "result_123")]
+    pub key: Option<String>,
+    /// What `set` keeps.
+    #[payload(example = "42")]
+    pub value: Option<String>,
+    /// For how many seconds `set` keeps it; for good unless said.
+    #[payload(min = 1, example = "3600")]
+    pub ttl: Option<u64>,
+}
+
+/// What may be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Operation {
+    /// Shows a value.
+    Get,
+    /// Keeps a value, in place of what was there.
+    Set,
+    /// Forgets a value.
+    Delete,
+    /// Shows the keys there are.
+    List,
+}
+
+/// It is done.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/keyvalue/v1")]
+pub struct Kept {
+    /// Whether the key was there before; for `list`, whether any was.
+    #[payload(attribute)]
+    pub found: bool,
+    /// In how many seconds the value is forgotten, where it is.
+    #[payload(attribute)]
+    pub ttl: Option<u64>,
+    /// Whether there are more keys than are shown.
+    #[payload(attribute)]
+    pub more: Option<bool>,
+    /// The value that `get` found.
+    #[payload(example = "42")]
+    pub value: Option<String>,
+    /// The keys that `list` found, in order.
+    pub key: Vec<String>,
+}
+
+/// It isn't done: nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/keyvalue/v1")]
+pub struct Refused {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// The limit, where one is crossed.
+    #[payload(attribute, no_example)]
+    pub limit: Option<String>,
+    /// Why, and what would do.
+    #[payload(value, example = "`set` wants a `value`")]
+    pub text: String,
+}
+
+/// Why something isn't done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Reason {
+    /// A key, a value or a time is missing, or is nothing that the operation takes.
+    BadRequest,
+    /// A limit is crossed.
+    TooLarge,
+    /// There are as many keys as there may be.
+    Full,
+    /// The file doesn't take it: the disk is full, or another program has it.
+    Failed,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct KeyvalueLimits {
+    /// Bytes of a key.
+    pub key_bytes_max: usize,
+    /// Bytes of a value.
+    pub value_bytes_max: usize,
+    /// Keys that are kept at a time.
+    pub keys_max: u32,
+    /// Seconds that a value may be kept for where it isn't for good.
+    pub ttl_seconds_max: u64,
+    /// Keys that one `list` shows.
+    pub listed_max: u32,
+}
+
+impl Default for KeyvalueLimits {
+    fn default() -> KeyvalueLimits {
+        KeyvalueLimits {
+            key_bytes_max: 512,
+            value_bytes_max: 256 * 1024,
+            keys_max: 10_000,
+            ttl_seconds_max: 10 * 366 * 24 * 3600,
+            listed_max: 500,
+        }
+    }
+}
+
+/// What stands under `settings` of `use: keyvalue`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The file; it is made where there is none.
+    pub file: Beside,
+    /// How much is kept.
+    #[serde(default)]
+    pub limits: KeyvalueLimits,
+}
+
+struct Store {
+    path: PathBuf,
+    /// Opened when it is needed first: nothing is made where a manifest is only checked.
+    connection: Mutex<Option<Connection>>,
+    limits: KeyvalueLimits,
+}
+
+/// The listener `keyvalue`.
+///
+/// # Errors
+/// The file can't be opened, or is another's.
+pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
+    let path = settings.file.path();
+    check(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let store = Store { path, connection: Mutex::new(None), limits: settings.limits };
+    Ok(Listener::with_state(NAME, Arc::new(store))
+        .own_namespace()
+        .blocking()
+        .on(keep)
+        .describe("Keeps values by their keys, for as long as each is to last.")
+        .stateless())
+}
+
+/// Whether a file is one of this kind, or may be made.
+fn check(path: &Path) -> Result<(), String> {
+    if path.exists() {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let there = Connection::open_with_flags(path, flags);
+        return there.and_then(|it| is_own(&it)).map_err(|error| error.to_string()).and_then(own);
+    }
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    match folder.is_none_or(Path::is_dir) {
+        true => Ok(()),
+        false => Err("there is no such folder; make it first".to_owned()),
+    }
+}
+
+fn own(is_own: bool) -> Result<(), String> {
+    match is_own {
+        true => Ok(()),
+        false => Err("it is another program's; give this listener a file of its own".to_owned()),
+    }
+}
+
+/// Whether a file is empty, or one of this kind.
+fn is_own(connection: &Connection) -> rusqlite::Result<bool> {
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(tables, [], |it| it.get(0))?;
+    let kind = connection.pragma_query_value(None, "application_id", |it| it.get::<_, i32>(0))?;
+    Ok(tables == 0 || kind == APPLICATION)
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    if !is_own(&connection)? {
+        return Err(rusqlite::Error::InvalidPath(path.to_owned()));
+    }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, value TEXT NOT NULL, \
+         ends_us INTEGER) STRICT, WITHOUT ROWID;
+         CREATE INDEX IF NOT EXISTS kept_ends ON kept (ends_us) WHERE ends_us IS NOT NULL",
+    )?;
+    Ok(connection)
+}
+
+async fn keep(
+    State(store): State<Arc<Store>>,
+    clock: Clock,
+    it: Keyvalue,
+) -> Result<Kept, Refused> {
+    store.check(&it)?;
+    let now = i64::try_from(clock.now_us()).unwrap_or(i64::MAX);
+    let key = it.key.unwrap_or_default();
+    let done = store.write(now, |open| match it.operation {
+        Operation::Get => get(open, &key, now),
+        Operation::Set => {
+            let value = it.value.as_deref().unwrap_or_default();
+            set(open, &key, value, it.ttl, now, store.limits.keys_max)
+        }
+        Operation::Delete => {
+            let gone = open.execute("DELETE FROM kept WHERE key = ?", [&key])?;
+            Ok(Some(nothing(gone > 0)))
+        }
+        Operation::List => list(open, &key, store.limits.listed_max),
+    });
+    let most = store.limits.keys_max;
+    match done {
+        Ok(Some(it)) => Ok(it),
+        Ok(None) => Err(Refused {
+            reason: Reason::Full,
+            limit: Some("keys_max".to_owned()),
+            text: format!("there are as many keys as there may be; the limit keys_max is {most}"),
+        }),
+        Err(error) => {
+            let text = error.to_string().chars().map(known).collect();
+            Err(Refused { reason: Reason::Failed, limit: None, text })
+        }
+    }
+}
+
+impl Store {
+    fn check(&self, it: &Keyvalue) -> Result<(), Refused> {
+        let bad = |text: &str| {
+            Err(Refused { reason: Reason::BadRequest, limit: None, text: text.to_owned() })
+        };
+        let large = |what: &str, limit: &str, most: u64| {
+            let text = format!("the {what} is too large; the limit {limit} is {most}");
+            Err(Refused { reason: Reason::TooLarge, limit: Some(limit.to_owned()), text })
+        };
+        let limits = &self.limits;
+        let is_set = matches!(it.operation, Operation::Set);
+        match &it.key {
+            None if !matches!(it.operation, Operation::List) => return bad("a `key` is missing"),
+            Some(key) if key.len() > limits.key_bytes_max => {
+                return large("key", "key_bytes_max", limits.key_bytes_max as u64);
+            }
+            _ => {}
+        }
+        match &it.value {
+            None if is_set => return bad("`set` wants a `value`"),
+            Some(_) if !is_set => return bad("a `value` is for `set` alone"),
+            Some(value) if value.len() > limits.value_bytes_max => {
+                return large("value", "value_bytes_max", limits.value_bytes_max as u64);
+            }
+            _ => {}
+        }
+        match it.ttl {
+            Some(_) if !is_set => bad("a `ttl` is for `set` alone"),
+            Some(0) => bad("a `ttl` is a second at the least"),
+            Some(ttl) if ttl > limits.ttl_seconds_max => {
+                large("ttl", "ttl_seconds_max", limits.ttl_seconds_max)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does something to what there is at this moment; all of it, or nothing.
+    fn write<T>(
+        &self,
+        now: i64,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Option<T>>,
+    ) -> rusqlite::Result<Option<T>> {
+        // A transaction that a panic left open was rolled back.
+        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match &mut *held {
+            Some(it) => it,
+            none => none.insert(open(&self.path)?),
+        };
+        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        begun.execute("DELETE FROM kept WHERE ends_us <= ?", [now])?;
+        let done = work(&begun)?;
+        begun.commit()?;
+        Ok(done)
+    }
+}
+
+fn get(open: &Transaction<'_>, key: &str, now: i64) -> rusqlite::Result<Option<Kept>> {
+    let row = "SELECT value, ends_us FROM kept WHERE key = ?";
+    let found = open.query_row(row, [key], |it| Ok((it.get(0)?, it.get::<_, Option<i64>>(1)?)));
+    Ok(Some(match found.optional()? {
+        None => nothing(false),
+        Some((value, ends)) => {
+            let left = ends.map(|it| u64::try_from(it.saturating_sub(now)).unwrap_or(0));
+            // What is left of a second counts as one.
+            let ttl = left.map(|it| it.div_ceil(1_000_000));
+            Kept { value: Some(value), ttl, ..nothing(true) }
+        }
+    }))
+}
+
+/// None where there is no room for another key.
+fn set(
+    open: &Transaction<'_>,
+    key: &str,
+    value: &str,
+    ttl: Option<u64>,
+    now: i64,
+    most: u32,
+) -> rusqlite::Result<Option<Kept>> {
+    let there = "SELECT count(*) FROM kept WHERE key = ?";
+    let found = open.query_row(there, [key], |it| it.get::<_, i64>(0))? > 0;
+    let all: i64 = open.query_row("SELECT count(*) FROM kept", [], |it| it.get(0))?;
+    if !found && all >= i64::from(most) {
+        return Ok(None);
+    }
+    let lasts = ttl.map(|it| i64::try_from(it.saturating_mul(1_000_000)).unwrap_or(i64::MAX));
+    let ends = lasts.map(|it| now.saturating_add(it));
+    let text = "INSERT OR REPLACE INTO kept (key, value, ends_us) VALUES (?, ?, ?)";
+    open.execute(text, params![key, value, ends])?;
+    Ok(Some(Kept { ttl, ..nothing(found) }))
+}
+
+fn list(open: &Transaction<'_>, start: &str, most: u32) -> rusqlite::Result<Option<Kept>> {
+    let text = "SELECT key FROM kept WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 \
+                ORDER BY key LIMIT ?2";
+    let mut rows = open.prepare(text)?;
+    let keys = rows.query_map(params![start, most.saturating_add(1)], |it| it.get(0))?;
+    let mut key = keys.collect::<rusqlite::Result<Vec<String>>>()?;
+    let more = key.len() as u64 > u64::from(most);
+    key.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    Ok(Some(Kept { more: Some(more), key: key.clone(), ..nothing(!key.is_empty()) }))
+}
+
+fn nothing(found: bool) -> Kept {
+    Kept { found, ttl: None, more: None, value: None, key: Vec::new() }
+}

@@ -1,0 +1,363 @@
+//! HTML as text, in one pass over its tags: no tree is built, so that neither depth nor number of
+//! elements costs more than their bytes.
+
+use html5gum::{DefaultEmitter, EndTag, StartTag, Token, Tokenizer};
+use reqwest::Url;
+
+/// How deep the lists are whose items are set in and counted.
+const LISTS_MAX: usize = 8;
+/// Bytes of a link's address; a longer one is left out.
+const LINK_BYTES_MAX: usize = 1_000;
+/// Bytes of a title.
+const TITLE_BYTES_MAX: usize = 300;
+
+/// What a page says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) title: Option<String>,
+    pub(super) text: String,
+}
+
+/// Reads a page; its text has at most so many bytes, of which the last line may be cut.
+pub(super) fn read(html: &str, base: &Url, most: usize) -> Page {
+    let mut emitter = DefaultEmitter::default();
+    emitter.naively_switch_states(true);
+    let mut writer = Writer::new(base);
+    for token in Tokenizer::new_with_emitter(html, emitter) {
+        let Ok(token) = token;
+        match token {
+            Token::StartTag(it) => writer.open(&it),
+            Token::EndTag(it) => writer.close(&it),
+            Token::String(it) => writer.text(&String::from_utf8_lossy(&it)),
+            _ => {}
+        }
+        if writer.out.len() >= most {
+            break;
+        }
+    }
+    writer.finish(most)
+}
+
+/// What becomes of an element's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Shown,
+    /// With its white space.
+    As,
+    Title,
+    /// Until the end of the element that says so.
+    Hidden(&'static [u8]),
+}
+
+/// An `ol`, with the number of its last item, or an `ul`.
+#[derive(Clone, Copy, Debug)]
+enum List {
+    Numbered(u32),
+    Plain,
+}
+
+struct Writer<'a> {
+    base: &'a Url,
+    title: String,
+    out: String,
+    mode: Mode,
+    /// Line ends that come before the next text.
+    breaks: usize,
+    /// Whether a space does.
+    space: bool,
+    lists: Vec<List>,
+    /// Lists that are deeper than is counted.
+    deeper: usize,
+    /// Where a link begins, and where it leads.
+    link: Option<(usize, Url)>,
+    /// Whether the row of a table has a cell already.
+    in_row: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(base: &'a Url) -> Writer<'a> {
+        Writer {
+            base,
+            title: String::new(),
+            out: String::new(),
+            mode: Mode::Shown,
+            breaks: 0,
+            space: false,
+            lists: Vec::new(),
+            deeper: 0,
+            link: None,
+            in_row: false,
+        }
+    }
+
+    fn open(&mut self, tag: &StartTag<()>) {
+        if matches!(self.mode, Mode::Hidden(_)) {
+            return;
+        }
+        if let Some(name) = hidden(&tag.name) {
+            // Nothing is within it, whatever follows.
+            self.mode = if tag.self_closing { self.mode } else { Mode::Hidden(name) };
+            return;
+        }
+        match &tag.name[..] {
+            b"title" if self.title.is_empty() => self.mode = Mode::Title,
+            b"pre" | b"textarea" => {
+                self.separate(2);
+                self.mode = Mode::As;
+            }
+            b"br" => self.separate_more(),
+            b"hr" => {
+                self.separate(2);
+                self.put("---");
+                self.separate(2);
+            }
+            b"a" => self.begin_link(tag),
+            b"img" => self.image(tag),
+            b"ul" | b"ol" => self.begin_list(&tag.name),
+            b"li" => self.item(),
+            b"tr" => {
+                self.separate(1);
+                self.in_row = false;
+            }
+            b"td" | b"th" => {
+                if self.in_row {
+                    self.put(" | ");
+                }
+                self.in_row = true;
+            }
+            name => match heading(name) {
+                Some(level) => {
+                    self.separate(2);
+                    self.put(&"#".repeat(level));
+                    self.space = true;
+                }
+                None => self.separate(breaks_of(name)),
+            },
+        }
+    }
+
+    fn close(&mut self, tag: &EndTag<()>) {
+        match (self.mode, &tag.name[..]) {
+            (Mode::Hidden(name), it) if name == it => self.mode = Mode::Shown,
+            (Mode::Hidden(_), _) => {}
+            (Mode::Title, _) => self.mode = Mode::Shown,
+            (Mode::As, b"pre" | b"textarea") => {
+                self.mode = Mode::Shown;
+                self.separate(2);
+            }
+            (_, b"a") => self.end_link(),
+            (_, b"ul" | b"ol") => self.end_list(),
+            (_, b"li" | b"tr") => self.separate(1),
+            (_, name) if heading(name).is_some() => self.separate(2),
+            (_, name) => self.separate(breaks_of(name)),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.mode {
+            Mode::Hidden(_) => {}
+            Mode::Title => self.title.push_str(text),
+            Mode::As => self.put(text),
+            Mode::Shown => {
+                for (number, word) in text.split(is_space).enumerate() {
+                    self.space |= number > 0;
+                    if !word.is_empty() {
+                        self.put(word);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes what belongs before it, and it.
+    fn put(&mut self, text: &str) {
+        if self.out.is_empty() {
+            // Nothing stands before it.
+        } else if self.breaks > 0 {
+            self.out.extend(std::iter::repeat_n('\n', self.breaks));
+        } else if self.space && !self.out.ends_with(['\n', ' ', '[']) {
+            self.out.push(' ');
+        }
+        (self.breaks, self.space) = (0, false);
+        self.out.push_str(text);
+    }
+
+    fn separate(&mut self, breaks: usize) {
+        self.breaks = self.breaks.max(breaks);
+    }
+
+    fn separate_more(&mut self) {
+        self.breaks = (self.breaks + 1).min(2);
+    }
+
+    fn begin_link(&mut self, tag: &StartTag<()>) {
+        self.end_link();
+        let Some(to) = tag.attributes.get(&b"href"[..]) else { return };
+        let to = String::from_utf8_lossy(to);
+        // The same page is nowhere else.
+        if to.starts_with('#') || to.len() > LINK_BYTES_MAX {
+            return;
+        }
+        let Ok(to) = self.base.join(to.trim()) else { return };
+        let is_page = matches!(to.scheme(), "http" | "https" | "mailto");
+        if is_page && to.as_str().len() <= LINK_BYTES_MAX {
+            self.put("[");
+            self.link = Some((self.out.len(), to));
+        }
+    }
+
+    fn end_link(&mut self) {
+        let Some((start, to)) = self.link.take() else { return };
+        match self.out[start..].trim().is_empty() {
+            true => self.out.truncate(start - 1),
+            false => {
+                self.out.push_str("](");
+                self.out.push_str(to.as_str());
+                self.out.push(')');
+            }
+        }
+    }
+
+    fn image(&mut self, tag: &StartTag<()>) {
+        let Some(alt) = tag.attributes.get(&b"alt"[..]) else { return };
+        let alt = String::from_utf8_lossy(alt);
+        if !alt.trim().is_empty() {
+            self.text(&alt);
+        }
+    }
+
+    fn begin_list(&mut self, name: &[u8]) {
+        self.separate(if self.lists.is_empty() { 2 } else { 1 });
+        match self.lists.len() < LISTS_MAX {
+            true => self.lists.push(if name == b"ol" { List::Numbered(0) } else { List::Plain }),
+            false => self.deeper += 1,
+        }
+    }
+
+    fn end_list(&mut self) {
+        if self.deeper > 0 {
+            self.deeper -= 1;
+        } else {
+            self.lists.pop();
+        }
+        self.separate(if self.lists.is_empty() { 2 } else { 1 });
+    }
+
+    fn item(&mut self) {
+        self.separate(1);
+        let indent = "  ".repeat(self.lists.len().saturating_sub(1));
+        let mark = match self.lists.last_mut() {
+            Some(List::Numbered(number)) => {
+                *number = number.saturating_add(1);
+                format!("{indent}{number}.")
+            }
+            _ => format!("{indent}-"),
+        };
+        self.put(&mark);
+        self.space = true;
+    }
+
+    fn finish(mut self, most: usize) -> Page {
+        self.end_link();
+        let mut text = self.out;
+        text.truncate(text.floor_char_boundary(most));
+        let mut title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        title.truncate(title.floor_char_boundary(TITLE_BYTES_MAX));
+        Page { title: Some(title).filter(|it| !it.is_empty()), text }
+    }
+}
+
+/// HTML's white space; a space that doesn't break is one, too, for a reader of text.
+fn is_space(it: char) -> bool {
+    matches!(it, ' ' | '\t' | '\n' | '\r' | '\x0c' | '\u{a0}')
+}
+
+/// An element whose text nobody sees.
+fn hidden(name: &[u8]) -> Option<&'static [u8]> {
+    const ALL: [&[u8]; 8] =
+        [b"script", b"style", b"noscript", b"template", b"svg", b"iframe", b"noembed", b"noframes"];
+    ALL.into_iter().find(|it| *it == name)
+}
+
+fn heading(name: &[u8]) -> Option<usize> {
+    match name {
+        [b'h', level @ b'1'..=b'6'] => Some(usize::from(level - b'0')),
+        _ => None,
+    }
+}
+
+/// Line ends before and behind an element.
+fn breaks_of(name: &[u8]) -> usize {
+    match name {
+        b"p" | b"table" | b"blockquote" | b"article" | b"section" | b"figure" | b"dl" | b"form" => {
+            2
+        }
+        b"address" | b"aside" | b"body" | b"caption" | b"dd" | b"details" | b"div" | b"dt"
+        | b"fieldset" | b"figcaption" | b"footer" | b"header" | b"html" | b"legend" | b"main"
+        | b"nav" | b"option" | b"select" | b"summary" => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(html: &str) -> Page {
+        let base = "https://example.org/a/b".parse().unwrap();
+        read(html, &base, 1_000_000)
+    }
+
+    #[track_caller]
+    fn check(html: &str, expected: &str) {
+        assert_eq!(read_all(html).text, expected);
+    }
+
+    #[test]
+    fn a_page_is_text_with_its_headings_lists_links_and_tables() {
+        check("<h1>One</h1>\n<p>a  b\n c</p><p>d<br>e", "# One\n\na b c\n\nd\ne");
+        check("<ul><li>a<li>b<ol><li>c</ol></ul>d", "- a\n- b\n  1. c\n\nd");
+        check("<p>see <a href=/x>the <b>page</b></a>.", "see [the page](https://example.org/x).");
+        check("a <a href='#x'>b</a> <a href='javascript:x()'>c</a> <a href=d></a>e", "a b c e");
+        check("<table><tr><th>a<th>b<tr><td>1</td><td>2</td></table>", "a | b\n1 | 2");
+        check("<pre>a\n  b</pre>c", "a\n  b\n\nc");
+        check("a&amp;b &lt;c&gt; &#233; <img alt='a tree' src=x>", "a&b <c> é a tree");
+    }
+
+    #[test]
+    fn what_nobody_sees_is_left_out() {
+        let html = "<title> A \n page</title><style>p{}</style><script>if (a<b) '</p>'</script>\
+                    <svg><text>x</text></svg><template><p>y</p></template><!-- z -->seen";
+        let Page { title, text } = read_all(html);
+        assert_eq!((title.as_deref(), text.as_str()), (Some("A page"), "seen"));
+    }
+
+    #[test]
+    fn what_is_no_html_is_read_all_the_same() {
+        for it in ["", "<", "</", "<a", "<a href=", "</a></ul></li></pre>", "<!", "<![CDATA[", "\0"]
+        {
+            read_all(it);
+        }
+        check("</ul></ol><li>a", "- a");
+    }
+
+    #[test]
+    fn depth_and_number_cost_no_more_than_their_bytes() {
+        for it in ["<div>", "<ul>", "<a href=x>", "<b>", "<p><table>", "<svg>", "<li>", "</p>", "&"]
+        {
+            let html = it.repeat(1_000_000 / it.len()) + "end";
+            let Page { text, .. } = read_all(&html);
+            assert!(text.len() <= 1_000_000, "{it}");
+        }
+        let attributes =
+            format!("<p {}>end", (0..100_000).map(|it| format!("a{it} ")).collect::<String>());
+        check(&attributes, "end");
+    }
+
+    #[test]
+    fn no_link_makes_a_page_larger_than_its_limit() {
+        let base = format!("https://example.org/{}/", "x".repeat(900)).parse().unwrap();
+        let Page { text, .. } = read(&"<a href=y>z</a>".repeat(10_000), &base, 10_000);
+        assert_eq!(text.len(), 10_000);
+    }
+}

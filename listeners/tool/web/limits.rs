@@ -1,0 +1,54 @@
+//! How much a request to a web server may come to. A refusal names the limit that it goes by.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// One kibibyte.
+const KIB: usize = 1024;
+/// One mebibyte.
+const MIB: usize = 1024 * KIB;
+/// How much longer than its request a handler may take.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What one request may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct WebLimits {
+    /// How long a request and its answer may take, redirects and all, in seconds.
+    pub seconds_max: u64,
+    /// How long a connection may take, in seconds.
+    pub connect_seconds_max: u64,
+    /// Bytes of a URL.
+    pub url_bytes_max: usize,
+    /// Bytes of the body that a request sends.
+    pub sent_bytes_max: usize,
+    /// Bytes of the body that an answer has: it is in memory meanwhile.
+    pub body_bytes_max: usize,
+    /// Bytes of the text that one answer shows: a good part of what a model reads at once.
+    pub text_bytes_max: usize,
+    /// Redirects that are followed one after another.
+    pub redirects_max: usize,
+}
+
+impl Default for WebLimits {
+    fn default() -> WebLimits {
+        WebLimits {
+            seconds_max: 30,
+            connect_seconds_max: 10,
+            url_bytes_max: 2 * KIB,
+            sent_bytes_max: MIB,
+            body_bytes_max: 4 * MIB,
+            text_bytes_max: 64 * KIB,
+            redirects_max: 5,
+        }
+    }
+}
+
+impl WebLimits {
+    /// How long a handler may take whose request takes all of its time.
+    pub(in super::super) fn listener_time(&self) -> Duration {
+        Duration::from_secs(self.seconds_max).saturating_add(GRACE)
+    }
+}

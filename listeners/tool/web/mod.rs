@@ -1,0 +1,232 @@
+//! What the tools share that speak HTTP: where a request may go, how much it may come to, and how
+//! its answer becomes text.
+//!
+//! No proxy of the environment is used, no cookie is kept, and no compression is accepted, so that
+//! what is counted is what there is. Names are resolved once, and the connection goes to the very
+//! addresses that were checked.
+
+mod address;
+mod html;
+pub mod limits;
+mod reach;
+mod refusal;
+mod text;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pumphouse::prelude::*;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response, StatusCode, Url};
+use rustls::{ClientConfig, RootCertStore};
+
+use limits::WebLimits;
+pub(super) use reach::host_of;
+use reach::{Reach, Resolver};
+pub(super) use refusal::Refusal;
+pub(super) use text::{Read, kind_named, piece};
+
+/// Why a request isn't made, or an answer not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Reason {
+    /// The URL is none, or none of HTTP.
+    BadUrl,
+    /// The host isn't one that may be reached.
+    OutOfReach,
+    /// The request has what it may not have.
+    BadRequest,
+    /// Nobody answers there.
+    Unreachable,
+    /// The time was over.
+    Timeout,
+    /// The server answers that it doesn't do it.
+    Status,
+    /// There are too many redirects, or one that leads nowhere.
+    Redirect,
+    /// A limit is crossed.
+    TooLarge,
+    /// The answer is nothing that is read as text.
+    WrongKind,
+    /// The answer breaks off, or is no HTTP.
+    Broken,
+}
+
+/// A client that goes where it may.
+pub(super) struct Web {
+    client: Client,
+    reach: Reach,
+    pub(super) limits: WebLimits,
+}
+
+/// What a server answered.
+pub(super) struct Answer {
+    /// Where, after all redirects.
+    pub(super) url: Url,
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Web {
+    /// A client for these hosts; for public addresses where none are given.
+    pub(super) fn new(hosts: Option<&[String]>, limits: WebLimits) -> Result<Web, String> {
+        let reach = hosts.map_or(Ok(Reach::Public), Reach::to)?;
+        let client = Client::builder()
+            .user_agent(concat!("pumphouse/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(trusted()?)
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            .dns_resolver(Resolver(reach.clone()))
+            .connect_timeout(Duration::from_secs(limits.connect_seconds_max))
+            .build()
+            .map_err(|error| error.without_url().to_string())?;
+        Ok(Web { client, reach, limits })
+    }
+
+    /// Gets what a URL names, through redirects of which each is checked as the first.
+    pub(super) async fn get(&self, url: &str) -> Result<Answer, Refusal> {
+        self.in_time(self.follow(url)).await
+    }
+
+    async fn follow(&self, url: &str) -> Result<Answer, Refusal> {
+        let mut url = self.checked(url)?;
+        for _ in 0..=self.limits.redirects_max {
+            let request = self.client.get(url.clone());
+            let response = request.send().await.map_err(|it| Refusal::unsent(&it, &url))?;
+            if !is_redirect(response.status()) {
+                return self.read(url, response).await;
+            }
+            let to = response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
+            let to = to.ok_or_else(|| {
+                Refusal::new(Reason::Redirect, "the server redirects without saying where")
+            })?;
+            let next = url.join(to).map_err(|_| {
+                Refusal::new(Reason::Redirect, "the server redirects to what is no URL")
+            })?;
+            url = self.checked(next.as_str()).map_err(|it| it.redirected())?;
+        }
+        let most = self.limits.redirects_max;
+        let text = format!("there are too many redirects; the limit redirects_max is {most}");
+        Err(Refusal { limit: Some("redirects_max"), ..Refusal::new(Reason::Redirect, text) })
+    }
+
+    /// A URL that may be asked for.
+    pub(super) fn checked(&self, text: &str) -> Result<Url, Refusal> {
+        if text.len() > self.limits.url_bytes_max {
+            return Err(Refusal::too_large("the URL", "url_bytes_max", self.limits.url_bytes_max));
+        }
+        let bad = |text: &str| Refusal::new(Reason::BadUrl, text);
+        let mut url: Url = text
+            .trim()
+            .parse()
+            .map_err(|_| bad("this is no URL, as in https://example.org/page"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad("a URL begins with https:// or http:// here"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(bad("a URL is no place for a name or a password"));
+        }
+        url.set_fragment(None);
+        match self.reach.check(&url) {
+            Ok(()) => Ok(url),
+            Err(why) => Err(Refusal::new(Reason::OutOfReach, why)),
+        }
+    }
+
+    /// Reads an answer that is to be shown as text.
+    async fn read(&self, url: Url, from: Response) -> Result<Answer, Refusal> {
+        if !from.status().is_success() {
+            return Err(Refusal::status(from.status(), &url));
+        }
+        text::check_kind(content_type(from.headers()))?;
+        self.answer(url, from).await
+    }
+
+    /// Sends a request to where it may go, and answers whatever comes; no redirect is followed.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Answer, Refusal> {
+        let mut request = self.client.request(method, url.clone()).headers(headers);
+        if !body.is_empty() {
+            request = request.body(body);
+        }
+        self.in_time(async {
+            let response = request.send().await.map_err(|it| Refusal::unsent(&it, &url))?;
+            self.answer(url, response).await
+        })
+        .await
+    }
+
+    /// Whether a host is listed, at a port or at any.
+    pub(super) fn lists(&self, host: &str, port: Option<u16>) -> bool {
+        let fits = |it: &(String, u16)| it.0 == host && port.is_none_or(|port| port == it.1);
+        match &self.reach {
+            Reach::Public => false,
+            Reach::Hosts(all) => all.iter().any(fits),
+        }
+    }
+
+    /// Reads an answer to its end.
+    async fn answer(&self, url: Url, mut from: Response) -> Result<Answer, Refusal> {
+        let (status, headers) = (from.status(), from.headers().clone());
+        let encoding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes().to_owned());
+        if encoding.is_some_and(|it| !it.eq_ignore_ascii_case(b"identity") && !it.is_empty()) {
+            let text = "the answer is compressed though nobody asked for that";
+            return Err(Refusal::new(Reason::WrongKind, text));
+        }
+        let most = self.limits.body_bytes_max;
+        let too_large = || Refusal::too_large("the answer", "body_bytes_max", most);
+        if from.content_length().is_some_and(|it| it > most as u64) {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = from.chunk().await.map_err(|it| Refusal::cut(&it))? {
+            if body.len() + piece.len() > most {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(Answer { url, status, headers, body })
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a server and its time are beyond any simulation"
+    )]
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        let most = self.limits.seconds_max;
+        tokio::time::timeout(Duration::from_secs(most), work).await.unwrap_or_else(|_| {
+            let text =
+                format!("there was no whole answer in time; the limit seconds_max is {most}");
+            Err(Refusal { limit: Some("seconds_max"), ..Refusal::new(Reason::Timeout, text) })
+        })
+    }
+}
+
+/// Whom the system trusts; where that is nobody, there is HTTP without TLS.
+fn trusted() -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(|it| it.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// What an answer says that it is.
+pub(super) fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default()
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}

@@ -1,0 +1,170 @@
+//! Where a request may go: to public addresses, or to the hosts that a manifest lists.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::address::is_public;
+
+/// Ports that a host has where none is named.
+const PORTS: [u16; 2] = [80, 443];
+
+/// Where requests may go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// To the usual ports of public addresses.
+    Public,
+    /// To these hosts, at these ports.
+    Hosts(BTreeSet<(String, u16)>),
+}
+
+impl Reach {
+    /// Reads a list of hosts: `example.org`, `127.0.0.1:9000`, `[::1]:9000`.
+    pub(super) fn to(hosts: &[String]) -> Result<Reach, String> {
+        let mut all = BTreeSet::new();
+        for it in hosts {
+            let wrong = || format!("`{it}` is no host, as in `example.org` or `127.0.0.1:9000`");
+            let has_more = it.contains(['/', '@', '?', '#', '*', '\\']) || it.trim() != it;
+            let url: Url = format!("http://{it}/").parse().map_err(|_| wrong())?;
+            let port = it.rsplit_once(':').map(|(_, port)| port).filter(|it| !it.ends_with(']'));
+            let named = port.map(str::parse::<u16>).transpose().map_err(|_| wrong())?;
+            if has_more || host_of(&url).is_empty() {
+                return Err(wrong());
+            }
+            let ports: Vec<u16> = named.map_or(PORTS.to_vec(), |it| vec![it]);
+            all.extend(ports.into_iter().map(|port| (host_of(&url), port)));
+        }
+        match all.is_empty() {
+            true => Err("`hosts` is empty: list some, as in `hosts: [example.org]`".to_owned()),
+            false => Ok(Reach::Hosts(all)),
+        }
+    }
+
+    /// Why a URL is out of reach, in a sentence. What a name resolves to is checked later.
+    pub(super) fn check(&self, url: &Url) -> Result<(), String> {
+        let (host, port) = (host_of(url), url.port_or_known_default().unwrap_or_default());
+        match self {
+            Reach::Public if !PORTS.contains(&port) => Err(format!(
+                "the port {port} is out of reach: without `hosts` there are the ports 80 and 443"
+            )),
+            Reach::Public => match host.parse::<IpAddr>() {
+                Ok(it) if !is_public(it) => Err(NotPublic(host).to_string()),
+                _ => Ok(()),
+            },
+            Reach::Hosts(all) if all.contains(&(host.clone(), port)) => Ok(()),
+            Reach::Hosts(all) => {
+                let listed: Vec<String> = all.iter().map(shown).collect();
+                let at = shown(&(host, port));
+                Err(format!("{at} is out of reach; there is {}", listed.join(", ")))
+            }
+        }
+    }
+}
+
+fn shown((host, port): &(String, u16)) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    }
+}
+
+/// A URL's host: an address without brackets, or a name without a point at its end.
+pub(in super::super) fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+    bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
+}
+
+/// Names by the system; of public addresses alone, where no other may be reached.
+pub(super) struct Resolver(pub(super) Reach);
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (name, is_open) = (name.as_str().to_owned(), self.0 != Reach::Public);
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let kept: Vec<SocketAddr> = found.filter(|it| is_open || is_public(it.ip())).collect();
+            match kept.is_empty() {
+                true => Err(NotPublic(name).into()),
+                false => Ok(Box::new(kept.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// A host without a public address.
+#[derive(Debug)]
+pub(super) struct NotPublic(String);
+
+impl fmt::Display for NotPublic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has no public address, and others are reached by `hosts` alone", self.0)
+    }
+}
+
+impl std::error::Error for NotPublic {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(hosts: &[&str], url: &str, expected: &str) {
+        let reach = match hosts {
+            [] => Reach::Public,
+            _ => Reach::to(&hosts.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap(),
+        };
+        let checked = reach.check(&url.parse().unwrap());
+        let said = checked.err().unwrap_or_else(|| "ok".to_owned());
+        assert!(said.contains(expected), "{said}");
+    }
+
+    #[test]
+    fn without_hosts_there_are_public_addresses_at_the_usual_ports() {
+        check(&[], "http://example.org/", "ok");
+        check(&[], "https://8.8.8.8/", "ok");
+        check(&[], "http://example.org:8080/", "the port 8080 is out of reach");
+        for it in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "017700000001", "127.0.0.1."] {
+            check(&[], &format!("http://{it}/"), "127.0.0.1 has no public address");
+        }
+        check(&[], "http://169.254.169.254/latest", "has no public address");
+        check(&[], "http://[::ffff:7f00:1]/", "has no public address");
+        check(&[], "http://[64:ff9b::a9fe:a9fe]/", "has no public address");
+    }
+
+    #[test]
+    fn with_hosts_there_are_those_alone() {
+        let hosts = ["Example.org", "127.0.0.1:9000", "[::1]:9000", "b.org:80"];
+        for it in ["http://example.org", "https://EXAMPLE.org.", "http://127.0.0.1:9000"] {
+            check(&hosts, it, "ok");
+        }
+        check(&hosts, "http://[::1]:9000/", "ok");
+        check(&hosts, "http://example.org:81/", "example.org:81 is out of reach; there is ");
+        check(&hosts, "https://b.org/", "b.org:443 is out of reach");
+        check(&hosts, "http://127.0.0.1/", "127.0.0.1:80 is out of reach");
+        check(&hosts, "http://a.example.org/", "out of reach");
+    }
+
+    #[test]
+    fn what_is_no_host_is_told() {
+        let wrong =
+            ["", " a", "a/b", "http://a", "a:", "a:x", "a:70000", "u@a", "*.a.org", "a?b", "::1"];
+        for it in wrong {
+            let why = Reach::to(&[it.to_owned()]).unwrap_err();
+            assert!(why.contains("is no host"), "{it}: {why}");
+        }
+        assert!(Reach::to(&[]).unwrap_err().contains("`hosts` is empty"));
+    }
+
+    #[tokio::test]
+    async fn a_name_of_this_machine_is_not_public() {
+        let asked = Resolver(Reach::Public).resolve("localhost".parse().unwrap()).await;
+        let why = asked.err().unwrap().to_string();
+        assert!(why.starts_with("localhost has no public address"), "{why}");
+        let open = Resolver(Reach::to(&["localhost".to_owned()]).unwrap());
+        assert!(open.resolve("localhost".parse().unwrap()).await.is_ok());
+    }
+}

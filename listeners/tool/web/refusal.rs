@@ -1,0 +1,90 @@
+//! Refusals, in words that say what would do.
+
+use std::error::Error;
+
+use reqwest::{StatusCode, Url};
+
+use super::Reason;
+use super::reach::{NotPublic, host_of};
+
+/// Why a request isn't made, or an answer not shown.
+#[derive(Debug)]
+pub(in super::super) struct Refusal {
+    pub(in super::super) reason: Reason,
+    /// The server's status, where it is that.
+    pub(in super::super) status: Option<u16>,
+    /// The limit, where one is crossed.
+    pub(in super::super) limit: Option<&'static str>,
+    /// Why, and what would do.
+    pub(in super::super) text: String,
+}
+
+impl Refusal {
+    pub(in super::super) fn new(reason: Reason, text: impl Into<String>) -> Refusal {
+        Refusal { reason, status: None, limit: None, text: text.into() }
+    }
+
+    pub(in super::super) fn too_large(what: &str, limit: &'static str, most: usize) -> Refusal {
+        let text = format!("{what} is too large; the limit {limit} is {most} bytes");
+        Refusal { limit: Some(limit), ..Refusal::new(Reason::TooLarge, text) }
+    }
+
+    /// A server that answers with a status of failure.
+    pub(super) fn status(status: StatusCode, url: &Url) -> Refusal {
+        let (host, said) = (host_of(url), status.canonical_reason().unwrap_or_default());
+        let text = format!("{host} answers {} {said}", status.as_u16());
+        let text = text.trim_end().to_owned();
+        Refusal { status: Some(status.as_u16()), ..Refusal::new(Reason::Status, text) }
+    }
+
+    /// The same of where a server redirects to.
+    pub(super) fn redirected(self) -> Refusal {
+        Refusal { text: format!("the server redirects: {}", self.text), ..self }
+    }
+
+    /// A request that got no answer.
+    pub(super) fn unsent(error: &reqwest::Error, url: &Url) -> Refusal {
+        let host = host_of(url);
+        if let Some(it) = causes(error).find_map(|it| it.downcast_ref::<NotPublic>()) {
+            return Refusal::new(Reason::OutOfReach, it.to_string());
+        }
+        if error.is_connect() && error.is_timeout() {
+            let text = format!(
+                "there was no connection to {host} in time; the limit is connect_seconds_max"
+            );
+            let refusal = Refusal::new(Reason::Timeout, text);
+            return Refusal { limit: Some("connect_seconds_max"), ..refusal };
+        }
+        if !error.is_connect() {
+            let text = format!("{host} hung up before it answered: {}", root(error));
+            return Refusal::new(Reason::Broken, text);
+        }
+        let tls = causes(error).find_map(tls);
+        let why = tls.unwrap_or_else(|| root(error));
+        Refusal::new(Reason::Unreachable, format!("no connection to {host}: {why}"))
+    }
+
+    /// An answer that breaks off.
+    pub(super) fn cut(error: &reqwest::Error) -> Refusal {
+        Refusal::new(Reason::Broken, format!("the answer breaks off: {}", root(error)))
+    }
+}
+
+/// An error and what it came from.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |it: &&'a (dyn Error + 'static)| (*it).source())
+}
+
+/// What it came from in the end: what stands before may hold a URL.
+fn root(error: &reqwest::Error) -> String {
+    causes(error).skip(1).last().map_or_else(|| "nobody knows why".to_owned(), ToString::to_string)
+}
+
+/// What is wrong with TLS, if that is it.
+fn tls(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<rustls::Error>() {
+        return Some(error.to_string());
+    }
+    // An error of IO names as its source not what is in it, but the source of that.
+    error.downcast_ref::<std::io::Error>()?.get_ref().and_then(|it| tls(it))
+}

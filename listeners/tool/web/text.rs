@@ -1,0 +1,215 @@
+//! Bytes of an answer as text that a model reads.
+
+use encoding_rs::{Encoding, UTF_8};
+
+use super::super::text::known;
+use super::{Answer, Reason, Refusal, content_type, html};
+
+/// Bytes at a page's beginning in which it may say how it is encoded, as browsers have it.
+const HEAD_BYTES: usize = 1_024;
+
+/// What an answer is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Html,
+    Text,
+    /// The server doesn't say.
+    Unknown,
+}
+
+/// An answer as text.
+pub(in super::super) struct Read {
+    /// What the server says that it is, without its parameters.
+    pub(in super::super) kind: String,
+    pub(in super::super) title: Option<String>,
+    /// In characters that XML has.
+    pub(in super::super) text: String,
+}
+
+impl Read {
+    /// Reads an answer. A page of HTML becomes its text, unless it is wanted as it is.
+    pub(in super::super) fn of(answer: &Answer, keeps_html: bool) -> Result<Read, Refusal> {
+        let said = content_type(&answer.headers);
+        let name = media_type(said);
+        let kind = match kind_of(&name)? {
+            Kind::Unknown => guessed(&answer.body)?,
+            kind => kind,
+        };
+        let text = decoded(&answer.body, said, kind);
+        let most = answer.body.len().saturating_mul(4).max(HEAD_BYTES);
+        let (title, text) = match kind {
+            Kind::Html if !keeps_html => {
+                let page = html::read(&text, &answer.url, most);
+                (page.title, page.text)
+            }
+            _ => (None, text),
+        };
+        let clean = |it: String| it.chars().map(known).collect();
+        Ok(Read { kind: name, title: title.map(clean), text: clean(text) })
+    }
+}
+
+/// What an answer of this kind is refused for before it is read.
+pub(super) fn check_kind(said: &str) -> Result<(), Refusal> {
+    kind_of(&media_type(said)).map(drop)
+}
+
+/// Part of a text, from a character on, and the character to go on from. Where it ends within a
+/// line, the whole lines before that are shown, if there are any.
+pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Option<usize>) {
+    let start = text.char_indices().nth(from).map_or(text.len(), |(at, _)| at);
+    let rest = &text[start..];
+    if rest.len() <= most {
+        return (rest, None);
+    }
+    let shown = &rest[..rest.floor_char_boundary(most)];
+    let shown = match shown.rfind('\n') {
+        Some(end) => &shown[..=end],
+        None => shown,
+    };
+    (shown, Some(from + shown.chars().count()))
+}
+
+/// What an answer says that it is, without parameters.
+pub(in super::super) fn kind_named(answer: &Answer) -> String {
+    media_type(content_type(&answer.headers)).chars().map(known).collect()
+}
+
+fn media_type(said: &str) -> String {
+    said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn kind_of(name: &str) -> Result<Kind, Refusal> {
+    const TEXTS: [&str; 12] = [
+        "application/json",
+        "application/ld+json",
+        "application/ndjson",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/xml",
+        "application/javascript",
+        "application/ecmascript",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/sql",
+    ];
+    match name {
+        "" => Ok(Kind::Unknown),
+        "text/html" | "application/xhtml+xml" => Ok(Kind::Html),
+        it if it.starts_with("text/") || it.ends_with("+json") || it.ends_with("+xml") => {
+            Ok(Kind::Text)
+        }
+        it if TEXTS.contains(&it) => Ok(Kind::Text),
+        it => {
+            let shown: String = it.chars().take(100).map(known).collect();
+            Err(Refusal::new(
+                Reason::WrongKind,
+                format!("the answer is {shown}; HTML, plain text, JSON and XML are read"),
+            ))
+        }
+    }
+}
+
+/// What bytes are that nobody named.
+fn guessed(body: &[u8]) -> Result<Kind, Refusal> {
+    let head = &body[..body.len().min(HEAD_BYTES)];
+    if head.contains(&0) {
+        let text = "the answer is no text, and the server doesn't say what it is";
+        return Err(Refusal::new(Reason::WrongKind, text));
+    }
+    let begun = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
+    let is_html = begun.starts_with("<!doctype html") || begun.starts_with("<html");
+    Ok(if is_html { Kind::Html } else { Kind::Text })
+}
+
+/// Bytes as text, as they are encoded: by a mark at their beginning, by the server, or by the page.
+fn decoded(body: &[u8], said: &str, kind: Kind) -> String {
+    let named = parameter(said, "charset").and_then(|it| Encoding::for_label(it.as_bytes()));
+    let own = || match kind {
+        Kind::Html => named_within(body),
+        _ => None,
+    };
+    let encoding = named.or_else(own).unwrap_or(UTF_8);
+    encoding.decode(body).0.into_owned()
+}
+
+fn parameter<'a>(said: &'a str, name: &str) -> Option<&'a str> {
+    let all = said.split(';').skip(1).filter_map(|it| it.split_once('='));
+    let mut found = all.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value.trim().trim_matches('"'))
+}
+
+/// What `<meta charset=…>` says, or `<meta content="…; charset=…">`.
+fn named_within(body: &[u8]) -> Option<&'static Encoding> {
+    let head = String::from_utf8_lossy(&body[..body.len().min(HEAD_BYTES)]).to_ascii_lowercase();
+    let mut tags = head.split("<meta").skip(1).filter_map(|it| it.split('>').next());
+    let label = tags.find_map(|it| it.split_once("charset="))?.1.trim_start_matches(['"', '\'']);
+    let end = label.find(['"', '\'', ' ', ';', '/']).unwrap_or(label.len());
+    let encoding = Encoding::for_label(&label.as_bytes()[..end])?;
+    // A page whose tags were read as ASCII isn't in UTF-16, whatever it says.
+    Some(if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
+}
+
+/// An answer for tests.
+#[cfg(test)]
+fn answer(said: &'static str, body: &[u8]) -> Answer {
+    use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(said));
+    let url: reqwest::Url = "https://example.org/".parse().unwrap();
+    Answer { url, status: reqwest::StatusCode::OK, headers, body: body.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(said: &'static str, body: &[u8], expected: &str) {
+        let read = Read::of(&answer(said, body), false);
+        let text = read.map_or_else(|it| format!("{:?}: {}", it.reason, it.text), |it| it.text);
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_text_is_read_as_it_is_encoded() {
+        check("text/plain; charset=ISO-8859-1", b"caf\xe9", "café");
+        check("text/plain; charset=\"windows-1251\"", b"\xcf\xf0\xe8", "При");
+        check("text/plain; charset=shift_jis", b"\x93\xfa\x96{", "日本");
+        check("text/plain; charset=utf-8", b"\xff\xfea\0b\0", "ab");
+        check("text/plain; charset=no-such", "é".as_bytes(), "é");
+        check("text/plain", b"a\xffb", "a\u{fffd}b");
+        check("text/html", b"<meta charset=latin1><p>caf\xe9", "café");
+        let content = b"<meta http-equiv=x content='text/html; charset=koi8-r'><p>\xf0";
+        check("text/html", content, "П");
+        check("text/html", b"<meta charset=utf-16><p>a", "a");
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        check("application/json", b"{\"a\": 1}", "{\"a\": 1}");
+        check("application/feed+json", b"{}", "{}");
+        let text = "HTML, plain text, JSON and XML are read";
+        check(
+            "application/pdf",
+            b"%PDF",
+            &format!("WrongKind: the answer is application/pdf; {text}"),
+        );
+        check("image/png", b"\x89", &format!("WrongKind: the answer is image/png; {text}"));
+        check("", b"<!DOCTYPE html><p>a<p>b", "a\n\nb");
+        check("", b"plain", "plain");
+        let nobody = "WrongKind: the answer is no text, and the server doesn't say what it is";
+        check("", b"a\0b", nobody);
+        check("text/plain", b"a\x01b", "a\u{fffd}b");
+    }
+
+    #[test]
+    fn a_long_text_is_shown_piece_by_piece() {
+        assert_eq!(piece("abc", 0, 3), ("abc", None));
+        assert_eq!(piece("abc", 9, 3), ("", None));
+        assert_eq!(piece("a\nbcd\nef", 0, 4), ("a\n", Some(2)));
+        assert_eq!(piece("a\nbcd\nef", 2, 4), ("bcd\n", Some(6)));
+        assert_eq!(piece("ééé", 1, 3), ("é", Some(2)));
+    }
+}
