@@ -7,6 +7,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::listener::{Capabilities, Described, Unfound};
 use crate::name::Name;
+use crate::schema::import::Loose;
 use crate::schema::{self, Schema};
 
 /// Says what the organism's payloads are: without NAME all of them, and who takes each; with it
@@ -167,10 +168,22 @@ fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), 
     to.line(if outline.is_empty() { "nothing" } else { outline.trim_end() })?;
     to.line(&format!("\n{}", style.paint(Paint::Faint, "example")))?;
     to.line(&told(&all.example(schema)))?;
+    if !schema.loose().is_empty() {
+        to.line(&format!("\n{}", style.paint(Paint::Faint, "held against its JSON Schema")))?;
+        for it in schema.loose() {
+            to.line(&audit::line(&loose(it)))?;
+        }
+    }
     let word = all.word(&schema.name);
     let forms = "[--xsd|--json-schema|--example|--prompt]";
     to.line(&format!("\nalone: pumphouse describe {} {forms}", audit::line(&word)))?;
     Ok(())
+}
+
+/// A place of which a payload's schema says less than the JSON Schema that it was made of.
+fn loose(it: &Loose) -> String {
+    let holds = if it.is_open { "any JSON value" } else { "more than that schema lets through" };
+    format!("{}: {holds} ({})", it.path, it.why)
 }
 
 /// Who has to do with a payload, and what is special about it.
@@ -263,6 +276,13 @@ fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let mut object = summary(all, schema);
     object.insert("xsd".to_owned(), schema::xsd(schema).into());
     object.insert("json_schema".to_owned(), schema::json_schema(schema));
+    if schema.original().is_some() {
+        let loose = schema
+            .loose()
+            .iter()
+            .map(|it| json!({ "path": it.path, "why": it.why, "any_json": it.is_open }));
+        object.insert("held_against_its_json_schema".to_owned(), loose.collect());
+    }
     object.insert("example".to_owned(), all.example(schema).into());
     object.insert("prompt".to_owned(), all.prompt(schema).into());
     object
