@@ -87,11 +87,8 @@ fn null_and_nothing_stay_what_they_are() {
     check(&all, &json!({ "a": null, "c": [], "d": [] }), "<s empty=\"c d\"></s>");
     check(&all, &json!({ "a": null, "c": [1], "d": [null] }), "<s><c>1</c><d>null</d></s>");
     let schema = made(&all).expect("a schema");
-    let twofold = xml::read(
-        "<s xmlns='urn:x' null='b'><a/><b>1</b></s>".to_owned(),
-        Profile::Wire,
-        &XmlLimits::INSIDE,
-    );
+    let twofold =
+        xml::read("<s xmlns='urn:x' null='b'><a/><b>1</b></s>", Profile::Wire, &XmlLimits::INSIDE);
     let error = schema.check(twofold.expect("XML").view()).expect_err("two things");
     assert_eq!(error.message, "<s> says two things of b");
 }
@@ -123,7 +120,7 @@ fn other_properties_stand_together() {
     check(&open, &json!({ "a": 1, "b": { "c": null } }), more);
     let schema = made(&open).expect("a schema");
     let text = "<s xmlns='urn:x'><a>1</a><more><entry key='a'>2</entry></more></s>";
-    let twofold = xml::read(text.to_owned(), Profile::Wire, &XmlLimits::INSIDE).expect("XML");
+    let twofold = xml::read(text, Profile::Wire, &XmlLimits::INSIDE).expect("XML");
     assert!(schema.check(twofold.view()).is_err());
     let any = json!({ "type": "object" });
     check(&any, &json!({ "b": [1] }), "<s><more><entry key=\"b\">[1]</entry></more></s>");
@@ -197,7 +194,8 @@ fn what_cannot_be_said_is_held_against_the_original() {
         &all,
         &json!({ "filter": true, "code": "x" }),
         "$.code isn't what its schema says: \"x\" does not match \"^(?=.*a)b\"\n\
-         $.filter isn't what its schema says: true is not valid under any of the schemas listed in the 'oneOf' keyword",
+         $.filter isn't what its schema says: true is not valid under any of the schemas \
+         listed in the 'oneOf' keyword",
     );
     let told: Vec<(String, String, bool)> = made(&all)
         .expect("a schema")
@@ -215,11 +213,7 @@ fn what_cannot_be_said_is_held_against_the_original() {
     ];
     assert_eq!(told, expected);
     let schema = made(&all).expect("a schema");
-    let odd = xml::read(
-        "<s xmlns='urn:x'><even>3</even></s>".to_owned(),
-        Profile::Wire,
-        &XmlLimits::INSIDE,
-    );
+    let odd = xml::read("<s xmlns='urn:x'><even>3</even></s>", Profile::Wire, &XmlLimits::INSIDE);
     let error = schema.check(odd.expect("XML").view()).expect_err("odd");
     let text = "<s> isn't what its JSON Schema says at /even: 3 is not a multiple of 2";
     assert_eq!(error.message, text);

@@ -263,14 +263,14 @@ pub(super) fn schema(path: &[Step<'_>], error: &crate::schema::Error) -> Error {
 
 /// What the JSON Schema finds wrong that the schema was made of.
 pub(super) fn judged(wrong: &Wrong) -> Error {
-    fn step(text: &String) -> Step<'_> {
+    fn step(text: &str) -> Step<'_> {
         let is_item = !text.is_empty() && text.chars().all(|it| it.is_ascii_digit());
         match text.parse() {
             Ok(place) if is_item => Step::Item(place),
             _ => Step::Name(text),
         }
     }
-    let path: Vec<Step<'_>> = wrong.path.iter().map(step).collect();
+    let path: Vec<Step<'_>> = wrong.path.iter().map(|it| step(it)).collect();
     let message = format!("isn't what its schema says: {}", wrong.message);
     Error::new(Rule::Schema, &path, message).expecting("what its schema says")
 }

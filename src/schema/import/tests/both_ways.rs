@@ -131,7 +131,7 @@ fn object(all: &[Given], more: Option<(String, Value)>) -> Pair {
     let mut schema = json!({ "type": "object", "properties": properties, "required": required });
     match more.filter(|(name, _)| !properties.contains_key(name)) {
         Some((name, it)) => {
-            values.iter_mut().for_each(|all| drop(all.insert(name.clone(), it.clone())))
+            values.iter_mut().for_each(|all| drop(all.insert(name.clone(), it.clone())));
         }
         None => schema["additionalProperties"] = false.into(),
     }
@@ -152,7 +152,7 @@ proptest! {
             let back = to_json(&ours, element.view());
             let back = same(back.as_ref().ok());
             prop_assert_eq!(back, same(Some(&value)), "{:?}\n{}", element, schema);
-            let read = xml::read(element.canonical().to_vec(), Profile::Wire, &XmlLimits::INSIDE);
+            let read = xml::read(element.canonical(), Profile::Wire, &XmlLimits::INSIDE);
             let read = read.expect("it was written");
             prop_assert_eq!(ours.check(read.view()), Ok(()));
             prop_assert_eq!(json::read(&value.to_string()), Ok(value));
