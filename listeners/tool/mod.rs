@@ -5,4 +5,5 @@ mod text;
 pub mod calculate;
 pub mod command;
 pub mod files;
+pub mod mcp;
 pub mod shell;

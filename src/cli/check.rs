@@ -14,7 +14,7 @@ use crate::manifest::{Door, Mistake, Mistakes};
 
 /// Reads a manifest, tells every mistake in it at once, and shows what a `run` would serve.
 ///
-/// It opens nothing: no log, no socket.
+/// It opens nothing, no log and no socket, and starts nothing unless --live says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,6 +26,12 @@ pub(crate) struct Check {
     /// The manifest; organism.yaml, if there is one here.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Starts MCP servers, asks them for their tools, records them, and ends them.
+    #[arg(long)]
+    live: bool,
+    /// The same, and accepts tools that are described otherwise than they are recorded.
+    #[arg(long)]
+    accept: bool,
 }
 
 impl Check {
@@ -35,7 +41,12 @@ impl Check {
         data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let organism = match Organism::read(self.file.as_deref(), builder) {
+        let read = match (self.accept, self.live) {
+            (true, _) => Organism::read_accepting,
+            (false, true) => Organism::read_live,
+            (false, false) => Organism::read,
+        };
+        let organism = match read(self.file.as_deref(), builder) {
             Ok(it) => it,
             Err(unread) => return told_of(unread, to),
         };

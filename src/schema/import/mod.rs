@@ -111,5 +111,17 @@ impl Schema {
     }
 }
 
+/// A name of XML that is like this one: itself where it is one.
+///
+/// ```
+/// use pumphouse::schema::import::xml_name;
+///
+/// assert_eq!([xml_name("get_time"), xml_name("a/b c")], ["get_time", "a_b_c"]);
+/// ```
+#[must_use]
+pub fn xml_name(text: &str) -> String {
+    names::like(text)
+}
+
 #[cfg(test)]
 mod tests;

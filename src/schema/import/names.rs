@@ -40,6 +40,11 @@ fn is_inside(it: char) -> bool {
     it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.')
 }
 
+/// A name of XML that is like this one; itself where it is one.
+pub(super) fn like(text: &str) -> String {
+    if is_name(text) { text.to_owned() } else { made_of(text) }
+}
+
 fn made_of(text: &str) -> String {
     let fitting = text.chars().map(|it| if is_inside(it) { it } else { '_' });
     let name: String = fitting.take(LENGTH_MAX - 10).collect();

@@ -2,6 +2,7 @@
 
 mod command;
 mod files;
+mod mcp;
 mod namespaces;
 
 use serde_json::Value;
