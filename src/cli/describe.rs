@@ -116,11 +116,16 @@ fn list(all: &Capabilities, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let is_taken = |it: &&Schema| all.takers(&it.name).next().is_some();
     let is_emitted = |it: &&Schema| all.emitters(&it.name).next().is_some();
     let (taken, rest): (Vec<_>, Vec<_>) = schemas.into_iter().partition(is_taken);
-    let (emitted, own): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_emitted);
+    let (emitted, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_emitted);
+    let is_declared = |it: &&Schema| it.original().is_some();
+    let (declared, own): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_declared);
     let width = |it: &&Schema| audit::cells(&all.word(&it.name));
-    let width = taken.iter().chain(&emitted).chain(&own).map(width).max().unwrap_or(0);
+    let width =
+        taken.iter().chain(&emitted).chain(&declared).chain(&own).map(width).max().unwrap_or(0);
     let mut between = "";
-    for (heading, schemas) in [("taken", taken), ("emitted", emitted), ("the pump's own", own)] {
+    let groups =
+        [("taken", taken), ("emitted", emitted), ("declared", declared), ("the pump's own", own)];
+    for (heading, schemas) in groups {
         if schemas.is_empty() {
             continue;
         }
@@ -214,6 +219,9 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     }
     if schema.bookkeeping {
         facts.push(("unshown", "no prompt shows it: it is bookkeeping".to_owned()));
+    }
+    if facts.is_empty() && schema.original().is_some() {
+        facts.push(("taken by", "nobody: a manifest declares it".to_owned()));
     }
     if facts.is_empty() {
         facts.push(("taken by", "the pump itself, or a reply that somebody waits for".to_owned()));
