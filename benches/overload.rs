@@ -41,8 +41,8 @@ const OVER: f64 = 10.0;
 /// Unanswered pushes of each connection while it is found out what can be taken.
 const WINDOW: usize = 512;
 
-/// What the pump may grow to beside clients that never read or replies that never end, and how long the neighbour may wait
-/// then.
+/// What the pump may grow to beside clients that never read or replies that never end, and how
+/// long the neighbour may wait then.
 const UNREAD_MEMORY_MAX: u64 = 300 * 1024;
 const UNREAD_WAIT_MAX_US: f64 = 500e3;
 /// How long a newcomer may wait beside silent connections.

@@ -51,12 +51,24 @@ pub fn usual() -> Vec<Listener> {
     vec![echo::echo(), tool::calculate::calculate(), describe]
 }
 
+/// What takes the place of some [`factories`] where a pump is to run: MCP servers are asked for
+/// their tools, which starts them.
+pub fn live_factories(builder: &mut Builder) {
+    builder.factory(Factory::new("mcp", tool::mcp::asked));
+}
+
+/// The same where tools are accepted that their servers describe otherwise than before.
+pub fn accepting_factories(builder: &mut Builder) {
+    builder.factory(Factory::new("mcp", tool::mcp::accepted));
+}
+
 /// What `use:` in a manifest may name of the house staff. [`cli`](pumphouse::cli::main)
 /// registers it.
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
     builder.factory(Factory::new("command", tool::command::command));
+    builder.factory(Factory::new("mcp", tool::mcp::recorded));
     builder.factory(Factory::new("shell", tool::shell::shell));
     builder.factory(Factory::new("fetch", |it: tool::fetch::Settings| tool::fetch::fetch(&it)));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));

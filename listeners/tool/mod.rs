@@ -9,5 +9,6 @@ pub mod fetch;
 pub mod files;
 pub mod http;
 pub mod keyvalue;
+pub mod mcp;
 pub mod shell;
 pub mod sql;

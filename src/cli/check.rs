@@ -11,10 +11,11 @@ use crate::door::Tokens;
 use crate::listener::Described;
 use crate::log::Durability;
 use crate::manifest::{Door, Mistake, Mistakes};
+use crate::schema::Schema;
 
 /// Reads a manifest, tells every mistake in it at once, and shows what a `run` would serve.
 ///
-/// It opens nothing: no log, no socket.
+/// It opens nothing, no log and no socket, and starts nothing unless --live says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,6 +27,12 @@ pub(crate) struct Check {
     /// The manifest; organism.yaml, if there is one here.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Starts MCP servers, asks them for their tools, records them, and ends them.
+    #[arg(long)]
+    live: bool,
+    /// The same, and accepts tools that are described otherwise than they are recorded.
+    #[arg(long)]
+    accept: bool,
 }
 
 impl Check {
@@ -35,7 +42,12 @@ impl Check {
         data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let organism = match Organism::read(self.file.as_deref(), builder) {
+        let read = match (self.accept, self.live) {
+            (true, _) => Organism::read_accepting,
+            (false, true) => Organism::read_live,
+            (false, false) => Organism::read,
+        };
+        let organism = match read(self.file.as_deref(), builder) {
             Ok(it) => it,
             Err(unread) => return told_of(unread, to),
         };
@@ -49,7 +61,12 @@ impl Check {
             Err(all) => return told_of(complained(&all, places.as_ref()), to),
         };
         let listeners = plan.listeners().to_vec();
-        let report = Report { file, name, data, durability, tokens, doors, models, listeners };
+        let is_taken = |it: &Schema| plan.capabilities().takers(&it.name).next().is_some();
+        let schemas = plan.schemas().into_iter().filter(|it| it.original().is_some());
+        let schemas = schemas.filter(|it| !is_taken(it));
+        let schemas = schemas.map(|it| (it.name.to_string(), it.loose().len())).collect();
+        let report =
+            Report { file, name, data, durability, tokens, doors, schemas, models, listeners };
         if to.json {
             to.object(&report.json())?;
         } else {
@@ -96,6 +113,8 @@ struct Report {
     durability: Durability,
     tokens: Tokens,
     doors: Vec<Door>,
+    /// The payloads that are declared, and how many of their places are loose.
+    schemas: Vec<(String, usize)>,
     /// Each by its name, and which it is.
     models: Vec<(String, String)>,
     listeners: Vec<Described>,
@@ -124,6 +143,7 @@ impl Report {
             Door::Metrics(address) => json!({ "metrics": address }),
             Door::MetricsToAnyone(address) => json!({ "metrics_to_anyone": address }),
         });
+        let schemas = self.schemas.iter().map(|(name, it)| json!({ "name": name, "loose": it }));
         let models = self.models.iter().map(|(name, it)| json!({ "name": name, "text": it }));
         json!({
             "sound": true,
@@ -133,6 +153,7 @@ impl Report {
             "durability": self.durability.as_str(),
             "doors": doors.collect::<Vec<_>>(),
             "identities": self.tokens.names().collect::<Vec<_>>(),
+            "schemas": schemas.collect::<Vec<_>>(),
             "models": models.collect::<Vec<_>>(),
             "listeners": listeners.collect::<Vec<_>>(),
         })
@@ -164,6 +185,14 @@ impl Report {
         let names: Vec<String> = self.tokens.names().collect();
         if !names.is_empty() {
             to.line(&format!("identity  {}", names.join(", ")))?;
+        }
+        for (name, loose) in &self.schemas {
+            let loose = match loose {
+                0 => String::new(),
+                1 => "  1 place is held against the JSON Schema alone".to_owned(),
+                it => format!("  {it} places are held against the JSON Schema alone"),
+            };
+            to.line(&format!("schema    {name}{loose}"))?;
         }
         for (name, model) in &self.models {
             to.line(&format!("model     {name}  {model}"))?;

@@ -7,6 +7,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::listener::{Capabilities, Described, Unfound};
 use crate::name::Name;
+use crate::schema::import::Loose;
 use crate::schema::{self, Schema};
 
 /// Says what the organism's payloads are: without NAME all of them, and who takes each; with it
@@ -115,11 +116,16 @@ fn list(all: &Capabilities, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let is_taken = |it: &&Schema| all.takers(&it.name).next().is_some();
     let is_emitted = |it: &&Schema| all.emitters(&it.name).next().is_some();
     let (taken, rest): (Vec<_>, Vec<_>) = schemas.into_iter().partition(is_taken);
-    let (emitted, own): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_emitted);
+    let (emitted, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_emitted);
+    let is_declared = |it: &&Schema| it.original().is_some();
+    let (declared, own): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_declared);
     let width = |it: &&Schema| audit::cells(&all.word(&it.name));
-    let width = taken.iter().chain(&emitted).chain(&own).map(width).max().unwrap_or(0);
+    let width =
+        taken.iter().chain(&emitted).chain(&declared).chain(&own).map(width).max().unwrap_or(0);
     let mut between = "";
-    for (heading, schemas) in [("taken", taken), ("emitted", emitted), ("the pump's own", own)] {
+    let groups =
+        [("taken", taken), ("emitted", emitted), ("declared", declared), ("the pump's own", own)];
+    for (heading, schemas) in groups {
         if schemas.is_empty() {
             continue;
         }
@@ -167,10 +173,22 @@ fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), 
     to.line(if outline.is_empty() { "nothing" } else { outline.trim_end() })?;
     to.line(&format!("\n{}", style.paint(Paint::Faint, "example")))?;
     to.line(&told(&all.example(schema)))?;
+    if !schema.loose().is_empty() {
+        to.line(&format!("\n{}", style.paint(Paint::Faint, "held against its JSON Schema")))?;
+        for it in schema.loose() {
+            to.line(&audit::line(&loose(it)))?;
+        }
+    }
     let word = all.word(&schema.name);
     let forms = "[--xsd|--json-schema|--example|--prompt]";
     to.line(&format!("\nalone: pumphouse describe {} {forms}", audit::line(&word)))?;
     Ok(())
+}
+
+/// A place of which a payload's schema says less than the JSON Schema that it was made of.
+fn loose(it: &Loose) -> String {
+    let holds = if it.is_open { "any JSON value" } else { "more than that schema lets through" };
+    format!("{}: {holds} ({})", it.path, it.why)
 }
 
 /// Who has to do with a payload, and what is special about it.
@@ -201,6 +219,9 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     }
     if schema.bookkeeping {
         facts.push(("unshown", "no prompt shows it: it is bookkeeping".to_owned()));
+    }
+    if facts.is_empty() && schema.original().is_some() {
+        facts.push(("taken by", "nobody: a manifest declares it".to_owned()));
     }
     if facts.is_empty() {
         facts.push(("taken by", "the pump itself, or a reply that somebody waits for".to_owned()));
@@ -263,6 +284,13 @@ fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let mut object = summary(all, schema);
     object.insert("xsd".to_owned(), schema::xsd(schema).into());
     object.insert("json_schema".to_owned(), schema::json_schema(schema));
+    if schema.original().is_some() {
+        let loose = schema
+            .loose()
+            .iter()
+            .map(|it| json!({ "path": it.path, "why": it.why, "any_json": it.is_open }));
+        object.insert("held_against_its_json_schema".to_owned(), loose.collect());
+    }
     object.insert("example".to_owned(), all.example(schema).into());
     object.insert("prompt".to_owned(), all.prompt(schema).into());
     object

@@ -65,13 +65,35 @@ pub(crate) fn told(all: &Mistakes) -> String {
 }
 
 impl Organism {
-    /// Reads the named manifest, or the one that stands here, if one does.
+    /// Reads the named manifest, or the one that stands here, if one does. It starts nothing.
     pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
+        Organism::read_with(file, builder, |_: &mut Builder| {})
+    }
+
+    /// The same for a pump that is to run: MCP servers are asked for their tools.
+    pub(crate) fn read_live(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
+        Organism::read_with(file, builder, listeners::live_factories)
+    }
+
+    /// The same where what they describe otherwise than before is accepted.
+    pub(crate) fn read_accepting(
+        file: Option<&Path>,
+        builder: Builder,
+    ) -> Result<Organism, Unread> {
+        Organism::read_with(file, builder, listeners::accepting_factories)
+    }
+
+    /// The first factory of a name counts.
+    fn read_with(
+        file: Option<&Path>,
+        builder: Builder,
+        factories: fn(&mut Builder),
+    ) -> Result<Organism, Unread> {
         let nobody = builder.listeners().next().is_none();
         let is_bare = nobody && builder.factories().is_empty();
         let mut staff = listeners::staff();
         staff.retain(|one| builder.listeners().all(|it| it != one.name()));
-        let builder = builder.with((listeners::factories, staff));
+        let builder = builder.with((factories, listeners::factories, staff));
         let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
         let read = |file: &PathBuf| {
             let bytes = bytes_of(file).map_err(|error| {

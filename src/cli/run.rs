@@ -94,7 +94,7 @@ impl Run {
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
-        let organism = self.over(Organism::read(self.file.as_deref(), builder)?, data)?;
+        let organism = self.over(Organism::read_live(self.file.as_deref(), builder)?, data)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
         let mut reload = Reload::of(tls, tokens.clone())?;

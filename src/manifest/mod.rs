@@ -39,6 +39,7 @@ use crate::listener::Listener;
 use crate::listeners::describe::{Allow, describe};
 use crate::log::Durability;
 use crate::model::Models;
+use crate::schema::Schema;
 
 pub use mistake::{Mistake, Mistakes, Place};
 pub use schema::json_schema;
@@ -63,6 +64,8 @@ pub struct Manifest {
     pub doors: Option<Vec<Door>>,
     /// Its listeners; none where the manifest says nothing of them.
     pub listeners: Option<Vec<Listener>>,
+    /// The payloads that its JSON Schemas describe.
+    pub schemas: Vec<Schema>,
     /// Its models, by the names that its listeners know them by.
     pub models: Models,
     /// Who may ask `describe` for what; none where it isn't there.
@@ -141,6 +144,7 @@ impl Plugin for Manifest {
         if let Some(every) = self.heartbeat {
             all = all.heartbeat(every);
         }
+        self.schemas.into_iter().for_each(|it| all.declare(it));
         self.models.iter().for_each(|(name, it)| all.model(name, it.clone()));
         *builder = all.with((self.listeners.unwrap_or_default(), self.meta.map(describe)));
     }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod models;
+mod schemas;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,6 +153,7 @@ impl Reader<'_> {
             tokens,
             doors,
             listeners,
+            schemas: self.schemas(root),
             models: Models::default(),
             meta: root.key("meta").map(meta),
             limits: limits(root),

@@ -84,6 +84,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
             LISTENERS,
             "listeners: [{use: calculate}]",
         ),
+        key("schemas", Kind::List(Box::new(Kind::Path)), SCHEMAS, "schemas: [weather.schema.json]"),
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
         key("heartbeat", Kind::Time { min: MILLISECOND }, HEARTBEAT, "heartbeat: 30s"),
@@ -106,6 +107,7 @@ const DURABLE: &str = "What an acknowledged message survives; `full` unless said
 const TOKENS: &str = "Who may come in at the TCP doors: lines NAME:TOKEN or NAME:TOKEN:operator.";
 const DOORS: &str = "Where to listen; 127.0.0.1:8765 unless said.";
 const LISTENERS: &str = "The listeners. Those that the program itself holds are there anyway.";
+const SCHEMAS: &str = "JSON Schemas, each a payload by the name of its file.";
 const META: &str = "Has the listener describe, and says who may ask it for what.";
 const WORKERS: &str = "How many threads of the system route messages; one a processor unless said.";
 const LIMITS: &str = "Bounds. A refusal names the one that it goes by.";

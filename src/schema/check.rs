@@ -1,7 +1,7 @@
 //! Whether an element is what its schema says, without making anything of it.
 
 use super::walk::{At, Found, choose, entries, walk};
-use super::{Error, Kind, Scalar, Schema, Shape};
+use super::{Error, Kind, Scalar, Schema, Shape, error};
 use crate::xml::View;
 
 impl Schema {
@@ -11,7 +11,15 @@ impl Schema {
     ///
     /// The first place where it isn't.
     pub fn check(&self, element: View<'_>) -> Result<(), Error> {
-        shape(&self.shape, At::root(element, self)?)
+        match &self.source {
+            // The way to its JSON form checks the shape.
+            Some(source) => {
+                let value = super::to_json(self, element)?;
+                let wrong = source.judge(&value, 1).pop();
+                wrong.map_or(Ok(()), |it| Err(error::judged(element, &it)))
+            }
+            None => shape(&self.shape, At::root(element, self)?),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::example::{example_text, of_field};
+use super::import::Wrong;
 use super::walk::takes;
 use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar};
 use crate::name::Name;
@@ -64,6 +65,8 @@ pub enum Rule {
     Value,
     /// Elements stand in one another up to a depth.
     Depth,
+    /// It is what the JSON Schema says that its schema was made of.
+    Schema,
 }
 
 impl fmt::Display for Error {
@@ -118,6 +121,7 @@ impl Error {
             }
             (Rule::Depth, ..) => "Put fewer elements into one another.".to_owned(),
             (Rule::Value, ..) => format!("Write {expected}."),
+            (Rule::Schema, ..) => "Make it what that schema says.".to_owned(),
             (Rule::Root | Rule::Attribute | Rule::Field | Rule::Text, ..) => {
                 "Leave it out.".to_owned()
             }
@@ -160,6 +164,21 @@ pub(super) fn root(view: View<'_>, name: &Name) -> Error {
 pub(super) fn depth(view: View<'_>, most: usize) -> Error {
     let message = format!("<{}> stands more than {most} elements deep", cut(view.local()));
     Error::new(Rule::Depth, view, message)
+}
+
+/// What the JSON Schema finds wrong that the schema was made of.
+pub(super) fn judged(view: View<'_>, wrong: &Wrong) -> Error {
+    let steps = wrong.path.iter().map(|it| format!("/{}", cut(it))).collect::<String>();
+    let at = if steps.is_empty() { String::new() } else { format!(" at {steps}") };
+    let name = cut(view.local());
+    let message = format!("<{name}> isn't what its JSON Schema says{at}: {}", wrong.message);
+    Error::new(Rule::Schema, view, message)
+}
+
+/// A field that stands there and is listed as null or as empty, or in two places.
+pub(super) fn twofold(view: View<'_>, field: &str) -> Error {
+    let message = format!("<{}> says two things of {}", cut(view.local()), cut(field));
+    Error::new(Rule::Schema, view, message)
 }
 
 pub(super) fn attribute(view: View<'_>, namespace: &str, local: &str, fields: &[Field]) -> Error {

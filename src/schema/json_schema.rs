@@ -12,9 +12,12 @@ pub const TEXT: &str = "text";
 /// What holds a whole element as XML where a schema lets anything through.
 pub const XML: &str = "xml";
 
-/// The JSON Schema of the payload's JSON form.
+/// The JSON Schema of the payload's JSON form: the original, where it was made of one.
 #[must_use]
 pub fn json_schema(schema: &Schema) -> Value {
+    if let Some(original) = schema.original() {
+        return original.clone();
+    }
     let mut writer = Writer::default();
     let mut root = writer.object(&schema.shape);
     let mut defined = Map::new();

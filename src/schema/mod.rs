@@ -7,6 +7,7 @@ mod error;
 mod example;
 mod facet;
 mod forms;
+pub mod import;
 pub mod json;
 mod json_schema;
 mod markup;
@@ -50,6 +51,8 @@ pub struct Schema {
     pub shape: Shape,
     /// Whether a value of its type may break it; found out when it is asked first.
     is_narrow: OnceLock<bool>,
+    /// The JSON Schema that it was made of.
+    source: Option<Arc<import::Source>>,
 }
 
 impl Schema {
@@ -57,7 +60,8 @@ impl Schema {
     #[must_use]
     pub fn new(name: Name, shape: Shape) -> Schema {
         let (live, reserved, bookkeeping) = (false, false, false);
-        Schema { name, live, reserved, bookkeeping, shape, is_narrow: OnceLock::new() }
+        let is_narrow = OnceLock::new();
+        Schema { name, live, reserved, bookkeeping, shape, is_narrow, source: None }
     }
 
     /// The schema of a root element that may hold anything.

@@ -15,7 +15,16 @@ impl Schema {
                 && self.live == other.live
                 && self.reserved == other.reserved
                 && self.bookkeeping == other.bookkeeping
+                && sources(self, other)
                 && shapes(&self.shape, &other.shape, &mut Seen::new()))
+    }
+}
+
+fn sources(one: &Schema, other: &Schema) -> bool {
+    match (&one.source, &other.source) {
+        (Some(one), Some(other)) => one.is_same(other),
+        (None, None) => true,
+        _ => false,
     }
 }
 

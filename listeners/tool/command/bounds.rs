@@ -22,6 +22,9 @@ pub enum Network {
     Any,
 }
 
+/// The time of a program that serves: a century.
+const SERVER_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
+
 /// What the settings say.
 pub(in super::super) struct Given<'a> {
     /// What stands in the same manifest, and so knows its folder.
@@ -95,17 +98,30 @@ impl Bounds {
             folder: self.folder.clone(),
             environment: self.environment.clone(),
             input,
+            is_server: false,
             seconds: limits.seconds_max,
             confinement: Confinement {
                 read: self.read.clone(),
                 write: self.write.clone(),
                 network: self.network == Network::Any,
+                is_free: false,
                 memory: limits.memory_bytes_max,
                 file: limits.file_bytes_max,
                 descriptors: limits.descriptors_max,
                 supervisor: 0,
             },
         }
+    }
+}
+
+impl Order {
+    /// The same for a program that serves the pump as long as that lives, and that no kernel holds
+    /// to folders.
+    pub(super) fn serving(mut self) -> Order {
+        self.is_server = true;
+        self.seconds = SERVER_SECONDS;
+        self.confinement.is_free = true;
+        self
     }
 }
 

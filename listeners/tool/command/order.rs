@@ -14,6 +14,9 @@ pub(super) struct Order {
     pub(super) folder: String,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) input: String,
+    /// Whether it speaks with the pump while it runs: then its input is the socket that is its
+    /// output.
+    pub(super) is_server: bool,
     pub(super) seconds: u64,
     pub(super) confinement: Confinement,
 }
@@ -26,6 +29,8 @@ pub(super) struct Confinement {
     /// What it may write as well.
     pub(super) write: Vec<String>,
     pub(super) network: bool,
+    /// Whether it may see whatever the pump's user may, and use the network.
+    pub(super) is_free: bool,
     pub(super) memory: u64,
     pub(super) file: u64,
     pub(super) descriptors: u64,

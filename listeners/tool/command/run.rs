@@ -9,7 +9,7 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
 use tokio::net::UnixStream;
-use tokio::process::Command;
+use tokio::process::{Child, ChildStderr, Command};
 
 use super::super::text::lossy;
 use super::bounds::Bounds;
@@ -70,18 +70,7 @@ pub(in super::super) async fn run(
     let order = bounds.order(program, arguments, input);
     let limits = &bounds.limits;
     let failed = |error: std::io::Error| format!("{program} can't be begun: {error}");
-    let (ours, theirs) = Pair::pair().map_err(failed)?;
-    ours.set_nonblocking(true).map_err(failed)?;
-    let ours = UnixStream::from_std(ours).map_err(failed)?;
-    let mut supervisor = Command::new(SELF)
-        .arg(SUPERVISE)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
+    let (mut supervisor, ours) = supervised(Stdio::piped()).map_err(failed)?;
     let (out, err) = (supervisor.stdout.take(), supervisor.stderr.take());
     let heard = hear(ours, &order, out, err, limits).await.map_err(failed);
     // It has ended, or does as soon as nobody listens any more.
@@ -98,6 +87,51 @@ pub(in super::super) async fn run(
         Some(_) => return Err(format!("{program}: its supervisor ended before it")),
     };
     Ok(Outcome { ended, out, err })
+}
+
+/// A supervisor, and the socket by which it is told what to run.
+fn supervised(out: Stdio) -> std::io::Result<(Child, UnixStream)> {
+    let (ours, theirs) = pair()?;
+    let supervisor = Command::new(SELF)
+        .arg(SUPERVISE)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(theirs))
+        .stdout(out)
+        .stderr(Stdio::piped())
+        .spawn()?;
+    Ok((supervisor, ours))
+}
+
+fn pair() -> std::io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = Pair::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, OwnedFd::from(theirs)))
+}
+
+/// A program that speaks with the pump. Where this is dropped, the supervisor ends the program.
+pub(in super::super) struct Serving {
+    /// Its input and its output.
+    pub(in super::super) talk: UnixStream,
+    pub(in super::super) err: Option<ChildStderr>,
+    /// While it is open, the program may run.
+    pub(in super::super) control: UnixStream,
+}
+
+/// Begins a program that speaks with the pump.
+///
+/// # Errors
+/// The system doesn't do it.
+pub(in super::super) async fn serve(
+    bounds: &Bounds,
+    program: &str,
+    arguments: Vec<String>,
+) -> std::io::Result<Serving> {
+    let order = bounds.order(program, arguments, String::new()).serving();
+    let (talk, theirs) = pair()?;
+    let (mut supervisor, mut control) = supervised(Stdio::from(theirs))?;
+    control.write_all((serde_json::to_string(&order)? + "\n").as_bytes()).await?;
+    Ok(Serving { talk, err: supervisor.stderr.take(), control })
 }
 
 /// Tells the supervisor what to run, and hears all that comes of it; no report where it wrote too

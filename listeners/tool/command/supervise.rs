@@ -140,7 +140,10 @@ fn begin(order: &Order, scratch: &Path) -> io::Result<std::process::Child> {
         .env("TMPDIR", scratch)
         .envs(&order.environment)
         .current_dir(&order.folder)
-        .stdin(Stdio::piped())
+        .stdin(match order.is_server {
+            true => Stdio::from(io::stdout().as_fd().try_clone_to_owned()?),
+            false => Stdio::piped(),
+        })
         .spawn()
 }
 

@@ -64,7 +64,7 @@ impl Chat {
             return self.talk(agent, address, to).await;
         }
         let folder = Folder::make("chat")?;
-        let organism = Organism::read(None, builder)?;
+        let organism = Organism::read_live(None, builder)?;
         let data = data.unwrap_or(&organism.data);
         let (builder, _) = run::log(organism.builder, data, organism.durability)?;
         let (builder, address) = door(builder, &folder).await?;

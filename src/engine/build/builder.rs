@@ -16,6 +16,7 @@ use crate::listener::{Capabilities, Described, Listener, Spec};
 use crate::log::{Log, MemoryLog};
 use crate::model::{Model, Models};
 use crate::name::Name;
+use crate::schema::Schema;
 
 /// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
 #[diagnostic::on_unimplemented(
@@ -34,6 +35,8 @@ pub struct Builder {
     logs: Vec<Arc<dyn Log>>,
     doors: Vec<Box<dyn Door>>,
     factories: Vec<Factory>,
+    /// Payloads that it knows whether or not a listener has to do with them.
+    declared: Vec<Schema>,
     models: Models,
     /// Names that more than one model was given.
     models_twice: Vec<String>,
@@ -103,6 +106,11 @@ impl Builder {
         self.doors.push(Box::new(door));
     }
 
+    /// Has the pump know a payload that perhaps no listener takes or sends.
+    pub fn declare(&mut self, schema: Schema) {
+        self.declared.push(schema);
+    }
+
     /// Lets a manifest name this; of two with one name the first counts.
     pub fn factory(&mut self, factory: Factory) {
         if self.factories.iter().all(|it| it.name() != factory.name()) {
@@ -147,7 +155,7 @@ impl Builder {
     /// # Errors
     /// Every complaint at once.
     pub fn build(self) -> Result<Plan, Complaints> {
-        let (catalog, mut complaints) = catalog(&self.specs);
+        let (catalog, mut complaints) = catalog(&self.specs, &self.declared);
         complaints.extend(names(&self.specs));
         complaints.extend(self.doors.iter().flat_map(|it| identities(&**it, &self.specs)));
         complaints.extend(self.specs.iter().flat_map(unmet));

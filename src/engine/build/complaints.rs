@@ -21,8 +21,9 @@ use crate::wire::{Catalog, Payload};
 use crate::xml::Profile;
 use crate::{schema, xml};
 
-/// The schemas of all that is taken, emitted or the pump's own; two of one name must be equal.
-pub(super) fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
+/// The schemas of all that is taken, emitted, declared or the pump's own; two of one name must be
+/// equal.
+pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
     let own = [
         Accepted::schema(),
@@ -75,6 +76,13 @@ pub(super) fn catalog(specs: &[Spec]) -> (Catalog, Vec<Complaint>) {
             } else {
                 first.entry(schema.name.clone()).or_insert(&spec.name);
             }
+        }
+    }
+    for schema in declared {
+        if let Some(name) = catalog.add(Cow::Owned(schema.clone())) {
+            let who = first.get(&name).map_or("the pump, or of another file", |it| it);
+            let text = format!("the payload {name} isn't that of {who}; rename one");
+            complaints.push((None, text));
         }
     }
     (catalog, complaints)

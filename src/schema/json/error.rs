@@ -8,6 +8,7 @@ use super::place::Property;
 use super::scalar::{self, Sort, is_written, sort};
 use super::to::example_of;
 use crate::schema::error::{EXAMPLE_MAX, cut, joined, nearest};
+use crate::schema::import::Wrong;
 use crate::schema::scalar::counted;
 use crate::schema::{Field, Scalar};
 use crate::xml;
@@ -67,6 +68,8 @@ pub enum Rule {
     Depth,
     /// The payload is as large as one may be.
     Size,
+    /// It is what the JSON Schema says that its schema was made of.
+    Schema,
 }
 
 impl fmt::Display for Errors {
@@ -111,6 +114,7 @@ impl Error {
             (Rule::Character, ..) => "Leave that character out.".to_owned(),
             (Rule::Xml, ..) => format!("Write {expected}."),
             (Rule::Depth, ..) => "Put fewer objects into one another.".to_owned(),
+            (Rule::Schema, ..) => "Make it what that schema says.".to_owned(),
             (Rule::Size, ..) => "Send less, or a reference instead.".to_owned(),
         }
     }
@@ -255,6 +259,20 @@ pub(super) fn size(error: &xml::Error) -> Error {
 pub(super) fn schema(path: &[Step<'_>], error: &crate::schema::Error) -> Error {
     let message = format!("is not what its schema says, at {}: {}", error.path, error.message);
     Error::new(Rule::Xml, path, message).expecting(error.expected.clone())
+}
+
+/// What the JSON Schema finds wrong that the schema was made of.
+pub(super) fn judged(wrong: &Wrong) -> Error {
+    fn step(text: &str) -> Step<'_> {
+        let is_item = !text.is_empty() && text.chars().all(|it| it.is_ascii_digit());
+        match text.parse() {
+            Ok(place) if is_item => Step::Item(place),
+            _ => Step::Name(text),
+        }
+    }
+    let path: Vec<Step<'_>> = wrong.path.iter().map(|it| step(it)).collect();
+    let message = format!("isn't what its schema says: {}", wrong.message);
+    Error::new(Rule::Schema, &path, message).expecting("what its schema says")
 }
 
 /// The form in words, as JSON has it.

@@ -16,6 +16,17 @@ use crate::xml::{self, Element, Profile, Writer, is_character};
 ///
 /// Everything that is wrong with it, up to sixteen mistakes.
 pub fn from_json(schema: &Schema, value: &Value) -> Result<Element, Errors> {
+    let Some(source) = &schema.source else { return by_shape(schema, value) };
+    let mut wrong = source.judge(value, ERRORS_MAX + 1);
+    let is_cut = wrong.len() > ERRORS_MAX;
+    wrong.truncate(ERRORS_MAX);
+    match wrong.is_empty() {
+        true => by_shape(schema, &source.inward(value.clone())),
+        false => Err(Errors { all: wrong.iter().map(error::judged).collect(), is_cut }),
+    }
+}
+
+fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
     let mut it = Converter {
         namespace: schema.name.namespace(),
         to: Writer::new(XmlLimits::INSIDE),

@@ -7,7 +7,7 @@ use super::scalar;
 use crate::limits::XmlLimits;
 use crate::schema::example::{example as xml_example, of_field};
 use crate::schema::walk::{At, Found, choose, entries, walk};
-use crate::schema::{Content, Error, Field, Kind, Occurs, Schema, Shape, XML};
+use crate::schema::{Content, Error, Field, Kind, Occurs, Schema, Shape, XML, error};
 use crate::xml::{self, Profile, View};
 
 /// The JSON form of a payload, which is checked on the way.
@@ -16,7 +16,11 @@ use crate::xml::{self, Profile, View};
 ///
 /// The first place where the element isn't what the schema says, as [`Schema::check`] answers.
 pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
-    object(&schema.shape, At::root(element, schema)?).map(Value::Object)
+    let value = object(&schema.shape, At::root(element, schema)?).map(Value::Object)?;
+    match &schema.source {
+        Some(source) => source.outward(value).map_err(|it| error::twofold(element, &it)),
+        None => Ok(value),
+    }
 }
 
 /// An example of the payload's JSON form: that of [`example`](crate::schema::example).

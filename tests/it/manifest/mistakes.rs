@@ -369,7 +369,7 @@ const MEANING: &[Case] = &[
         "use: calcualte",
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
-        "echo, calculate, command, shell, fetch, files, http, keyvalue, sql, greeter, agent",
+        "echo, calculate, command, mcp, shell, fetch, files, http, keyvalue, sql, greeter, agent",
     ),
     (
         "name: parrot",

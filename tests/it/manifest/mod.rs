@@ -7,6 +7,7 @@ mod mistakes;
 mod models;
 mod program;
 mod right;
+mod schemas;
 mod together;
 
 use std::path::Path;

@@ -151,8 +151,8 @@ fn every_example_is_right() {
     for (key, it) in schema["properties"].as_object().unwrap() {
         let example = &it["examples"][0];
         assert!(!example.is_null(), "{key}");
-        // That file isn't there.
-        if key != "tokens" {
+        // Those files aren't there.
+        if !["tokens", "schemas"].contains(&key.as_str()) {
             // Who has no name keeps no life.
             let name = if key == "heartbeat" { "name: adder\n" } else { "" };
             read(format!("{name}{key}: {example}")).map(drop).unwrap();

@@ -5,6 +5,7 @@ mod fetch;
 mod files;
 mod http;
 mod keyvalue;
+mod mcp;
 mod namespaces;
 mod site;
 mod sql;

@@ -1,0 +1,37 @@
+//! Lines of a server: whole, and no longer than one may be.
+
+use std::io;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A line, without its end.
+    Whole(Vec<u8>),
+    /// It has more bytes than a line may have.
+    TooLong,
+    /// There is none any more.
+    End,
+}
+
+/// Reads a line of so many bytes at the most. No more than that is kept of any.
+pub(super) async fn next(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
+    let mut line = Vec::new();
+    loop {
+        let there = from.fill_buf().await?;
+        if there.is_empty() {
+            return Ok(if line.is_empty() { Line::End } else { Line::Whole(line) });
+        }
+        let end = there.iter().position(|it| *it == b'\n');
+        let taken = end.unwrap_or(there.len());
+        if line.len() + taken > most {
+            return Ok(Line::TooLong);
+        }
+        line.extend_from_slice(&there[..taken]);
+        from.consume(taken + usize::from(end.is_some()));
+        if end.is_some() {
+            return Ok(Line::Whole(line));
+        }
+    }
+}

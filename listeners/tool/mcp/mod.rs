@@ -1,0 +1,292 @@
+//! A server of the Model Context Protocol as a listener: each of its tools is a payload.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: mcp, name: clock, settings: {command: [mcp-server-time]}}
+//! ```
+//!
+//! The tools are known once the server has been asked. `pumphouse run` asks it before it builds the
+//! pump, and records what it hears in `mcp.lock.json` beside the manifest; whatever only reads the
+//! manifest goes by the record and starts nothing. A tool that its server describes otherwise than
+//! the record is refused.
+
+pub mod limits;
+mod line;
+mod wire;
+mod server;
+mod tools;
+mod record;
+mod answer;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pumphouse::listener::Beside;
+use pumphouse::name::namespace_of;
+use pumphouse::prelude::*;
+use pumphouse::schema::{self, Schema};
+use pumphouse::wire::Json;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use self::limits::{McpLimits, START_TIME_MAX};
+use self::record::Record;
+use self::server::{Launch, Server, within};
+use self::tools::{Tool, pinned, shown};
+use super::command::limits::CommandLimits;
+use super::command::{Bounds, Given, Network, programs};
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "mcp";
+/// How long the pump waits beyond a call's time.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a tool of the server answered.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/mcp/v1")]
+pub struct ToolResult {
+    /// The tool, as its server calls it.
+    #[payload(attribute)]
+    pub tool: String,
+    /// What it says. What is no text is named in brackets, and left out.
+    #[payload(example = "It is noon.")]
+    pub text: String,
+    /// The same, or more, as JSON.
+    pub data: Option<Json>,
+}
+
+/// A tool didn't do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/mcp/v1")]
+pub struct ToolFailed {
+    /// The tool, as its server calls it.
+    #[payload(attribute)]
+    pub tool: String,
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// Why, in the words of the tool, the server or the pump.
+    #[payload(example = "there is no time zone Atlantis")]
+    pub text: String,
+}
+
+/// Why a tool didn't do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Reason {
+    /// The tool says so.
+    Tool,
+    /// The server refuses the call.
+    Refused,
+    /// The server isn't there, or ended meanwhile: whether anything was done is unknown.
+    Gone,
+    /// The time of the call is over.
+    Timeout,
+    /// What the server answers makes no sense.
+    Nonsense,
+    /// The server describes the tool otherwise than when it was accepted: nothing was called.
+    Changed,
+}
+
+/// Whose descriptions of tools are taken as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Trust {
+    /// Those that are recorded.
+    Recorded,
+    /// All.
+    All,
+}
+
+/// What stands under `settings` of `use: mcp`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The server's program and its arguments.
+    pub command: Vec<Beside>,
+    /// Variables of its environment, beside `PATH`, `LANG` and `TMPDIR`.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The tools that are offered, by name, where `*` stands for anything; all unless said.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Where it runs; the manifest's folder unless said.
+    pub root: Option<Beside>,
+    /// `all` takes any tools as they come.
+    pub trust: Option<Trust>,
+    /// How much it may take.
+    #[serde(default)]
+    pub limits: McpLimits,
+}
+
+/// The listener `mcp` by what is recorded of its server, which isn't started for it.
+///
+/// # Errors
+/// The program isn't there, or nothing is recorded.
+pub fn recorded(settings: Settings) -> Result<Listener, String> {
+    let (launch, record, settings) = prepared(settings)?;
+    match record.read()? {
+        Some(tools) => listener(launch, &tools, &Map::new(), &settings),
+        None => Ok(unknown(&launch.name)),
+    }
+}
+
+/// The listener `mcp` by what its server has now, which is started for it and ended. What is heard
+/// first is recorded. Where the server can't be asked, the record counts.
+///
+/// # Errors
+/// The program isn't there; or the server can't be asked, and nothing is recorded.
+pub fn asked(settings: Settings) -> Result<Listener, String> {
+    let (launch, record, settings) = prepared(settings)?;
+    let (recorded, there) = (record.read()?, launch.tools());
+    match (recorded, there) {
+        (Some(tools), Ok(there)) if settings.trust != Some(Trust::All) => {
+            listener(launch, &tools, &changes(&tools, &pinned(&there)), &settings)
+        }
+        (_, Ok(there)) => {
+            let tools = pinned(&there);
+            if let Err(why) = record.write(&tools) {
+                tracing::warn!(server = launch.name, why, "the tools can't be recorded");
+            }
+            listener(launch, &tools, &Map::new(), &settings)
+        }
+        (Some(tools), Err(why)) => {
+            let why = shown(&why);
+            tracing::warn!(server = launch.name, why, "a server can't be asked for its tools");
+            listener(launch, &tools, &Map::new(), &settings)
+        }
+        (None, Err(why)) => {
+            Err(format!("{} can't be asked for its tools: {}", launch.name, shown(&why)))
+        }
+    }
+}
+
+/// The same, where what the server has now is recorded, whatever was before.
+///
+/// # Errors
+/// As [`asked`].
+pub fn accepted(settings: Settings) -> Result<Listener, String> {
+    asked(Settings { trust: Some(Trust::All), ..settings })
+}
+
+/// The server's command, where its tools are recorded, and the rest.
+fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
+    let Some((program, arguments)) = settings.command.split_first() else {
+        let text = "`command` is empty: write a program, as in `command: [mcp-server-time]`";
+        return Err(text.to_owned());
+    };
+    let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
+    let path = programs::find(program, &programs::search_path(&settings.env))?;
+    let bounds = Bounds::new(Given {
+        home: program,
+        root: settings.root.as_ref(),
+        env: settings.env.clone(),
+        read: Vec::new(),
+        write: Vec::new(),
+        network: Network::Any,
+        limits: CommandLimits {
+            memory_bytes_max: settings.limits.memory_bytes_max,
+            ..CommandLimits::default()
+        },
+    })?;
+    let words = [&[program.text().to_owned()][..], &arguments].concat();
+    let record = Record::new(program.folder(), words.join(" "));
+    let name = program.text().to_owned();
+    Ok((Launch { name, program: path, arguments, bounds }, record, settings))
+}
+
+/// The tools that a server describes otherwise than the record, or not at all.
+fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<String, Value> {
+    let is_changed = |(name, it): &(&String, &Value)| there.get(*name) != Some(*it);
+    let changed = recorded.iter().filter(is_changed);
+    changed.map(|(name, _)| (name.clone(), there.get(name).cloned().unwrap_or_default())).collect()
+}
+
+/// A listener that knows no tool yet: it takes anything under one name, and refuses it.
+fn unknown(server: &str) -> Listener {
+    let name = Name::new(namespace_of(NAME), "unknown-tool");
+    let text = "A tool of the server; which there are is known once the pump has run.";
+    let refuse = |_: Element| async move {
+        let text = "the tools of this server aren't known yet".to_owned();
+        Err::<ToolResult, _>(ToolFailed { tool: String::new(), reason: Reason::Gone, text })
+    };
+    Listener::new(NAME)
+        .own_namespace()
+        .on_named(Schema::any(name, text), refuse)
+        .describe(format!("Tools of {server}: known once the pump has run, or `check --live` did."))
+}
+
+fn listener(
+    launch: Launch,
+    definitions: &Map<String, Value>,
+    changed: &Map<String, Value>,
+    settings: &Settings,
+) -> Result<Listener, String> {
+    let taken = [ToolResult::NAME.local(), ToolFailed::NAME.local()].map(str::to_owned);
+    let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
+    let patterns = &settings.tools;
+    let (mut all, left_out) = tools::tools(definitions, patterns, &namespace_of(NAME), &taken);
+    for it in &mut all {
+        it.is_changed = changed.contains_key(&it.name);
+    }
+    if all.is_empty() {
+        let text = format!("{} has no tool that `tools` chooses and that can be said", launch.name);
+        return Err(text);
+    }
+    let name = launch.name.clone();
+    let mut text = format!("Tools of {name}, an MCP server.");
+    let named = |it: &&Tool| it.is_changed;
+    let renamed: Vec<String> = all.iter().filter(named).map(|it| shown(&it.name)).collect();
+    for (what, list) in [("Refused, since they changed", renamed), ("Left out", left_out)] {
+        if !list.is_empty() {
+            tracing::warn!(server = name, "{what}: {}", list.join(", "));
+            text = format!("{text} {what}: {}.", list.join(", "));
+        }
+    }
+    let limits = settings.limits;
+    let time = Duration::from_secs(limits.seconds_max);
+    let mut listener = Listener::with_state(NAME, Server::new(launch)).own_namespace();
+    for tool in all {
+        let schema = tool.schema.clone();
+        let tool = Arc::new(tool);
+        listener =
+            listener.on_named(schema, move |State(server): State<Arc<Server>>, it: Element| {
+                call(server, tool.clone(), it, limits)
+            });
+    }
+    let all = time.saturating_add(START_TIME_MAX).saturating_add(GRACE);
+    Ok(listener.timeout(all).describe(text).stateless())
+}
+
+async fn call(
+    server: Arc<Server>,
+    tool: Arc<Tool>,
+    message: Element,
+    limits: McpLimits,
+) -> Result<ToolResult, ToolFailed> {
+    let failed = |reason, text: String| {
+        Err(ToolFailed { tool: shown(&tool.name), reason, text: shown(&text) })
+    };
+    if tool.is_changed {
+        let text = "the server describes it otherwise than when it was accepted";
+        return failed(Reason::Changed, text.to_owned());
+    }
+    let arguments = match schema::to_json(&tool.schema, message.view()) {
+        Ok(it) => it,
+        Err(error) => return failed(Reason::Nonsense, error.to_string()),
+    };
+    let time = Duration::from_secs(limits.seconds_max);
+    // A time-out of the call is no failure of the server's.
+    let called = async { Ok(server.call(&tool.name, arguments).await) };
+    match within(time, called).await {
+        Ok(it) => answer::answer(&shown(&tool.name), it, &limits),
+        Err(_) => {
+            let seconds = limits.seconds_max;
+            let text = format!("no answer within {seconds} s; the limit seconds_max is {seconds}");
+            failed(Reason::Timeout, text)
+        }
+    }
+}

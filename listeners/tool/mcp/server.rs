@@ -1,0 +1,178 @@
+//! One server: it is begun when it is called first, and again where it has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::BufReader;
+use tokio::process::ChildStderr;
+use tokio::sync::{Mutex, watch};
+
+use super::super::command::Bounds;
+use super::super::command::run::{Serving, serve};
+use super::super::text::lossy;
+use super::limits::{ERROR_BYTES_MAX, START_TIME_MAX, WAIT_SECONDS_MAX};
+use super::line::{self, Line};
+use super::wire::{Failure, Wire};
+
+/// How a server is begun.
+#[derive(Clone)]
+pub(super) struct Launch {
+    /// What it is called, for people.
+    pub(super) name: String,
+    pub(super) program: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) bounds: Bounds,
+}
+
+impl Launch {
+    /// The tools of a server that is begun for this and ended. It holds the thread that asks.
+    pub(super) fn tools(&self) -> Result<Vec<Value>, String> {
+        let launch = self.clone();
+        let asked = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| error.to_string())?;
+            runtime.block_on(async {
+                let tools = async { launch.begin().await?.list().await };
+                within(START_TIME_MAX, tools).await.map_err(|it| it.to_string())
+            })
+        });
+        asked.join().unwrap_or_else(|_| Err("it can't be asked".to_owned()))
+    }
+
+    /// Begins it and says hello.
+    async fn begin(&self) -> Result<Wire, Failure> {
+        let begun = serve(&self.bounds, &self.program, self.arguments.clone()).await;
+        let begun = begun.map_err(|error| Failure::Gone(format!("it can't be begun: {error}")))?;
+        let Serving { talk, err, control } = begun;
+        let (from, to) = talk.into_split();
+        let (wire, driver) = Wire::new(from, to);
+        let name = self.name.clone();
+        beside(async move {
+            // Once nobody has the connection any more, or the server is gone, the other is too.
+            tokio::select! {
+                () = driver => {}
+                () = told(err, &name) => {}
+            }
+            drop(control);
+        });
+        wire.begin().await?;
+        Ok(wire)
+    }
+}
+
+/// Writes what a server says on its standard error into the traces; it never ends.
+async fn told(err: Option<ChildStderr>, server: &str) {
+    if let Some(err) = err {
+        let mut err = BufReader::new(err);
+        loop {
+            match line::next(&mut err, ERROR_BYTES_MAX).await {
+                Ok(Line::Whole(it)) => {
+                    let text: String = lossy(&it).escape_debug().collect();
+                    tracing::debug!(server, text, "standard error");
+                }
+                Ok(Line::TooLong) => {
+                    if pass(&mut err).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(Line::End) | Err(_) => break,
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Passes over what is there of a line that is too long.
+async fn pass(from: &mut BufReader<ChildStderr>) -> std::io::Result<()> {
+    use tokio::io::AsyncBufReadExt as _;
+    let there = from.fill_buf().await?.len();
+    from.consume(there);
+    Ok(())
+}
+
+/// A server that may be called.
+pub(super) struct Server {
+    pub(super) launch: Launch,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    wire: Option<Wire>,
+    failures: u32,
+    /// Open while nobody may begin it again.
+    wait: Option<watch::Receiver<()>>,
+}
+
+impl Server {
+    pub(super) fn new(launch: Launch) -> Arc<Server> {
+        Arc::new(Server { launch, state: Mutex::default() })
+    }
+
+    /// Calls a tool; a server that has ended is begun again.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+        let wire = self.wire().await?;
+        let answer = wire.call(tool, arguments).await;
+        if !matches!(answer, Err(Failure::Gone(_))) {
+            self.state.lock().await.failures = 0;
+        }
+        answer
+    }
+
+    async fn wire(&self) -> Result<Wire, Failure> {
+        let mut state = self.state.lock().await;
+        match state.wire.take() {
+            Some(wire) if wire.over().is_none() => return Ok(state.wire.insert(wire).clone()),
+            Some(_) => self.fail(&mut state),
+            None => {}
+        }
+        if state.wait.as_ref().is_some_and(|it| it.has_changed().is_ok()) {
+            let text = "it failed a moment ago; it is begun again when it has had some time";
+            return Err(Failure::Gone(text.to_owned()));
+        }
+        match within(START_TIME_MAX, self.launch.begin()).await {
+            Ok(wire) => Ok(state.wire.insert(wire).clone()),
+            Err(failure) => {
+                self.fail(&mut state);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Notes a failure. The first one costs no wait, and each further one twice as much.
+    fn fail(&self, state: &mut State) {
+        state.failures = state.failures.saturating_add(1);
+        let server = &self.launch.name;
+        tracing::warn!(server, failures = state.failures, "an MCP server has ended");
+        let Some(doublings) = state.failures.checked_sub(2) else { return };
+        let seconds = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX).min(WAIT_SECONDS_MAX);
+        let (open, wait) = watch::channel(());
+        state.wait = Some(wait);
+        beside(async move {
+            pass_time(Duration::from_secs(seconds)).await;
+            drop(open);
+        });
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
+async fn pass_time(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// What comes of it within a time.
+#[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
+pub(super) async fn within<T>(
+    time: Duration,
+    it: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let seconds = time.as_secs();
+    let late = |_| Failure::Gone(format!("it didn't answer within {seconds} s"));
+    tokio::time::timeout(time, it).await.map_err(late)?
+}
+
+#[expect(clippy::disallowed_methods, reason = "it ends with its connection, and sends no message")]
+fn beside(it: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::task::spawn(it));
+}

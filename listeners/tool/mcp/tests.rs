@@ -1,0 +1,182 @@
+//! Lines, connections and descriptions: what a server may say, and what becomes of it.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+
+use super::limits::LINE_BYTES_MAX;
+use super::line::{self, Line};
+use super::tools::{matches, pinned, shown, tools};
+use super::wire::{Failure, Wire};
+
+#[tokio::test]
+async fn a_line_is_whole_or_too_long() {
+    let mut from = BufReader::new(&b"ab\n\ncdefg\n"[..]);
+    assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::Whole(b"ab".to_vec()));
+    assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::Whole(Vec::new()));
+    assert_eq!(line::next(&mut from, 4).await.unwrap(), Line::TooLong);
+    assert_eq!(
+        line::next(&mut BufReader::new(&b"x"[..]), 4).await.unwrap(),
+        Line::Whole(b"x".into())
+    );
+    assert_eq!(line::next(&mut BufReader::new(&b""[..]), 4).await.unwrap(), Line::End);
+}
+
+/// What comes of a list and of a call, where the server answers to each line as `says` has it.
+async fn with(
+    says: impl Fn(&Value) -> Vec<String>,
+) -> (Result<usize, Failure>, Result<Value, Failure>) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (from, to) = tokio::io::split(ours);
+    let (wire, driver) = Wire::new(from, to);
+    let calls = async {
+        let listed = match wire.begin().await {
+            Ok(()) => wire.list().await.map(|it| it.len()),
+            Err(failure) => Err(failure),
+        };
+        (listed, wire.call("t", json!({})).await)
+    };
+    tokio::select! {
+        found = calls => found,
+        () = async { tokio::join!(driver, serves(theirs, says)); std::future::pending().await } => {
+            panic!("it is over")
+        }
+    }
+}
+
+async fn serves(theirs: DuplexStream, says: impl Fn(&Value) -> Vec<String>) {
+    let (from, mut to) = tokio::io::split(theirs);
+    let mut lines = BufReader::new(from).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let asked: Value = serde_json::from_str(&line).unwrap();
+        for line in says(&asked) {
+            if to.write_all((line + "\n").as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn result(asked: &Value, result: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }).to_string()
+}
+
+/// An ordinary server.
+fn usual(asked: &Value) -> Vec<String> {
+    match asked["method"].as_str().unwrap() {
+        "initialize" => vec![result(asked, &json!({ "protocolVersion": "2025-06-18" }))],
+        "tools/list" => vec![result(asked, &json!({ "tools": [{ "name": "t" }] }))],
+        "tools/call" => vec![result(asked, &json!({ "content": [] }))],
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn an_ordinary_server_is_asked_and_called() {
+    let (listed, called) = with(usual).await;
+    assert_eq!((listed, called), (Ok(1), Ok(json!({ "content": [] }))));
+}
+
+#[tokio::test]
+async fn what_nobody_asked_for_is_nobodys_answer() {
+    let noisy = |asked: &Value| {
+        let others =
+            ["hello", "{\"id\":77,\"result\":1}", "{\"id\":\"0\",\"result\":2}", "[]", "{}"];
+        let mut all: Vec<String> = others.map(str::to_owned).to_vec();
+        all.push("{\"method\":\"notifications/progress\",\"params\":{}}".to_owned());
+        all.extend(usual(asked));
+        all
+    };
+    let (listed, called) = with(noisy).await;
+    assert_eq!((listed, called), (Ok(1), Ok(json!({ "content": [] }))));
+}
+
+#[tokio::test]
+async fn roots_sampling_and_elicitation_are_declined() {
+    let declined = std::sync::Mutex::new(Vec::new());
+    let asks = |asked: &Value| {
+        if asked.get("method").is_none() {
+            declined.lock().unwrap().push(asked.clone());
+            return Vec::new();
+        }
+        let more = ["roots/list", "sampling/createMessage", "elicitation/create", "ping"];
+        let ask = |it: &str| json!({ "jsonrpc": "2.0", "id": it, "method": it }).to_string();
+        let mut all: Vec<String> = match asked["method"] == "tools/list" {
+            true => more.map(ask).to_vec(),
+            false => Vec::new(),
+        };
+        all.extend(usual(asked));
+        all
+    };
+    let (listed, called) = with(asks).await;
+    assert!(listed.is_ok() && called.is_ok());
+    let declined = declined.into_inner().unwrap();
+    let codes: Vec<_> = declined.iter().map(|it| it["error"]["code"].as_i64()).collect();
+    assert_eq!(codes, [Some(-32601), Some(-32601), Some(-32601), None]);
+}
+
+#[tokio::test]
+async fn a_server_that_says_too_much_is_left() {
+    let endless = |asked: &Value| match asked["method"] == "tools/list" {
+        true => vec![result(asked, &json!({ "tools": [], "nextCursor": "more" }))],
+        false => usual(asked),
+    };
+    let told = with(endless).await.0.expect_err("too many pages");
+    assert_eq!(told.to_string(), "its list of tools has more than 32 pages");
+    let many = |asked: &Value| match asked["method"] == "tools/list" {
+        true => vec![result(asked, &json!({ "tools": vec![json!({ "name": "t" }); 300] }))],
+        false => usual(asked),
+    };
+    let told = with(many).await.0.expect_err("too many tools");
+    assert_eq!(told.to_string(), "it has more than 256 tools");
+    let long = |asked: &Value| match asked["method"] == "tools/call" {
+        true => vec!["x".repeat(LINE_BYTES_MAX + 1)],
+        false => usual(asked),
+    };
+    let told = with(long).await.1.expect_err("a long line");
+    assert_eq!(told.to_string(), "the server wrote a line of more than 4194304 bytes");
+    let old = |asked: &Value| vec![result(asked, &json!({ "protocolVersion": "1999-01-01" }))];
+    let told = with(old).await.0.expect_err("an unknown revision").to_string();
+    assert!(told.starts_with("it speaks MCP \"1999-01-01\"; known are "), "{told}");
+}
+
+#[test]
+fn a_pattern_is_a_name_with_anything_in_it() {
+    for (pattern, name, expected) in [
+        ("read_file", "read_file", true),
+        ("read_*", "read_file", true),
+        ("read_*", "write_file", false),
+        ("*_file", "read_file", true),
+        ("*", "", true),
+        ("r*d*e", "read_file", true),
+        ("r*x*e", "read_file", false),
+    ] {
+        assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+    }
+}
+
+#[test]
+fn a_tool_is_a_payload_and_one_that_cannot_be_is_left_out() {
+    let tool = |name: &str, schema: Value| {
+        json!({ "name": name, "description": "Says\u{1b}[2J\u{202E} it.", "inputSchema": schema,
+            "annotations": { "readOnlyHint": true }, "icons": [1] })
+    };
+    let all = [
+        tool("say", json!({ "type": "object" })),
+        tool("a/b", json!({ "type": "object" })),
+        tool("a b", json!({ "type": "object" })),
+        tool("tool-result", json!({ "type": "object" })),
+        tool("odd", json!({ "type": "string" })),
+        tool("away", json!({ "type": "object", "$ref": "http://x" })),
+        json!({ "description": "without a name" }),
+    ];
+    let (tools, left_out) = tools(&pinned(&all), &[], "urn:x", &["tool-result"]);
+    let names: Vec<_> = tools.iter().map(|it| (&*it.name, it.schema.name.local())).collect();
+    let expected =
+        [("a b", "a_b"), ("a/b", "a_b-2"), ("say", "say"), ("tool-result", "tool-result-2")];
+    assert_eq!(names, expected);
+    let doc = "Says\u{FFFD}[2J\u{FFFD} it. Its server says of it: readOnlyHint true.";
+    assert_eq!(tools[0].schema.doc(), doc);
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    assert_eq!(pinned(&all)["say"].get("icons"), None);
+    assert_eq!(shown("a\u{7}b"), "a\u{FFFD}b");
+}

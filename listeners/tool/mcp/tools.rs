@@ -1,0 +1,109 @@
+//! A tool as its server describes it, and as a payload.
+
+use std::collections::BTreeSet;
+
+use pumphouse::Name;
+use pumphouse::schema::Schema;
+use pumphouse::schema::import::xml_name;
+use serde_json::{Map, Value};
+
+use super::super::text::known;
+
+/// The words of a definition that say what a tool does. What else there is, such as icons, may
+/// change.
+const SAID: [&str; 6] =
+    ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+
+/// A tool that may be called.
+#[derive(Clone, Debug)]
+pub(super) struct Tool {
+    /// What its server calls it.
+    pub(super) name: String,
+    /// What is sent to have it called.
+    pub(super) schema: Schema,
+    /// Whether its server describes it otherwise than the record.
+    pub(super) is_changed: bool,
+}
+
+/// What is pinned of the definitions, by name; of two of one name the first counts.
+pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
+    let mut all = Map::new();
+    for it in definitions {
+        let Some(name) = it.get("name").and_then(Value::as_str) else { continue };
+        let said = SAID.into_iter().filter_map(|key| Some((key.to_owned(), it.get(key)?.clone())));
+        all.entry(name).or_insert_with(|| Value::Object(said.collect()));
+    }
+    all
+}
+
+/// The digest of a definition.
+pub(super) fn digest(definition: &Value) -> String {
+    // Keys stand in their order.
+    blake3::hash(definition.to_string().as_bytes()).to_hex().to_string()
+}
+
+/// The tools that the patterns choose, and why others are left out.
+pub(super) fn tools(
+    definitions: &Map<String, Value>,
+    patterns: &[String],
+    namespace: &str,
+    taken: &[&str],
+) -> (Vec<Tool>, Vec<String>) {
+    let mut names: BTreeSet<String> = taken.iter().map(|it| (*it).to_owned()).collect();
+    let (mut tools, mut left_out) = (Vec::new(), Vec::new());
+    for (name, definition) in definitions {
+        if !patterns.is_empty() && !patterns.iter().any(|it| matches(it, name)) {
+            continue;
+        }
+        let meant = xml_name(name);
+        let numbered = (2..).map(|it| format!("{meant}-{it}"));
+        let mut free = std::iter::once(meant.clone()).chain(numbered);
+        let local = free.find(|it| !names.contains(it)).unwrap_or_default();
+        names.insert(local.clone());
+        match schema(Name::new(namespace, local), definition) {
+            Ok(schema) => tools.push(Tool { name: name.clone(), schema, is_changed: false }),
+            Err(why) => left_out.push(format!("{} ({})", shown(name), shown(&why))),
+        }
+    }
+    (tools, left_out)
+}
+
+fn schema(name: Name, definition: &Value) -> Result<Schema, String> {
+    let input = definition.get("inputSchema").unwrap_or(&Value::Null);
+    if input.get("type").is_none_or(|it| it != "object") {
+        return Err("its inputSchema is of no object".to_owned());
+    }
+    let mut schema = Schema::from_json_schema(name, input).map_err(|it| it.to_string())?;
+    let said = |key: &str| definition.get(key).and_then(Value::as_str).map(shown);
+    let text = said("description").or_else(|| said("title"));
+    let mut doc =
+        text.filter(|it| !it.trim().is_empty()).unwrap_or_else(|| schema.name.local().to_owned());
+    if let Some(hints) = definition.get("annotations").and_then(Value::as_object) {
+        let hints = hints.iter().filter(|(_, it)| it.is_boolean());
+        let hints: Vec<String> = hints.map(|(key, it)| format!("{} {it}", shown(key))).collect();
+        if !hints.is_empty() {
+            doc = format!("{doc} Its server says of it: {}.", hints.join(", "));
+        }
+    }
+    schema.shape.doc = doc.into();
+    Ok(schema)
+}
+
+/// Whether a name is as a pattern has it, in which `*` stands for anything.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let Some((before, behind)) = pattern.split_once('*') else { return pattern == name };
+    let Some(rest) = name.strip_prefix(before) else { return false };
+    let starts = std::iter::once(0).chain(rest.char_indices().map(|(at, it)| at + it.len_utf8()));
+    starts.into_iter().any(|at| matches(behind, &rest[at..]))
+}
+
+/// What a server wrote, without what a terminal would obey.
+pub(super) fn shown(text: &str) -> String {
+    let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let plain = |it: char| match it {
+        '\n' | '\t' => it,
+        it if it.is_control() || turns(it) => '\u{FFFD}',
+        it => known(it),
+    };
+    text.chars().map(plain).collect()
+}

@@ -1,0 +1,219 @@
+//! How much a JSON Schema may ask for: whoever wrote it need not mean well.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+use super::Error;
+
+/// Values in a JSON Schema: keywords, and what they hold.
+pub const NODES_MAX: usize = 20_000;
+/// Objects and arrays in one another in a JSON Schema.
+pub const DEPTH_MAX: usize = 64;
+/// Values that an `enum` may list.
+pub const ENUM_MAX: usize = 1_000;
+/// References that lead to references. What stands behind more of them is any JSON value.
+pub const REFERENCES_MAX: usize = 16;
+/// Places of a payload, once the references of its schema are followed.
+pub const PLACES_MAX: usize = 2_048;
+/// Schemas that one value may be held against at once, by `$ref`, `anyOf` and the like.
+const AT_ONCE_MAX: u64 = 1_000;
+/// How often the values at the bottom of one payload may be looked at.
+const LOOKS_MAX: f64 = 100_000.0;
+
+/// Finds what is too much, and answers how far the work on a value grows with each level of it.
+pub(super) fn check(root: &Value) -> Result<Spread, Error> {
+    sizes(root)?;
+    let mut work = Work { root, known: FxHashMap::default() };
+    let mut spread = Spread(1);
+    let mut next = vec![("#".to_owned(), root)];
+    while let Some((path, schema)) = next.pop() {
+        if let Some(reference) = schema.get("$ref") {
+            referred(root, &path, reference)?;
+        }
+        for word in ["$dynamicRef", "$recursiveRef"] {
+            if schema.get(word).is_some() {
+                return Err(Error::new(&*path, format!("{word} isn't understood here")));
+            }
+        }
+        if path != "#"
+            && ["$id", "id"].iter().any(|it| schema.get(it).is_some_and(Value::is_string))
+        {
+            let text = "it has an $id of its own: a schema within a schema isn't understood here";
+            return Err(Error::new(&*path, text));
+        }
+        let cost = work.cost(&path, schema, 0)?;
+        spread.0 = spread.0.max(cost.objects).max(cost.arrays);
+        let below = below(schema).map(|(step, it)| (format!("{path}/{step}"), it));
+        next.extend(below);
+    }
+    Ok(spread)
+}
+
+/// How many times more often a value is looked at than the one that it stands in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread(u64);
+
+impl Spread {
+    /// Whether a value of this depth can be held against the schema.
+    pub(super) fn takes(self, depth: usize) -> bool {
+        let depth = i32::try_from(depth).unwrap_or(i32::MAX);
+        #[expect(clippy::cast_precision_loss, reason = "it is at most a thousand")]
+        let looks = (self.0 as f64).powi(depth);
+        looks <= LOOKS_MAX
+    }
+}
+
+/// What a reference within the schema leads to.
+pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    match pointer.contains('%') {
+        true => None,
+        false => root.pointer(pointer),
+    }
+}
+
+fn referred(root: &Value, path: &str, reference: &Value) -> Result<(), Error> {
+    let text = reference.as_str().unwrap_or_default();
+    if target(root, text).is_some_and(|it| it.is_object() || it.is_boolean()) {
+        return Ok(());
+    }
+    let text = format!("it refers to {reference}, which isn't in it; nothing is fetched");
+    Err(Error::new(path, text))
+}
+
+fn sizes(root: &Value) -> Result<(), Error> {
+    let (mut count, mut next) = (0_usize, vec![(root, 0_usize)]);
+    while let Some((value, depth)) = next.pop() {
+        count += 1;
+        if count > NODES_MAX {
+            return Err(Error::new("#", format!("it has more than {NODES_MAX} values")));
+        }
+        if depth > DEPTH_MAX {
+            let text = format!("more than {DEPTH_MAX} objects and arrays stand in one another");
+            return Err(Error::new("#", text));
+        }
+        match value {
+            Value::Array(all) => next.extend(all.iter().map(|it| (it, depth + 1))),
+            Value::Object(all) => {
+                let list = all.get("enum").and_then(Value::as_array);
+                if list.is_some_and(|it| it.len() > ENUM_MAX) {
+                    let text = format!("an enum lists more than {ENUM_MAX} values");
+                    return Err(Error::new("#", text));
+                }
+                next.extend(all.values().map(|it| (it, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The schemas in a schema, with the way to each.
+fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let all = schema.as_object().into_iter().flatten();
+    all.flat_map(|(word, it)| {
+        let found: Vec<(String, &Value)> = match (word.as_str(), it) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+                | "dependencies",
+                Value::Object(all),
+            ) => all.iter().map(|(name, it)| (format!("{word}/{name}"), it)).collect(),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(all)) => {
+                (0..).zip(all).map(|(at, it): (usize, _)| (format!("{word}/{at}"), it)).collect()
+            }
+            (
+                "not"
+                | "if"
+                | "then"
+                | "else"
+                | "items"
+                | "additionalItems"
+                | "contains"
+                | "additionalProperties"
+                | "propertyNames"
+                | "unevaluatedItems"
+                | "unevaluatedProperties"
+                | "contentSchema",
+                it,
+            ) => vec![(word.clone(), it)],
+            _ => Vec::new(),
+        };
+        found.into_iter().filter(|(_, it)| it.is_object())
+    })
+}
+
+/// What it takes to hold one value against a schema.
+#[derive(Clone, Copy)]
+struct Cost {
+    schemas: u64,
+    /// How many of them look into each property of an object.
+    objects: u64,
+    /// How many of them look into each item of an array.
+    arrays: u64,
+}
+
+struct Work<'a> {
+    root: &'a Value,
+    /// None while it is being found.
+    known: FxHashMap<*const Value, Option<Cost>>,
+}
+
+impl<'a> Work<'a> {
+    fn cost(&mut self, path: &str, schema: &'a Value, depth: usize) -> Result<Cost, Error> {
+        let key = std::ptr::from_ref(schema);
+        match self.known.entry(key) {
+            Entry::Occupied(it) => {
+                let text = "it refers to itself without an object or an array between";
+                return it.get().ok_or_else(|| Error::new(path, text));
+            }
+            Entry::Vacant(it) => drop(it.insert(None)),
+        }
+        if depth > DEPTH_MAX {
+            let text = format!("more than {DEPTH_MAX} references lead to references");
+            return Err(Error::new(path, text));
+        }
+        let mut cost =
+            Cost { schemas: 1, objects: into_objects(schema), arrays: into_arrays(schema) };
+        for it in at_once(self.root, schema) {
+            let more = self.cost(path, it, depth + 1)?;
+            cost.schemas = cost.schemas.saturating_add(more.schemas);
+            cost.objects = cost.objects.saturating_add(more.objects);
+            cost.arrays = cost.arrays.saturating_add(more.arrays);
+        }
+        if cost.schemas > AT_ONCE_MAX {
+            let text = format!("it holds one value against more than {AT_ONCE_MAX} schemas");
+            return Err(Error::new(path, text));
+        }
+        self.known.insert(key, Some(cost));
+        Ok(cost)
+    }
+}
+
+/// The schemas that the same value is held against.
+fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    let said = |word: &str| schema.get(word);
+    let mut all = Vec::new();
+    all.extend(said("$ref").and_then(Value::as_str).and_then(|it| target(root, it)));
+    all.extend(["not", "if", "then", "else"].into_iter().filter_map(said));
+    let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(said);
+    all.extend(lists.filter_map(Value::as_array).flatten());
+    let maps = ["dependentSchemas", "dependencies"].into_iter().filter_map(said);
+    all.extend(maps.filter_map(Value::as_object).flat_map(Map::values));
+    all.retain(|it| it.is_object());
+    all
+}
+
+fn into_objects(schema: &Value) -> u64 {
+    let has = |word: &str| u64::from(schema.get(word).is_some_and(|it| it.is_object()));
+    let patterns = schema.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
+    has("properties").max(has("additionalProperties"))
+        + has("unevaluatedProperties")
+        + u64::try_from(patterns).unwrap_or(u64::MAX)
+}
+
+fn into_arrays(schema: &Value) -> u64 {
+    let has = |word: &str| u64::from(schema.get(word).is_some_and(|it| !it.is_boolean()));
+    has("items").max(has("prefixItems")) + has("contains") + has("unevaluatedItems")
+}

@@ -1,0 +1,52 @@
+//! Names of properties as names of XML.
+
+use std::collections::BTreeSet;
+
+/// Letters of a name that is made of another.
+const LENGTH_MAX: usize = 100;
+
+/// The names that a shape has given away.
+#[derive(Default)]
+pub(super) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// A name of XML for each property, in their order: its own where it is one.
+    pub(super) fn assign<'a>(&mut self, all: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+        self.0.extend(all.clone().filter(|it| is_name(it)).map(str::to_owned));
+        let each = |it: &str| if is_name(it) { it.to_owned() } else { self.free(&made_of(it)) };
+        all.map(each).collect()
+    }
+
+    /// This name, or one like it that nothing has.
+    pub(super) fn free(&mut self, name: &str) -> String {
+        let numbered = (2..).map(|it| format!("{name}-{it}"));
+        let mut all = std::iter::once(name.to_owned()).chain(numbered);
+        let free = all.find(|it| !self.0.contains(it)).unwrap_or_default();
+        self.0.insert(free.clone());
+        free
+    }
+}
+
+/// Whether it can be an element's name as it is.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_first = |it: char| it == '_' || it.is_ascii_alphabetic();
+    text.len() <= LENGTH_MAX
+        && text.starts_with(is_first)
+        && text.chars().all(is_inside)
+        && !text.get(..3).is_some_and(|it| it.eq_ignore_ascii_case("xml"))
+}
+
+fn is_inside(it: char) -> bool {
+    it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.')
+}
+
+/// A name of XML that is like this one; itself where it is one.
+pub(super) fn like(text: &str) -> String {
+    if is_name(text) { text.to_owned() } else { made_of(text) }
+}
+
+fn made_of(text: &str) -> String {
+    let fitting = text.chars().map(|it| if is_inside(it) { it } else { '_' });
+    let name: String = fitting.take(LENGTH_MAX - 10).collect();
+    if is_name(&name) { name } else { format!("_{name}") }
+}

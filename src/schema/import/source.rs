@@ -1,0 +1,260 @@
+//! The JSON Schema that a schema was made of: it judges, and values go to its JSON form and back.
+
+use std::fmt;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::{Map, Value};
+
+use super::bounds::Spread;
+use super::plan::{Described, Object, Plan};
+use super::shape::ITEM;
+use super::{Error, Loose};
+use crate::schema::TEXT;
+
+/// Steps back that one pattern may take on one text.
+const STEPS_BACK_MAX: usize = 100_000;
+/// Bytes that one compiled pattern may have.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Whole numbers beyond this may have lost digits on their way through a number with a fraction.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// What a schema was made of.
+pub(in crate::schema) struct Source {
+    original: Value,
+    validator: Validator,
+    plan: Plan,
+    loose: Vec<Loose>,
+    spread: Spread,
+}
+
+/// Where a value isn't what the original says: a path of RFC 6901, and a sentence.
+pub(in crate::schema) struct Wrong {
+    pub(in crate::schema) path: Vec<String>,
+    pub(in crate::schema) message: String,
+}
+
+impl Source {
+    pub(super) fn new(
+        original: Value,
+        plan: Plan,
+        loose: Vec<Loose>,
+        spread: Spread,
+    ) -> Result<Source, Error> {
+        let patterns = PatternOptions::fancy_regex()
+            .backtrack_limit(STEPS_BACK_MAX)
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(PATTERN_BYTES_MAX);
+        let built = jsonschema::options()
+            .should_validate_formats(false)
+            .with_pattern_options(patterns)
+            .offline()
+            .build(&original);
+        let validator = built.map_err(|error| {
+            let path = format!("#{}", error.instance_path().as_str());
+            Error::new(path, cut(&error.to_string()))
+        })?;
+        Ok(Source { original, validator, plan, loose, spread })
+    }
+
+    pub(super) fn original(&self) -> &Value {
+        &self.original
+    }
+
+    pub(super) fn loose(&self) -> &[Loose] {
+        &self.loose
+    }
+
+    /// Whether both were made of the same.
+    pub(in crate::schema) fn is_same(&self, other: &Source) -> bool {
+        self.original == other.original
+    }
+
+    /// What the original finds wrong with a value.
+    pub(in crate::schema) fn judge(&self, value: &Value, most: usize) -> Vec<Wrong> {
+        if !self.spread.takes(depth(value)) {
+            let message = "stands too deep to be held against this schema".to_owned();
+            return vec![Wrong { path: Vec::new(), message }];
+        }
+        let wrong = |error: jsonschema::ValidationError<'_>| {
+            let path = error.instance_path().as_str().split('/').skip(1);
+            let path = path.map(|it| it.replace("~1", "/").replace("~0", "~")).collect();
+            Wrong { path, message: cut(&error.to_string()) }
+        };
+        self.validator.iter_errors(value).take(most).map(wrong).collect()
+    }
+
+    /// A value of theirs as the JSON form of our shape.
+    pub(in crate::schema) fn inward(&self, value: Value) -> Value {
+        match (&self.plan, value) {
+            (Plan::Scalar(_), value) => Value::Object(Map::from_iter([(TEXT.to_owned(), value)])),
+            (plan, value) => inward(plan, value),
+        }
+    }
+
+    /// The JSON form of our shape as a value of theirs.
+    ///
+    /// # Errors
+    ///
+    /// The property of which it says two things.
+    pub(in crate::schema) fn outward(&self, value: Value) -> Result<Value, String> {
+        match (&self.plan, value) {
+            (Plan::Scalar(it), Value::Object(mut all)) => {
+                Ok(scalar_outward(it, all.remove(TEXT).unwrap_or_default()))
+            }
+            (plan, value) => outward(plan, value),
+        }
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("original", &self.original).finish_non_exhaustive()
+    }
+}
+
+/// What stands alone: an array has an element of its own around it.
+fn inward(plan: &Plan, value: Value) -> Value {
+    match (plan, value) {
+        (Plan::Array(item), Value::Array(all)) => {
+            Value::Object(Map::from_iter([(ITEM.to_owned(), items_inward(item, all))]))
+        }
+        (Plan::Map(each), Value::Object(all)) => {
+            all.into_iter().map(|(key, it)| (key, inward(&each.plan, it))).collect()
+        }
+        (Plan::Object(object), Value::Object(all)) => object_inward(object, all),
+        (_, value) => value,
+    }
+}
+
+fn items_inward(item: &Described, all: Vec<Value>) -> Value {
+    all.into_iter().map(|it| inward(&item.plan, it)).collect()
+}
+
+fn object_inward(object: &Object, mut from: Map<String, Value>) -> Value {
+    let (mut to, mut nulls, mut empty) = (Map::new(), Vec::new(), Vec::new());
+    for it in &object.properties {
+        let Some(value) = from.remove(&it.theirs) else { continue };
+        let inside = match (&it.holds.plan, value) {
+            (_, Value::Null) if it.lists_null() => {
+                nulls.push(Value::from(it.ours.clone()));
+                continue;
+            }
+            (_, Value::Null) if it.is_null_where_missing() => continue,
+            (Plan::Array(_), Value::Array(all)) if all.is_empty() && it.lists_empty() => {
+                empty.push(Value::from(it.ours.clone()));
+                continue;
+            }
+            (Plan::Array(item), Value::Array(all)) => items_inward(item, all),
+            (plan, value) => inward(plan, value),
+        };
+        to.insert(it.ours.clone(), inside);
+    }
+    for (name, list) in [(&object.nulls, nulls), (&object.empty, empty)] {
+        if let (Some(name), false) = (name, list.is_empty()) {
+            to.insert(name.clone(), list.into());
+        }
+    }
+    match &object.rest {
+        Some((name, each)) if !from.is_empty() => {
+            let all = from.into_iter().map(|(key, it)| (key, inward(&each.plan, it)));
+            to.insert(name.clone(), all.collect());
+        }
+        // What nobody knows is told by whoever reads it.
+        _ => to.extend(from),
+    }
+    to.into()
+}
+
+fn outward(plan: &Plan, value: Value) -> Result<Value, String> {
+    match (plan, value) {
+        (Plan::Scalar(it), value) => Ok(scalar_outward(it, value)),
+        (Plan::Array(item), Value::Object(mut all)) => {
+            items_outward(item, all.remove(ITEM).unwrap_or_default())
+        }
+        (Plan::Map(each), Value::Object(all)) => {
+            all.into_iter().map(|(key, it)| Ok((key, outward(&each.plan, it)?))).collect()
+        }
+        (Plan::Object(object), Value::Object(all)) => object_outward(object, all),
+        (_, value) => Ok(value),
+    }
+}
+
+fn items_outward(item: &Described, value: Value) -> Result<Value, String> {
+    let Value::Array(all) = value else { return Ok(value) };
+    all.into_iter().map(|it| outward(&item.plan, it)).collect()
+}
+
+fn object_outward(object: &Object, mut from: Map<String, Value>) -> Result<Value, String> {
+    let mut listed = |name: &Option<String>| -> Vec<Value> {
+        let list = name.as_ref().and_then(|it| from.remove(it));
+        list.and_then(|it| it.as_array().cloned()).unwrap_or_default()
+    };
+    let (nulls, empty) = (listed(&object.nulls), listed(&object.empty));
+    let mut to = Map::new();
+    for it in &object.properties {
+        let is_in = |list: &[Value]| list.iter().any(|name| *name == *it.ours);
+        let (is_null, is_empty) = (is_in(&nulls), is_in(&empty));
+        let value = from.remove(&it.ours);
+        let is_nothing = |it: &Value| it.as_array().is_some_and(Vec::is_empty);
+        let value = value.filter(|value| !it.holds.plan.is_array() || !is_nothing(value));
+        if u8::from(is_null) + u8::from(is_empty) + u8::from(value.is_some()) > 1 {
+            return Err(it.ours.clone());
+        }
+        let value = match (&it.holds.plan, value) {
+            _ if is_null => Value::Null,
+            (Plan::Array(item), Some(value)) => items_outward(item, value)?,
+            (plan, Some(value)) => outward(plan, value)?,
+            (Plan::Array(_), None) if is_empty || it.is_required => Value::Array(Vec::new()),
+            (_, None) if it.is_null_where_missing() => Value::Null,
+            (_, None) => continue,
+        };
+        to.insert(it.theirs.clone(), value);
+    }
+    if let Some((name, each)) = &object.rest
+        && let Some(Value::Object(all)) = from.remove(name)
+    {
+        for (key, value) in all {
+            if object.properties.iter().any(|it| it.theirs == key) {
+                return Err(key);
+            }
+            to.insert(key, outward(&each.plan, value)?);
+        }
+    }
+    Ok(to.into())
+}
+
+/// A whole number has no point where a number with a fraction may stand.
+fn scalar_outward(scalar: &crate::schema::Scalar, value: Value) -> Value {
+    use crate::schema::Scalar;
+    let whole = |it: &f64| it.fract() == 0.0 && it.abs() < WHOLE_MAX;
+    match (scalar.base(), value.as_f64().filter(whole)) {
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole, and small enough")]
+        (Scalar::F64, Some(it)) => Value::from(it as i64),
+        _ => value,
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    let (mut most, mut next) = (0, vec![(value, 0_usize)]);
+    while let Some((value, depth)) = next.pop() {
+        most = most.max(depth);
+        match value {
+            Value::Array(all) => next.extend(all.iter().map(|it| (it, depth + 1))),
+            Value::Object(all) => next.extend(all.values().map(|it| (it, depth + 1))),
+            _ => {}
+        }
+    }
+    most
+}
+
+/// A sentence of the judge's: it repeats values, which may be long.
+fn cut(text: &str) -> String {
+    const LETTERS_MAX: usize = 300;
+    let shown = |it: char| if it.is_control() { ' ' } else { it };
+    let mut letters = text.chars();
+    let mut short: String = letters.by_ref().take(LETTERS_MAX).map(shown).collect();
+    if letters.next().is_some() {
+        short.push('…');
+    }
+    short
+}

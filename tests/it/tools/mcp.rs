@@ -1,0 +1,205 @@
+//! `use: mcp`: servers that are used, that misbehave, and that change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{asked, in_order, organism};
+use crate::program::{Ran, Scene, Server};
+
+const SERVER: &str = include_str!("mcp/server.py");
+
+/// A folder with the server of these tests; none where there is no Python.
+fn scene(settings: &str) -> Option<Scene> {
+    let python = Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|it| it.status.success()) {
+        crate::skipped("no python3");
+        return None;
+    }
+    let scene = Scene::new();
+    scene.write("server.py", SERVER);
+    scene.write("organism.yaml", manifest(settings));
+    Some(scene)
+}
+
+fn manifest(settings: &str) -> String {
+    let command = "command: [python3, server.py]";
+    format!("listeners: [{{use: mcp, name: words, settings: {{{command}{settings}}}}}]\n")
+}
+
+/// What comes of a call.
+#[track_caller]
+fn called(scene: &Scene, server: &Server, tool: &str, inside: &str) -> Ran {
+    let ns = "https://xml-pipeline.org/ns/words/v1";
+    let payload = format!("<{tool} xmlns=\"{ns}\">{inside}</{tool}>\n");
+    let ran = scene.pipe(&["send", "--connect", &server.address], &payload);
+    Ran { out: ran.out.replace("\n│ ", "\n"), ..ran }
+}
+
+#[expect(clippy::disallowed_methods, reason = "other processes come and go in their own time")]
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_tool_is_called_and_its_answer_is_a_payload() {
+    let Some(scene) = scene("") else { return };
+    let server = scene.serve(&[]);
+    let said = called(&scene, &server, "say", "<words>a &lt; b</words>");
+    said.says(&["<tool-result", "tool=\"say\"", "<text>a &lt; b</text>"]);
+    let counted = called(&scene, &server, "count", "<words>a b c</words>");
+    counted.says(&["<text>3 words</text>", "<data>{\"count\":3}</data>"]);
+    let picture = called(&scene, &server, "picture", "");
+    picture.says(&["<text>[image/png of 3 bytes left out]</text>"]);
+    let refused = called(&scene, &server, "refuse", "");
+    refused.says(&["<tool-failed", "reason=\"tool\"", "<text>not today</text>"]);
+    called(&scene, &server, "say", "").says(&["P0007", "<say> needs <words>"]);
+}
+
+#[test]
+fn a_server_has_an_environment_of_its_own() {
+    let Some(scene) = scene(", env: {SAID: yes}") else { return };
+    let server = scene.serve(&[]);
+    let env = called(&scene, &server, "env", "");
+    let names = env.out.split("<text>").nth(1).and_then(|it| it.split('<').next()).unwrap();
+    // What runs the tests has these.
+    let is_ours = |it: &str| it == "HOME" || it.starts_with("CARGO");
+    assert!(!names.split(' ').any(is_ours), "{names}");
+    assert!(names.contains("SAID"), "{names}");
+}
+
+#[test]
+fn a_server_that_ends_fails_its_call_and_is_begun_again() {
+    let Some(scene) = scene("") else { return };
+    let server = scene.serve(&[]);
+    called(&scene, &server, "die", "").says(&["<tool-failed", "reason=\"gone\""]);
+    let said = called(&scene, &server, "say", "<words>again</words>");
+    said.says(&["<text>again</text>"]);
+    let shouted = called(&scene, &server, "shout", "");
+    shouted.says(&["reason=\"gone\"", "a line of more than 4194304 bytes"]);
+}
+
+#[test]
+fn a_call_has_its_time() {
+    let Some(scene) = scene(", limits: {seconds_max: 1}") else { return };
+    let server = scene.serve(&[]);
+    called(&scene, &server, "say", "<words>first</words>").says(&["<text>first</text>"]);
+    let slept = called(&scene, &server, "sleep", "");
+    slept.says(&["reason=\"timeout\"", "the limit seconds_max is 1"]);
+}
+
+/// A server, and a child of it in another session, end with the pump that is killed.
+#[test]
+fn a_server_ends_with_the_pump() {
+    let Some(scene) = scene(", limits: {seconds_max: 1}") else { return };
+    let server = scene.serve(&[]);
+    called(&scene, &server, "sleep", "").says(&["reason=\"timeout\""]);
+    let list = scene.path("sleeping");
+    let ids = || fs::read_to_string(&list).unwrap_or_default();
+    until("two of them", || ids().lines().count() == 2);
+    server.signal("-KILL");
+    let is_there = |id: &str| Path::new("/proc").join(id).exists();
+    until("they end", || !ids().lines().any(is_there));
+}
+
+#[test]
+fn check_starts_nothing_unless_it_is_told_to() {
+    let Some(scene) = scene("") else { return };
+    scene.write("broken", "");
+    let resting = scene.run(&["check"]).code(0);
+    resting.says(&["known once the pump has run, or `check --live` did"]);
+    assert!(!scene.path("mcp.lock.json").exists());
+    let told = scene.run(&["check", "--live"]).code(1);
+    told.says(&["python3 can't be asked for its tools: the server has ended"]);
+    fs::remove_file(scene.path("broken")).unwrap();
+    let live = scene.run(&["check", "--live"]).code(0);
+    live.says(&["ns/words/v1}say", "Left out: bomb (", "http://x/y"]);
+    scene.write("broken", "");
+    scene.run(&["check"]).code(0).says(&["ns/words/v1}say"]);
+    let page = scene.run(&["describe", "count"]).code(0);
+    page.says(&["Counts \u{FFFD}[31mwords.", "taken by   words"]);
+    let schema = scene.run(&["describe", "say", "--json-schema"]).code(0);
+    let schema = schema.says(&["\"required\": [", "\"words\""]);
+    assert!(!schema.out.contains("$schema"), "{}", schema.out);
+}
+
+#[test]
+fn a_server_that_cannot_be_asked_has_the_tools_that_are_recorded() {
+    let Some(scene) = scene("") else { return };
+    scene.run(&["check", "--live"]).code(0);
+    scene.write("broken", "");
+    let server = scene.serve(&[]);
+    let said = called(&scene, &server, "say", "<words>x</words>");
+    said.says(&["<tool-failed", "reason=\"gone\""]);
+    fs::remove_file(scene.path("broken")).unwrap();
+    until("it is begun again", || {
+        called(&scene, &server, "say", "<words>x</words>").out.contains("<text>x</text>")
+    });
+}
+
+#[test]
+fn a_tool_that_changed_is_refused_until_it_is_accepted() {
+    let Some(scene) = scene("") else { return };
+    scene.run(&["check", "--live"]).code(0);
+    let before = fs::read_to_string(scene.path("mcp.lock.json")).unwrap();
+    assert!(before.contains("\"digest\""), "{before}");
+    scene.write("changed", "");
+    let server = scene.serve(&[]);
+    let said = called(&scene, &server, "say", "<words>x</words>");
+    said.says(&["<tool-failed", "reason=\"changed\""]);
+    called(&scene, &server, "count", "<words>x</words>").says(&["<text>1 words</text>"]);
+    drop(server);
+    assert_eq!(fs::read_to_string(scene.path("mcp.lock.json")).unwrap(), before);
+    scene.run(&["check", "--live"]).code(0).says(&["Refused, since they changed: say"]);
+    scene.run(&["check", "--accept"]).code(0);
+    let server = scene.serve(&[]);
+    let said = called(&scene, &server, "say", "<words>x</words>");
+    said.says(&["<text>x</text>"]);
+    drop(server);
+    fs::remove_file(scene.path("changed")).unwrap();
+    scene.write("organism.yaml", manifest(", trust: all"));
+    let server = scene.serve(&[]);
+    called(&scene, &server, "say", "<words>x</words>").says(&["<text>x</text>"]);
+}
+
+#[test]
+fn patterns_choose_tools() {
+    let Some(scene) = scene(", tools: [sa*, count]") else { return };
+    let live = scene.run(&["check", "--live"]).code(0);
+    let live = live.says(&["}say", "}count"]);
+    assert!(!live.out.contains("}die"), "{}", live.out);
+}
+
+/// An agent asks `mcp-server-time`, where it is installed, or is found by `MCP_SERVER_TIME`.
+#[test]
+fn an_agent_asks_a_real_server_for_the_time() {
+    let Some(program) = time_server() else {
+        return crate::skipped("no mcp-server-time; set MCP_SERVER_TIME to its path");
+    };
+    let settings =
+        format!("use: mcp, settings: {{command: [{}, --local-timezone, UTC]}}", program.display());
+    let replies = r#"%% reply
+<action id="a">{"name": "clock.convert_time", "parameters": {"source_timezone": "UTC",
+"time": "12:00", "target_timezone": "Asia/Tokyo"}}</action>
+%% reply
+<response>It is: ${a}</response>
+"#;
+    let scene = organism(&[("clock", &settings)], replies);
+    scene.run(&["check", "--live"]).code(0).says(&["}get_current_time", "}convert_time"]);
+    let entries = asked(&scene, "What time is it in Tokyo?");
+    in_order(&entries, &["convert_time", "Asia/Tokyo", "21:00"]);
+}
+
+#[expect(clippy::disallowed_methods, reason = "where a program is, the machine says")]
+fn time_server() -> Option<PathBuf> {
+    let named = std::env::var_os("MCP_SERVER_TIME").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&path).map(|it| it.join("mcp-server-time"));
+    named.or_else(|| found.find(|it| it.exists()))
+}
