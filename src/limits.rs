@@ -435,7 +435,7 @@ pub struct Limits {
     pub emissions_max: usize,
     /// Threads above one another below a session: what goes deeper is mostly lost.
     pub thread_depth_max: usize,
-    /// Turns of one listener in one thread: an agent that needs more goes round in circles.
+    /// Turns of one listener in one thread, over all that it is asked there.
     pub thread_turns_max: u64,
     /// Timers that are set in one thread: more is a loop that sets timers.
     pub thread_timers_max: usize,
@@ -540,7 +540,7 @@ impl Default for Limits {
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
             thread_depth_max: 10,
-            thread_turns_max: 50,
+            thread_turns_max: UNLIMITED,
             thread_timers_max: 1_024,
             timer_every_min: Duration::from_secs(1),
             thread_todos_max: 64,

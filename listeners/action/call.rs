@@ -11,13 +11,13 @@ use pumphouse::schema::{self, Content, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
-use super::super::agent::words::is_offered;
+use super::super::agent::words::{is_offered, says_no_type};
 use super::graph::{self, Definition, Parameters};
 use super::open::open;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{Known, Lookup, Unresolved, resolve, resolve_json};
-use super::words::{ActionError, ActionKind, NAME};
+use super::words::{ActionError, ActionKind, Dialect, NAME};
 
 /// A payload, and the listener that takes it.
 pub struct Called<'a> {
@@ -221,8 +221,16 @@ pub fn text(text: &str) -> Value {
     json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
 }
 
-/// What is odd about an action that calls this.
-pub(super) fn oddity(definition: &Definition, called: &Called<'_>) -> Option<String> {
+/// What is odd about an action that calls this, by the rules of its turn.
+pub(super) fn oddity(
+    definition: &Definition,
+    called: &Called<'_>,
+    rules: Option<u32>,
+) -> Option<String> {
+    // A model that calls by its provider's protocol can't say a type.
+    if definition.action.dialect == Some(Dialect::Native) && says_no_type(rules) {
+        return None;
+    }
     let said = match definition.action.kind {
         ActionKind::Tool => "tool",
         ActionKind::Agent => "agent",

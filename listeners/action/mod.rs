@@ -230,11 +230,12 @@ impl Handling {
             return Vec::new();
         };
         let unresolved = payload(definition, called.schema, values).unresolved;
+        let rules = self.actions.rules(agent, definition.action.turn);
         let own = &definition.action.id;
         let unresolved = unresolved.iter().map(|it| match it.name == *own {
             true => format!("{} stays as it is: {own} is this action itself", it.reference),
             false => it.advised(self.actions.graph().known(agent)),
         });
-        oddity(definition, &called).into_iter().chain(unresolved).collect()
+        oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
     }
 }

@@ -185,6 +185,24 @@ impl ActionResult {
         let is_said = error.code == self.status.as_str();
         Some(if is_said { error.message.clone() } else { error.to_string() })
     }
+
+    /// What came of it as a model reads it: what was answered as it is, or what went wrong, and
+    /// what is odd about it.
+    #[must_use]
+    pub fn said(&self) -> String {
+        // What 0.1.0 said of an error lacks what the listener answered; that stands in the value.
+        let value = self.value.as_ref().filter(|it| self.error.is_none() || it.form.is_none());
+        let value = value.map(|it| match it.json() {
+            Value::String(text) => text,
+            value => value.to_string(),
+        });
+        let said: Vec<String> = self.why().into_iter().chain(value).collect();
+        let mut text = said.join(", ");
+        for warning in &self.warning {
+            text += &format!("\nwarning: {warning}");
+        }
+        text
+    }
 }
 
 /// The value of an answer, as it is written: a text as it is, all else as JSON.

@@ -1,7 +1,7 @@
 //! What a turn reserves of its tree's budget before its model is asked, and what it settles once
 //! it is over. Where the budget has no room for a whole turn, it may have some for a last one.
 
-use pumphouse::model::{self, Kind, Prompt, Usage};
+use pumphouse::model::{self, Kind, Prompt, Said, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::{self, BudgetKey};
 use pumphouse::wire::fault::Left;
@@ -9,10 +9,13 @@ use pumphouse::wire::fault::Left;
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::hand::{Told, Turning};
+use super::render::Form;
 use super::speak::Spoken;
 use super::turn::{Came, Spoke};
 use super::words::{CognitionIn, Interrupt, Stopped};
 
+/// How few bytes of a result a prompt shows at the least.
+const RESULT_BYTES_MIN: u64 = 512;
 /// How many bytes a token has, about.
 pub(super) const TOKEN_BYTES: u64 = 4;
 /// How many tokens a reply may have where neither its agent nor its model says.
@@ -27,6 +30,8 @@ pub(super) struct Prepared {
     pub(super) changed: Vec<ContextFeed>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
+    /// How many bytes of a result it shows.
+    pub(super) result_bytes: u64,
     pub(super) reserved: budget::Charge,
 }
 
@@ -37,7 +42,10 @@ pub(super) fn tokens(bytes: u64) -> u64 {
 
 /// How many bytes a prompt has.
 pub(super) fn bytes(prompt: &Prompt) -> u64 {
-    let messages: usize = prompt.messages.iter().map(|it| it.text.len()).sum();
+    let calls =
+        |it: &Said| -> usize { it.calls.iter().map(|it| it.name.len() + it.arguments.len()).sum() };
+    let of = |it: &Said| -> usize { it.text.len() + calls(it) };
+    let messages: usize = prompt.messages.iter().map(of).sum();
     (prompt.system.len() + messages) as u64
 }
 
@@ -70,7 +78,17 @@ impl Turning {
         let begun = self.begun_as(earlier);
         let was_last = begun.as_ref().filter(|it| it.is_last == Some(true));
         let is_short = was_last.is_some() && !self.is_last_by_turns();
-        let mut it = self.prepared(told, turn, until, earlier, is_short).await?;
+        let mut most = self.result_bytes(begun.as_ref());
+        let mut it = self.prepared(told, turn, until, earlier, (is_short, most)).await?;
+        // Where no more can be hidden, results are cut shorter.
+        while begun.is_none()
+            && most > RESULT_BYTES_MIN
+            && self.over_window(&it.prompt).is_some()
+            && self.keeps().is_none()
+        {
+            most = (most / 4).max(RESULT_BYTES_MIN);
+            it = self.prepared(told, turn, until, earlier, (is_short, most)).await?;
+        }
         // What is left bounds the reply of a last turn.
         let mut bound = was_last.and_then(|it| it.max_tokens);
         it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
@@ -95,7 +113,7 @@ impl Turning {
                 Some(Err(fault)) => fault,
                 None => return Ok(Err(Spoke::Interrupted)),
             };
-            let last = self.prepared(told, turn, until, earlier, true).await?;
+            let last = self.prepared(told, turn, until, earlier, (true, most)).await?;
             let room = self.room(&last.prompt, fault.left());
             let room = room.filter(|it| bound.is_none_or(|before| *it < before));
             if room.is_none() {
@@ -133,7 +151,7 @@ impl Turning {
         turn: u64,
         until: u64,
         earlier: &[Entry],
-        is_short: bool,
+        (is_short, result_bytes): (bool, u64),
     ) -> Result<Prepared, Fault> {
         let (feeds, changed) = match earlier {
             [] => self.feeds(turn, is_short),
@@ -144,9 +162,22 @@ impl Turning {
                 (shown.of(&self.agent().name), recorded)
             }
         };
-        let prompt = self.prompt(told, turn, until, (self.form(earlier).0, &feeds)).await?;
+        let form = Form { result_bytes, ..Form::new(self.form(earlier).0) };
+        let form = form.offering(told.tools.all());
+        let prompt = self.prompt(told, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
-        Ok(Prepared { prompt, changed, is_last, reserved })
+        Ok(Prepared { prompt, changed, is_last, result_bytes, reserved })
+    }
+
+    /// How many bytes of a result a prompt shows: as the settings say, but a quarter of the window
+    /// at the most.
+    fn result_bytes(&self, begun: Option<&CognitionIn>) -> u64 {
+        if let Some(begun) = begun {
+            return Form::of(begun, &[]).result_bytes;
+        }
+        let most = self.agent().settings.result_bytes_max;
+        let window = self.agent().model.window().map(|it| u64::from(it) * TOKEN_BYTES / 4);
+        window.map_or(most, |it| it.min(most))
     }
 
     /// Whether the agent's settings give it no turn after the next one.

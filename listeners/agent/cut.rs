@@ -5,11 +5,12 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 
 use super::super::action::words::Action;
-use super::hand::Turning;
+use super::hand::{Told, Turning};
 use super::mind::{Mind, Minds};
-use super::speak::{Spoken, recalled};
+use super::speak::{Answer, Spoken, open_name};
 use super::turn::{Came, Spoke};
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
+use super::write::{Heard, Writing};
 
 /// How many entries are read at once.
 const PAGE: usize = 1_000;
@@ -99,5 +100,32 @@ fn cut(sent: &[Entry]) -> Spoken {
             spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
         }
     }
+    spoken
+}
+
+/// The answer of a reply that was written to its end before a stop, where it didn't have to wait:
+/// nothing is sent again.
+fn recalled(it: &Turning, over: &CognitionOut, told: &Told, sent: &[Entry]) -> Spoken {
+    let settings = &it.agent().settings;
+    let how = (it.is_old(), it.reading(sent));
+    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, how);
+    let CognitionOut { stop, error, truncated, text, .. } = over.clone();
+    let mut spoken = Spoken { stop, error, truncated, did: true, ..Spoken::default() };
+    let mut heard = writing.again(&text);
+    heard.extend(spoken.finished(writing).1);
+    let answer = |finale, text| Some(Answer { text, finale, waits: false, place: (0, 0) });
+    spoken.answer = heard.into_iter().find_map(|it_was| match it_was {
+        Heard::Response { is_final, text, .. } if is_final.unwrap_or(settings.final_default) => {
+            answer(None, text)
+        }
+        Heard::Payload { local, element: Ok(element), .. }
+            if settings.final_payloads.contains(&local) =>
+        {
+            let name = open_name(&it.capabilities, &local)?;
+            let element = it.capabilities.understand(&element, name).ok()?;
+            answer(Some(element), String::new())
+        }
+        _ => None,
+    });
     spoken
 }

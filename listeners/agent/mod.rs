@@ -32,6 +32,7 @@ mod hand;
 pub mod late;
 pub mod messages;
 pub mod mind;
+mod native;
 mod odd;
 mod order;
 pub mod recall;

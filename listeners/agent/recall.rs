@@ -3,12 +3,12 @@
 use std::fmt;
 
 use pumphouse::listener::{Apply as _, Clears};
-use pumphouse::model::Prompt;
+use pumphouse::model::{Prompt, Tool};
 use pumphouse::prelude::*;
 
 use super::super::feed::Shown;
 use super::order::ordered;
-use super::render::{RENDERING, render};
+use super::render::{Form, RENDERING, render};
 use super::words::{CognitionIn, CognitionSystem, CognitionTools};
 
 /// A prompt of which it is known that its model was shown it.
@@ -96,10 +96,11 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let mut feeds = Shown::default();
     let own = |it: &&Entry| it.seq() <= begun.until || it.seq() < entry.seq() && it.from() == agent;
     thread.iter().filter(own).for_each(|it| feeds.apply(it));
-    let (form, root, feeds) = (begun.rendering, super::root(agent), feeds.of(agent));
+    let tools: Vec<Tool> = tools.unwrap_or_default().into();
+    let (form, root, feeds) = (Form::of(&begun, &tools), super::root(agent), feeds.of(agent));
     let mut prompt = render(form, agent, &root, &system, &view, &feeds);
     prompt.turn = begun.turn;
-    prompt.tools = tools.unwrap_or_default().into();
+    prompt.tools = tools;
     prompt.max_tokens = begun.max_tokens;
     prompt.temperature = begun.temperature;
     let now = prompt.digest().to_string();

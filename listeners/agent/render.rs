@@ -10,17 +10,18 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use pumphouse::listener::Clears;
-use pumphouse::model::{Prompt, Role, Said};
+use pumphouse::model::{Prompt, Role, Said, Tool};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadStatus};
 use pumphouse::xml::{Child, escape_attribute};
-use serde_json::Value;
 
 use super::super::action::words::ActionResult;
 use super::super::feed::Feed;
 use super::super::feed::definition::Position;
 use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed};
+use super::super::view::part;
+use super::native::Natives;
 use super::order::late;
 use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped};
 
@@ -30,7 +31,44 @@ use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Res
 /// 1. Results are JSON in escaped XML, and what peers say is the payload's XML. Of 0.1.0.
 /// 2. Results are text, errors are sentences, and a response of another agent is its text, also as
 ///    the end of a thread.
-pub const RENDERING: u32 = 2;
+/// 3. A long result is cut, and native calls and their results stand as their provider has them.
+pub const RENDERING: u32 = 3;
+
+/// How many bytes of a result a prompt shows unless said.
+pub const RESULT_BYTES: u64 = 32 * 1_024;
+
+/// How a prompt is made of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Form {
+    /// The form, one of 1 to [`RENDERING`].
+    pub number: u32,
+    /// How many bytes of a result it shows, from form 3 on.
+    pub result_bytes: u64,
+    /// Whether calls in the provider's own protocol, and their results, stand in that.
+    pub is_native: bool,
+}
+
+impl Form {
+    /// A form, as it is where nothing else is said.
+    #[must_use]
+    pub fn new(number: u32) -> Form {
+        Form { number, result_bytes: RESULT_BYTES, is_native: false }
+    }
+
+    /// The form in which a turn was shown its prompt, in which it was offered such tools.
+    #[must_use]
+    pub fn of(it: &CognitionIn, tools: &[Tool]) -> Form {
+        let result_bytes = it.result_bytes_max.unwrap_or(RESULT_BYTES);
+        Form { result_bytes, ..Form::new(it.rendering) }.offering(tools)
+    }
+
+    /// The same where the model is offered such tools.
+    #[must_use]
+    pub fn offering(self, tools: &[Tool]) -> Form {
+        Form { is_native: self.number > 2 && !tools.is_empty(), ..self }
+    }
+}
 
 /// What stands before the result of an action, or of a thread, whose work was done when it came.
 const LATE: &str = "[A late result, of work that you have answered:]";
@@ -41,7 +79,7 @@ const LATE: &str = "[A late result, of work that you have answered:]";
 /// turn's `cognition_in`, and of what the agent itself recorded between the two.
 #[must_use]
 pub fn render(
-    form: u32,
+    form: Form,
     agent: &str,
     root: &Name,
     system: &str,
@@ -52,13 +90,14 @@ pub fn render(
     let parts = parts.into_iter().chain([block(feeds, Position::SystemAppend)]);
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
-    let late = if form > 1 { late(agent, view) } else { BTreeSet::new() };
+    let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
     // What came while the model wrote stands behind what it wrote, and so does what came just
     // before and wasn't shown to it.
     let mut during: Option<Vec<String>> = None;
-    let mut gap = gap(form, view);
-    let unseen = if form > 1 { unseen(agent, view) } else { BTreeSet::new() };
-    for entry in view.iter().filter(|it| !it.is_refused()) {
+    let mut gap = gap(form.number, view);
+    let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
+    let natives = Natives::of(form, agent, view);
+    for entry in view.iter().filter(|it| !it.is_refused() && !natives.tells(it)) {
         if unseen.contains(&entry.seq()) {
             during.get_or_insert_default();
         }
@@ -69,7 +108,7 @@ pub fn render(
             if entry.is::<CognitionIn>() {
                 during = Some(during.unwrap_or_default());
             } else if entry.is::<CognitionOut>() {
-                wrote(entry, &mut prompt);
+                wrote(entry, &natives, &mut prompt);
                 during
                     .take()
                     .into_iter()
@@ -78,7 +117,7 @@ pub fn render(
             }
             // An interrupt may be told to several.
             let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
-            told(form, entry).filter(|it| !is_told(it))
+            told(form.number, entry).filter(|it| !is_told(it))
         } else if entry.to() == Some(agent) {
             let heard = heard(form, root, entry);
             heard.map(|it| if late.contains(&entry.seq()) { format!("{LATE}\n{it}") } else { it })
@@ -127,11 +166,11 @@ fn unseen(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
 
 fn put(prompt: &mut Prompt, role: Role, text: &str) {
     match prompt.messages.last_mut() {
-        Some(last) if last.role == role => {
+        Some(last) if last.role == role && last.calls.is_empty() => {
             last.text.push_str("\n\n");
             last.text.push_str(text);
         }
-        _ => prompt.messages.push(Said { role, text: text.to_owned() }),
+        _ => prompt.messages.push(Said::new(role, text)),
     }
 }
 
@@ -159,15 +198,22 @@ fn gap(form: u32, view: &[Entry]) -> Option<Gap> {
 }
 
 /// What somebody else sent the agent.
-pub(super) fn heard(form: u32, root: &Name, entry: &Entry) -> Option<String> {
+pub(super) fn heard(form: Form, root: &Name, entry: &Entry) -> Option<String> {
     if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
         return None;
     }
     if entry.is::<ActionResult>() {
         let it = entry.decode().ok()?;
-        return Some(if form == 1 { result_1(&it) } else { result(&it) });
+        return Some(match form.number {
+            1 => result_1(&it),
+            2 => result(&it, &it.said(), ""),
+            _ => {
+                let (text, note) = shown(entry.seq(), it.said(), form.result_bytes);
+                result(&it, &text, &note)
+            }
+        });
     }
-    if form > 1
+    if form.number > 1
         && let Some(text) = responded(entry)
     {
         return Some(text);
@@ -178,7 +224,7 @@ pub(super) fn heard(form: u32, root: &Name, entry: &Entry) -> Option<String> {
         true => element.text().into_owned(),
         false => String::from_utf8_lossy(entry.body()).into_owned(),
     };
-    Some(match (entry.from(), form) {
+    Some(match (entry.from(), form.number) {
         ("core", _) => text,
         (from, 1) => format!("[From {from}]\n{text}"),
         (from, _) => format!("[From {from}]\n{}", harmless(&text)),
@@ -215,9 +261,11 @@ fn why(it: &Stopped) -> String {
 }
 
 /// A reply of the agent's, which stands for all that was in it.
-fn wrote(entry: &Entry, prompt: &mut Prompt) {
+fn wrote(entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
-    if !it.text.is_empty() {
+    if let Some(said) = natives.said(&it) {
+        prompt.messages.extend(said);
+    } else if !it.text.is_empty() {
         put(prompt, Role::Assistant, &it.text);
     }
     if it.is_partial {
@@ -245,24 +293,28 @@ pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
     it.was_held.then(|| format!("[Your {what} was delivered.]"))
 }
 
-/// What came of an action, as a model reads it: what was answered as it is, or what went wrong, and
-/// what is odd about it.
-fn result(it: &ActionResult) -> String {
-    // What 0.1.0 said of an error lacks what the listener answered; that stands in the value.
-    let value = it.value.as_ref().filter(|value| it.error.is_none() || value.form.is_none());
-    let value = value.map(|it| match it.json() {
-        Value::String(text) => text,
-        value => value.to_string(),
-    });
-    let said: Vec<String> = it.why().into_iter().chain(value).collect();
-    let mut text = said.join(", ");
-    for warning in &it.warning {
-        text += &format!("\nwarning: {warning}");
-    }
+/// What came of an action, as a model reads it.
+fn result(it: &ActionResult, text: &str, note: &str) -> String {
     let mut id = String::new();
     escape_attribute(&it.id, &mut id);
-    let (status, text) = (it.status.as_str(), harmless(&text));
-    format!("<action-result id=\"{id}\" status=\"{status}\">{text}</action-result>")
+    let (status, text) = (it.status.as_str(), harmless(text));
+    format!("<action-result id=\"{id}\" status=\"{status}\">{text}{note}</action-result>")
+}
+
+/// As much of a result as a prompt shows, and what it says of the rest.
+pub(super) fn shown(entry: u64, mut text: String, most: u64) -> (String, String) {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let size = text.len();
+    if size <= most {
+        return (text, String::new());
+    }
+    let (_, to) = part(&text, 0, most);
+    text.truncate(to);
+    let note = format!(
+        "\n[{to} of {size} bytes are shown. For more call read-result with \
+         {{\"entry\": {entry}, \"from\": {to}}}.]"
+    );
+    (text, note)
 }
 
 /// A text that can neither end the result that it stands in nor be taken for one: where

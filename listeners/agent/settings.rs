@@ -5,6 +5,7 @@ use pumphouse::limits::{ActionLimits, ReplyLimits};
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
+use super::render::RESULT_BYTES;
 use super::words::Dispatch;
 
 /// How an agent is set up.
@@ -25,7 +26,7 @@ pub struct Settings {
     pub final_with_actions: FinalWithActions,
     /// Payloads beside `response` that end its work, by their local names.
     pub final_payloads: Vec<String>,
-    /// How many turns it has in a thread.
+    /// How many turns its work has, from the message or tick that begins it.
     pub max_turns: u64,
     /// Where calls of it run.
     pub agent_calls: Calls,
@@ -39,6 +40,8 @@ pub struct Settings {
     pub on_context_full: OnFull,
     /// How many messages stay in view where that is a clear.
     pub context_keep: u64,
+    /// How many bytes of a result a prompt shows.
+    pub result_bytes_max: u64,
     /// How large the parts of a reply may be.
     pub reply_limits: ReplyLimits,
     /// How many tokens a reply may have.
@@ -66,6 +69,7 @@ impl Default for Settings {
             internal_actions: InternalActions::default(),
             on_context_full: OnFull::Clear,
             context_keep: 10,
+            result_bytes_max: RESULT_BYTES,
             reply_limits: ReplyLimits::default(),
             max_tokens: None,
             temperature: None,

@@ -210,7 +210,7 @@ impl Turning {
     /// Why it stops: in a word, and in a sentence.
     fn reason(&self, why: StopReason, mind: &Mind) -> (&'static str, String) {
         match why {
-            StopReason::Turns if mind.turns_counted() < self.rules().max_turns => {
+            StopReason::Turns if mind.turns_spent(&self.rules()) < self.rules().max_turns => {
                 let text = format!("The budget has no room for a turn after turn {}.", mind.turns);
                 (Stopped::BUDGET, text)
             }

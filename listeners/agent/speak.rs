@@ -17,7 +17,7 @@ use super::hand::{Told, Turning};
 use super::odd;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
-    Thought,
+    Thought, places_calls,
 };
 use super::write::{Heard, Writing};
 
@@ -32,6 +32,8 @@ pub(super) struct Spoken {
     pub(super) error: Option<String>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
+    /// Where its native calls stand in the text: from and up to, one after another.
+    pub(super) natives: Vec<u64>,
     /// Whether the model never got to the prompt.
     pub(super) is_unasked: bool,
     /// How many bytes of reasoning it showed.
@@ -87,7 +89,7 @@ impl Spoken {
     }
 
     /// What the end of the words comes to.
-    fn finished(&self, writing: Writing) -> (String, Vec<Heard>) {
+    pub(super) fn finished(&self, writing: Writing) -> (String, Vec<Heard>) {
         if self.is_cut() { writing.cut() } else { writing.finish() }
     }
 }
@@ -107,6 +109,7 @@ pub(super) struct Speaking<'a> {
     it: &'a Turning,
     turn: u64,
     reading: Reading,
+    places_calls: bool,
     is_last: bool,
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
@@ -117,33 +120,6 @@ pub(super) struct Speaking<'a> {
     unsent: Vec<usize>,
     /// Whether something came behind the final response.
     is_late: bool,
-}
-
-/// The answer of a reply that was written to its end before a stop, where it didn't have to wait:
-/// nothing is sent again.
-pub(super) fn recalled(it: &Turning, over: &CognitionOut, told: &Told, sent: &[Entry]) -> Spoken {
-    let settings = &it.agent().settings;
-    let how = (it.is_old(), it.reading(sent));
-    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, how);
-    let CognitionOut { stop, error, truncated, text, .. } = over.clone();
-    let mut spoken = Spoken { stop, error, truncated, did: true, ..Spoken::default() };
-    let mut heard = writing.again(&text);
-    heard.extend(spoken.finished(writing).1);
-    let answer = |finale, text| Some(Answer { text, finale, waits: false, place: (0, 0) });
-    spoken.answer = heard.into_iter().find_map(|it_was| match it_was {
-        Heard::Response { is_final, text, .. } if is_final.unwrap_or(settings.final_default) => {
-            answer(None, text)
-        }
-        Heard::Payload { local, element: Ok(element), .. }
-            if settings.final_payloads.contains(&local) =>
-        {
-            let name = open_name(&it.capabilities, &local)?;
-            let element = it.capabilities.understand(&element, name).ok()?;
-            answer(Some(element), String::new())
-        }
-        _ => None,
-    });
-    spoken
 }
 
 /// The first payload of this local name that isn't the pump's own to say.
@@ -160,12 +136,14 @@ impl<'a> Speaking<'a> {
         earlier: &[Entry],
     ) -> Speaking<'a> {
         let (spoken, reading) = (Spoken::default(), it.reading(earlier));
+        let places_calls = places_calls(it.form(earlier).1.filter(|_| !it.is_old()));
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
         Speaking {
             it,
             turn,
             reading,
+            places_calls,
             is_last,
             earlier,
             reasoning: String::new(),
@@ -189,6 +167,9 @@ impl<'a> Speaking<'a> {
             let (turn, text) = (self.turn, std::mem::take(&mut self.reasoning));
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
             self.it.out.reasoning.send(Note(it)).await?;
+        }
+        if self.places_calls {
+            self.spoken.natives = writing.places();
         }
         let (text, heard) = self.spoken.finished(writing);
         for heard in heard {
@@ -269,7 +250,11 @@ impl<'a> Speaking<'a> {
                     self.reasoning += &text;
                 }
                 Ok(Some(Piece::Call(call))) => {
-                    for heard in writing.call(&told.tools.meant(call)) {
+                    let mut call = told.tools.meant(call);
+                    if call.id.is_empty() {
+                        call.id = format!("call_{}_{}", self.turn, writing.places().len() / 2 + 1);
+                    }
+                    for heard in writing.call(&call) {
                         self.act(heard).await?;
                     }
                 }

@@ -8,6 +8,7 @@ use pumphouse::prelude::*;
 use pumphouse::schema::{self, Content, Schema};
 use serde_json::{Value, json};
 
+use super::super::view::ReadResult;
 use super::words::is_offered;
 
 /// What providers take as the name of a tool, at the most.
@@ -55,18 +56,29 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
             tools.meant.insert(name, meant);
         }
     }
+    let rest = seen.schema(&ReadResult::NAME).filter(|_| !tools.all.is_empty());
+    if let Some(schema) = rest {
+        let name = tools.free(schema.name.local());
+        tools.all.push(Tool::new(name.clone(), schema.doc(), parameters(schema)));
+        tools.meant.insert(name, schema.name.local().to_owned());
+    }
     tools
 }
 
 impl Tools {
-    /// The name in the characters that every provider takes, and that no other tool has.
+    /// A legal name that no other tool has.
     fn free(&self, name: &str) -> String {
-        let fits = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
-        let name: String = name.chars().map(fits).take(NAME_MAX - 3).collect();
+        let name = legal(name);
         let others = (2..).map(|it| format!("{name}_{it}"));
         let mut all = std::iter::once(name.clone()).chain(others);
         all.find(|it| !self.meant.contains_key(it)).unwrap_or(name)
     }
+}
+
+/// A name in the characters that every provider takes.
+pub(super) fn legal(name: &str) -> String {
+    let fits = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
+    name.chars().map(fits).take(NAME_MAX - 3).collect()
 }
 
 /// What a call takes, as JSON Schema.

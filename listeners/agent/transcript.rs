@@ -386,7 +386,7 @@ impl Transcript {
         if !matches!(standing, Some(Standing::Agent | Standing::Asked(_))) && !is_root {
             return None;
         }
-        let text = render::heard(render::RENDERING, &super::root(&to), entry)?;
+        let text = render::heard(render::Form::new(render::RENDERING), &super::root(&to), entry)?;
         let (role, from) = ("user".to_owned(), entry.from().to_owned());
         let event = event(&to, entry, What::CognitionIn { role, from, text });
         match self.standing.entry(to).or_insert_with(|| Standing::Asked(Vec::new())) {

@@ -17,17 +17,17 @@ use super::super::timer::ClearTimer;
 use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::Agent;
-use super::charge::{TOKEN_BYTES, bytes};
+use super::charge::{Prepared, TOKEN_BYTES, bytes};
 use super::hand::{Told, Turning};
 use super::late;
 use super::mind::{Mind, Next, Rules, Waiting};
 use super::order::ordered;
-use super::render::{RENDERING, render};
+use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::OnFull;
 use super::speak::{Speaking, Spoken};
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
-    Limited, Notice, RULES, Response, Stopped, reading,
+    Limited, Notice, RULES, Response, Stopped, counts_work, reading,
 };
 
 /// How much of a reply is quoted to a model that wrote nothing else.
@@ -100,7 +100,18 @@ impl Turning {
 
     pub(super) fn rules(&self) -> Rules {
         let settings = &self.agent().settings;
-        Rules::new(settings.final_with_actions, settings.max_turns)
+        let mut rules = Rules::new(settings.final_with_actions, settings.max_turns);
+        rules.counts_work = counts_work(self.rules_at_hand());
+        rules
+    }
+
+    /// The rules of the turn at hand; in a replay without a turn, those of the turn before.
+    fn rules_at_hand(&self) -> Option<u32> {
+        let has_begun = self.begun_as(&[]).is_some();
+        match self.record.0.is_some() && !has_begun && self.mind.turns > 0 {
+            true => self.mind.rules,
+            false => self.form(&[]).1,
+        }
     }
 
     /// The last entry that this handling knows of.
@@ -168,15 +179,15 @@ impl Turning {
         earlier: &[Entry],
     ) -> Result<Spoke, Fault> {
         let told = self.mindful.told(&self.capabilities);
-        let it = match self.prepares(told, turn, until, earlier).await? {
+        let mut it = match self.prepares(told, turn, until, earlier).await? {
             Ok(it) => it,
             Err(spoke) => return Ok(spoke),
         };
         self.tells(told, earlier).await?;
-        for it in it.changed {
+        for it in std::mem::take(&mut it.changed) {
             self.out.feed.send(Note(it)).await?;
         }
-        self.begins(turn, until, self.form(earlier), &it.prompt, it.is_last).await?;
+        self.begins(turn, until, self.form(earlier), &it).await?;
         let bytes = bytes(&it.prompt);
         let speaking = Speaking::new(self, turn, it.is_last, earlier);
         let mut spoken = speaking.speak(it.prompt, told).await?;
@@ -263,10 +274,15 @@ impl Turning {
     pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (Vec<Feed>, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
         let known = &self.known;
+        let rules = self.rules();
+        let nth = match rules.counts_work {
+            true => self.mind.turns_spent(&rules) + 1,
+            false => turn,
+        };
         let all = [
             late::metadata(&settings.metadata, &known.metadata.of(name), self.mind.turns),
             late::todos(&known.todos),
-            late::budget(name, &known.budgets, turn, (settings.max_turns, is_short)),
+            late::budget(name, &known.budgets, nth, (settings.max_turns, is_short)),
         ];
         let mut shown = Shown::clone(&known.feeds);
         let mut changed = Vec::new();
@@ -288,7 +304,7 @@ impl Turning {
         told: &Told,
         turn: u64,
         until: u64,
-        (form, feeds): (u32, &[Feed]),
+        (form, feeds): (Form, &[Feed]),
     ) -> Result<Prompt, Fault> {
         let agent = self.agent();
         let mut view = self.view.all().await?;
@@ -302,15 +318,18 @@ impl Turning {
         Ok(prompt)
     }
 
-    /// What comes of a prompt that doesn't fit the model's window.
-    pub(super) fn is_full(&self, prompt: &Prompt) -> Option<Spoke> {
+    /// How many tokens a prompt has and its model's window, where it doesn't fit that.
+    pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
         let agent = self.agent();
         let window = u64::from(agent.model.window()?);
         let reply = u64::from(agent.settings.max_tokens.unwrap_or(0));
         let tokens = bytes(prompt) / TOKEN_BYTES;
-        if tokens + reply <= window {
-            return None;
-        }
+        (tokens + reply > window).then_some((tokens, window))
+    }
+
+    /// What comes of a prompt that doesn't fit the model's window.
+    pub(super) fn is_full(&self, prompt: &Prompt) -> Option<Spoke> {
+        let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
         let mut came = Came::default();
         let keep = self.keeps().filter(|_| agent.settings.on_context_full == OnFull::Clear);
         came.add(Note(ContextFull { tokens, window, keep }));
@@ -324,7 +343,7 @@ impl Turning {
 
     /// How many messages a clear for the sake of the window leaves in view: as many as the
     /// settings say, and half as many where that many were too many. None where one was.
-    fn keeps(&self) -> Option<u64> {
+    pub(super) fn keeps(&self) -> Option<u64> {
         // A replay takes the word of the log: 0.1.0 stopped after the first clear.
         let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
         if let Some(then) = then {
@@ -345,10 +364,9 @@ impl Turning {
         turn: u64,
         until: u64,
         (rendering, rules): (u32, Option<u32>),
-        prompt: &Prompt,
-        is_last: bool,
+        it: &Prepared,
     ) -> Result<(), Fault> {
-        let agent = self.agent();
+        let (agent, prompt) = (self.agent(), &it.prompt);
         let begun = CognitionIn {
             turn,
             model: agent.model.describe(),
@@ -356,7 +374,7 @@ impl Turning {
             rendering,
             rules,
             asker: rules.and_then(|_| Some(self.mind.work.as_ref()?.asker.name.clone())),
-            is_last: is_last.then_some(true),
+            is_last: it.is_last.then_some(true),
             waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),
             bytes: bytes(prompt),
@@ -364,6 +382,7 @@ impl Turning {
             action_limits: Limited::of(&agent.settings.action_limits),
             max_tokens: prompt.max_tokens,
             temperature: agent.settings.temperature,
+            result_bytes_max: Some(it.result_bytes).filter(|it| *it != RESULT_BYTES),
         };
         self.out.begun.send(Note(begun)).await
     }
@@ -403,6 +422,7 @@ impl Turning {
             tokens_in: it.usage.map(|it| it.input),
             tokens_out: it.usage.map(|it| it.output),
             is_idle: it.is_idle(is_old),
+            calls: Some(it.natives.clone()).filter(|it| !it.is_empty()),
             wrote_root: (it.wrote_root && !is_old).then_some(true),
             held_from: held.map(|it| it.0 as u64),
             held_to: held.map(|it| it.1 as u64),

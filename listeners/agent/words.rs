@@ -14,8 +14,34 @@ use super::super::action::words::{Action, ActionResult};
 use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 
-/// The rules by which agents go on, as `cognition_in` says them.
-pub const RULES: u32 = 3;
+/// The newest rules by which agents go on, as `cognition_in` says them. Turns go by the rules that
+/// they record:
+///
+/// - none: those of 0.1.0.
+/// - 2: work has one asker, and responses wait for what they name.
+/// - 3: replies are read as CommonMark.
+/// - 4: `max_turns` counts from the message or tick that began the work, and a
+///   reply says where its native calls stand.
+pub const RULES: u32 = 4;
+
+/// Whether `max_turns` counts the turns of the work at hand by such rules, not the thread's.
+#[must_use]
+pub fn counts_work(rules: Option<u32>) -> bool {
+    rules >= Some(4)
+}
+
+/// Whether the end of a turn says where its native calls stand by such rules.
+#[must_use]
+pub fn places_calls(rules: Option<u32>) -> bool {
+    rules >= Some(4)
+}
+
+/// Whether a native call is without a type by such rules, so that none of its results says that it
+/// had the wrong one.
+#[must_use]
+pub fn says_no_type(rules: Option<u32>) -> bool {
+    rules >= Some(4)
+}
 
 /// How replies are read by such rules: none are those of 0.1.0.
 #[must_use]
@@ -75,6 +101,9 @@ pub struct CognitionIn {
     /// How freely the model chooses, where that is said.
     #[payload(attribute)]
     pub temperature: Option<f64>,
+    /// How many bytes of a result the prompt shows, where that isn't the usual.
+    #[payload(attribute, no_example)]
+    pub result_bytes_max: Option<u64>,
 }
 
 /// What the actions of a turn may come to: what isn't said is the usual.
@@ -244,6 +273,10 @@ pub struct CognitionOut {
     /// Whether nothing came of it but text: no action, no response, no message to anybody.
     #[payload(attribute)]
     pub is_idle: bool,
+    /// Where the calls stand among the words that came in the provider's own protocol: for each the
+    /// bytes from and up to.
+    #[payload(attribute, list, no_example)]
+    pub calls: Option<Vec<u64>>,
     /// Whether the agent wrote its own root, where it did: it goes on.
     #[payload(attribute)]
     pub wrote_root: Option<bool>,

@@ -79,6 +79,8 @@ pub(super) struct Writing {
     is_native: bool,
     /// The words so far.
     pub(super) text: String,
+    /// Where native calls stand in them.
+    natives: Vec<u64>,
     hearing: Hearing,
 }
 
@@ -130,7 +132,7 @@ impl Writing {
         };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
-        Writing { config, parser, is_native, text: String::new(), hearing }
+        Writing { config, parser, is_native, text: String::new(), natives: Vec::new(), hearing }
     }
 
     /// Takes a call in the provider's own protocol, which means what a `<tool_use>` means. What was
@@ -151,10 +153,18 @@ impl Writing {
     fn native(&mut self, element: &str) -> Vec<Heard> {
         let mut heard = self.end();
         self.hearing.dialect = Some(ActionDialect::Native);
+        let from = self.text.len();
         heard.extend(self.feed(element));
+        self.natives.extend([from as u64, self.text.len() as u64]);
         heard.extend(self.end());
         self.hearing.dialect = None;
         heard
+    }
+
+    /// Where the calls stand among the words that came in the provider's own protocol: from and up
+    /// to, one after another.
+    pub(super) fn places(&self) -> Vec<u64> {
+        self.natives.clone()
     }
 
     /// Takes words that were written before, with the calls that were put among them.

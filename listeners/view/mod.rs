@@ -1,7 +1,8 @@
-//! The listener `view`: hides old messages from prompts, and shows them again. The log stays as
-//! it is.
+//! The listener `view`: hides old messages from prompts, shows them again, and reads on in results
+//! that prompts showed cut. The log stays as it is.
 
 mod choose;
+mod part;
 mod pending;
 mod words;
 
@@ -9,9 +10,11 @@ use pumphouse::listener::{Clears, Record};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ContextCleared, ContextRestored};
 
+use super::action::words::ActionResult;
 use choose::{Request, choose};
+pub use part::{READ_BYTES, part};
 use pending::Pending;
-pub use words::{ClearContext, UndoClear};
+pub use words::{ClearContext, NoResult, ReadResult, ResultPart, UndoClear};
 
 /// The listener `view`.
 #[must_use]
@@ -19,13 +22,17 @@ pub fn view() -> Listener {
     Listener::new("view")
         .on(clear)
         .on(undo)
+        .on(read_result)
         .fold::<Clears>()
         .fold::<Pending>()
         .serial()
         .inline()
         .pure()
         .grant::<EmitCore>()
-        .describe("Hides a thread's old messages from prompts, and shows them again.")
+        .describe(
+            "Hides a thread's old messages from prompts, shows them again, and reads on in results \
+             that prompts showed cut.",
+        )
 }
 
 async fn clear(
@@ -50,4 +57,40 @@ async fn clear(
 
 async fn undo(clears: Fold<Clears>, _: UndoClear) -> ContextRestored {
     ContextRestored { was_cleared: clears.count() > 0 }
+}
+
+async fn read_result(
+    message: Message,
+    history: History,
+    it: ReadResult,
+) -> Result<Result<ResultPart, NoResult>, Fault> {
+    let reader = reader(&message, &history).await?;
+    let result = history.read(it.entry.saturating_sub(1), 1).await?.pop();
+    let result = result.filter(|of| of.seq() == it.entry && of.to() == Some(&reader));
+    let Some(result) = result.and_then(|of| of.decode_if::<ActionResult>()) else {
+        let why = format!("entry {} is no result of an action of yours", it.entry);
+        return Ok(Err(NoResult { why }));
+    };
+    let text = result.said();
+    let from = usize::try_from(it.from.unwrap_or(0)).unwrap_or(usize::MAX);
+    let bytes = it.bytes.map_or(READ_BYTES, |it| usize::try_from(it).unwrap_or(usize::MAX));
+    let (from, to) = part(&text, from, bytes);
+    let mut part = text[from..to].to_owned();
+    if to < text.len() {
+        part += &format!("\n[Bytes {from} to {to} of {}; the rest is from {to}.]", text.len());
+    }
+    let (from, to, size) = (from as u64, to as u64, text.len() as u64);
+    Ok(Ok(ResultPart { from, to, size, text: part }))
+}
+
+/// The agent that reads: the sender of the action, where it is one.
+async fn reader(message: &Message, history: &History) -> Result<String, Fault> {
+    let action = message.key().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
+    if let Some(action) = action.filter(|_| message.from() == super::action::NAME) {
+        let found = history.read(action.saturating_sub(1), 1).await?.pop();
+        if let Some(found) = found.filter(|it| it.seq() == action) {
+            return Ok(found.from().to_owned());
+        }
+    }
+    Ok(message.from().to_owned())
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::limits::XmlLimits;
+use crate::model::Call;
 use crate::xml::{self, Child, Profile, View};
 
 /// What a model is asked: everything that its answer depends on.
@@ -41,16 +42,31 @@ pub struct Said {
     pub role: Role,
     /// What.
     pub text: String,
+    /// The native calls behind the text, where a model made some. The result of each is a message
+    /// of its own behind this one, by [`Role::Tool`].
+    pub calls: Vec<Call>,
+    /// The id of the call that this is the result of.
+    pub of: Option<String>,
+}
+
+impl Said {
+    /// A text without calls.
+    #[must_use]
+    pub fn new(role: Role, text: impl Into<String>) -> Said {
+        Said { role, text: text.into(), calls: Vec::new(), of: None }
+    }
 }
 
 /// Who said it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a conversation has two sides")]
+#[expect(clippy::exhaustive_enums, reason = "a conversation has two sides, and tools")]
 pub enum Role {
     /// Whoever speaks to the model.
     User,
     /// The model.
     Assistant,
+    /// A tool, of which this is a result.
+    Tool,
 }
 
 impl Role {
@@ -60,6 +76,7 @@ impl Role {
         match self {
             Role::User => "user",
             Role::Assistant => "assistant",
+            Role::Tool => "tool",
         }
     }
 }
@@ -106,7 +123,7 @@ impl Prompt {
     /// What somebody said next.
     #[must_use]
     pub fn said(mut self, role: Role, text: impl Into<String>) -> Prompt {
-        self.messages.push(Said { role, text: text.into() });
+        self.messages.push(Said::new(role, text));
         self
     }
 
@@ -130,7 +147,7 @@ impl Prompt {
     /// ```
     #[must_use]
     pub fn heard(&self) -> String {
-        let last = self.messages.iter().rfind(|it| it.role == Role::User);
+        let last = self.messages.iter().rfind(|it| it.role != Role::Assistant);
         let text = last.map_or("", |it| &it.text);
         let is_head = |line: &str| line.starts_with("[From ") && line.ends_with(']');
         let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
@@ -160,9 +177,21 @@ impl Prompt {
         hash.text("pumphouse prompt v1");
         hash.text(&self.system);
         hash.number(self.messages.len() as u64);
-        for Said { role, text } in &self.messages {
+        for Said { role, text, calls, of } in &self.messages {
             hash.text(role.as_str());
             hash.text(text);
+            // What has neither is digested as it was before there were native calls in a history.
+            if !calls.is_empty() {
+                hash.text("calls");
+                hash.number(calls.len() as u64);
+            }
+            for Call { id, name, arguments } in calls {
+                [id, name, arguments].into_iter().for_each(|it| hash.text(it));
+            }
+            if let Some(of) = of {
+                hash.text("of");
+                hash.text(of);
+            }
         }
         hash.number(self.tools.len() as u64);
         for Tool { name, description, parameters } in &self.tools {

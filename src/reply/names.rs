@@ -40,12 +40,13 @@ impl Kind {
 
 /// What an agent may say to the core without asking anybody: whatever the core's listeners take,
 /// but for what only operators and those outside may say.
-const CORE: [&str; 11] = [
+const CORE: [&str; 12] = [
     "await-threads",
     "cancel-thread",
     "clear-context",
     "clear-timer",
     "pause-thread",
+    "read-result",
     "resume-thread",
     "set-timer",
     "spawn-thread",

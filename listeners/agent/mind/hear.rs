@@ -567,8 +567,8 @@ impl Mind {
             }
             Queued::Result(..) | Queued::Came(_) => None,
         });
-        let begins = |(id, asker, origin)| Work { id, asker, asked: Vec::new(), origin };
-        self.work = next.map(begins);
+        self.work = next.map(|(id, asker, origin)| Work { id, asker, asked: Vec::new(), origin });
+        self.before = self.turns_counted();
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Mind {
     pub said: u64,
     /// What it is working on.
     pub work: Option<Work>,
+    /// How many turns counted when that began.
+    before: u64,
     /// Responses that wait, in the order in which they were written.
     pub pending: VecDeque<Waiting>,
     /// Messages to it that end its work, and that it hasn't answered.
@@ -243,10 +245,17 @@ impl Mind {
         u32::try_from(open.count()).unwrap_or(u32::MAX)
     }
 
-    /// How many turns count.
-    #[must_use]
-    pub fn turns_counted(&self) -> u64 {
+    /// How many turns of the thread count.
+    fn turns_counted(&self) -> u64 {
         self.turns.saturating_sub(self.cuts)
+    }
+
+    /// How many turns count against `max_turns`: those of the work at hand, or by older rules those
+    /// of the thread.
+    #[must_use]
+    pub fn turns_spent(&self, rules: &Rules) -> u64 {
+        let before = if rules.counts_work { self.before } else { 0 };
+        self.turns_counted().saturating_sub(before)
     }
 
     /// Whether nothing came of so many turns in a row, and nothing else has come since.

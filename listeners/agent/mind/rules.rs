@@ -22,13 +22,15 @@ pub struct Rules {
     pub policy: FinalWithActions,
     /// How many turns it has.
     pub max_turns: u64,
+    /// Whether those are the turns of the work at hand, not of the thread.
+    pub counts_work: bool,
 }
 
 impl Rules {
     /// These.
     #[must_use]
     pub fn new(policy: FinalWithActions, max_turns: u64) -> Rules {
-        Rules { policy, max_turns }
+        Rules { policy, max_turns, counts_work: true }
     }
 }
 
@@ -81,7 +83,7 @@ impl Mind {
             if let Some(why) = self.withdraws(held, work, rules) {
                 return Next::Withdraw(why);
             }
-        } else if self.last.is_last || self.turns_counted() >= rules.max_turns {
+        } else if self.last.is_last || self.turns_spent(rules) >= rules.max_turns {
             return Next::Stop(StopReason::Turns);
         }
         let is_news = self.has_news();
@@ -102,7 +104,7 @@ impl Mind {
     /// Whether a turn that began now would be the last.
     #[must_use]
     pub fn is_last_turn(&self, rules: &Rules) -> bool {
-        self.turns_counted() + 1 >= rules.max_turns
+        self.turns_spent(rules) + 1 >= rules.max_turns
     }
 
     /// The final response that waits.

@@ -110,6 +110,9 @@ impl Reader<'_> {
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
             on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
             context_keep: count("context_keep").map_or(usual.context_keep, |it| it as u64),
+            result_bytes_max: text("result_bytes_max")
+                .and_then(amount::bytes)
+                .map_or(usual.result_bytes_max, |it| it as u64),
             reply_limits,
             action_limits,
             max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),

@@ -68,6 +68,7 @@ fn mind() -> Vec<Key> {
         key("temperature", Kind::Number, temperature, "temperature: 0.2"),
         key("on_context_full", Kind::Word(ON_FULL), FULL, "on_context_full: clear"),
         key("context_keep", count(), KEEP, "context_keep: 10"),
+        key("result_bytes_max", Kind::Bytes { min: 512 }, RESULT, "result_bytes_max: 32 KiB"),
     ]
 }
 
@@ -75,6 +76,8 @@ const FULL: &str = "What becomes of a prompt that doesn't fit the model's window
                     said.";
 const ACTIONS: &str = "What its actions may come to.";
 const REPLY: &str = "How large the parts of a reply may be.";
+const RESULT: &str = "How many bytes of a result a prompt shows; 32 KiB unless said, and a quarter \
+                      of the model's window at the most.";
 const KEEP: &str = "How many messages stay in view when old ones are hidden; 10 unless said.";
 
 fn reply_limits() -> Map {
@@ -100,7 +103,7 @@ fn turns() -> Vec<Key> {
     let with_actions = "What becomes of a final response while actions of its turn are \
                         unfinished; hold unless said.";
     let payloads = "Payloads beside response that end its work, by their local names.";
-    let turns = "How many turns it has in a thread; 50 unless said.";
+    let turns = "How many turns its work has, from what began it to its end; 50 unless said.";
     let calls = "Where calls of it run; own-thread unless said.";
     let internal = "Which actions it may take that change its own surroundings.";
     let names = || Kind::List(Box::new(Kind::Name));

@@ -9,7 +9,7 @@ use reqwest::{Client, Response, Url};
 use serde_json::{Map, Value, json};
 
 use crate::model::openai::Settings;
-use crate::model::{Error, Kind, Prompt, Said, Tool, Wait};
+use crate::model::{Call, Error, Kind, Prompt, Said, Tool, Wait};
 use crate::trust;
 
 /// What is sent.
@@ -18,7 +18,6 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
     }
-    let said = |Said { role, text }: &Said| json!({ "role": role.as_str(), "content": text });
     messages.extend(prompt.messages.iter().map(said));
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
@@ -51,6 +50,25 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         }
     }
     body.into()
+}
+
+fn said(Said { role, text, calls, of }: &Said) -> Value {
+    let mut said = json!({ "role": role.as_str(), "content": text });
+    if let Some(of) = of {
+        said["tool_call_id"] = of.as_str().into();
+    }
+    if !calls.is_empty() {
+        said["tool_calls"] = calls.iter().map(call).collect();
+        if text.is_empty() {
+            said["content"] = Value::Null;
+        }
+    }
+    said
+}
+
+fn call(Call { id, name, arguments }: &Call) -> Value {
+    let function = json!({ "name": name, "arguments": arguments });
+    json!({ "id": id, "type": "function", "function": function })
 }
 
 fn tool(Tool { name, description, parameters }: &Tool) -> Value {
@@ -113,7 +131,7 @@ fn tls(error: &(dyn StdError + 'static)) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::OpenAi;
+    use crate::model::{OpenAi, Role};
 
     fn settings() -> Settings {
         OpenAi::at("http://127.0.0.1:1/v1", "m").max_tokens(64).temperature(0.5)
@@ -136,6 +154,22 @@ mod tests {
             "temperature": 0.5,
         });
         assert_eq!(body(&settings(), &prompt), expected);
+    }
+
+    #[test]
+    fn calls_and_their_results_have_their_ids() {
+        let mut prompt = Prompt::new("").user("6*7?").assistant("").said(Role::Tool, "42");
+        prompt.messages[1].calls = vec![Call::new("c1", "calculate", r#"{"expression":"6*7"}"#)];
+        prompt.messages[2].of = Some("c1".to_owned());
+        let call = json!({ "name": "calculate", "arguments": r#"{"expression":"6*7"}"# });
+        let expected = json!([
+            { "role": "user", "content": "6*7?" },
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "c1", "type": "function", "function": call },
+            ] },
+            { "role": "tool", "tool_call_id": "c1", "content": "42" },
+        ]);
+        assert_eq!(body(&settings(), &prompt)["messages"], expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One event of a stream, as providers write it, and what it adds to the reply.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 use serde::Deserialize;
@@ -72,13 +72,22 @@ struct Function {
     arguments: Value,
 }
 
+impl ToolCall {
+    /// Whether this begins another call than one at the same place.
+    fn is_other_than(&self, begun: &Call) -> bool {
+        let name = self.function.as_ref().and_then(|it| it.name.as_deref()).unwrap_or_default();
+        let id = self.id.as_deref().unwrap_or_default();
+        !name.is_empty() && !id.is_empty() && !begun.id.is_empty() && id != begun.id
+    }
+}
+
 /// A reply as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     /// What there is to give out.
     pub(super) pieces: VecDeque<Piece>,
-    /// Calls that may not be whole yet, by their place.
-    calls: BTreeMap<u64, Call>,
+    /// Calls that may not be whole yet, each with the place that the provider gives it.
+    calls: Vec<(u64, Call)>,
     usage: Option<Usage>,
     stop: Option<Stop>,
     /// Bytes of the reply so far.
@@ -182,7 +191,15 @@ impl Gathered {
     }
 
     fn call(&mut self, at: u64, more: ToolCall) {
-        let call = self.calls.entry(more.index.unwrap_or(at)).or_default();
+        let at = more.index.unwrap_or(at);
+        let begun = self.calls.iter().rposition(|(place, _)| *place == at);
+        // Some providers give every call the same place: another id with a name is another call.
+        let begun = begun.filter(|it| !more.is_other_than(&self.calls[*it].1));
+        let begun = begun.unwrap_or_else(|| {
+            self.calls.push((at, Call::default()));
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[begun].1;
         let size = |it: &Call| it.id.len() + it.name.len() + it.arguments.len();
         let before = size(call);
         if let Some(id) = more.id.filter(|it| !it.is_empty()) {
@@ -203,8 +220,9 @@ impl Gathered {
 
     /// Nothing more comes: calls are whole, and the last pieces are there.
     pub(super) fn finish(&mut self) {
-        let calls = std::mem::take(&mut self.calls).into_values().map(Piece::Call);
-        self.pieces.extend(calls);
+        let mut calls = std::mem::take(&mut self.calls);
+        calls.sort_by_key(|(place, _)| *place);
+        self.pieces.extend(calls.into_iter().map(|(_, it)| Piece::Call(it)));
         self.pieces.extend(self.usage.take().map(Piece::Usage));
         self.pieces.push_back(Piece::Stop(self.stop.clone().unwrap_or(Stop::End)));
     }

@@ -253,6 +253,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         }),
         max_tokens: None,
         temperature: None,
+        result_bytes_max: None,
     }
 }
 
@@ -267,6 +268,7 @@ fn end(turn: u64) -> CognitionOut {
         completion_percentage: None,
         tokens_in: None,
         tokens_out: None,
+        calls: None,
         wrote_root: None,
         held_from: None,
         held_to: None,

@@ -3,7 +3,7 @@
 use pumphouse::listener::{Apply as _, Clears};
 use pumphouse::listeners::agent::ask as asking;
 use pumphouse::listeners::agent::recall::recall;
-use pumphouse::listeners::agent::render::{RENDERING, render};
+use pumphouse::listeners::agent::render::{Form, RENDERING, render};
 use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::agent::words::ContextFull;
 use pumphouse::listeners::view::{ClearContext, UndoClear};
@@ -161,7 +161,7 @@ fn what_a_clear_counts_is_what_a_prompt_shows() {
     told.ask("And then?");
     let root = pumphouse::listeners::agent::root("oracle");
     let shows = |it: &Entry| {
-        let alone = render(2, "oracle", &root, "", std::slice::from_ref(it), &[]);
+        let alone = render(Form::new(2), "oracle", &root, "", std::slice::from_ref(it), &[]);
         !alone.messages.is_empty()
     };
     let all = told.entries();

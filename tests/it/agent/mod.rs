@@ -18,6 +18,7 @@ mod charges;
 mod cut;
 mod hostile;
 mod interrupt;
+mod long;
 mod native;
 mod rules;
 mod spent;

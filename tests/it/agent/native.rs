@@ -40,7 +40,8 @@ fn playing(replies: Vec<Script>) -> (World, ThreadId, Vec<Prompt>) {
 fn what_peers_take_is_offered_as_tools() {
     let (_, _, seen) = playing(vec![Script::text("<response>.</response>")]);
     let names: Vec<&str> = seen[0].tools.iter().map(|it| &*it.name).collect();
-    assert_eq!(names, ["calculate", "feeds_add_context_feed", "feeds_update_context_feed"]);
+    let feeds = ["feeds_add_context_feed", "feeds_update_context_feed"];
+    assert_eq!(names, ["calculate", feeds[0], feeds[1], "read-result"]);
     let Tool { parameters, description, .. } = &seen[0].tools[0];
     assert_eq!(parameters["required"], json!(["expression"]));
     assert_eq!(parameters["properties"]["expression"]["type"], "string");
@@ -74,7 +75,8 @@ fn a_native_call_is_an_action_like_any_other() {
     assert!(out.starts_with("<thought>An open thought<tool_use id=\"call_1\""), "{out}");
     let story = world.story(&thread);
     assert!(story.contains(&"oracle > oracle: thought".to_owned()), "{story:?}");
-    assert!(seen[1].messages[1].text.contains("tool_use"), "{:?}", seen[1].messages);
+    let called: Vec<&str> = seen[1].messages[1].calls.iter().map(|it| &*it.name).collect();
+    assert_eq!(called, ["calculate", "feeds_add_context_feed"]);
 }
 
 #[test]
@@ -129,4 +131,30 @@ fn a_native_call_that_is_no_json_does_not_run() {
     let (world, thread, _) = playing(replies);
     assert!(world.all::<Action>(&thread).is_empty());
     assert!(world.all::<Notice>(&thread)[0].text.contains("did not run"));
+}
+
+#[test]
+fn history_goes_back_as_calls_and_their_results_by_id() {
+    let call = Call::new("call_1", "calculate", r#"{"expression": "6*7"}"#);
+    let broken = Call::new("call_2", "calculate", r#"{"expression": "6*"#);
+    let wrong = Call::new("call_3", "calculate", r#"{"formula": "6"}"#);
+    let first = Script::text("<thought>So.</thought>").call(call).call(broken).call(wrong);
+    let (world, thread, seen) = playing(vec![first, Script::text("<response>42</response>")]);
+    let said = &seen[1].messages;
+    let roles: Vec<&str> = said.iter().map(|it| it.role.as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "tool", "tool"], "{said:#?}");
+    assert_eq!(said[1].text, "<thought>So.</thought>");
+    let calls: Vec<_> = said[1].calls.iter().map(|it| (&*it.id, &*it.arguments)).collect();
+    let (sum, formula) = (r#"{"expression": "6*7"}"#, r#"{"formula": "6"}"#);
+    assert_eq!(calls, [("call_1", sum), ("call_2", "{}"), ("call_3", formula)]);
+    let of: Vec<_> = said[2..].iter().map(|it| it.of.as_deref().unwrap()).collect();
+    assert_eq!(of, ["call_1", "call_2", "call_3"]);
+    assert_eq!(said[2].text, "42");
+    assert!(said[3].text.contains("did not run"), "{said:#?}");
+    assert!(said[4].text.starts_with("[failed] ") && said[4].text.contains("expression"));
+    let entries = world.entries(&thread);
+    let entries: Vec<Entry> = entries.iter().map(|it| (&**it).into()).collect();
+    let last = entries.last().unwrap().seq();
+    assert_eq!(&recall(&entries, last).unwrap().prompt, &seen[1]);
+    assert_eq!(world.replay(native(&world, Vec::new()).0, &thread).difference, None);
 }

@@ -2,7 +2,7 @@
 
 use pumphouse::listeners::action::words::{ActionError, ActionResult, ResultValue, ValueForm};
 use pumphouse::listeners::agent::messages::conversation;
-use pumphouse::listeners::agent::render::render;
+use pumphouse::listeners::agent::render::{Form, render};
 use pumphouse::listeners::agent::transcript::{What, transcript};
 use pumphouse::listeners::feed::words::ContextFeed;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
@@ -287,7 +287,7 @@ async fn shown(form: u32) -> String {
     let entries = log.read(&thread, 0, u64::MAX, 1_000).await.unwrap();
     let view: Vec<Entry> = entries.iter().map(|it| (&**it).into()).collect();
     let root = pumphouse::listeners::agent::root("oracle");
-    let prompt = render(form, "oracle", &root, "Be exact.", &view, &[]);
+    let prompt = render(Form::new(form), "oracle", &root, "Be exact.", &view, &[]);
     assert_eq!((&*prompt.system, prompt.messages.len()), ("Be exact.", 1));
     prompt.messages[0].text.clone()
 }

@@ -148,7 +148,17 @@ impl World {
 
 /// What came of one question to one agent, on a world of its own.
 pub(super) fn play(agent: impl FnOnce(&World) -> Agent) -> (World, ThreadId) {
-    let world = World::new(1);
+    playing(World::new(1), agent)
+}
+
+/// The same where a thread has so many turns.
+pub(super) fn play_within(turns: u64, agent: impl FnOnce(&World) -> Agent) -> (World, ThreadId) {
+    let mut world = World::new(1);
+    world.limits.thread_turns_max = turns;
+    playing(world, agent)
+}
+
+fn playing(world: World, agent: impl FnOnce(&World) -> Agent) -> (World, ThreadId) {
     let agent = agent(&world);
     let question = agent.ask("What is six times seven?").unwrap();
     let pump = world.start([agent]);
@@ -183,5 +193,7 @@ async fn work(State(world): State<World>, message: Message, it: Work) -> Worked 
     let key = message.key().unwrap_or_default();
     world.effects.lock().unwrap().push((key, it.what.clone(), world.ms()));
     world.sim.sleep(Duration::from_millis(it.ms.unwrap_or(0))).await;
-    Worked(it.what)
+    // A long text, of so many characters of two bytes.
+    let long = it.what.strip_prefix("long ").and_then(|it| it.parse().ok());
+    Worked(long.map_or(it.what, |count| "é".repeat(count)))
 }

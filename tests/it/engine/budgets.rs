@@ -171,7 +171,7 @@ async fn what_is_settled_is_given_back_or_counts() {
 
 #[tokio::test]
 async fn turns_are_counted_by_thread_and_listener() {
-    let pump = start(Limits::default(), &memory());
+    let pump = start(limits(|it| it.thread_turns_max = 50), &memory());
     let here = session(&pump).await;
     assert_eq!(spend(&here, Spend { turns: 50, ..NOTHING }).await, "spent");
     let child: ThreadSpawned = here.ask(spawn(&Spend { turns: 50, ..NOTHING })).await.unwrap();
@@ -360,6 +360,7 @@ async fn a_tree_that_woke_has_spent_what_it_had_spent() {
         limits(|it| {
             it.tree_tokens_max = 100;
             it.tree_messages_max = 5;
+            it.thread_turns_max = 50;
         })
     };
     let thread = {

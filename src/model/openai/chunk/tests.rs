@@ -68,6 +68,10 @@ fn calls_are_whole() {
         Piece::Call(Call::new("c2", "now", "{\"utc\":true}")),
     ];
     check(&[&first, &more, &second, &rest, end], &calls, Stop::Calls);
+    // Some providers give each call the same place.
+    let third =
+        of(r#"{"index":0,"id":"c2","function":{"name":"now","arguments":"{\"utc\":true}"}}"#);
+    check(&[&first, &more, &rest, &third, end], &calls, Stop::Calls);
     // Without places they are as they stand.
     let both = of(r#"{"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}},
                      {"id":"c2","function":{"name":"now","arguments":"{\"utc\":true}"}}"#);

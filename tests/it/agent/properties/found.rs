@@ -10,7 +10,7 @@ use pumphouse::listeners::agent::words::{Interrupt, Response, Stopped};
 use pumphouse::model::Scripted;
 use pumphouse::prelude::*;
 
-use super::super::world::{World, play};
+use super::super::world::{World, play, play_within};
 
 fn finals(world: &World, thread: &ThreadId) -> Vec<String> {
     let all = world.all::<Response>(thread).into_iter();
@@ -43,12 +43,10 @@ fn who_interrupts_another_is_still_answered_where_a_question_of_theirs_waits() {
 
 #[test]
 fn an_agent_without_turns_stops_once_where_a_tick_begins_its_work() {
-    let (world, thread) = play(|world| {
+    let (world, thread) = play_within(2, |world| {
         let replies = ["<set-timer every=\"PT1S\"/>", "<response>It is set.</response>"];
-        let mut settings = Settings::default();
-        settings.max_turns = 2;
         let model = world.timed(Scripted::replies(replies));
-        Agent::new("oracle", Arc::new(model)).settings(settings).peers(["timer"])
+        Agent::new("oracle", Arc::new(model)).peers(["timer"])
     });
     let story = world.story(&thread);
     assert_eq!(finals(&world, &thread), ["It is set."], "{story:#?}");
@@ -72,7 +70,7 @@ fn a_response_waits_for_the_first_of_two_actions_of_one_name() {
 
 #[test]
 fn an_agent_hears_of_quiet_beside_the_timer_of_work_that_is_done() {
-    let (world, thread) = play(|world| {
+    let (world, thread) = play_within(5, |world| {
         let replies = [
             r#"<set-timer in="PT1S"/><set-timer every="PT1H"/>
 <response>I will look again.</response>"#,
@@ -81,9 +79,7 @@ fn an_agent_hears_of_quiet_beside_the_timer_of_work_that_is_done() {
             "<response>Nothing was said.</response>",
         ];
         let model = world.timed(Scripted::replies(replies));
-        let mut settings = Settings::default();
-        settings.max_turns = 5;
-        Agent::new("oracle", Arc::new(model)).settings(settings).peers(["timer", "clerk"])
+        Agent::new("oracle", Arc::new(model)).peers(["timer", "clerk"])
     });
     let story = world.story(&thread);
     assert!(story.iter().any(|it| it == "core > oracle: nothing-under-way"), "{story:#?}");

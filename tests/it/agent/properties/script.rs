@@ -1,6 +1,7 @@
 //! What the agent's model writes: a function of the seed, the turn, and the timers that the prompt
 //! names.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use pumphouse::sim::Chance;
 
 /// The names that responses may hold: four of actions, and one of nothing.
 pub(super) const NAMES: [&str; 5] = ["a", "b", "c", "d", "nobody"];
+
+/// The turns after which it wants nothing more.
+const TURNS_MAX: u64 = 30;
 
 /// Chance from a seed.
 pub(super) struct Dice(Chance);
@@ -67,6 +71,13 @@ impl Style {
             return Script::text("<response>That one.</response>").after(Duration::from_millis(20));
         }
         let timers = timers(prompt);
+        if turn > TURNS_MAX {
+            // A timer that ticks for ever begins work for ever.
+            let clear = |it: &u64| format!("<clear-timer timer=\"{it}\"/>\n");
+            let timers: BTreeSet<u64> = timers.into_iter().collect();
+            let clears: String = timers.iter().map(clear).collect();
+            return Script::text(format!("{clears}<response>R{turn}.1: enough</response>"));
+        }
         let mut it = Page {
             dice: Dice::new(self.seed, 1_000 + turn),
             turn,

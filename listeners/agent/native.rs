@@ -1,0 +1,131 @@
+//! Calls in a provider's own protocol, as a prompt shows them: the model's own with their ids, and
+//! behind them what came of each, by its id. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::model::{Call, Role, Said};
+use pumphouse::prelude::*;
+use pumphouse::schema::json;
+use pumphouse::xml::{Profile, read};
+
+use super::super::action::words::{Action, ActionResult, Dialect, Status};
+use super::odd;
+use super::render::{Form, shown};
+use super::tools::legal;
+use super::words::{CognitionOut, Notice};
+
+/// What stands for the result of a call that has none.
+const NOTHING: &str = "[no result came]";
+
+/// The native calls of an agent's turns, and what came of them.
+#[derive(Default)]
+pub(super) struct Natives {
+    /// By the id of the call and its turn: what the model is told of it.
+    results: BTreeMap<(u64, String), String>,
+    /// The entries that say it: they stand nowhere else in the prompt.
+    told: BTreeSet<u64>,
+}
+
+impl Natives {
+    /// Those of a view.
+    pub(super) fn of(form: Form, agent: &str, view: &[Entry]) -> Natives {
+        let mut all = Natives::default();
+        if !form.is_native {
+            return all;
+        }
+        let own = |it: &&Entry| it.from() == agent && !it.is_refused();
+        let turns = view.iter().filter(own).filter_map(Entry::decode_if::<CognitionOut>);
+        let calls: BTreeSet<(u64, String)> = turns
+            .flat_map(|it| written(&it).1.into_iter().map(move |call| (it.turn, call.id)))
+            .collect();
+        if calls.is_empty() {
+            return all;
+        }
+        let mut actions: BTreeMap<u64, (u64, String)> = BTreeMap::new();
+        for entry in view.iter().filter(|it| !it.is_refused()) {
+            let (key, text) = if entry.from() == agent {
+                if let Some(it) = entry.decode_if::<Action>() {
+                    let is_native = it.dialect == Some(Dialect::Native);
+                    let key = it.turn.filter(|_| is_native).map(|turn| (turn, it.id));
+                    actions.extend(key.map(|key| (entry.seq(), key)));
+                    continue;
+                }
+                let Some(it) = entry.decode_if::<Notice>() else { continue };
+                let Some(id) = it.call else { continue };
+                ((it.turn, id), format!("[{}]", it.text))
+            } else {
+                let to_agent = entry.to() == Some(agent);
+                let it = to_agent.then(|| entry.decode_if::<ActionResult>()).flatten();
+                let Some(it) = it else { continue };
+                let Some(key) = actions.get(&it.of) else { continue };
+                (key.clone(), result(form, entry.seq(), &it))
+            };
+            if calls.contains(&key) && !all.results.contains_key(&key) {
+                all.results.insert(key, text);
+                all.told.insert(entry.seq());
+            }
+        }
+        all
+    }
+
+    /// Whether an entry says what came of a call, and so stands behind that.
+    pub(super) fn tells(&self, entry: &Entry) -> bool {
+        self.told.contains(&entry.seq())
+    }
+
+    /// A reply with native calls as messages; none where it has no such call.
+    pub(super) fn said(&self, it: &CognitionOut) -> Option<Vec<Said>> {
+        let (text, calls) = written(it);
+        if calls.is_empty() {
+            return None;
+        }
+        let results: Vec<Said> = calls
+            .iter()
+            .map(|call| {
+                let text = self.results.get(&(it.turn, call.id.clone()));
+                let text = text.map_or(NOTHING, |it| it).to_owned();
+                Said { of: Some(call.id.clone()), ..Said::new(Role::Tool, text) }
+            })
+            .collect();
+        let mut said = vec![Said { calls, ..Said::new(Role::Assistant, text) }];
+        said.extend(results);
+        Some(said)
+    }
+}
+
+/// What came of a call, as a model reads it.
+fn result(form: Form, entry: u64, it: &ActionResult) -> String {
+    let (text, note) = shown(entry, it.said(), form.result_bytes);
+    match it.status {
+        Status::Ok => text + &note,
+        status => format!("[{}] {text}{note}", status.as_str()),
+    }
+}
+
+/// The words of a reply without its native calls, and those.
+fn written(it: &CognitionOut) -> (String, Vec<Call>) {
+    let (mut text, mut calls, mut from) = (String::new(), Vec::new(), 0);
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    for range in it.calls.as_deref().unwrap_or_default().chunks_exact(2) {
+        let (begin, end) = (place(range[0]), place(range[1]));
+        let Some(call) = it.text.get(begin..end).and_then(call) else { continue };
+        text += it.text.get(from..begin).unwrap_or_default();
+        calls.push(call);
+        from = end;
+    }
+    text += it.text.get(from..).unwrap_or_default();
+    (text.trim().to_owned(), calls)
+}
+
+/// A call as it stands among the words: `<tool_use id="…" name="…">{…}</tool_use>`.
+fn call(element: &str) -> Option<Call> {
+    let (tag, body) = element.split_once('>')?;
+    let arguments = body.trim_end().strip_suffix("</tool_use>")?;
+    let tag = read(format!("{tag}/>"), Profile::Wire, &XmlLimits::INSIDE).ok()?;
+    let arguments = odd::written(arguments);
+    // Providers refuse a history with broken JSON in it; what was wrong is the call's result.
+    let is_sound = json::read(&arguments).is_ok_and(|it| it.is_object());
+    let arguments = if is_sound { &*arguments } else { "{}" };
+    Some(Call::new(tag.attribute("id")?, legal(tag.attribute("name")?), arguments))
+}

@@ -1,0 +1,35 @@
+//! Parts of a text by bytes, never within a character. Pure.
+
+/// How many bytes of a result are read at once unless said: with the line that says which they
+/// are, less than a prompt shows of a result.
+pub const READ_BYTES: usize = 32_000;
+
+/// Where a part of a text begins and ends: from the character that a byte is in, as many bytes as
+/// were asked for at the most, but one character at the least.
+#[must_use]
+pub fn part(text: &str, from: usize, bytes: usize) -> (usize, usize) {
+    let from = text.floor_char_boundary(from);
+    let to = text.floor_char_boundary(from.saturating_add(bytes));
+    let one = text[from..].chars().next().map_or(0, char::len_utf8);
+    (from, to.max(from + one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn a_part_begins_and_ends_with_whole_characters() {
+        let check = |from, bytes, expected: &str| {
+            let (from, to) = part("aé€b", from, bytes);
+            assert_eq!(&"aé€b"[from..to], expected);
+        };
+        check(0, 2, "a");
+        check(0, 3, "aé");
+        check(2, 1, "é");
+        check(3, 1, "€");
+        check(3, 4, "€b");
+        check(7, 4, "");
+        check(9, 4, "");
+    }
+}
