@@ -255,6 +255,10 @@ impl Book {
             set.over = set.over.or(Some(seq));
         }
         let Some(of) = set.work else { return };
+        // The interrupt of its work clears a timer; nothing comes of a tick that was on its way.
+        if self.stops.iter().any(|it| it.work == Some(of) && it.reason == "interrupted") {
+            return;
+        }
         let asker = self.works[of].begins.clone();
         let call = Call { seq, timer: Some((timer, of)), ..asker };
         self.news.push((seq, self.work.filter(|_| self.is_news(&call))));
@@ -472,7 +476,8 @@ impl Book {
             let of_work = call.seq == begins || call.timer.is_some_and(|(_, of)| of == current);
             let by_tick = call.timer.is_some() && of_work;
             let spent = is_spent && is_unturned && (call.asker == asker || by_tick);
-            call.seq <= until && (is_interrupt && (of_asker || by_tick) || spent)
+            let is_shown = call.seq <= until;
+            is_interrupt && (of_asker && is_shown || by_tick) || spent && is_shown
         };
         let (taken, left): (Vec<Call>, Vec<Call>) =
             std::mem::take(&mut self.queue).into_iter().partition(is_taken);
