@@ -476,8 +476,7 @@ impl Book {
             let of_work = call.seq == begins || call.timer.is_some_and(|(_, of)| of == current);
             let by_tick = call.timer.is_some() && of_work;
             let spent = is_spent && is_unturned && (call.asker == asker || by_tick);
-            let is_shown = call.seq <= until;
-            is_interrupt && (of_asker && is_shown || by_tick) || spent && is_shown
+            call.seq <= until && (is_interrupt && (of_asker || by_tick) || spent)
         };
         let (taken, left): (Vec<Call>, Vec<Call>) =
             std::mem::take(&mut self.queue).into_iter().partition(is_taken);
