@@ -186,8 +186,7 @@ impl ActionResult {
         Some(if is_said { error.message.clone() } else { error.to_string() })
     }
 
-    /// What came of it as a model reads it: what was answered as it is, or what went wrong, and
-    /// what is odd about it.
+    /// The result as a model reads it: the answer as it is, or the error, and the warnings.
     #[must_use]
     pub fn said(&self) -> String {
         // What 0.1.0 said of an error lacks what the listener answered; that stands in the value.

@@ -1,5 +1,5 @@
 //! Calls in a provider's own protocol, as a prompt shows them: the model's own with their ids, and
-//! behind them what came of each, by its id. Pure.
+//! behind them the result of each, by its id. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use super::words::{CognitionOut, Notice};
 /// What stands for the result of a call that has none.
 const NOTHING: &str = "[no result came]";
 
-/// The native calls of an agent's turns, and what came of them.
+/// The native calls of an agent's turns, and their results.
 #[derive(Default)]
 pub(super) struct Natives {
     /// By the id of the call and its turn: what the model is told of it.
@@ -69,7 +69,7 @@ impl Natives {
         all
     }
 
-    /// Whether an entry says what came of a call, and so stands behind that.
+    /// Whether an entry has the result of a call: the prompt shows it behind that call.
     pub(super) fn tells(&self, entry: &Entry) -> bool {
         self.told.contains(&entry.seq())
     }
@@ -94,7 +94,7 @@ impl Natives {
     }
 }
 
-/// What came of a call, as a model reads it.
+/// The result of a call, as a model reads it.
 fn result(form: Form, entry: u64, it: &ActionResult) -> String {
     let (text, note) = shown(entry, it.said(), form.result_bytes);
     match it.status {

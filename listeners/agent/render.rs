@@ -293,7 +293,7 @@ pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
     it.was_held.then(|| format!("[Your {what} was delivered.]"))
 }
 
-/// What came of an action, as a model reads it.
+/// The result of an action, as a model reads it.
 fn result(it: &ActionResult, text: &str, note: &str) -> String {
     let mut id = String::new();
     escape_attribute(&it.id, &mut id);

@@ -161,7 +161,7 @@ async fn pass_time(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// What comes of it within a time.
+/// Its result, or an error when the time is over.
 #[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
 pub(super) async fn within<T>(
     time: Duration,

@@ -21,7 +21,7 @@ async fn a_line_is_whole_or_too_long() {
     assert_eq!(line::next(&mut BufReader::new(&b""[..]), 4).await.unwrap(), Line::End);
 }
 
-/// What comes of a list and of a call, where the server answers to each line as `says` has it.
+/// The results of a list and of a call, where the server answers to each line as `says` has it.
 async fn with(
     says: impl Fn(&Value) -> Vec<String>,
 ) -> (Result<usize, Failure>, Result<Value, Failure>) {
