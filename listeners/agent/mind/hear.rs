@@ -518,11 +518,11 @@ impl Mind {
             }
         }
         if stop == Stop::Interrupted {
-            // One that came behind the interrupt is of the work that this ended, too.
-            let is_of = |it: &Queued| matches!(it, Queued::Tick(it) if taken.timers.contains(it));
+            let ended = self.work.as_ref().map(|it| it.id);
+            let of = |timer: &u64| self.timers.get(timer).map(|it| it.work);
+            // Also one behind the interrupt, of a timer that ticks once and is done.
+            let is_of = |it: &Queued| matches!(it, Queued::Tick(it) if of(it) == ended);
             self.queue.retain(|_, it| !is_of(it));
-        }
-        if stop == Stop::Interrupted {
             self.interrupts.retain(|it| *it > until);
         }
         self.turn = None;

@@ -476,7 +476,8 @@ impl Book {
             let of_work = call.seq == begins || call.timer.is_some_and(|(_, of)| of == current);
             let by_tick = call.timer.is_some() && of_work;
             let spent = is_spent && is_unturned && (call.asker == asker || by_tick);
-            call.seq <= until && (is_interrupt && (of_asker || by_tick) || spent)
+            let is_before = call.seq <= until;
+            is_interrupt && (by_tick || of_asker && is_before) || spent && is_before
         };
         let (taken, left): (Vec<Call>, Vec<Call>) =
             std::mem::take(&mut self.queue).into_iter().partition(is_taken);

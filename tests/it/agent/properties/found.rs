@@ -85,3 +85,32 @@ fn an_agent_hears_of_quiet_beside_the_timer_of_work_that_is_done() {
     assert!(story.iter().any(|it| it == "core > oracle: nothing-under-way"), "{story:#?}");
     assert_eq!(finals(&world, &thread)[1..], ["Nothing was said."], "{story:#?}");
 }
+
+#[test]
+fn a_tick_between_an_interrupt_and_the_stop_begins_no_work() {
+    let replies = [
+        r#"<set-timer in="PT1S"/>
+<action id="a">{"name": "tool", "parameters": {"what": "a", "ms": 5000}}</action>"#,
+        "<response>The timer ticked.</response>",
+    ];
+    let mut between = 0;
+    for at in 980..1020 {
+        let world = World::new(1);
+        let model = world.timed(Scripted::replies(replies));
+        let agent = Agent::new("oracle", Arc::new(model)).peers(["timer", "tool"]);
+        let question = agent.ask("One?").unwrap();
+        let pump = world.start([agent]);
+        let thread = world.tell(&pump, question, Duration::from_millis(at));
+        let within = pump.in_thread(&thread);
+        world.sim.run(within.tell(Interrupt { reason: None })).unwrap().unwrap();
+        world.sim.rest().unwrap();
+        let story = world.story(&thread);
+        let place = |what: &str| story.iter().position(|it| it.contains(what));
+        let told = [place(": interrupt"), place(": tick"), place(": agent-stopped")];
+        between += u32::from(told.iter().all(Option::is_some) && told.is_sorted());
+        if told[0] < told[1] {
+            assert_eq!(finals(&world, &thread), Vec::<String>::new(), "{at} ms: {story:#?}");
+        }
+    }
+    assert!(between > 0, "no tick came between");
+}
