@@ -353,7 +353,7 @@ impl Pump {
     pub async fn folds(&self, thread: &ThreadId) -> Result<Vec<FoldState>, Fault> {
         let shared = self.shared();
         let (asked, cached) = oneshot::channel();
-        shared.post(thread, Mail::Folds(thread.clone(), asked));
+        shared.workers.post(thread, Mail::Folds(thread.clone(), asked));
         // A pump that stopped has nothing in memory.
         let cached = cached.await.unwrap_or_default();
         let unreadable = |it: log::Error| unread(&it);
