@@ -93,8 +93,7 @@ async fn asked_by(
         let Some(cause) = at.cause.clone().filter(|it| it.thread == at.id.thread) else {
             return Ok(None);
         };
-        let found = shared.log.read(&cause.thread, cause.seq - 1, cause.seq, 1).await?;
-        let Some(found) = found.into_iter().next() else { return Ok(None) };
+        let Some(found) = shared.log.entry(&cause).await? else { return Ok(None) };
         at = found;
     }
     Ok(Some(Entry::kept(&at)))

@@ -13,12 +13,10 @@ use crate::engine::port::Port;
 use crate::engine::tree::event::ORGANISM;
 use crate::id::ThreadId;
 use crate::log;
+use crate::log::Pages;
 use crate::name::Name;
 use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
 use crate::wire::{Checked, Payload, SignedDuration};
-
-/// How many entries are read at a time.
-const PAGE: usize = 1_024;
 
 /// Says that the organism begins, and who came and went since it last did; before anything else
 /// is taken.
@@ -110,14 +108,12 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
 /// The listeners that joined and haven't left, as the thread says.
 async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
     let thread = ThreadId::new(ORGANISM);
-    let (mut after, mut known) = (0, BTreeMap::new());
+    let mut known = BTreeMap::new();
     if shared.log.thread(&thread).await?.is_none() {
         return Ok(known);
     }
-    loop {
-        let page = shared.log.read(&thread, after, u64::MAX, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(known) };
-        after = last.id.seq;
+    let mut pages = Pages::of(&*shared.log, &thread);
+    while let Some(page) = pages.next().await? {
         for entry in page.iter().map(|it| crate::listener::Entry::kept(it)) {
             if let Some(it) = entry.decode_if::<ListenerJoined>() {
                 known.insert(it.name, ());
@@ -126,6 +122,7 @@ async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
             }
         }
     }
+    Ok(known)
 }
 
 /// What a listener says that it is for.
