@@ -22,7 +22,7 @@ pub use find::{last_position, nearest};
 pub use markdown::{markdown_entry, markdown_head};
 pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};
-pub use state::{NoState, Said, States};
+pub use state::{NoState, StateWord, States};
 pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};
 pub use tree::{Branches, Left, Placed, branch, branch_json, paint, placed};
 pub use when::{NoWhen, When};

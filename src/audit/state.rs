@@ -32,9 +32,9 @@ impl States {
 /// A state as people write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it is the state and nothing else")]
-pub struct Said(pub State);
+pub struct StateWord(pub State);
 
-impl Said {
+impl StateWord {
     /// Every state.
     pub const ALL: [State; 6] = [
         State::Open,
@@ -46,11 +46,11 @@ impl Said {
     ];
 }
 
-impl FromStr for Said {
+impl FromStr for StateWord {
     type Err = NoState;
 
-    fn from_str(text: &str) -> Result<Said, NoState> {
-        Said::ALL.into_iter().find(|it| it.as_str() == text).map(Said).ok_or(NoState)
+    fn from_str(text: &str) -> Result<StateWord, NoState> {
+        StateWord::ALL.into_iter().find(|it| it.as_str() == text).map(StateWord).ok_or(NoState)
     }
 }
 
@@ -60,7 +60,7 @@ pub struct NoState;
 
 impl fmt::Display for NoState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a thread is {}", Said::ALL.map(State::as_str).join(", "))
+        write!(f, "a thread is {}", StateWord::ALL.map(State::as_str).join(", "))
     }
 }
 
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn a_state_is_read_as_it_is_written() {
-        for state in Said::ALL {
-            assert_eq!(state.to_string().parse(), Ok(Said(state)));
+        for state in StateWord::ALL {
+            assert_eq!(state.to_string().parse(), Ok(StateWord(state)));
         }
-        assert_eq!("shut".parse::<Said>(), Err(NoState));
+        assert_eq!("shut".parse::<StateWord>(), Err(NoState));
     }
 }

@@ -1,6 +1,6 @@
 //! The options that say which messages are wanted.
 
-use crate::audit::{Called, Filter, Said, When, Words};
+use crate::audit::{Called, Filter, StateWord, When, Words};
 use crate::clock;
 
 /// Which messages, where not all. Options of one kind widen, of different kinds narrow.
@@ -21,7 +21,7 @@ pub(crate) struct Filters {
     text: Vec<String>,
     /// Threads in this state: open, paused, closed, cancelled, over-budget, failed.
     #[arg(long, value_name = "STATE")]
-    state: Vec<Said>,
+    state: Vec<StateWord>,
     /// Failures only: faults, what a handler returned or sent as an `Err`, agents that stopped, but
     /// interrupted ones.
     #[arg(long)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::audit::{self, Paint, Style};
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::engine::{Builder, Difference, Replayed, Said, Tokio};
+use crate::engine::{Builder, Difference, Emitted, Replayed, Tokio};
 use crate::id::ThreadId;
 use crate::log::Log;
 
@@ -85,7 +85,7 @@ fn different(it: &Difference, style: Style) -> String {
     let id = it.message.to_string();
     let head = format!("{}: {} comes to something else", audit::line(&id), it.listener);
     let entry = it.entry.as_ref().map(|it| format!(", {}", audit::line(&it.to_string())));
-    let said = |it: &Option<Said>| match it {
+    let said = |it: &Option<Emitted>| match it {
         Some(it) => {
             let to = it.to.as_deref().unwrap_or("whoever takes it");
             format!(" → {}\n{}", audit::line(to), audit::pretty(&it.body, style))
@@ -106,7 +106,7 @@ fn object(it: &Replayed) -> Value {
     let each = |all: &BTreeMap<Arc<str>, u64>| -> Value {
         all.iter().map(|(name, number)| (name.to_string(), json!(number))).collect()
     };
-    let said = |it: &Said| {
+    let said = |it: &Emitted| {
         json!({
             "to": it.to.as_deref(),
             "name": it.name.to_string(),

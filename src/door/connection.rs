@@ -12,7 +12,7 @@ use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::door::follow::Follows;
-use crate::door::inbox::{Inbox, Order};
+use crate::door::mailbox::{Mailbox, Order};
 use crate::door::session::{Session, Step};
 use crate::door::silence::Silence;
 use crate::engine::{Begun, Port, Pump, PushEvent, PushObserver, Pusher, Pushing, Tokio};
@@ -31,7 +31,7 @@ thread_local! {
 pub(super) struct Connection<S> {
     pub(super) stream: S,
     pub(super) session: Session,
-    pub(super) inbox: Arc<Inbox>,
+    pub(super) mailbox: Arc<Mailbox>,
     pub(super) pump: Pump,
     pub(super) port: Tokio,
     pub(super) follows: Follows,
@@ -48,15 +48,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let Err(error) = self.talk().await {
             tracing::debug!(%error, "the connection broke");
         }
-        self.inbox.close();
+        self.mailbox.close();
     }
 
     async fn talk(&mut self) -> io::Result<()> {
-        let inlet: Arc<dyn PushObserver> = self.inbox.clone();
+        let inlet: Arc<dyn PushObserver> = self.mailbox.clone();
         let mut news: Vec<(u64, PushEvent)> = Vec::new();
         let mut timer: Timer = None;
         loop {
-            let orders = self.inbox.take(&mut news);
+            let orders = self.mailbox.take(&mut news);
             for (number, it) in news.drain(..) {
                 if let PushEvent::Refused(fault) = &it {
                     self.pump.told_refusal(&self.session.sender(), fault);
@@ -72,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.is_refused(&fault);
             }
             let is_quiet = self.follows.is_empty() && self.waiting.is_empty();
-            self.inbox.note(if is_quiet { self.session.silence() } else { Silence::Busy });
+            self.mailbox.note(if is_quiet { self.session.silence() } else { Silence::Busy });
             if self.session.is_overdue(now_us) {
                 return self.leave(now_us).await;
             }
@@ -174,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         timer: &mut Timer,
         more: bool,
     ) -> Poll<io::Result<()>> {
-        let mut busy = self.inbox.poll(context.waker()) || more;
+        let mut busy = self.mailbox.poll(context.waker()) || more;
         busy |= self.follows.poll(context, &mut self.session);
         while let Poll::Ready(Some(routed)) = self.waiting.poll_next_unpin(context) {
             if let Some(it) = routed {

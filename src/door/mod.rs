@@ -9,7 +9,7 @@ mod error;
 mod follow;
 mod guesses;
 mod silence;
-mod inbox;
+mod mailbox;
 mod metrics;
 mod reception;
 mod session;

@@ -16,7 +16,7 @@ use crate::door::Tokens;
 use crate::door::connection::Connection;
 use crate::door::follow::Follows;
 use crate::door::guesses::{Guesses, machine};
-use crate::door::inbox::{Inbox, Order};
+use crate::door::mailbox::{Mailbox, Order};
 use crate::door::session::{Session, Setting};
 use crate::door::silence;
 use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
@@ -89,7 +89,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
     drop(source);
     // An error says that the pump is gone altogether.
     drop(stage.wait_for(|it| *it == Stage::Drained).await);
-    reception.connected.inboxes().iter().for_each(|it| it.order(Order::Stop));
+    reception.connected.mailboxes().iter().for_each(|it| it.order(Order::Stop));
     reception.left.closed().await;
     tracing::info!(place, "a door is closed");
     Ok(())
@@ -99,7 +99,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
 #[derive(Default)]
 struct Connected {
     /// Connections that have a place.
-    sessions: DashMap<u64, Arc<Inbox>>,
+    sessions: DashMap<u64, Arc<Mailbox>>,
     /// The map would have to lock all its shards to count.
     count: AtomicUsize,
     farewells: AtomicUsize,
@@ -114,9 +114,9 @@ impl Connected {
                 return;
             }
             match self.sessions.remove(&number) {
-                Some((_, inbox)) => {
+                Some((_, mailbox)) => {
                     self.count.fetch_sub(1, Ordering::AcqRel);
-                    inbox.order(Order::MakeRoom);
+                    mailbox.order(Order::MakeRoom);
                 }
                 // It has left by itself meanwhile.
                 None => drop(self.farewells.fetch_sub(1, Ordering::AcqRel)),
@@ -124,7 +124,7 @@ impl Connected {
         }
     }
 
-    fn inboxes(&self) -> Vec<Arc<Inbox>> {
+    fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
         self.sessions.iter().map(|it| it.clone()).collect()
     }
 }
@@ -160,8 +160,8 @@ impl Reception {
             if changes.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
-            let inboxes = self.connected.inboxes();
-            inboxes.iter().for_each(|it| it.order(Order::CheckToken));
+            let mailboxes = self.connected.mailboxes();
+            mailboxes.iter().for_each(|it| it.order(Order::CheckToken));
         }
     }
 
@@ -189,8 +189,8 @@ impl Reception {
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Accepted, peer: &str, number: u64) {
         let limits = &self.setting.limits;
         let now_us = self.port.now_us();
-        let inbox = Arc::new(Inbox::new(&sender(peer), now_us));
-        let take = || Place::take(&self.connected, limits.connections_max, number, &inbox);
+        let mailbox = Arc::new(Mailbox::new(&sender(peer), now_us));
+        let take = || Seat::take(&self.connected, limits.connections_max, number, &mailbox);
         let place = take().or_else(|| {
             self.connected.make_room(limits, now_us);
             take()
@@ -203,7 +203,7 @@ impl Reception {
                 let fault = Fault::new(Code::Connections, text);
                 self.pump.refused(&sender(peer), &fault);
                 tracing::debug!(peer, %fault, "a connection is refused");
-                match Place::to_leave(&self.connected, limits.farewells_max) {
+                match Seat::to_leave(&self.connected, limits.farewells_max) {
                     Some(place) => (place, Some(fault)),
                     None => return,
                 }
@@ -211,7 +211,7 @@ impl Reception {
         };
         let guest = Guest {
             source: source.clone(),
-            inbox,
+            mailbox,
             refused,
             setting: self.setting.clone(),
             pump: self.pump.clone(),
@@ -233,7 +233,7 @@ impl Reception {
 /// A connection that has a place, and is to be served.
 struct Guest<S> {
     source: Arc<S>,
-    inbox: Arc<Inbox>,
+    mailbox: Arc<Mailbox>,
     /// Why it is only told to leave.
     refused: Option<Fault>,
     setting: Arc<Setting>,
@@ -243,12 +243,12 @@ struct Guest<S> {
 
 impl<S: Source> Guest<S> {
     async fn serve(self, came: S::Accepted) {
-        let Guest { source, inbox, refused, setting, pump, port } = self;
+        let Guest { source, mailbox, refused, setting, pump, port } = self;
         let wait = u64::try_from(setting.limits.frame_time_max.as_micros()).unwrap_or(u64::MAX);
         let mut stage = pump.stage();
         let opened = tokio::select! {
             opened = source.open(came) => opened,
-            () = inbox.ordered(Order::MakeRoom) => {
+            () = mailbox.ordered(Order::MakeRoom) => {
                 return tracing::debug!("it didn't come to speak, and a newcomer has its place");
             }
             () = port.sleep_until(port.now_us().saturating_add(wait)) => {
@@ -279,9 +279,17 @@ impl<S: Source> Guest<S> {
         };
         let session = session.from(peer);
         let follows = Follows::new(pump.clone());
-        Connection { stream, session, inbox, pump, port, follows, waiting: FuturesOrdered::new() }
-            .serve()
-            .await;
+        Connection {
+            stream,
+            session,
+            mailbox,
+            pump,
+            port,
+            follows,
+            waiting: FuturesOrdered::new(),
+        }
+        .serve()
+        .await;
     }
 }
 
@@ -297,27 +305,27 @@ fn checked(who: Identity, pump: &Pump) -> Result<Identity, Fault> {
 }
 
 /// A place among those who are connected, given back when it is dropped, however that comes.
-struct Place {
+struct Seat {
     connected: Arc<Connected>,
     /// None for whoever only hears that there is no place.
     number: Option<u64>,
 }
 
-impl Place {
+impl Seat {
     fn take(
         connected: &Arc<Connected>,
         max: usize,
         number: u64,
-        inbox: &Arc<Inbox>,
-    ) -> Option<Place> {
+        mailbox: &Arc<Mailbox>,
+    ) -> Option<Seat> {
         enter(&connected.count, max)?;
-        connected.sessions.insert(number, inbox.clone());
-        Some(Place { connected: connected.clone(), number: Some(number) })
+        connected.sessions.insert(number, mailbox.clone());
+        Some(Seat { connected: connected.clone(), number: Some(number) })
     }
 
-    fn to_leave(connected: &Arc<Connected>, max: usize) -> Option<Place> {
+    fn to_leave(connected: &Arc<Connected>, max: usize) -> Option<Seat> {
         enter(&connected.farewells, max)?;
-        Some(Place { connected: connected.clone(), number: None })
+        Some(Seat { connected: connected.clone(), number: None })
     }
 }
 
@@ -326,7 +334,7 @@ fn enter(count: &AtomicUsize, max: usize) -> Option<()> {
     count.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(drop)
 }
 
-impl Drop for Place {
+impl Drop for Seat {
     fn drop(&mut self) {
         let sessions = &self.connected.sessions;
         // A connection that makes room has given its place back already.

@@ -3,7 +3,7 @@
 mod deadlines;
 mod proof;
 mod room;
-mod said;
+mod asks;
 mod say;
 mod silence;
 
@@ -24,9 +24,9 @@ use crate::listener::Entry;
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Frame, Framing, Profile, Splitter};
+use asks::Asks;
 use proof::is_authenticate;
 use room::Room;
-use said::Said;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The name that the pump speaks under.
@@ -257,10 +257,10 @@ impl Session {
             let text = "this door asks who you are before anything else";
             return Some(self.close(Fault::new(Code::Authentication, text)));
         }
-        Some(match envelope.and_then(Said::of) {
-            Ok(Said::Push(envelope)) => Step::Push(self.number(bytes), *envelope),
-            Ok(Said::Follow(it)) => Step::Follow(self.number(bytes), it),
-            Ok(Said::Unfollow(it)) => Step::Unfollow(self.number(bytes), it),
+        Some(match envelope.and_then(Asks::of) {
+            Ok(Asks::Push(envelope)) => Step::Push(self.number(bytes), *envelope),
+            Ok(Asks::Follow(it)) => Step::Follow(self.number(bytes), it),
+            Ok(Asks::Unfollow(it)) => Step::Unfollow(self.number(bytes), it),
             Err(fault) => self.refuse(fault),
         })
     }

@@ -28,7 +28,7 @@ pub use handle::follow::{Follow, Followed};
 pub use handle::pump::{AskError, Identity, Pump};
 pub(crate) use handle::push::{Begun, Pushing};
 pub use port::{Port, Tokio};
-pub use replay::rerun::{Difference, Replayed, Said, Skipped};
+pub use replay::rerun::{Difference, Emitted, Replayed, Skipped};
 pub use replay::state::{FoldState, Spending, ThreadState, TreeState, Waiting};
 pub(crate) use tree::budget as ledger;
 pub(crate) use tree::event::{CORE_NAME, Pusher};

@@ -40,7 +40,7 @@ impl Standing {
 }
 
 /// What the rules ask of a log.
-pub(super) trait Ledger {
+pub(super) trait Records {
     fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error>;
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>);
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
@@ -132,7 +132,7 @@ impl Admitted {
 
 /// Lets a batch in, or says why not.
 pub(super) fn admit(
-    ledger: &mut impl Ledger,
+    ledger: &mut impl Records,
     job: &mut Job,
     done: &mut Admitted,
 ) -> Result<(), Error> {
@@ -163,7 +163,7 @@ pub(super) fn admit(
 }
 
 /// Where a new thread comes from, if its id is free and its links lead somewhere.
-fn origin(ledger: &mut impl Ledger, new: &NewThread) -> Result<Option<Arc<Origin>>, Error> {
+fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origin>>, Error> {
     if new.id.as_str().is_empty() {
         return Err(invalid("a thread's id is empty".to_owned()));
     }
@@ -186,7 +186,7 @@ fn origin(ledger: &mut impl Ledger, new: &NewThread) -> Result<Option<Arc<Origin
 /// Counts an entry in its thread, then follows its links: should one lead nowhere, the row is there
 /// for the log to take back.
 fn entry(
-    ledger: &mut impl Ledger,
+    ledger: &mut impl Records,
     entry: &mut Arc<Entry>,
     guess: Option<&Arc<Origin>>,
     space: &mut Vec<u8>,
@@ -214,7 +214,7 @@ fn entry(
 
 /// Where a link leads; `own` is the number of the entry's thread and the sequence before it.
 fn link(
-    ledger: &mut impl Ledger,
+    ledger: &mut impl Records,
     entry: &Entry,
     to: Option<&EntryId>,
     own: (u64, u64),
@@ -234,7 +234,7 @@ fn link(
 }
 
 /// No identity uses one id of its own twice.
-fn client_ids(ledger: &mut impl Ledger, entries: &[Arc<Entry>]) -> Result<(), Error> {
+fn client_ids(ledger: &mut impl Records, entries: &[Arc<Entry>]) -> Result<(), Error> {
     let mut here: HashSet<(&str, &str)> = HashSet::new();
     for entry in entries {
         let Some(id) = &entry.client_id else { continue };

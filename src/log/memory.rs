@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::admit::{self, Admitted, Job, Ledger, Origins, Standing};
+use crate::log::admit::{self, Admitted, Job, Origins, Records, Standing};
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, MarkWriter, Origin};
 use crate::log::entry::State as ThreadState;
 use crate::log::entry::{Batch, Entry, Flags, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
@@ -19,7 +19,7 @@ use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 pub struct MemoryLog {
     identity: Identity,
     origins: Origins,
-    state: Mutex<State>,
+    state: Mutex<Contents>,
 }
 
 impl MemoryLog {
@@ -31,7 +31,7 @@ impl MemoryLog {
 
     /// An empty log that is this one, written by this writer.
     pub(crate) fn of(identity: Identity, writer: Uuid) -> MemoryLog {
-        let state = State::new(&identity, writer);
+        let state = Contents::new(&identity, writer);
         MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
     }
 
@@ -42,7 +42,7 @@ impl MemoryLog {
     }
 
     /// A panic elsewhere leaves the state whole: nothing here panics half-way.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Contents> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,7 +148,7 @@ impl Log for MemoryLog {
 }
 
 /// Everything, behind one lock that is taken once a batch.
-struct State {
+struct Contents {
     closed: bool,
     writer: Uuid,
     threads: Threads,
@@ -189,7 +189,7 @@ struct Books<'a> {
     client_ids: &'a HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
 }
 
-impl Ledger for Books<'_> {
+impl Records for Books<'_> {
     fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error> {
         let at = self.threads.by_id.get(thread);
         Ok(at.map(|at| &mut self.threads.all[*at].standing))
@@ -218,11 +218,11 @@ impl Ledger for Books<'_> {
     }
 }
 
-impl State {
-    fn new(identity: &Identity, writer: Uuid) -> State {
+impl Contents {
+    fn new(identity: &Identity, writer: Uuid) -> Contents {
         let chain = chain::genesis(identity);
         let made = Commit { number: 0, writer: identity.uuid, last_position: 0, last_thread: 0 };
-        State {
+        Contents {
             closed: false,
             writer,
             threads: Threads::default(),

@@ -10,7 +10,7 @@ use crate::log::entry::{Entry, Open};
 
 /// Fed with entries and marks in their order, it keeps only what is still open.
 #[derive(Default)]
-pub(super) struct Opens(FxHashMap<(u64, u64), Waiting>);
+pub(super) struct Opens(FxHashMap<(u64, u64), OpenEntry>);
 
 /// An entry, and how many it is for.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ pub(super) struct Came {
 }
 
 /// An entry that waits for its receivers.
-pub(super) struct Waiting {
+pub(super) struct OpenEntry {
     pub(super) position: u64,
     receivers: u32,
     started: BTreeMap<Arc<str>, u32>,
@@ -30,7 +30,7 @@ pub(super) struct Waiting {
     waits: BTreeMap<Arc<str>, u64>,
 }
 
-impl Waiting {
+impl OpenEntry {
     /// The answer about its entry.
     pub(super) fn of(self, entry: Arc<Entry>) -> Open {
         let started = self.started.into_iter().collect();
@@ -45,7 +45,7 @@ impl Opens {
         let Came { thread, seq, position, receivers } = came;
         if receivers > 0 {
             let (started, consumed, waits) = Default::default();
-            let waiting = Waiting { position, receivers, started, consumed, waits };
+            let waiting = OpenEntry { position, receivers, started, consumed, waits };
             self.0.insert((thread, seq), waiting);
         }
     }
@@ -74,8 +74,8 @@ impl Opens {
     }
 
     /// What is still open, by position.
-    pub(super) fn finish(self) -> Vec<Waiting> {
-        let mut all: Vec<Waiting> = self.0.into_values().collect();
+    pub(super) fn finish(self) -> Vec<OpenEntry> {
+        let mut all: Vec<OpenEntry> = self.0.into_values().collect();
         all.sort_unstable_by_key(|it| it.position);
         all
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::manifest::amount;
 use crate::manifest::mistake::{Mistake, cut, listed};
 use crate::manifest::shape::{Key, Kind, Map};
-use crate::manifest::yaml::{Entry, Node, Plain, Scalar, Value};
+use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
 use crate::schema::nearest;
 
 /// Finds what is wrong with a value.
@@ -84,7 +84,7 @@ fn expected(kind: &Kind) -> String {
 }
 
 /// Finds keys that are unknown, doubled or missing, and looks at the values of the others.
-fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<Mistake>) {
+fn keys(node: &Node, entries: &[Pair], path: &str, map: &Map, wrong: &mut Vec<Mistake>) {
     twice(entries, path, wrong);
     for entry in entries {
         let below = joined(path, &entry.key);
@@ -95,9 +95,9 @@ fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<M
     }
     let is_there = |name: &str| entries.iter().any(|it| it.key == name && !it.value.is_null());
     // Where a key is misspelt, that is the mistake.
-    let is_unknown = |it: &&Entry| map.keys.iter().all(|key| key.name != it.key);
-    let misspelt: Vec<&Entry> = entries.iter().filter(is_unknown).collect();
-    let meant = |it: &&Entry| nearest(&it.key, map.keys.iter().map(|key| key.name));
+    let is_unknown = |it: &&Pair| map.keys.iter().all(|key| key.name != it.key);
+    let misspelt: Vec<&Pair> = entries.iter().filter(is_unknown).collect();
+    let meant = |it: &&Pair| nearest(&it.key, map.keys.iter().map(|key| key.name));
     let meant: Vec<&str> = misspelt.iter().filter_map(meant).collect();
     let is_missing = |it: &&Key| it.needed && !is_there(it.name) && !meant.contains(&it.name);
     for key in map.keys.iter().filter(is_missing) {
@@ -120,7 +120,7 @@ fn keys(node: &Node, entries: &[Entry], path: &str, map: &Map, wrong: &mut Vec<M
 }
 
 /// Looks at names of people's own, and at their values.
-fn named(entries: &[Entry], path: &str, of: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
+fn named(entries: &[Pair], path: &str, of: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
     twice(entries, path, wrong);
     for entry in entries {
         let below = joined(path, &entry.key);
@@ -136,7 +136,7 @@ fn named(entries: &[Entry], path: &str, of: &Kind, example: &str, wrong: &mut Ve
 /// others are possible.
 fn used(
     node: &Node,
-    entries: &[Entry],
+    entries: &[Pair],
     path: &str,
     (maps, other): (&[(&'static str, Map)], Option<&Map>),
     wrong: &mut Vec<Mistake>,
@@ -160,7 +160,7 @@ fn used(
     }
 }
 
-fn unknown(entry: &Entry, map: &Map) -> Mistake {
+fn unknown(entry: &Pair, map: &Map) -> Mistake {
     let names = || map.keys.iter().map(|it| it.name);
     let text = format!("{} has no key `{}`", map.what, cut(&entry.key));
     let mistake = Mistake::new(entry.place, text).or_nearest(&entry.key, names());
@@ -173,7 +173,7 @@ fn unknown(entry: &Entry, map: &Map) -> Mistake {
     }
 }
 
-fn twice(entries: &[Entry], path: &str, wrong: &mut Vec<Mistake>) {
+fn twice(entries: &[Pair], path: &str, wrong: &mut Vec<Mistake>) {
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in entries {
         let key = entry.key.as_str();

@@ -13,7 +13,7 @@ use serde::de::{
 use crate::listener::Beside;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut, listed};
-use crate::manifest::yaml::{Entry, Node, Plain, Scalar, Value};
+use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
 
 /// What is wrong with settings, as it is found.
 pub(super) struct Findings {
@@ -184,14 +184,14 @@ impl<'a> At<'a> {
         Items { at: self.clone(), items, next: 0 }
     }
 
-    fn keys(&self, entries: Vec<&'a Entry>) -> Keys<'a> {
+    fn keys(&self, entries: Vec<&'a Pair>) -> Keys<'a> {
         Keys { at: self.clone(), entries: entries.into_iter(), value: None }
     }
 
     /// The keys that are known; the others are mistakes.
-    fn known(&self, fields: &[&'static str]) -> Option<Vec<&'a Entry>> {
+    fn known(&self, fields: &[&'static str]) -> Option<Vec<&'a Pair>> {
         let Value::Map(entries) = &self.node.value else { return None };
-        let mut known: Vec<&Entry> = Vec::new();
+        let mut known: Vec<&Pair> = Vec::new();
         for entry in entries {
             let key = entry.key.as_str();
             if !fields.contains(&key) {
@@ -205,7 +205,7 @@ impl<'a> At<'a> {
         Some(known)
     }
 
-    fn unknown(&self, entry: &Entry, fields: &[&'static str]) -> Mistake {
+    fn unknown(&self, entry: &Pair, fields: &[&'static str]) -> Mistake {
         let text = match fields {
             [] => format!("here is no key `{}`: there is nothing to set", cut(&entry.key)),
             _ => format!("here is no key `{}`", cut(&entry.key)),
@@ -336,8 +336,8 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 
 struct Keys<'a> {
     at: At<'a>,
-    entries: std::vec::IntoIter<&'a Entry>,
-    value: Option<&'a Entry>,
+    entries: std::vec::IntoIter<&'a Pair>,
+    value: Option<&'a Pair>,
 }
 
 impl<'de> MapAccess<'de> for Keys<'_> {
@@ -433,7 +433,7 @@ impl<'de> VariantAccess<'de> for Alone {
 /// `{variant: value}`.
 struct Choice<'a> {
     at: At<'a>,
-    entry: &'a Entry,
+    entry: &'a Pair,
 }
 
 impl<'de, 'a> EnumAccess<'de> for Choice<'a> {

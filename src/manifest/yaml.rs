@@ -25,12 +25,12 @@ pub(super) struct Node {
 pub(super) enum Value {
     Scalar(Scalar),
     List(Vec<Node>),
-    Map(Vec<Entry>),
+    Map(Vec<Pair>),
 }
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct Pair {
     pub(super) key: String,
     pub(super) place: Place,
     pub(super) value: Node,
@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn map(&mut self, at: Place) -> Result<Vec<Entry>, Mistake> {
+    fn map(&mut self, at: Place) -> Result<Vec<Pair>, Mistake> {
         self.deeper(at)?;
         let mut entries = Vec::new();
         loop {
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
             let Value::Scalar(Scalar { source, .. }) = key.value else {
                 return Err(Mistake::new(key.place, "a key is a word, not a list or keys"));
             };
-            entries.push(Entry { key: source, place: key.place, value });
+            entries.push(Pair { key: source, place: key.place, value });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A close tag that stands in a code span: `` `</response>` `` says its name, but the end of a
 //! response that has a lone backtick in it is its end. Which it is, the rest of the line says.
 
-use crate::reply::parser::{Parser, Sink, State};
+use crate::reply::parser::{Parser, ParserState, Sink};
 
 /// A close tag in a code span, and what came behind it.
 #[derive(Clone, Copy, Debug)]
@@ -48,14 +48,14 @@ impl Parser {
             ambiguity.run = if byte == b'`' { ambiguity.run + 1 } else { 0 };
         }
         self.held.push_str(rest);
-        self.state = State::Ambiguity(ambiguity);
+        self.state = ParserState::Ambiguity(ambiguity);
         ""
     }
 
     /// No more is waited for: the tag is quoted if the span has ended.
     pub(super) fn decide(&mut self, ambiguity: Ambiguity, sink: Sink<'_>) {
         let held = std::mem::take(&mut self.held);
-        self.state = State::Text;
+        self.state = ParserState::Text;
         if ambiguity.is_quoted() {
             self.code.end_span(held.as_bytes());
             return self.say(&held, sink);

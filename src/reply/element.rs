@@ -6,7 +6,7 @@ use crate::reply::config::Reading as Rules;
 use crate::reply::event::{Attribute, Body, Broken, Element, Event, Fault, What};
 use crate::reply::json::{self, Wrong};
 use crate::reply::names::{Kind, Markup};
-use crate::reply::parser::{Parser, Sink, State};
+use crate::reply::parser::{Parser, ParserState, Sink};
 use crate::reply::place;
 use crate::reply::repair;
 use crate::reply::tag::Inside;
@@ -224,7 +224,7 @@ impl Parser {
         held.clear();
         self.held = held;
         capture.discarding = true;
-        self.state = State::Capture(capture);
+        self.state = ParserState::Capture(capture);
     }
 
     pub(super) fn too_large(&mut self, name: usize, source: &str, sink: Sink<'_>) {
@@ -245,7 +245,7 @@ impl Parser {
             }
             None => {
                 capture.body.tear();
-                self.state = State::Capture(capture);
+                self.state = ParserState::Capture(capture);
             }
         }
     }

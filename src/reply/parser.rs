@@ -25,7 +25,7 @@ pub(super) type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
 pub struct Parser {
     pub(super) config: Config,
     pub(super) shape: Shape,
-    pub(super) state: State,
+    pub(super) state: ParserState,
     /// What was read but not said: a tag, an element or JSON that is still arriving.
     pub(super) held: String,
     /// Where what wasn't said begins.
@@ -55,7 +55,7 @@ pub struct Parser {
 
 /// What stands at the place that is read.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum ParserState {
     Text,
     /// What may become a tag, and where it stands.
     Tag(Tag, Spot),
@@ -77,7 +77,7 @@ impl Parser {
         Parser {
             config,
             shape,
-            state: State::Text,
+            state: ParserState::Text,
             held: String::new(),
             at: place::START,
             code,
@@ -99,30 +99,30 @@ impl Parser {
         let mut rest = chunk;
         while !rest.is_empty() {
             rest = match &self.state {
-                State::Text => self.read_text(rest, sink),
-                State::Tag(tag, spot) => self.read_tag(*tag, *spot, rest, sink),
-                State::Ambiguity(ambiguity) => self.read_doubt(*ambiguity, rest, sink),
-                State::Capture(_) => self.read_body(rest, sink),
-                State::JsonProbe(probe) => self.read_json(*probe, rest, sink),
+                ParserState::Text => self.read_text(rest, sink),
+                ParserState::Tag(tag, spot) => self.read_tag(*tag, *spot, rest, sink),
+                ParserState::Ambiguity(ambiguity) => self.read_doubt(*ambiguity, rest, sink),
+                ParserState::Capture(_) => self.read_body(rest, sink),
+                ParserState::JsonProbe(probe) => self.read_json(*probe, rest, sink),
             };
         }
     }
 
     /// Ends the reply: what is open is closed if it is text, and discarded if it would run.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
-        while let State::Ambiguity(ambiguity) = self.state {
+        while let ParserState::Ambiguity(ambiguity) = self.state {
             self.decide(ambiguity, sink);
         }
         let mut held = std::mem::take(&mut self.held);
         let mut cut = None;
-        match std::mem::replace(&mut self.state, State::Text) {
-            State::Text | State::Ambiguity(_) => {}
-            State::Tag(tag, spot)
+        match std::mem::replace(&mut self.state, ParserState::Text) {
+            ParserState::Text | ParserState::Ambiguity(_) => {}
+            ParserState::Tag(tag, spot)
                 if tag.is_named() && !tag.closes && !self.is_mention(tag, spot) =>
             {
                 cut = Some((tag.name(), self.at));
             }
-            State::Tag(tag, _) => {
+            ParserState::Tag(tag, _) => {
                 if self.is_closing(tag, &held) {
                     self.repaired("the reply ends within a close tag", &held, sink);
                 } else {
@@ -130,7 +130,7 @@ impl Parser {
                 }
                 held.clear();
             }
-            State::Capture(capture) => {
+            ParserState::Capture(capture) => {
                 let torn = capture.torn(&held, &self.config.markup);
                 let name = capture.name;
                 let at = capture.at;
@@ -142,7 +142,7 @@ impl Parser {
                     None => cut = Some((name, at)),
                 }
             }
-            State::JsonProbe(probe) => match probe.sure {
+            ParserState::JsonProbe(probe) => match probe.sure {
                 true => cut = self.tool_use_name().map(|it| (it, self.at)),
                 false => {
                     self.say(&held, sink);
@@ -198,8 +198,8 @@ impl Parser {
         let may_run =
             self.output.is_none() && self.frames.last().is_none_or(|it| it.kind != Kind::Response);
         self.state = match (first, spot.why) {
-            (b'<', _) => State::Tag(Tag::new(&self.config.markup), spot),
-            (first, None) if may_run => State::JsonProbe(JsonProbe::new(first)),
+            (b'<', _) => ParserState::Tag(Tag::new(&self.config.markup), spot),
+            (first, None) if may_run => ParserState::JsonProbe(JsonProbe::new(first)),
             (first, why) => {
                 let place = self.at;
                 let later = self.not_a_tag(later, 0, sink);
@@ -239,7 +239,7 @@ impl Parser {
                 Step::Not => return self.not_a_tag(rest, at, sink),
                 Step::Whole { empty } => {
                     self.held.push_str(&rest[..=at]);
-                    self.state = State::Text;
+                    self.state = ParserState::Text;
                     self.whole_tag(tag, spot, empty, sink);
                     return &rest[at + 1..];
                 }
@@ -259,7 +259,7 @@ impl Parser {
             }
         }
         self.held.push_str(rest);
-        self.state = State::Tag(tag, spot);
+        self.state = ParserState::Tag(tag, spot);
         ""
     }
 
@@ -268,7 +268,7 @@ impl Parser {
         let (now, later) = rest.split_at(rest.floor_char_boundary(at));
         let mut held = std::mem::take(&mut self.held);
         held.push_str(now);
-        self.state = State::Text;
+        self.state = ParserState::Text;
         self.code.text(held.as_bytes());
         self.say(&held, sink);
         held.clear();
@@ -294,7 +294,7 @@ impl Parser {
         let (now, later) = rest.split_at(at);
         let mut held = std::mem::take(&mut self.held);
         held.push_str(now);
-        self.state = State::Text;
+        self.state = ParserState::Text;
         self.mention = None;
         self.code.torn(tag.quote());
         let max = self.config.limits.tag_bytes_max;
@@ -321,7 +321,7 @@ impl Parser {
         let name = tag.name();
         let kind = self.config.markup.at(name).kind;
         if let (true, false, Some(count)) = (tag.closes, spot.begins, self.code.span()) {
-            self.state = State::Ambiguity(Ambiguity::new(name, held.len(), count));
+            self.state = ParserState::Ambiguity(Ambiguity::new(name, held.len(), count));
             self.held = held;
             return;
         }
@@ -347,7 +347,7 @@ impl Parser {
                 self.captured(capture, &held, sink);
             } else {
                 self.held = held;
-                self.state = State::Capture(Box::new(capture));
+                self.state = ParserState::Capture(Box::new(capture));
                 return;
             }
         }
@@ -374,7 +374,9 @@ impl Parser {
     }
 
     fn read_body<'c>(&mut self, rest: &'c str, sink: Sink<'_>) -> &'c str {
-        let State::Capture(mut capture) = std::mem::replace(&mut self.state, State::Text) else {
+        let ParserState::Capture(mut capture) =
+            std::mem::replace(&mut self.state, ParserState::Text)
+        else {
             return rest;
         };
         let max = self.config.limits.action_bytes_max;
@@ -414,7 +416,7 @@ impl Parser {
             self.held.push_str(now);
         }
         match ended {
-            None if later.is_empty() => self.state = State::Capture(capture),
+            None if later.is_empty() => self.state = ParserState::Capture(capture),
             None => self.overflows(capture, sink),
             Some((Seen::Whole, _)) if capture.discarding => self.code.reset(),
             Some((Seen::Next, _)) => self.next_begins(&capture, sink),
@@ -442,7 +444,7 @@ impl Parser {
         held.drain(..begun);
         self.held = held;
         let spot = Spot { why: None::<Why>, begins: true, fresh: true };
-        self.state = State::Tag(tag, spot);
+        self.state = ParserState::Tag(tag, spot);
     }
 
     fn read_json<'c>(&mut self, mut probe: JsonProbe, rest: &'c str, sink: Sink<'_>) -> &'c str {
@@ -466,7 +468,7 @@ impl Parser {
         let mut held = std::mem::take(&mut self.held);
         match (probe.fate, ended) {
             (Fate::Held, None) if later.is_empty() => {
-                self.state = State::JsonProbe(probe);
+                self.state = ParserState::JsonProbe(probe);
                 self.held = held;
                 return later;
             }
@@ -486,7 +488,8 @@ impl Parser {
                 probe.fate = if probe.fate == Fate::Held { Fate::Text } else { probe.fate };
             }
         }
-        self.state = if ended.is_none() { State::JsonProbe(probe) } else { State::Text };
+        self.state =
+            if ended.is_none() { ParserState::JsonProbe(probe) } else { ParserState::Text };
         held.clear();
         self.held = held;
         later

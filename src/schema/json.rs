@@ -29,7 +29,7 @@
 
 mod error;
 mod from;
-mod place;
+mod member;
 mod read;
 mod scalar;
 mod to;
@@ -37,7 +37,7 @@ mod value;
 
 pub use self::error::{Error, Errors, Rule};
 pub use self::from::from_json;
-pub(super) use self::place::{Place, Property, places};
+pub(super) use self::member::{Member, Property, members};
 pub use self::read::{Broken, BrokenKind, DEPTH_MAX, read};
 pub(super) use self::scalar::{constant, is_written};
 pub use self::to::{example, to_json};

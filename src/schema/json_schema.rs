@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::facet::{Bound, Facets};
-use super::json::{Place, Property, constant, is_written, places};
+use super::json::{Member, Property, constant, is_written, members};
 use super::xsd::unlike;
 use super::{Content, Kind, Occurs, Scalar, Schema, Shape};
 
@@ -63,10 +63,10 @@ impl<'a> Writer<'a> {
             to.all.insert(XML.into(), xml);
             to.required.push(XML.into());
         } else {
-            for place in places(shape) {
-                match place {
-                    Place::Field(it) => self.field(&it, &mut to),
-                    Place::Choice { occurs, variants } => self.choice(&variants, occurs, &mut to),
+            for member in members(shape) {
+                match member {
+                    Member::Field(it) => self.field(&it, &mut to),
+                    Member::Choice { occurs, variants } => self.choice(&variants, occurs, &mut to),
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! The regular expressions of XSD: put into words that a matcher of linear time knows, matched
 //! without one, and an example of what they let through.
 //!
-//! The derive has a copy of this file, for it complains before there is a schema; a test keeps
-//! the two the same.
+//! The derive reads this file, too, by a link in its folder: it complains before there is a
+//! schema.
 
 use std::collections::BTreeSet;
 

@@ -25,11 +25,11 @@ pub struct Disk(Arc<Platter>);
 struct Platter {
     sim: Sim,
     kept: MemoryLog,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DiskState {
     /// Which opening of the log may write: an earlier one is fenced off.
     opening: u64,
     closed: bool,
@@ -82,7 +82,7 @@ impl Disk {
             }
         }
         let opening = state.opening + 1;
-        *state = State { opening, appended: state.appended, ..State::default() };
+        *state = DiskState { opening, appended: state.appended, ..DiskState::default() };
         DiskLog { platter: self.0.clone(), opening }
     }
 
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Disk {
 }
 
 impl Platter {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -69,10 +69,10 @@ pub struct Sim(Arc<Machine>);
 
 /// What the handles share.
 struct Machine {
-    state: Mutex<State>,
+    state: Mutex<MachineState>,
 }
 
-struct State {
+struct MachineState {
     chance: Chance,
     now_us: u64,
     /// By how much the wall clock was set.
@@ -131,7 +131,7 @@ impl Sim {
     /// A runtime whose every choice is drawn from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Sim {
-        let state = State {
+        let state = MachineState {
             chance: Chance::new(seed),
             now_us: Sim::BEGINS_US,
             set_by_us: 0,
@@ -224,7 +224,7 @@ impl Sim {
         self.state().chance.below(end)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MachineState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

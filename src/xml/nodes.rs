@@ -10,7 +10,7 @@ use super::tree::{AttributeNode, Span, number};
 
 /// Eight bytes: where a text is, or a name, and what else there is to say about it, packed.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Packed {
     start: u32,
     rest: u32,
 }
@@ -66,7 +66,7 @@ impl Bits {
 /// The nodes of a document.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    places: Vec<Place>,
+    places: Vec<Packed>,
     /// Where the elements end that take more places than a node can say, by their number.
     large: Vec<(u32, u32)>,
     /// Elements, texts and attributes.
@@ -112,7 +112,7 @@ impl Nodes {
     /// The text, or the local name of an element.
     #[inline]
     pub(super) fn text(&self, node: u32) -> Span {
-        let Place { start, rest } = self.at(node);
+        let Packed { start, rest } = self.at(node);
         let length = match rest {
             _ if rest & TEXT != 0 => rest & !TEXT,
             _ if rest & UNUSUAL != 0 => self.at(node + 1).start,
@@ -168,7 +168,7 @@ impl Nodes {
     pub(super) fn attributes(&self, element: u32) -> impl Iterator<Item = AttributeNode> {
         let Range { start: mut at, end } = self.attribute_places(element);
         std::iter::from_fn(move || {
-            let Place { start, rest } = (at < end).then(|| self.at(at))?;
+            let Packed { start, rest } = (at < end).then(|| self.at(at))?;
             at += 1;
             let prefix = PREFIX.get(rest);
             let named = |number| if number == AS_ELEMENT { self.name(element) } else { number };
@@ -194,14 +194,14 @@ impl Nodes {
     /// Adds a text.
     #[inline]
     pub(super) fn push_text(&mut self, text: Span) {
-        self.places.push(Place { start: text.bits(), rest: TEXT | text.length() });
+        self.places.push(Packed { start: text.bits(), rest: TEXT | text.length() });
         self.count += 1;
     }
 
     /// Makes the last node, a text, another text.
     pub(super) fn set_text(&mut self, text: Span) {
         if let Some(last) = self.places.last_mut() {
-            *last = Place { start: text.bits(), rest: TEXT | text.length() };
+            *last = Packed { start: text.bits(), rest: TEXT | text.length() };
         }
     }
 
@@ -210,10 +210,10 @@ impl Nodes {
     pub(super) fn open(&mut self, local: Span, name: u32) {
         let (start, length) = (local.bits(), local.length());
         if length <= LENGTH.max && name <= NAME.max {
-            self.places.push(Place { start, rest: LENGTH.put(length) | NAME.put(name) });
+            self.places.push(Packed { start, rest: LENGTH.put(length) | NAME.put(name) });
         } else {
-            self.places.push(Place { start, rest: UNUSUAL });
-            self.places.push(Place { start: length, rest: name });
+            self.places.push(Packed { start, rest: UNUSUAL });
+            self.places.push(Packed { start: length, rest: name });
         }
         self.count += 1;
     }
@@ -232,15 +232,15 @@ impl Nodes {
         let follows = value.bits() == start + length + BETWEEN && value.length() <= VALUE.max;
         if follows && length <= LOCAL.max && prefix != ELSEWHERE {
             let lengths = LOCAL.put(length) | VALUE.put(value.length());
-            self.places.push(Place { start, rest: PREFIX.put(prefix) | lengths });
+            self.places.push(Packed { start, rest: PREFIX.put(prefix) | lengths });
         } else if length <= VALUE.max && prefix != ELSEWHERE {
             let rest = APART | PREFIX.put(prefix) | VALUE.put(length);
-            self.places.push(Place { start, rest });
-            self.places.push(Place { start: value.bits(), rest: value.length() });
+            self.places.push(Packed { start, rest });
+            self.places.push(Packed { start: value.bits(), rest: value.length() });
         } else {
-            self.places.push(Place { start, rest: APART | PREFIX.put(ELSEWHERE) });
-            self.places.push(Place { start: value.bits(), rest: value.length() });
-            self.places.push(Place { start: length, rest: name });
+            self.places.push(Packed { start, rest: APART | PREFIX.put(ELSEWHERE) });
+            self.places.push(Packed { start: value.bits(), rest: value.length() });
+            self.places.push(Packed { start: length, rest: name });
         }
         let places = number(self.places.len() - first);
         let node = &mut self.places[element as usize];
@@ -249,7 +249,7 @@ impl Nodes {
             before if places < MANY => node.rest += ATTRIBUTES.put(places - before),
             before => {
                 node.rest += ATTRIBUTES.put(MANY - before);
-                self.places.insert(first, Place { start: 0, rest: places });
+                self.places.insert(first, Packed { start: 0, rest: places });
             }
         }
         self.count += 1;
@@ -280,7 +280,7 @@ impl Nodes {
     }
 
     #[inline]
-    fn at(&self, place: u32) -> Place {
+    fn at(&self, place: u32) -> Packed {
         self.places[place as usize]
     }
 }

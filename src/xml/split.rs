@@ -50,7 +50,7 @@ pub struct Splitter {
     waiting: BytesMut,
     /// How much of `waiting` has been looked at.
     seen: usize,
-    state: State,
+    state: Region,
     /// Elements open at `seen`.
     depth: usize,
     /// Where the last comment starts.
@@ -74,7 +74,7 @@ enum Dropped {
 
 /// Where in a message the look stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Region {
     /// Outside the root, where only white space and markup may stand.
     Outside,
     /// In text.
@@ -122,7 +122,7 @@ impl Splitter {
             framing: None,
             waiting: BytesMut::new(),
             seen: 0,
-            state: State::Outside,
+            state: Region::Outside,
             depth: 0,
             comment: 0,
             dropped: Dropped::Nothing,
@@ -257,7 +257,7 @@ impl Splitter {
                     self.may_begin_so()?;
                     let frame = self.cut_off(self.seen);
                     self.seen = 0;
-                    self.state = State::Outside;
+                    self.state = Region::Outside;
                     return Ok(Some(frame));
                 }
             }
@@ -313,13 +313,13 @@ impl Splitter {
         let at = self.seen;
         let rest = &self.waiting[at..window];
         let skipped = match self.state {
-            State::Text => memchr::memchr(b'<', rest),
-            State::Comment(0) => memchr::memchr(b'-', rest),
-            State::Section(0) => memchr::memchr(b']', rest),
-            State::Instruction(false) => memchr::memchr(b'?', rest),
-            State::Quoted(quote) => memchr::memchr2(quote, b'<', rest),
-            State::End => memchr::memchr3(b'>', b'<', b'"', rest),
-            State::Tag(false) => {
+            Region::Text => memchr::memchr(b'<', rest),
+            Region::Comment(0) => memchr::memchr(b'-', rest),
+            Region::Section(0) => memchr::memchr(b']', rest),
+            Region::Instruction(false) => memchr::memchr(b'?', rest),
+            Region::Quoted(quote) => memchr::memchr2(quote, b'<', rest),
+            Region::End => memchr::memchr3(b'>', b'<', b'"', rest),
+            Region::Tag(false) => {
                 rest.iter().position(|byte| matches!(byte, b'>' | b'/' | b'"' | b'\'' | b'<'))
             }
             _ => Some(0),
@@ -336,65 +336,65 @@ impl Splitter {
     /// Takes one byte.
     fn step(&mut self, at: usize, byte: u8) -> Result<Step, Refusal> {
         self.state = match (self.state, byte) {
-            (State::Outside, b'<') | (State::Text, _) => State::Markup,
-            (State::Outside, _) if is_space(byte) => State::Outside,
-            (State::Outside, _) => {
+            (Region::Outside, b'<') | (Region::Text, _) => Region::Markup,
+            (Region::Outside, _) if is_space(byte) => Region::Outside,
+            (Region::Outside, _) => {
                 let message = format!("0x{byte:02X} stands between elements");
                 return Err(Refusal::new(Kind::Framing, at, message));
             }
-            (State::Markup, b'!') => State::Bang,
-            (State::Markup, b'?') => State::Instruction(false),
-            (State::Markup, b'/') if self.depth > 0 => State::End,
-            (State::Markup, b'/') => {
+            (Region::Markup, b'!') => Region::Bang,
+            (Region::Markup, b'?') => Region::Instruction(false),
+            (Region::Markup, b'/') if self.depth > 0 => Region::End,
+            (Region::Markup, b'/') => {
                 return Err(Refusal::syntax(at - 1, "an end tag closes nothing"));
             }
-            (State::Markup, b'>' | b'<' | b'"' | b'\'') => {
+            (Region::Markup, b'>' | b'<' | b'"' | b'\'') => {
                 return Err(Refusal::syntax(at, "a name must follow `<`"));
             }
-            (State::Markup, _) => State::Tag(false),
-            (State::Bang, b'-') => State::Dash,
-            (State::Dash, b'-') => {
+            (Region::Markup, _) => Region::Tag(false),
+            (Region::Bang, b'-') => Region::Dash,
+            (Region::Dash, b'-') => {
                 self.comment = at - 3;
-                State::Comment(0)
+                Region::Comment(0)
             }
-            (State::Bang, b'[') if self.depth > 0 => State::Opening(3),
-            (State::Bang, b'D') => {
+            (Region::Bang, b'[') if self.depth > 0 => Region::Opening(3),
+            (Region::Bang, b'D') => {
                 let message = "a document type declaration is refused";
                 return Err(Refusal::new(Kind::Doctype, at - 2, message));
             }
-            (State::Opening(count), _) if SECTION[usize::from(count)] == byte => {
+            (Region::Opening(count), _) if SECTION[usize::from(count)] == byte => {
                 let count = count + 1;
                 let whole = usize::from(count) == SECTION.len();
-                if whole { State::Section(0) } else { State::Opening(count) }
+                if whole { Region::Section(0) } else { Region::Opening(count) }
             }
-            (State::Bang | State::Dash | State::Opening(_), _) => {
+            (Region::Bang | Region::Dash | Region::Opening(_), _) => {
                 let message = "`<!` begins neither a comment nor a CDATA section here";
                 return Err(Refusal::syntax(at, message));
             }
-            (State::Comment(count), b'-') => State::Comment((count + 1).min(2)),
-            (State::Comment(2), b'>') => return Ok(self.after_comment()),
-            (State::Comment(_), _) => State::Comment(0),
-            (State::Section(count), b']') => State::Section((count + 1).min(2)),
-            (State::Section(2), b'>') => self.between_markup(),
-            (State::Section(_), _) => State::Section(0),
-            (State::Instruction(_), b'?') => State::Instruction(true),
-            (State::Instruction(true), b'>') => self.between_markup(),
-            (State::Instruction(_), _) => State::Instruction(false),
-            (State::Tag(_) | State::Quoted(_) | State::End, b'<') => {
+            (Region::Comment(count), b'-') => Region::Comment((count + 1).min(2)),
+            (Region::Comment(2), b'>') => return Ok(self.after_comment()),
+            (Region::Comment(_), _) => Region::Comment(0),
+            (Region::Section(count), b']') => Region::Section((count + 1).min(2)),
+            (Region::Section(2), b'>') => self.between_markup(),
+            (Region::Section(_), _) => Region::Section(0),
+            (Region::Instruction(_), b'?') => Region::Instruction(true),
+            (Region::Instruction(true), b'>') => self.between_markup(),
+            (Region::Instruction(_), _) => Region::Instruction(false),
+            (Region::Tag(_) | Region::Quoted(_) | Region::End, b'<') => {
                 return Err(Refusal::syntax(at, "`<` stands within a tag"));
             }
-            (State::Tag(slash), b'>') => return self.after_tag(at, slash),
-            (State::Tag(_), b'"' | b'\'') => State::Quoted(byte),
-            (State::Tag(_), _) => State::Tag(byte == b'/'),
-            (State::Quoted(_), _) => State::Tag(false),
-            (State::End, b'>') => {
+            (Region::Tag(slash), b'>') => return self.after_tag(at, slash),
+            (Region::Tag(_), b'"' | b'\'') => Region::Quoted(byte),
+            (Region::Tag(_), _) => Region::Tag(byte == b'/'),
+            (Region::Quoted(_), _) => Region::Tag(false),
+            (Region::End, b'>') => {
                 self.depth -= 1;
                 if self.depth == 0 {
                     return Ok(Step::Whole);
                 }
-                State::Text
+                Region::Text
             }
-            (State::End, _) => {
+            (Region::End, _) => {
                 return Err(Refusal::syntax(at, "an end tag has no attributes"));
             }
         };
@@ -414,7 +414,7 @@ impl Splitter {
     }
 
     fn after_tag(&mut self, at: usize, is_empty: bool) -> Result<Step, Refusal> {
-        self.state = State::Text;
+        self.state = Region::Text;
         if is_empty {
             return Ok(if self.depth == 0 { Step::Whole } else { Step::Wait });
         }
@@ -426,8 +426,8 @@ impl Splitter {
         Ok(Step::Wait)
     }
 
-    fn between_markup(&self) -> State {
-        if self.depth == 0 { State::Outside } else { State::Text }
+    fn between_markup(&self) -> Region {
+        if self.depth == 0 { Region::Outside } else { Region::Text }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::handle::pump::{Identity, Place, Pump};
+use crate::engine::handle::pump::{Destination, Identity, Pump};
 use crate::engine::read_fault::{owner, unread, unread_of};
 use crate::engine::tree::lineage::{Lineage, Source};
 use crate::id::{EntryId, ThreadId};
@@ -33,7 +33,7 @@ impl Pump {
     #[must_use]
     pub fn fork_at(&self, entry: &EntryId) -> Pump {
         let mut pump = self.clone();
-        pump.place = Place::Fork(entry.clone());
+        pump.destination = Destination::Fork(entry.clone());
         pump
     }
 
@@ -95,16 +95,16 @@ impl Pump {
     /// Whether an entry stands where a push was to go.
     pub(crate) async fn is_there(
         &self,
-        place: &Place,
+        destination: &Destination,
         entry: &log::Entry,
     ) -> Result<bool, log::Error> {
         let record = self.log().thread(&entry.id.thread).await?;
         // What opened a fork was not sent into it.
         let opened = record.and_then(|it| it.fork).filter(|it| it.seq + 1 == entry.id.seq);
-        Ok(match place {
-            Place::Session => true,
-            Place::Thread(thread) => opened.is_none() && *thread == entry.id.thread,
-            Place::Fork(at) => opened.as_ref() == Some(at),
+        Ok(match destination {
+            Destination::Session => true,
+            Destination::Thread(thread) => opened.is_none() && *thread == entry.id.thread,
+            Destination::Fork(at) => opened.as_ref() == Some(at),
         })
     }
 }

@@ -83,7 +83,7 @@ const GRACE_US: u64 = 1_000_000;
 pub struct Pump {
     shared: Arc<Shared>,
     identity: Identity,
-    pub(super) place: Place,
+    pub(super) destination: Destination,
     to: Option<Arc<str>>,
     /// Whether those without a token are told why exactly nobody takes something.
     is_open: bool,
@@ -92,7 +92,7 @@ pub struct Pump {
 impl Pump {
     pub(crate) fn new(shared: Arc<Shared>) -> Pump {
         let identity = Identity { name: CONSOLE.into(), operator: false };
-        Pump { shared, identity, place: Place::Session, to: None, is_open: false }
+        Pump { shared, identity, destination: Destination::Session, to: None, is_open: false }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -119,7 +119,7 @@ impl Pump {
     /// The same pump, spoken to in this thread; without it each message opens a session.
     #[must_use]
     pub fn in_thread(&self, thread: &ThreadId) -> Pump {
-        Pump { place: Place::Thread(thread.clone()), ..self.clone() }
+        Pump { destination: Destination::Thread(thread.clone()), ..self.clone() }
     }
 
     /// The same pump, speaking to this listener only.
@@ -199,7 +199,7 @@ impl Pump {
         match self.addressed(checked, flags).await {
             Err(fault) => by.inlet.hear(0, PushEvent::Refused(fault)),
             Ok((message, source)) => {
-                self.post(&self.place, Box::new(Push { source, ..Push::new(by, message) }));
+                self.post(&self.destination, Box::new(Push { source, ..Push::new(by, message) }));
             }
         }
     }
@@ -218,9 +218,9 @@ impl Pump {
                 false => fault,
             }
         })?;
-        let source = match &self.place {
-            Place::Fork(at) => Some(self.source(&self.identity, at).await?),
-            Place::Session | Place::Thread(_) => None,
+        let source = match &self.destination {
+            Destination::Fork(at) => Some(self.source(&self.identity, at).await?),
+            Destination::Session | Destination::Thread(_) => None,
         };
         Ok((message, source))
     }
@@ -252,10 +252,10 @@ impl Pump {
         }
     }
 
-    pub(crate) fn post(&self, place: &Place, push: Box<Push>) {
-        let (thread, drawn) = match place {
-            Place::Thread(thread) => (thread.clone(), false),
-            Place::Session | Place::Fork(_) => (self.shared.draw(), true),
+    pub(crate) fn post(&self, destination: &Destination, push: Box<Push>) {
+        let (thread, drawn) = match destination {
+            Destination::Thread(thread) => (thread.clone(), false),
+            Destination::Session | Destination::Fork(_) => (self.shared.draw(), true),
         };
         tracing::debug!(%thread, payload = %push.message.checked.name(), "routed");
         let mail = Mail::Push { thread: thread.clone(), drawn, push };
@@ -502,7 +502,7 @@ impl std::error::Error for AskError {}
 
 /// Where a message goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Destination {
     /// Into a session that it opens.
     Session,
     /// Into a thread that there is.
@@ -511,13 +511,13 @@ pub(crate) enum Place {
     Fork(EntryId),
 }
 
-impl Place {
-    /// The place that a `<thread>` names: no thread's id has a slash.
-    pub(crate) fn named(text: Option<&str>) -> Place {
+impl Destination {
+    /// The destination that a `<thread>` names: no thread's id has a slash.
+    pub(crate) fn named(text: Option<&str>) -> Destination {
         match (text, text.and_then(|it| it.parse().ok())) {
-            (None, _) => Place::Session,
-            (Some(_), Some(entry)) => Place::Fork(entry),
-            (Some(thread), None) => Place::Thread(ThreadId::new(thread)),
+            (None, _) => Destination::Session,
+            (Some(_), Some(entry)) => Destination::Fork(entry),
+            (Some(thread), None) => Destination::Thread(ThreadId::new(thread)),
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tracing::{Instrument as _, Span};
 
 use crate::engine::common::shared::Shared;
-use crate::engine::handle::pump::{Identity, Place, Pump};
+use crate::engine::handle::pump::{Destination, Identity, Pump};
 use crate::engine::read_fault::unread;
 use crate::engine::tree::event::{ClientId, Push, Pusher};
 use crate::engine::tree::lineage::Source;
@@ -22,7 +22,7 @@ use crate::wire::{Code, Envelope, Fault, quoted};
 /// A push whose payload fits its schema and whose receivers are known. Its id is still to be
 /// claimed, and what it forks to be found.
 struct Bound {
-    place: Place,
+    destination: Destination,
     by: Pusher,
     message: Addressed,
     meta: Option<Bytes>,
@@ -32,7 +32,7 @@ struct Bound {
 
 /// A push that may be posted.
 pub(crate) struct Routed {
-    place: Place,
+    destination: Destination,
     push: Box<Push>,
     span: Span,
 }
@@ -63,10 +63,10 @@ pub(crate) enum Begun {
 impl Bound {
     /// The push, with its id claimed and what it forks found.
     fn routed(self, claim: Option<Claim>, source: Option<Source>) -> Routed {
-        let Bound { place, by, message, meta, id, span } = self;
+        let Bound { destination, by, message, meta, id, span } = self;
         let own = |(id, claim)| ClientId { id, claim: Arc::new(claim) };
         let client_id = id.zip(claim).map(own);
-        Routed { place, push: Box::new(Push { by, message, meta, client_id, source }), span }
+        Routed { destination, push: Box::new(Push { by, message, meta, client_id, source }), span }
     }
 
     /// Whether it repeats what an entry has.
@@ -126,7 +126,7 @@ impl Pump {
             }
         };
         let pump = self.clone();
-        if let Place::Fork(at) = &bound.place {
+        if let Destination::Fork(at) = &bound.destination {
             let at = at.clone();
             return Begun::Waits(self.after(report, async move {
                 let who = Identity { name: bound.by.identity.clone(), operator: bound.by.operator };
@@ -148,8 +148,8 @@ impl Pump {
     }
 
     /// The second half.
-    pub(crate) fn go(&self, Routed { place, push, span }: Routed) {
-        span.in_scope(|| self.post(&place, push));
+    pub(crate) fn go(&self, Routed { destination, push, span }: Routed) {
+        span.in_scope(|| self.post(&destination, push));
     }
 
     fn bound(&self, by: Pusher, envelope: Envelope, report: &Report) -> Result<Bound, Fault> {
@@ -167,18 +167,18 @@ impl Pump {
             None => fault,
         };
         let checked = self.check(envelope.payload).map_err(&why)?;
-        let place = Place::named(envelope.thread.as_deref());
+        let destination = Destination::named(envelope.thread.as_deref());
         let flags = [
             (by.operator, Flags::FROM_OPERATOR),
             (envelope.to.is_some(), Flags::TO_GIVEN),
-            (place != Place::Session, Flags::THREAD_GIVEN),
+            (destination != Destination::Session, Flags::THREAD_GIVEN),
         ];
         let given = flags.into_iter().filter(|(is_given, _)| *is_given);
         let flags = given.fold(Flags::NONE, |flags, (_, flag)| flags.with(flag));
         let to = envelope.to.as_deref().map(Into::into);
         let message = self.route(checked, to, flags).map_err(&why)?;
         let (id, span) = (report.id.clone(), report.span.clone());
-        Ok(Bound { place, by, message, meta: envelope.meta, id, span })
+        Ok(Bound { destination, by, message, meta: envelope.meta, id, span })
     }
 
     /// Takes the id of a push, if it has one, as soon as no other push has it.
@@ -207,7 +207,7 @@ impl Pump {
         let Some(entry) = taken.map_err(failed)? else {
             return Ok(Some(bound.routed(Some(claim), source)));
         };
-        let is_there = self.is_there(&bound.place, &entry);
+        let is_there = self.is_there(&bound.destination, &entry);
         if !bound.is_same(&entry) || !is_there.await.map_err(failed)? {
             let text = format!("the id {id} was used for another message, {}", entry.id);
             return Err(Fault::new(Code::ClientId, text));

@@ -65,15 +65,15 @@ pub struct Difference {
     /// The entry in the log that is different; none where the log has less.
     pub entry: Option<EntryId>,
     /// What the log has; none where it has less.
-    pub recorded: Option<Said>,
+    pub recorded: Option<Emitted>,
     /// What it comes to now; none where that is less.
-    pub now: Option<Said>,
+    pub now: Option<Emitted>,
 }
 
 /// Something that a listener came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Said {
+pub struct Emitted {
     /// Who it is for, where that is known.
     pub to: Option<Arc<str>>,
     /// The payload's name.
@@ -399,11 +399,11 @@ impl<'a> Before<'a> {
         listener: &Arc<str>,
         now: &[Ready],
     ) -> Option<Difference> {
-        let different = |then: Option<&Output>, now: Option<Said>| Difference {
+        let different = |then: Option<&Output>, now: Option<Emitted>| Difference {
             message: message.id().clone(),
             listener: listener.clone(),
             entry: then.map(|it| it.entry.id.clone()),
-            recorded: then.map(|it| Said::of(&it.entry)),
+            recorded: then.map(|it| Emitted::of(&it.entry)),
             now,
         };
         let mut entries = self.entries.iter().copied().peekable();
@@ -424,7 +424,7 @@ impl<'a> Before<'a> {
                 Err(_) if message.from() == CORE_NAME => continue,
                 Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
             };
-            let now = Said {
+            let now = Emitted {
                 to: addressee(&ready.target, message, listener),
                 name: checked.name().clone(),
                 body: checked.element().canonical(),
@@ -475,9 +475,9 @@ fn addressee(target: &Target, message: &Entry, listener: &Arc<str>) -> Option<Ar
     }
 }
 
-impl Said {
-    fn of(entry: &log::Entry) -> Said {
-        Said { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
+impl Emitted {
+    fn of(entry: &log::Entry) -> Emitted {
+        Emitted { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
     }
 
     /// Whether an entry says the same, to the same where that is known: one that a budget refused

@@ -6,7 +6,7 @@ use crate::engine::tree::loop_guard::Hop;
 use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::Sending;
-use crate::engine::tree::thread::{Later, Origin, Thread, Waiting, ended};
+use crate::engine::tree::thread::{Delivery, Later, Origin, Thread, ended};
 use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::log::{Draft, Flags, Mark, State};
@@ -121,8 +121,8 @@ impl Thread {
                     let is_outside = it.flags.contains(Flags::FROM_IDENTITY);
                     let chain = if is_outside { it.chain } else { self.guard.longer(&hop) };
                     self.tell_arrived(*receiver, &entry, world, out);
-                    let first = Waiting::new(*receiver, entry.clone(), it.root);
-                    self.wait(*receiver, Waiting { chain, ..first });
+                    let first = Delivery::new(*receiver, entry.clone(), it.root);
+                    self.wait(*receiver, Delivery { chain, ..first });
                 }
                 Some(until) => {
                     out.batch.marks.push(Mark::Waits {

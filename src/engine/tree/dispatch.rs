@@ -10,7 +10,7 @@ use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::parked;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending};
-use crate::engine::tree::thread::{Folds, Later, Origin, Running, Thread, Waiting};
+use crate::engine::tree::thread::{Delivery, Folds, Later, Origin, Running, Thread};
 use crate::engine::tree::until::Until;
 use crate::id::EntryId;
 use crate::listener::{ArrivalSignal, Entry, Park};
@@ -18,7 +18,7 @@ use crate::log::{Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
 impl Thread {
-    /// Starts what waits in the lanes of these receivers.
+    /// Starts what waits in the deliveries of these receivers.
     pub(crate) fn start_all_of(
         &mut self,
         receivers: &[Receiver],
@@ -32,7 +32,7 @@ impl Thread {
 
     /// Starts whatever may start.
     pub(crate) fn start_all(&mut self, world: &World<'_>, out: &mut Step) {
-        let mut listeners: Vec<usize> = self.lanes.keys().copied().collect();
+        let mut listeners: Vec<usize> = self.deliveries.keys().copied().collect();
         listeners.sort_unstable();
         for listener in listeners {
             self.start(listener, world, out);
@@ -43,7 +43,7 @@ impl Thread {
     /// noted in the batch of the step that decides it, so it is durable before the handler runs.
     pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
-        let Some(lane) = self.lanes.get_mut(&listener) else { return };
+        let Some(lane) = self.deliveries.get_mut(&listener) else { return };
         let settles = registered.traits.settles || lane.parked.settles;
         let runs = match self.state {
             State::Open => true,
@@ -86,7 +86,7 @@ impl Thread {
             let cancel = (!registered.traits.inline).then(CancellationToken::new);
             let arrivals = registered.takes_arrivals.then(ArrivalSignal::default);
             let root = lane.parked.root.filter(|_| !parked.is_empty()).unwrap_or(first.root);
-            let more: Vec<Waiting> = rest.into_iter().chain(parked).collect();
+            let more: Vec<Delivery> = rest.into_iter().chain(parked).collect();
             let mut queue: Vec<Entry> = more.iter().map(|it| it.entry.clone()).collect();
             queue.sort_unstable_by_key(Entry::seq);
             let seq = first.entry.seq();
@@ -106,13 +106,13 @@ impl Thread {
             out.effects.push(Effect::Start(Box::new(start)));
         }
         if lane.is_empty() {
-            self.lanes.remove(&listener);
+            self.deliveries.remove(&listener);
         }
     }
 
     /// A listener that had no room has some.
     pub(crate) fn room(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
-        if let Some(lane) = self.lanes.get_mut(&listener) {
+        if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.starving = false;
             self.start(listener, world, out);
         }
@@ -208,7 +208,7 @@ impl Thread {
             over.extend(it.hand().map(|it| (it.entry.seq(), listener, it.attempt)));
             out.effects.extend(it.cancel.map(Effect::Cancel));
         }
-        let waiting = self.lanes.drain().flat_map(|(listener, lane)| {
+        let waiting = self.deliveries.drain().flat_map(|(listener, lane)| {
             let all = lane.waiting.into_iter().chain(lane.parked.all);
             all.map(move |it| (it.entry.seq(), listener, it.attempt))
         });

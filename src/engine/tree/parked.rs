@@ -8,7 +8,7 @@ use crate::engine::tree::event::Ready;
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Sending, word};
-use crate::engine::tree::thread::{Later, Parked, Running, Thread, Waiting};
+use crate::engine::tree::thread::{Delivery, Later, Parked, Running, Thread};
 use crate::listener::{Park, Target};
 use crate::log::{Flags, Mark, State};
 use crate::wire::Payload;
@@ -36,7 +36,7 @@ pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
 
 impl Running {
     /// The messages in hand.
-    pub(crate) fn hand(&self) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn hand(&self) -> impl Iterator<Item = &Delivery> {
         std::iter::once(&self.first).chain(&self.more)
     }
 
@@ -105,7 +105,7 @@ impl Thread {
             self.let_go(it.root, world, out);
         }
         self.parked += parked.len();
-        if let Some(lane) = self.lanes.get_mut(&listener) {
+        if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.running -= 1;
             // What a start gave back meanwhile wasn't in its hand.
             lane.parked.all.extend(parked);
@@ -115,7 +115,7 @@ impl Thread {
                 lane.parked.park = Some(park);
             }
             if lane.is_empty() {
-                self.lanes.remove(&listener);
+                self.deliveries.remove(&listener);
             } else {
                 self.start(listener, world, out);
             }
@@ -127,13 +127,13 @@ impl Thread {
     }
 
     /// Keeps a message that was parked before a stop: it starts nothing by itself.
-    pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, it: Waiting) {
+    pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, it: Delivery) {
         self.unconsumed += 1;
         self.parked += 1;
         self.hold(it.root);
         let root = it.root;
-        let lane = self.lanes.entry(receiver.listener).or_default();
-        lane.parked.all.push(Waiting { parked: Some(until_us), ..it });
+        let lane = self.deliveries.entry(receiver.listener).or_default();
+        lane.parked.all.push(Delivery { parked: Some(until_us), ..it });
         lane.parked.settles |= until_us == SETTLES;
         // The work began with the oldest of its own.
         if until_us != OTHER {
@@ -144,7 +144,7 @@ impl Thread {
 
     /// Whether a listener has work in the thread that isn't done.
     pub(crate) fn has_unfinished(&self, listener: usize) -> bool {
-        self.lanes.contains_key(&listener)
+        self.deliveries.contains_key(&listener)
     }
 
     /// Tells listeners with parked messages when nothing else is left to do in the thread, if they
@@ -169,7 +169,7 @@ impl Thread {
                 && !own.any(|it| roots.contains(&it))
                 && !besides.any(counts)
         };
-        let quiet = self.lanes.iter().filter(|(_, it)| is_quiet(&it.parked));
+        let quiet = self.deliveries.iter().filter(|(_, it)| is_quiet(&it.parked));
         let mut quiet: Vec<usize> = quiet.map(|(listener, _)| *listener).collect();
         quiet.sort_unstable();
         for listener in quiet {
@@ -178,7 +178,7 @@ impl Thread {
     }
 
     fn tell_of_quiet(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
-        let Some(lane) = self.lanes.get(&listener) else { return };
+        let Some(lane) = self.deliveries.get(&listener) else { return };
         let root = lane.parked.root.unwrap_or(0);
         let cause = lane.parked.all.first().map(|it| it.entry.id().clone());
         let receiver = world.routes.reply(listener, &NothingUnderWay::NAME);
@@ -203,7 +203,7 @@ impl Thread {
             until: None,
         };
         self.append(sending, world, out);
-        if let Some(lane) = self.lanes.get_mut(&listener) {
+        if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.parked.is_told = true;
         }
         self.start_all_of(&receivers, world, out);

@@ -6,7 +6,7 @@ use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::{CORE_NAME, Left};
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::sending::Part;
-use crate::engine::tree::thread::{Later, Thread, Waiting};
+use crate::engine::tree::thread::{Delivery, Later, Thread};
 use crate::engine::tree::until::Until;
 use crate::listener::Entry;
 use crate::log::{Flags, Mark};
@@ -58,8 +58,8 @@ impl Thread {
                 match receiver {
                     Some(it) if attempt > 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
-                        let parked = Waiting::new(it, entry.clone(), root);
-                        self.park_again(it, until_us, Waiting { attempt, ..parked });
+                        let parked = Delivery::new(it, entry.clone(), root);
+                        self.park_again(it, until_us, Delivery { attempt, ..parked });
                     }
                     Some(it) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
@@ -71,7 +71,7 @@ impl Thread {
                     Some(it)
                         if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>
                     {
-                        self.wait(it, Waiting::new(it, entry.clone(), root));
+                        self.wait(it, Delivery::new(it, entry.clone(), root));
                     }
                     Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
                         let sent = sent
@@ -79,8 +79,8 @@ impl Thread {
                             .filter(|it| it.from() == &*name || it.from() == CORE_NAME)
                             .cloned()
                             .collect();
-                        let again = Waiting::new(it, entry.clone(), root);
-                        self.wait(it, Waiting { attempt: attempt + 1, sent, ..again });
+                        let again = Delivery::new(it, entry.clone(), root);
+                        self.wait(it, Delivery { attempt: attempt + 1, sent, ..again });
                     }
                     _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
                 }

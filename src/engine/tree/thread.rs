@@ -40,7 +40,7 @@ pub(crate) struct Thread {
     pub(crate) unconsumed: usize,
     /// How many of them are parked.
     pub(crate) parked: usize,
-    pub(crate) lanes: FxHashMap<usize, Lane>,
+    pub(crate) deliveries: FxHashMap<usize, Deliveries>,
     pub(crate) running: FxHashMap<(u64, usize), Running>,
     /// Pushes that wait until the thread has consumed some.
     pub(crate) held: VecDeque<Box<Push>>,
@@ -111,9 +111,9 @@ impl Later {
 
 /// What one listener has to do in a thread.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub(crate) struct Deliveries {
     pub(crate) running: usize,
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: VecDeque<Delivery>,
     /// Whether it waits for the listener to have room.
     pub(crate) starving: bool,
     pub(crate) parked: Parked,
@@ -122,7 +122,7 @@ pub(crate) struct Lane {
 /// Messages that a serial listener had in hand and isn't done with.
 #[derive(Default)]
 pub(crate) struct Parked {
-    pub(crate) all: Vec<Waiting>,
+    pub(crate) all: Vec<Delivery>,
     /// The push that the work on them is done for, where that is known.
     pub(crate) root: Option<u64>,
     /// Whether the listener wants to hear that nothing is left to do.
@@ -135,7 +135,7 @@ pub(crate) struct Parked {
     pub(crate) is_told: bool,
 }
 
-impl Lane {
+impl Deliveries {
     /// Whether it has neither work nor messages.
     pub(crate) fn is_empty(&self) -> bool {
         self.running == 0 && self.waiting.is_empty() && self.parked.all.is_empty()
@@ -143,7 +143,7 @@ impl Lane {
 }
 
 /// A delivery that hasn't started.
-pub(crate) struct Waiting {
+pub(crate) struct Delivery {
     pub(crate) entry: Entry,
     pub(crate) handler: usize,
     pub(crate) attempt: u32,
@@ -155,12 +155,12 @@ pub(crate) struct Waiting {
     pub(crate) parked: Option<u64>,
 }
 
-impl Waiting {
+impl Delivery {
     /// A first attempt.
-    pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Waiting {
+    pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Delivery {
         let (chain, sent) = (Chain::default(), VecDeque::new());
         let handler = receiver.handler;
-        Waiting { entry, handler, attempt: 1, root, chain, sent, parked: None }
+        Delivery { entry, handler, attempt: 1, root, chain, sent, parked: None }
     }
 }
 
@@ -168,9 +168,9 @@ impl Waiting {
 pub(crate) struct Running {
     /// The message that it is of, with what an earlier attempt sent and this one hasn't repeated
     /// yet.
-    pub(crate) first: Waiting,
+    pub(crate) first: Delivery,
     /// The other messages in hand: what a serial listener took along, and what it had parked.
-    pub(crate) more: Vec<Waiting>,
+    pub(crate) more: Vec<Delivery>,
     pub(crate) root: u64,
     pub(crate) emitted: usize,
     /// How many of its emissions answer nobody: notes, charges, and those that nobody got.
@@ -188,8 +188,8 @@ pub(crate) struct Running {
 impl Running {
     /// Of a delivery that starts now, with the other messages in hand.
     pub(crate) fn new(
-        first: Waiting,
-        more: Vec<Waiting>,
+        first: Delivery,
+        more: Vec<Delivery>,
         root: u64,
         cancel: Option<CancellationToken>,
         arrivals: Option<ArrivalSignal>,
@@ -232,7 +232,7 @@ impl Thread {
             kept: last_seq > 0,
             unconsumed: 0,
             parked: 0,
-            lanes: FxHashMap::default(),
+            deliveries: FxHashMap::default(),
             running: FxHashMap::default(),
             held: VecDeque::new(),
             origins: FxHashMap::default(),
@@ -274,12 +274,12 @@ impl Thread {
         self.inlets.iter().any(|(_, it, _)| it.strong_count() > 0)
     }
 
-    /// Whether its counts are those of its lanes and of the handlers at work.
+    /// Whether its counts are those of its deliveries and of the handlers at work.
     pub(crate) fn counts_agree(&self) -> bool {
         let in_hand: usize = self.running.values().map(|it| 1 + it.more.len()).sum();
-        let waiting: usize = self.lanes.values().map(|it| it.waiting.len()).sum();
-        let parked: usize = self.lanes.values().map(|it| it.parked.all.len()).sum();
-        let running: usize = self.lanes.values().map(|it| it.running).sum();
+        let waiting: usize = self.deliveries.values().map(|it| it.waiting.len()).sum();
+        let parked: usize = self.deliveries.values().map(|it| it.parked.all.len()).sum();
+        let running: usize = self.deliveries.values().map(|it| it.running).sum();
         self.unconsumed == in_hand + waiting + parked
             && self.parked == parked
             && running == self.running.len()
@@ -340,10 +340,10 @@ impl Thread {
     }
 
     /// Queues a delivery.
-    pub(crate) fn wait(&mut self, receiver: Receiver, it: Waiting) {
+    pub(crate) fn wait(&mut self, receiver: Receiver, it: Delivery) {
         self.unconsumed += 1;
         self.hold(it.root);
-        let lane = self.lanes.entry(receiver.listener).or_default();
+        let lane = self.deliveries.entry(receiver.listener).or_default();
         lane.parked.is_told = false;
         lane.waiting.push_back(it);
     }

@@ -75,26 +75,26 @@ pub(super) fn spare(log: &Path, to: &Path) -> Result<(), Error> {
 #[derive(Debug)]
 pub(super) struct Files {
     path: PathBuf,
-    file: Place,
-    wal: Place,
+    file: Resolved,
+    wal: Resolved,
 }
 
 /// What stands under a name: itself, and what it leads to where it is a link. A link may come to
 /// lead to the same file, and SQLite would look for what belongs to it elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Resolved {
     itself: Option<FileId>,
     file: Option<FileId>,
 }
 
-impl Place {
-    fn of(path: &Path) -> io::Result<Place> {
+impl Resolved {
+    fn of(path: &Path) -> io::Result<Resolved> {
         let itself = match std::fs::symlink_metadata(path) {
             Ok(it) => Some(FileId::new(&it)),
             Err(error) if is_gone(&error) => None,
             Err(error) => return Err(error),
         };
-        Ok(Place { itself, file: FileId::of(path)? })
+        Ok(Resolved { itself, file: FileId::of(path)? })
     }
 }
 
@@ -109,13 +109,13 @@ pub(super) enum Gone {
 
 impl Files {
     pub(super) fn of(path: &Path) -> io::Result<Files> {
-        let wal = Place::of(&beside(path, "-wal"))?;
-        Ok(Files { path: path.to_owned(), file: Place::of(path)?, wal })
+        let wal = Resolved::of(&beside(path, "-wal"))?;
+        Ok(Files { path: path.to_owned(), file: Resolved::of(path)?, wal })
     }
 
     /// Looks whether they still are there. What can't be looked at may be.
     pub(super) fn gone(&self) -> Option<Gone> {
-        let is_moved = |path: &Path, was| Place::of(path).is_ok_and(|is| is != was);
+        let is_moved = |path: &Path, was| Resolved::of(path).is_ok_and(|is| is != was);
         if is_moved(&self.path, self.file) {
             return Some(Gone::File);
         }

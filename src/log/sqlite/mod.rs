@@ -39,7 +39,7 @@ pub use backup::{Copied, Existing};
 use connect::{Lock, Mark};
 use copy::{Bounds, Copier};
 use files::Files;
-use queue::{Place, Waiting};
+use queue::{Precedence, QueuedBatch};
 use read::{Digests, Reader, Readers, twice};
 use schema::Found;
 use shared::Shared;
@@ -220,7 +220,7 @@ impl SqliteLog {
         files::spare(&self.path, file)
     }
 
-    fn put(&self, batch: Batch, place: Place) -> Boxed<'static, Receipt> {
+    fn put(&self, batch: Batch, place: Precedence) -> Boxed<'static, Receipt> {
         let Some(writer) = &self.writer else { return ready(Err(Error::ReadOnly)) };
         if self.shared.closing.load(Ordering::Relaxed) {
             return ready(Err(Error::Closed));
@@ -231,7 +231,7 @@ impl SqliteLog {
         self.send(writer, batch, place)
     }
 
-    fn send(&self, writer: &Handle, batch: Batch, place: Place) -> Boxed<'static, Receipt> {
+    fn send(&self, writer: &Handle, batch: Batch, place: Precedence) -> Boxed<'static, Receipt> {
         let job = Job::seal(batch, &self.origins);
         let (answer, answered) = flume::bounded(1);
         let shared = self.shared.clone();
@@ -240,7 +240,7 @@ impl SqliteLog {
             Health::Well | Health::Full => Error::Closed,
         };
         let command =
-            match writer.commands.try_send(Command::Append(place, Waiting { job, answer })) {
+            match writer.commands.try_send(Command::Append(place, QueuedBatch { job, answer })) {
                 Ok(()) => {
                     return Box::pin(async move {
                         answered.recv_async().await.unwrap_or_else(|_| Err(outcome()))
@@ -276,11 +276,11 @@ impl Log for SqliteLog {
     }
 
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt> {
-        self.put(batch, Place::Behind)
+        self.put(batch, Precedence::Behind)
     }
 
     fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt> {
-        self.put(batch, Place::Ahead)
+        self.put(batch, Precedence::Ahead)
     }
 
     fn health(&self) -> Health {

@@ -24,14 +24,14 @@ const ENTRY_US: usize = 20;
 
 /// Where a batch stands among those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Precedence {
     /// Ahead of what isn't being written yet.
     Ahead,
     Behind,
 }
 
 /// One batch, and who waits for it.
-pub(super) struct Waiting {
+pub(super) struct QueuedBatch {
     pub(super) job: Job,
     pub(super) answer: Sender<Result<Receipt, Error>>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Waiting {
 /// What the writer does next.
 pub(super) enum Next {
     /// Commits these together.
-    Group(Vec<Waiting>),
+    Group(Vec<QueuedBatch>),
     /// Closes, and tells whoever asked for it; nobody where all who could append are gone.
     Close(Option<Sender<Result<(), Error>>>),
 }
@@ -47,8 +47,8 @@ pub(super) enum Next {
 /// What was taken out of the inbox and waits.
 #[derive(Default)]
 pub(super) struct Queue {
-    ahead: Vec<Waiting>,
-    behind: VecDeque<Waiting>,
+    ahead: Vec<QueuedBatch>,
+    behind: VecDeque<QueuedBatch>,
     /// Nothing is taken any more, but what waits is written.
     close: Option<Option<Sender<Result<(), Error>>>>,
     /// Whether the last commit was only of what went ahead.
@@ -92,14 +92,14 @@ impl Queue {
 
     fn take(&mut self, command: Command) {
         match command {
-            Command::Append(Place::Ahead, it) => self.ahead.push(it),
-            Command::Append(Place::Behind, it) => self.behind.push_back(it),
+            Command::Append(Precedence::Ahead, it) => self.ahead.push(it),
+            Command::Append(Precedence::Behind, it) => self.behind.push_back(it),
             Command::Close(closed) => self.close = Some(Some(closed)),
         }
     }
 
     /// What goes ahead, alone every second time; else what else waits with it, up to a bound.
-    fn group(&mut self, shared_us: u64, now_us: u64) -> Vec<Waiting> {
+    fn group(&mut self, shared_us: u64, now_us: u64) -> Vec<QueuedBatch> {
         let mut group = std::mem::take(&mut self.ahead);
         if !group.is_empty() {
             self.ahead_us = Some(now_us);
@@ -134,9 +134,9 @@ mod tests {
     use crate::log::suite::batch;
 
     /// A batch of one entry.
-    fn one(id: &str) -> Waiting {
+    fn one(id: &str) -> QueuedBatch {
         let (answer, _) = flume::bounded(1);
-        Waiting { job: Job::seal(batch(&[], &[id]), &Origins::default()), answer }
+        QueuedBatch { job: Job::seal(batch(&[], &[id]), &Origins::default()), answer }
     }
 
     /// What groups are made of batches of one entry each, all there at once: `a` goes ahead, `b`
@@ -145,7 +145,7 @@ mod tests {
         let (commands, inbox) = flume::bounded(512);
         let (closed, _) = flume::bounded(1);
         for (seq, it) in (1..).zip(batches.chars()) {
-            let place = if it == 'a' { Place::Ahead } else { Place::Behind };
+            let place = if it == 'a' { Precedence::Ahead } else { Precedence::Behind };
             commands.send(Command::Append(place, one(&format!("{it}/{seq}")))).unwrap();
         }
         commands.send(Command::Close(closed)).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     fn commits_are_large_again_half_a_second_after_the_last_that_went_ahead() {
         let (commands, inbox) = flume::bounded(512);
         for seq in 1..=100 {
-            let place = if seq == 1 { Place::Ahead } else { Place::Behind };
+            let place = if seq == 1 { Precedence::Ahead } else { Precedence::Behind };
             commands.send(Command::Append(place, one(&format!("t/{seq}")))).unwrap();
         }
         let mut queue = Queue::default();
@@ -196,12 +196,13 @@ mod tests {
     #[test]
     fn what_always_goes_ahead_keeps_nobody_waiting_for_good() {
         let (commands, inbox) = flume::bounded(512);
-        let put = |place: Place, id: &str| commands.send(Command::Append(place, one(id))).unwrap();
+        let put =
+            |place: Precedence, id: &str| commands.send(Command::Append(place, one(id))).unwrap();
         let mut queue = Queue::default();
-        put(Place::Behind, "b/1");
+        put(Precedence::Behind, "b/1");
         let mut sizes = Vec::new();
         for seq in 1..=4 {
-            put(Place::Ahead, &format!("a/{seq}"));
+            put(Precedence::Ahead, &format!("a/{seq}"));
             let Next::Group(group) = queue.next(&inbox, 0, || 0) else {
                 panic!("nobody closed it")
             };

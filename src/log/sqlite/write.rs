@@ -16,13 +16,13 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::id::{EntryId, ThreadId};
-use crate::log::admit::{self, Admitted, Job, Ledger, Row, Standing};
+use crate::log::admit::{self, Admitted, Job, Records, Row, Standing};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
 use crate::log::sqlite::connect::{self, Lock};
 use crate::log::sqlite::copy::{self, Bounds, Copier, Due};
 use crate::log::sqlite::files::Db;
-use crate::log::sqlite::queue::{Next, Place, Queue, Waiting};
+use crate::log::sqlite::queue::{Next, Precedence, Queue, QueuedBatch};
 use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
 use crate::log::sqlite::shared::Shared;
 use crate::log::sqlite::shares;
@@ -43,7 +43,7 @@ const RETRY_TIME: Duration = Duration::from_millis(250);
 
 /// What the writer is told.
 pub(super) enum Command {
-    Append(Place, Waiting),
+    Append(Precedence, QueuedBatch),
     Close(Sender<Result<(), Error>>),
 }
 
@@ -143,7 +143,7 @@ impl Writer {
     }
 
     /// Keeps a group, waits for room on the disk, or gives up for good.
-    fn commit(&mut self, mut group: Vec<Waiting>) {
+    fn commit(&mut self, mut group: Vec<QueuedBatch>) {
         let (outcomes, head) = loop {
             // Also who waited for room while what was written before was given up.
             if let Health::Poisoned(why) = self.shared.health() {
@@ -200,7 +200,7 @@ impl Writer {
     }
 
     /// One transaction, and its sync.
-    fn attempt(&mut self, group: &mut [Waiting]) -> rusqlite::Result<Outcomes> {
+    fn attempt(&mut self, group: &mut [QueuedBatch]) -> rusqlite::Result<Outcomes> {
         #[cfg(test)]
         self.shared.trouble.before(&self.db)?;
         self.db.execute_batch("BEGIN IMMEDIATE")?;
@@ -355,7 +355,7 @@ impl Drop for Watch {
     }
 }
 
-fn refuse(group: Vec<Waiting>, why: &Error) {
+fn refuse(group: Vec<QueuedBatch>, why: &Error) {
     for waiting in group {
         let _ = waiting.answer.send(Err(why.clone()));
     }
@@ -543,7 +543,7 @@ impl<'a> Books<'a> {
     }
 }
 
-impl Ledger for Books<'_> {
+impl Records for Books<'_> {
     fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error> {
         if !self.known.threads.contains_key(thread) {
             match self.look_up(thread) {

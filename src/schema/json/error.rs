@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::place::Property;
+use super::member::Property;
 use super::scalar::{self, Sort, is_written, sort};
 use super::to::example_of;
 use crate::schema::error::{EXAMPLE_MAX, cut, joined, nearest};

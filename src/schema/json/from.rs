@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::{self, ERRORS_MAX, Error, Errors, Step};
-use super::place::{Place, Property, places};
+use super::member::{Member, Property, members};
 use super::scalar::{self, Sort, sort};
 use crate::limits::XmlLimits;
 use crate::schema::walk::{At, DEPTH_MAX, is_called, walk};
@@ -114,15 +114,15 @@ impl<'a> Converter<'a> {
     }
 
     fn object(&mut self, shape: &'a Shape, object: &'a Map<String, Value>) {
-        let places = places(shape);
-        let guessed = self.strangers(&places, object);
+        let members = members(shape);
+        let guessed = self.strangers(&members, object);
         let fields: &'a [Field] = match &shape.content {
             Content::Sequence(fields) => fields,
             _ => &[],
         };
-        for (number, place) in places.into_iter().enumerate() {
-            match place {
-                Place::Field(it) => {
+        for (number, member) in members.into_iter().enumerate() {
+            match member {
+                Member::Field(it) => {
                     let is_attribute = number < shape.attributes.len();
                     match object.get_key_value(&*it.name) {
                         Some((name, value)) => self.within(Step::Name(name), |to| match () {
@@ -140,7 +140,7 @@ impl<'a> Converter<'a> {
                         None => self.wrong(|path| error::missing(path, &it)),
                     }
                 }
-                Place::Choice { occurs, variants } => {
+                Member::Choice { occurs, variants } => {
                     self.choice(occurs, &variants, &guessed, object);
                 }
             }
@@ -148,12 +148,12 @@ impl<'a> Converter<'a> {
     }
 
     /// Notes the properties that nobody knows; answers with those that were meant.
-    fn strangers(&mut self, places: &[Place<'a>], object: &Map<String, Value>) -> Vec<String> {
-        let known: Vec<&Property<'_>> = places
+    fn strangers(&mut self, members: &[Member<'a>], object: &Map<String, Value>) -> Vec<String> {
+        let known: Vec<&Property<'_>> = members
             .iter()
             .flat_map(|it| match it {
-                Place::Field(it) => std::slice::from_ref(it),
-                Place::Choice { variants, .. } => variants,
+                Member::Field(it) => std::slice::from_ref(it),
+                Member::Choice { variants, .. } => variants,
             })
             .collect();
         let mut meant = Vec::new();
@@ -253,9 +253,9 @@ impl<'a> Converter<'a> {
                 };
                 let property = |field: &'a Field| Property { name: (&*field.name).into(), field };
                 let variants: Vec<_> = variants.iter().map(property).collect();
-                let all = Place::Choice { occurs: Occurs::One, variants };
+                let all = Member::Choice { occurs: Occurs::One, variants };
                 let guessed = self.strangers(std::slice::from_ref(&all), object);
-                if let Place::Choice { occurs, variants } = all {
+                if let Member::Choice { occurs, variants } = all {
                     self.choice(occurs, &variants, &guessed, object);
                 }
             }

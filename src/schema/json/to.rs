@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::place::{Place, places};
+use super::member::{Member, members};
 use super::scalar;
 use crate::limits::XmlLimits;
 use crate::schema::example::{example as xml_example, of_field};
@@ -51,27 +51,27 @@ fn object(shape: &Shape, at: At<'_>) -> Result<Map<String, Value>, Error> {
         all.insert(XML.to_owned(), xml_text(at.view));
         return Ok(all);
     }
-    let places = places(shape);
-    for place in &places {
-        if let Place::Field(it) = place
+    let members = members(shape);
+    for member in &members {
+        if let Member::Field(it) = member
             && it.field.occurs == Occurs::Many
         {
             all.insert(it.name.to_string(), Value::Array(Vec::new()));
         }
     }
     walk(shape, at, &mut |found| {
-        // The variants of a shape that holds a choice share the last place.
-        let last = places.len().saturating_sub(1);
-        match &places[found.index.min(last)] {
-            Place::Field(it) if it.field.occurs == Occurs::Many => {
+        // The variants of a shape that holds a choice share the last member.
+        let last = members.len().saturating_sub(1);
+        match &members[found.index.min(last)] {
+            Member::Field(it) if it.field.occurs == Occurs::Many => {
                 if let Some(Value::Array(items)) = all.get_mut(&*it.name) {
                     items.push(value(&found)?);
                 }
             }
-            Place::Field(it) => {
+            Member::Field(it) => {
                 all.insert(it.name.to_string(), value(&found)?);
             }
-            Place::Choice { variants, .. } => {
+            Member::Choice { variants, .. } => {
                 let (index, value) = match (&found.field.kind, &shape.content) {
                     (Kind::Choice(link), Content::Sequence(_)) => {
                         let chosen = choose(link.shape(), found.at)?;

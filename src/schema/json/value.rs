@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::place::{Place, Property, places};
+use super::member::{Member, Property, members};
 use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
 
 /// The value of a payload that has this JSON form: the field that it marks with
@@ -34,9 +34,9 @@ pub fn value(schema: &Schema, json: &Value) -> Option<Value> {
     let Some(marked) = shape.fields().position(|it| it.is_value) else {
         return all.values().next().filter(|_| is_scalar(shape)).cloned();
     };
-    Some(match places(shape).get(marked)? {
-        Place::Field(it) => all.get(&*it.name).cloned().unwrap_or_default(),
-        Place::Choice { variants, .. } => chosen(variants, all),
+    Some(match members(shape).get(marked)? {
+        Member::Field(it) => all.get(&*it.name).cloned().unwrap_or_default(),
+        Member::Choice { variants, .. } => chosen(variants, all),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::json::{Place, places};
+use super::json::{Member, members};
 use super::*;
 
 /// Numbers by chance, the same for the same seed.
@@ -50,9 +50,9 @@ pub(super) fn value(schema: &Schema, chance: &mut Chance) -> Value {
 
 fn object(shape: &Shape, chance: &mut Chance, depth: usize) -> Map<String, Value> {
     let mut all = Map::new();
-    for place in places(shape) {
+    for place in members(shape) {
         match place {
-            Place::Field(it) => match it.field.occurs {
+            Member::Field(it) => match it.field.occurs {
                 Occurs::Many => {
                     let count = if depth > 6 { 0 } else { chance.below(4) };
                     let each = (0..count).map(|_| of_kind(&it.field.kind, chance, depth));
@@ -63,8 +63,8 @@ fn object(shape: &Shape, chance: &mut Chance, depth: usize) -> Map<String, Value
                     all.insert(it.name.to_string(), of_kind(&it.field.kind, chance, depth));
                 }
             },
-            Place::Choice { occurs: Occurs::Optional, .. } if chance.below(2) == 0 => {}
-            Place::Choice { variants, .. } => {
+            Member::Choice { occurs: Occurs::Optional, .. } if chance.below(2) == 0 => {}
+            Member::Choice { variants, .. } => {
                 let it = &variants[chance.below(variants.len())];
                 all.insert(it.name.to_string(), of_kind(&it.field.kind, chance, depth));
             }

@@ -15,7 +15,7 @@ use super::fake::{Act, DONE, Server, events, say};
 
 /// A reply, as every implementation can give it.
 #[derive(Clone)]
-struct Said {
+struct Expected {
     texts: &'static [&'static str],
     calls: Vec<Call>,
     stop: Stop,
@@ -24,21 +24,21 @@ struct Said {
     is_cut: bool,
 }
 
-impl Said {
-    fn of(texts: &'static [&'static str]) -> Said {
+impl Expected {
+    fn of(texts: &'static [&'static str]) -> Expected {
         let usage = Usage::new(12, 5);
-        Said { texts, calls: Vec::new(), stop: Stop::End, usage, is_cut: false }
+        Expected { texts, calls: Vec::new(), stop: Stop::End, usage, is_cut: false }
     }
 }
 
 type Made = Pin<Box<dyn Future<Output = Box<dyn Model>> + Send>>;
-type Make = fn(Said) -> Made;
+type Make = fn(Expected) -> Made;
 
 fn prompt() -> Prompt {
     Prompt::new("Be brief.").user("6*7?")
 }
 
-fn script(said: &Said) -> Script {
+fn script(said: &Expected) -> Script {
     let mut script = Script::new();
     for text in said.texts {
         script = script.then(Piece::Text((*text).to_owned()));
@@ -51,18 +51,18 @@ fn script(said: &Said) -> Script {
     if said.is_cut { script.fails(characters, Kind::Cut) } else { script }
 }
 
-fn scripted(said: Said) -> Made {
+fn scripted(said: Expected) -> Made {
     let model: Box<dyn Model> = Box::new(Scripted::repeating([script(&said)], Default::default()));
     Box::pin(std::future::ready(model))
 }
 
-fn recorded(said: Said) -> Made {
+fn recorded(said: Expected) -> Made {
     let takes = (0..4).map(|_| Take::new(prompt().digest(), script(&said)));
     let model: Box<dyn Model> = Box::new(Recorded::new(takes));
     Box::pin(std::future::ready(model))
 }
 
-fn openai(said: Said) -> Made {
+fn openai(said: Expected) -> Made {
     Box::pin(async move {
         let event = |choice: serde_json::Value| {
             say(format!("data: {}\n\n", json!({ "choices": [choice] })))
@@ -114,7 +114,7 @@ fn text(pieces: &[Piece]) -> String {
 
 /// What is said comes in its order, and is the same as a whole however it is cut.
 async fn text_is_what_was_said(make: Make) {
-    let model = make(Said::of(&["It is ", "42", ": 日本 𝄞."])).await;
+    let model = make(Expected::of(&["It is ", "42", ": 日本 𝄞."])).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, error) = pieces(&mut *reply).await;
     assert_eq!(error, None);
@@ -124,7 +124,7 @@ async fn text_is_what_was_said(make: Make) {
 /// The last piece is a stop, and nothing comes after it.
 async fn a_stop_is_the_last_piece(make: Make) {
     for stop in [Stop::End, Stop::MaxTokens] {
-        let model = make(Said { stop: stop.clone(), ..Said::of(&["It is"]) }).await;
+        let model = make(Expected { stop: stop.clone(), ..Expected::of(&["It is"]) }).await;
         let mut reply = model.turn(prompt()).await.unwrap();
         let (pieces, error) = pieces(&mut *reply).await;
         assert_eq!((pieces.last(), error), (Some(&Piece::Stop(stop)), None));
@@ -141,7 +141,8 @@ async fn calls_are_whole_and_in_order(make: Make) {
         Call::new("c1", "add", r#"{"a": 6, "b": 7}"#),
         Call::new("c2", "add", r#"{"a": 1, "b": "\"x\" ü"}"#),
     ];
-    let said = Said { calls: calls.clone(), stop: Stop::Calls, ..Said::of(&["Let me see."]) };
+    let said =
+        Expected { calls: calls.clone(), stop: Stop::Calls, ..Expected::of(&["Let me see."]) };
     let model = make(said).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, error) = pieces(&mut *reply).await;
@@ -156,7 +157,7 @@ async fn calls_are_whole_and_in_order(make: Make) {
 
 /// What a turn has used is told once, before the stop.
 async fn usage_is_told_once(make: Make) {
-    let model = make(Said::of(&["42"])).await;
+    let model = make(Expected::of(&["42"])).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, _) = pieces(&mut *reply).await;
     let used: Vec<_> =
@@ -166,7 +167,7 @@ async fn usage_is_told_once(make: Make) {
 
 /// A future that is dropped and asked for again loses no piece.
 async fn a_dropped_future_loses_nothing(make: Make) {
-    let model = make(Said::of(&["one ", "two ", "three"])).await;
+    let model = make(Expected::of(&["one ", "two ", "three"])).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let mut came = Vec::new();
     loop {
@@ -188,7 +189,7 @@ async fn a_dropped_future_loses_nothing(make: Make) {
 
 /// Two turns that are read side by side have each its own pieces.
 async fn turns_stay_apart(make: Make) {
-    let model = make(Said::of(&["one ", "two ", "three"])).await;
+    let model = make(Expected::of(&["one ", "two ", "three"])).await;
     let (first, second) = (model.turn(prompt()).await, model.turn(prompt()).await);
     let (mut first, mut second) = (first.unwrap(), second.unwrap());
     let (first, second) = tokio::join!(pieces(&mut *first), pieces(&mut *second));
@@ -198,7 +199,7 @@ async fn turns_stay_apart(make: Make) {
 
 /// A turn that nobody waits for any more doesn't harm the next one.
 async fn a_dropped_turn_harms_nobody(make: Make) {
-    let model = make(Said::of(&["one ", "two"])).await;
+    let model = make(Expected::of(&["one ", "two"])).await;
     drop(model.turn(prompt()).now_or_never());
     let mut reply = model.turn(prompt()).await.unwrap();
     drop(reply.next().await);
@@ -209,7 +210,7 @@ async fn a_dropped_turn_harms_nobody(make: Make) {
 
 /// A reply that breaks off ends with an error, after what had come, and with nothing after that.
 async fn a_cut_reply_ends_with_an_error(make: Make) {
-    let model = make(Said { is_cut: true, ..Said::of(&["It is 4"]) }).await;
+    let model = make(Expected { is_cut: true, ..Expected::of(&["It is 4"]) }).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, error) = pieces(&mut *reply).await;
     assert_eq!((text(&pieces), error.map(|it| it.kind)), ("It is 4".to_owned(), Some(Kind::Cut)));
@@ -219,7 +220,7 @@ async fn a_cut_reply_ends_with_an_error(make: Make) {
 
 /// It says what it is in one line.
 async fn a_model_describes_itself_in_a_line(make: Make) {
-    let model = make(Said::of(&["42"])).await;
+    let model = make(Expected::of(&["42"])).await;
     let described = model.describe();
     assert!(!described.trim().is_empty() && described.lines().count() == 1, "{described:?}");
 }

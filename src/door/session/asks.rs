@@ -8,27 +8,27 @@ use crate::wire::{Code, Envelope, Fault, Payload};
 use crate::xml::Writer;
 
 /// What an envelope asks for.
-pub(super) enum Said {
+pub(super) enum Asks {
     Push(Box<Envelope>),
     Follow(Follow),
     Unfollow(Unfollow),
 }
 
-impl Said {
+impl Asks {
     /// Tells what is for the door from what is for the pump.
-    pub(super) fn of(envelope: Envelope) -> Result<Said, Fault> {
+    pub(super) fn of(envelope: Envelope) -> Result<Asks, Fault> {
         let id = envelope.id.clone();
-        Said::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))
+        Asks::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))
     }
 
-    fn sorted(envelope: Envelope) -> Result<Said, Fault> {
+    fn sorted(envelope: Envelope) -> Result<Asks, Fault> {
         let is = |name: Name| {
             let it = &envelope.payload;
             it.local() == name.local() && matches!(it.namespace(), META | "")
         };
         let (follow, unfollow) = (is(Follow::NAME), is(Unfollow::NAME));
         if !follow && !unfollow {
-            return Ok(Said::Push(Box::new(envelope)));
+            return Ok(Asks::Push(Box::new(envelope)));
         }
         if envelope.to.is_some() || envelope.thread.is_some() || envelope.id.is_some() {
             let text = "following is between a client and its door: say no <to>, <thread> or <id>";
@@ -39,9 +39,9 @@ impl Said {
             payload = adopt(&payload, META, None, Writer::new(XmlLimits::DOOR))?;
         }
         if follow {
-            Ok(Said::Follow(Follow::decode(&payload)?))
+            Ok(Asks::Follow(Follow::decode(&payload)?))
         } else {
-            Ok(Said::Unfollow(Unfollow::decode(&payload)?))
+            Ok(Asks::Unfollow(Unfollow::decode(&payload)?))
         }
     }
 }

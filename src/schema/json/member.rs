@@ -7,7 +7,7 @@ use crate::schema::{Content, Field, Kind, Occurs, Shape, TEXT};
 
 /// Where a field stands. They come in the order of the shape's fields, one each; of a shape that
 /// holds a choice, the variants are one together, the last.
-pub(in crate::schema) enum Place<'a> {
+pub(in crate::schema) enum Member<'a> {
     /// A property of its own.
     Field(Property<'a>),
     /// A property a variant: one of them, or perhaps none.
@@ -20,23 +20,23 @@ pub(in crate::schema) struct Property<'a> {
     pub(in crate::schema) field: &'a Field,
 }
 
-/// The places of a shape's fields. XML tells an attribute from an element of the same name, and
+/// The members of a shape's fields. XML tells an attribute from an element of the same name, and
 /// JSON doesn't: what comes later gets a number.
-pub(in crate::schema) fn places(shape: &Shape) -> Vec<Place<'_>> {
+pub(in crate::schema) fn members(shape: &Shape) -> Vec<Member<'_>> {
     let mut names = Names::default();
-    let place = |field, names: &mut Names| match variants(field) {
+    let member = |field, names: &mut Names| match variants(field) {
         Some(variants) => names.choice(field.occurs, variants),
-        None => Place::Field(names.property(field)),
+        None => Member::Field(names.property(field)),
     };
-    let mut places: Vec<Place<'_>> =
-        shape.attributes.iter().map(|it| Place::Field(names.property(it))).collect();
+    let mut members: Vec<Member<'_>> =
+        shape.attributes.iter().map(|it| Member::Field(names.property(it))).collect();
     match &shape.content {
-        Content::Text(field) => places.push(Place::Field(names.property(field))),
-        Content::Sequence(fields) => places.extend(fields.iter().map(|it| place(it, &mut names))),
-        Content::Choice(variants) => places.push(names.choice(Occurs::One, variants)),
+        Content::Text(field) => members.push(Member::Field(names.property(field))),
+        Content::Sequence(fields) => members.extend(fields.iter().map(|it| member(it, &mut names))),
+        Content::Choice(variants) => members.push(names.choice(Occurs::One, variants)),
         Content::Empty | Content::Any => {}
     }
-    places
+    members
 }
 
 /// The variants of a choice that stands once, or perhaps.
@@ -55,8 +55,8 @@ fn variants(field: &Field) -> Option<&[Field]> {
 struct Names(BTreeSet<String>);
 
 impl Names {
-    fn choice<'a>(&mut self, occurs: Occurs, variants: &'a [Field]) -> Place<'a> {
-        Place::Choice { occurs, variants: variants.iter().map(|it| self.property(it)).collect() }
+    fn choice<'a>(&mut self, occurs: Occurs, variants: &'a [Field]) -> Member<'a> {
+        Member::Choice { occurs, variants: variants.iter().map(|it| self.property(it)).collect() }
     }
 
     fn property<'a>(&mut self, field: &'a Field) -> Property<'a> {

@@ -12,7 +12,7 @@ use crate::engine::{PushEvent, PushObserver};
 
 /// The news for one connection. What lies here is bounded by what the connection has pushed and
 /// by what handlers may emit for it.
-pub(super) struct Inbox {
+pub(super) struct Mailbox {
     /// The machine that the connection comes from, or its user.
     pub(super) machine: Arc<str>,
     heard: Mutex<Heard>,
@@ -40,17 +40,17 @@ struct Heard {
     closed: bool,
 }
 
-impl Inbox {
-    /// The inbox of a connection that comes now.
-    pub(super) fn new(machine: &str, now_us: u64) -> Inbox {
-        let inbox = Inbox {
+impl Mailbox {
+    /// The mailbox of a connection that comes now.
+    pub(super) fn new(machine: &str, now_us: u64) -> Mailbox {
+        let mailbox = Mailbox {
             machine: machine.into(),
             heard: Mutex::default(),
             waker: AtomicWaker::new(),
             silence: AtomicU64::new(0),
         };
-        inbox.note(Silence::NeverSpoke { since_us: now_us });
-        inbox
+        mailbox.note(Silence::NeverSpoke { since_us: now_us });
+        mailbox
     }
 
     /// Notes how the connection looks.
@@ -122,7 +122,7 @@ impl Inbox {
     }
 }
 
-impl PushObserver for Inbox {
+impl PushObserver for Mailbox {
     fn hear(&self, push: u64, news: PushEvent) {
         let mut heard = self.heard();
         if heard.closed {
