@@ -23,7 +23,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::text::known;
+use super::text::clean;
 
 /// The listener's name unless another is given, by which its namespace goes.
 const NAME: &str = "sql";
@@ -297,10 +297,6 @@ fn shown_cell(cell: ValueRef<'_>, most: usize) -> Value {
         ValueRef::Text(it) => clean(&String::from_utf8_lossy(&it[..it.len().min(most + 1)])).into(),
         ValueRef::Blob(it) => format!("(a blob of {} bytes)", it.len()).into(),
     }
-}
-
-fn clean(text: &str) -> String {
-    text.chars().map(known).collect()
 }
 
 fn refused(reason: Reason, text: impl Into<String>) -> Refused {

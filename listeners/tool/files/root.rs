@@ -9,8 +9,9 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use pumphouse::schema::nearest;
 
+use super::super::text::cut;
 use super::limits::FileLimits;
-use super::refuse::{cut, failed, refused, too_large};
+use super::refuse::{failed, refused, too_large};
 use super::{Reason, Refused};
 
 /// Names of a folder that a missing one is compared with.
