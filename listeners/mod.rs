@@ -72,6 +72,7 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("shell", tool::shell::shell));
     builder.factory(Factory::new("fetch", |it: tool::fetch::Settings| tool::fetch::fetch(&it)));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
+    builder.factory(Factory::new("git", |it: tool::git::Settings| tool::git::git(&it)));
     builder.factory(Factory::new("http", |it: tool::http::Settings| tool::http::http(&it)));
     let keyvalue = |it: tool::keyvalue::Settings| tool::keyvalue::keyvalue(&it);
     builder.factory(Factory::new("keyvalue", keyvalue));

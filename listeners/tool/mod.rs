@@ -7,6 +7,7 @@ pub mod calculate;
 pub mod command;
 pub mod fetch;
 pub mod files;
+pub mod git;
 pub mod http;
 pub mod keyvalue;
 pub mod mcp;

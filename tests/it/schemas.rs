@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::tool::{command, fetch, files, http, keyvalue, shell, sql};
+use pumphouse::listeners::tool::{command, fetch, files, git, http, keyvalue, shell, sql};
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
@@ -34,7 +34,8 @@ fn house() -> BTreeMap<String, Schema> {
     let keyvalue = keyvalue::keyvalue(&keyvalue).unwrap();
     fs::write(&path, "").unwrap();
     let sql = sql::sql(&serde_json::from_value(settings(&path)).unwrap()).unwrap();
-    let tools = vec![files, command, shell, fetch, http, keyvalue, sql];
+    let git = git::git(&serde_json::from_str(r#"{"root": "."}"#).unwrap()).unwrap();
+    let tools = vec![files, git, command, shell, fetch, http, keyvalue, sql];
     let all = (listeners::standard(), agent.listener(), tools);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();

@@ -84,6 +84,14 @@ impl Bounds {
         Ok(self)
     }
 
+    /// The same where a program may write a folder more, and has these variables besides.
+    pub(in super::super) fn with_folder(mut self, path: &str, all: &[(&str, &str)]) -> Bounds {
+        self.write.push(path.to_owned());
+        let all = all.iter().map(|(name, it)| ((*name).to_owned(), (*it).to_owned()));
+        self.environment.extend(all);
+        self
+    }
+
     /// The search path of programs.
     pub(in super::super) fn search_path(&self) -> &str {
         self.environment.get("PATH").map_or("", String::as_str)

@@ -18,7 +18,7 @@ pub mod limits;
 mod list;
 mod read;
 mod refuse;
-mod root;
+pub(super) mod root;
 mod search;
 #[cfg(test)]
 mod tests;

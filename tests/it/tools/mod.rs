@@ -3,6 +3,7 @@
 mod command;
 mod fetch;
 mod files;
+mod git;
 mod http;
 mod keyvalue;
 mod mcp;
