@@ -43,7 +43,7 @@ pub use handler::{Arguments, Function, Handler};
 pub use need::{Kept, Need};
 pub use request::{Reply, Request};
 pub use road::{Boxed, Call, Host};
-pub use setting::{Beside, Besides};
+pub use setting::{Beside, Besides, DeclaredPayload};
 pub use spec::Listener;
 pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
 pub use view::{Clears, View};

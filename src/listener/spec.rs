@@ -172,6 +172,27 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.bind(Way::Route(name), f, |it| Ok(it.clone()))
     }
 
+    /// Says what it may emit whose name only run time knows, whatever it handles.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    /// use pumphouse::schema::Schema;
+    ///
+    /// let any = |local: &str| Schema::any(Name::new("urn:x", local), "Whatever it is.");
+    /// let mirror = Listener::new("mirror")
+    ///     .on_named(any("image"), async |it: Element| it)
+    ///     .may_emit_named(any("image"));
+    /// assert!(pumphouse::builder().with(mirror).build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn may_emit_named(mut self, schema: Schema) -> Listener<S> {
+        for all in self.spec.emits.values_mut() {
+            all.push(schema.name.clone());
+        }
+        self.spec.needs.push(Need::Emit(Cow::Owned(schema)));
+        self
+    }
+
     /// Grants what the signatures ask for; `build()` compares the two.
     #[must_use]
     pub fn grant<G: Grant>(mut self) -> Listener<S> {
