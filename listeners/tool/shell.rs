@@ -154,12 +154,13 @@ pub fn shell(settings: Settings) -> Result<Listener, String> {
     let which = listed.as_ref().map_or("a program".to_owned(), one_of);
     let text = format!("Runs {which}; no shell reads its arguments.{}", confine::note());
     confine::warn(NAME);
-    let timeout = bounds.limits.listener_time();
+    let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
     Ok(Listener::with_state(NAME, Arc::new(Programs { listed, bounds }))
         .own_namespace()
         .on(run_it)
         .timeout(timeout)
         .describe(text)
+        .effects(effects)
         .stateless())
 }
 

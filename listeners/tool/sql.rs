@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::clock::now_us;
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -173,6 +173,7 @@ pub fn sql(settings: &Settings) -> Result<Listener, String> {
         .blocking()
         .on(ask)
         .timeout(timeout)
+        .effects(Effects::Reads)
         .describe(format!("Reads the database {name} by SQL."))
         .idempotent()
         .stateless())

@@ -44,7 +44,7 @@ pub use need::{Kept, Need};
 pub use request::{Reply, Request};
 pub use road::{Boxed, Call, Host};
 pub use setting::{Beside, Besides, DeclaredPayload};
-pub use spec::Listener;
 pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
+pub use spec::{Effects, Listener};
 pub use view::{Clears, View};
 pub use work::{Answer, Outcome, Park};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use serde::Deserialize;
 
 use super::limits::CommandLimits;
@@ -90,6 +90,14 @@ impl Bounds {
         let all = all.iter().map(|(name, it)| ((*name).to_owned(), (*it).to_owned()));
         self.environment.extend(all);
         self
+    }
+
+    /// What such a program may do.
+    pub(in super::super) fn effects(&self) -> Effects {
+        match self.network {
+            Network::None => Effects::Writes,
+            Network::Any => Effects::Outside,
+        }
     }
 
     /// The search path of programs.

@@ -188,13 +188,13 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     confine::warn(NAME);
     let what = takes.as_ref().map_or("a text".to_owned(), |it| format!("`{}`", it.name.local()));
     let text = format!("Runs {name} on {what}.{}", confine::note());
-    let timeout = bounds.limits.listener_time();
+    let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
     let program = Program { name, path, arguments, bounds };
     let listener = match takes {
         None if answers.is_none() => text_listener(program),
         takes => typed::listener(program, takes, answers, settings.input),
     };
-    Ok(listener.timeout(timeout).describe(text))
+    Ok(listener.timeout(timeout).describe(text).effects(effects))
 }
 
 fn text_listener(program: Program) -> Listener {

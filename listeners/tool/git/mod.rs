@@ -16,7 +16,7 @@ mod read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 use tokio::sync::Mutex;
@@ -264,6 +264,7 @@ pub fn git(settings: &Settings) -> Result<Listener, String> {
         .on(commit)
         .timeout(timeout)
         .describe(text)
+        .effects(Effects::Writes)
         .stateless())
 }
 

@@ -15,7 +15,7 @@ mod credentials;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -151,6 +151,7 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         .on(send)
         .timeout(settings.limits.listener_time())
         .describe(text)
+        .effects(Effects::Outside)
         .stateless())
 }
 

@@ -10,6 +10,7 @@ mod mcp;
 mod namespaces;
 mod site;
 mod sql;
+mod together;
 mod typed;
 
 use serde_json::Value;
