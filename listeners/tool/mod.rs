@@ -10,6 +10,8 @@ pub mod files;
 pub mod git;
 pub mod http;
 pub mod keyvalue;
+pub mod llm;
 pub mod mcp;
 pub mod shell;
 pub mod sql;
+pub mod system_monitor;

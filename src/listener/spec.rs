@@ -277,7 +277,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// use pumphouse::listener::Effects;
     /// use pumphouse::prelude::*;
     ///
-    /// let plan = pumphouse::builder().with(Listener::new("fax").effects(Effects::Outside)).build()?;
+    /// let fax = Listener::new("fax").effects(Effects::Outside);
+    /// let plan = pumphouse::builder().with(fax).build()?;
     /// let fax = plan.capabilities().listener("fax").and_then(|it| it.effects);
     /// assert_eq!(fax.map(Effects::as_str), Some("outside"));
     /// # Ok::<(), pumphouse::engine::Complaints>(())

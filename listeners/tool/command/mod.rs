@@ -9,10 +9,10 @@
 //! ```
 //!
 //! No shell reads what is given: a program has the arguments that its manifest lists, and what
-//! comes in stands in some of them, or in its standard input. A program runs under a *supervisor*, which is
-//! this very executable once more ([`supervise`]): it ends the program with its call and with the
-//! pump, also where that is killed. Between the two a *launcher* binds itself to the limits and to
-//! the folders that the program may see, and becomes the program ([`confine`]).
+//! comes in stands in some of them, or in its standard input. A program runs under a *supervisor*,
+//! which is this very executable once more ([`supervise`]): it ends the program with its call and
+//! with the pump, also where that is killed. Between the two a *launcher* binds itself to the
+//! limits and to the folders that the program may see, and becomes the program ([`confine`]).
 
 pub mod limits;
 pub(super) mod programs;

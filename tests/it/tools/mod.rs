@@ -6,10 +6,13 @@ mod files;
 mod git;
 mod http;
 mod keyvalue;
+mod llm;
 mod mcp;
 mod namespaces;
+mod seeds;
 mod site;
 mod sql;
+mod system_monitor;
 mod together;
 mod typed;
 

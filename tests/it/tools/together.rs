@@ -1,4 +1,5 @@
-//! Tools side by side: what a manifest with many of them comes to, and an agent that mends a program.
+//! Tools side by side: what a manifest with many of them comes to, and an agent that mends a
+//! program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -63,6 +64,8 @@ listeners:
   - {use: http, settings: {hosts: [a.org]}}
   - {use: keyvalue, settings: {file: b.db}}
   - {use: sql, settings: {file: a.db}}
+  - {use: system_monitor}
+  - {use: llm, settings: {model: m}}
 ";
     scene.write("replies.txt", "%% reply\nx\n");
     scene.write("organism.yaml", manifest);
@@ -79,6 +82,8 @@ listeners:
         ("http", "http", "outside"),
         ("keyvalue", "keyvalue", "writes"),
         ("sql", "sql", "reads"),
+        ("system_monitor", "system_monitor", "reads"),
+        ("llm", "llm", "outside"),
     ] {
         scene.run(&["describe", word]).code(0).says(&[&format!("effects    {effects}\n")]);
         let object = scene.run(&["describe", word, "--json"]).code(0).objects();
@@ -96,7 +101,8 @@ const REPLIES: &str = r#"%% reply
 <action id="mend">{"name": "files.edit", "parameters": {"path": "sums.rs",
 "old": "fn add(a: u8, b: u8) -> u8 {\n    a - b", "new": "fn add(a: u8, b: u8) -> u8 {\n    a + b"}}
 </action>
-<action id="again" depends_on="mend">{"name": "shell", "parameters": {"command": ["./test.sh"]}}</action>
+<action id="again" depends_on="mend">{"name": "shell",
+"parameters": {"command": ["./test.sh"]}}</action>
 %% reply
 <action id="diff">{"name": "git.diff", "parameters": {}}</action>
 <action id="done" depends_on="diff">{"name": "git.commit", "parameters":
