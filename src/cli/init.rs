@@ -84,7 +84,7 @@ const AGENT: [(&str, &str); 7] = [
     ("stand-in.yaml", include_str!("init/agent/stand-in.yaml.txt")),
     ("replies.txt", include_str!("init/agent/replies.txt")),
     ("scenes/ask.scene", include_str!("init/agent/ask.scene.txt")),
-    ("work/note.txt", "Water the plants.\n"),
+    ("work/note.txt", "Water the plants."),
     ("README.md", include_str!("init/agent/README.md.txt")),
     (".gitignore", "/data\n"),
 ];

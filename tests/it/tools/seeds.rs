@@ -25,8 +25,8 @@ fn serve() -> (Scene, Server) {
 fn call(pump: &(Scene, Server), kind: &str, name: &str, parameters: &Value) -> String {
     let parameters = parameters.to_string().replace('&', "&amp;").replace('<', "&lt;");
     let action = format!(
-        "<action xmlns=\"https://xml-pipeline.org/ns/agent/v1\" id=\"c\" type=\"{kind}\"><name>\
-         {name}</name><parameters>{parameters}</parameters></action>\n"
+        "<action xmlns=\"https://xml-pipeline.org/ns/agent/v1\" id=\"c\" mode=\"sync\" \
+         type=\"{kind}\"><name>{name}</name><parameters>{parameters}</parameters></action>\n"
     );
     let ran = pump.0.pipe(&["send", "--connect", &pump.1.address], &action).code(0);
     assert!(ran.out.contains("status=\"ok\""), "{name}: {ran:#?}");
