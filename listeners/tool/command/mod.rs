@@ -222,13 +222,13 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
     let arguments = it.arguments.iter().map(filled).collect();
     let input = if takes_argument { String::new() } else { text.clone() };
     match run::run(&it.bounds, &it.path, arguments, input).await {
-        Ok(outcome) => Ok(Output { text: output(&it.name, limits, outcome)? }),
+        Ok(outcome) => Ok(Output { text: output(&it.name, limits, &outcome)? }),
         Err(text) => Err(Failed { reason: Reason::Failed, text, err: None }),
     }
 }
 
 /// What a program wrote that came to a good end.
-fn output(name: &str, limits: &CommandLimits, outcome: Outcome) -> Result<String, Failed> {
+fn output(name: &str, limits: &CommandLimits, outcome: &Outcome) -> Result<String, Failed> {
     let reason = match outcome.ended {
         Ended::Code(0) => {
             let text = outcome.out.text(limits.output_bytes_max);

@@ -81,14 +81,14 @@ pub(super) fn listener(
 
 async fn run_plain(State(it): State<Arc<Typed>>, came: Element) -> Result<Output, Failed> {
     let outcome = it.run(&came).await?;
-    let text = output(&it.program.name, &it.program.bounds.limits, outcome)?;
+    let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
     Ok(Output { text })
 }
 
 async fn run_typed(State(it): State<Arc<Typed>>, came: Element) -> Result<Element, Failed> {
     let outcome = it.run(&came).await?;
     let is_whole = !outcome.out.beginning().1;
-    let text = output(&it.program.name, &it.program.bounds.limits, outcome)?;
+    let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
     let bad = |why: String| {
         let text = format!("{} answered what it may not: {}", it.program.name, clean(&why));
         Failed { reason: Reason::BadOutput, text, err: None }
@@ -147,7 +147,7 @@ fn answer(schema: &Schema, text: &str) -> Result<Element, String> {
     let text = text.trim();
     let value = match text.starts_with('<') {
         true => {
-            let element = xml::read(text.to_owned(), Profile::Wire, &XmlLimits::DOOR);
+            let element = xml::read(text, Profile::Wire, &XmlLimits::DOOR);
             let element = element.map_err(|it| it.to_string())?;
             let mut writer = Writer::new(XmlLimits::INSIDE);
             within(element.view(), schema.name.namespace(), &mut writer);
