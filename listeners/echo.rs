@@ -1,5 +1,6 @@
 //! The smallest listener; copy this one.
 
+use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 
 /// Says something that comes back as it is.
@@ -14,7 +15,13 @@ pub struct Echo {
 /// The listener `echo`.
 #[must_use]
 pub fn echo() -> Listener {
-    Listener::new("echo").on(say).inline().pure().idempotent().describe("Returns what it is told.")
+    Listener::new("echo")
+        .on(say)
+        .inline()
+        .pure()
+        .idempotent()
+        .effects(Effects::None)
+        .describe("Returns what it is told.")
 }
 
 async fn say(echo: Echo) -> Echo {

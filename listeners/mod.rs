@@ -13,6 +13,7 @@ pub mod todo;
 pub mod tool;
 pub mod view;
 
+use pumphouse::model::Models;
 use pumphouse::prelude::{Builder, Factory, Listener};
 
 /// What every organism needs to live: `thread`, `timer`, `todo` and `view`.
@@ -72,8 +73,14 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("shell", tool::shell::shell));
     builder.factory(Factory::new("fetch", |it: tool::fetch::Settings| tool::fetch::fetch(&it)));
     builder.factory(Factory::new("files", |it: tool::files::Settings| tool::files::files(&it)));
+    builder.factory(Factory::new("git", |it: tool::git::Settings| tool::git::git(&it)));
     builder.factory(Factory::new("http", |it: tool::http::Settings| tool::http::http(&it)));
     let keyvalue = |it: tool::keyvalue::Settings| tool::keyvalue::keyvalue(&it);
     builder.factory(Factory::new("keyvalue", keyvalue));
+    builder.factory(Factory::with_models("llm", |it: tool::llm::Settings, models: &Models| {
+        tool::llm::llm(&it, models)
+    }));
+    let monitor = |it: tool::system_monitor::Settings| tool::system_monitor::system_monitor(&it);
+    builder.factory(Factory::new("system_monitor", monitor));
     builder.factory(Factory::new("sql", |it: tool::sql::Settings| tool::sql::sql(&it)));
 }

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -105,6 +106,7 @@ pub fn fetch(settings: &Settings) -> Result<Listener, String> {
         .on(get)
         .timeout(settings.limits.listener_time())
         .describe(text)
+        .effects(Effects::Outside)
         .idempotent()
         .stateless())
 }

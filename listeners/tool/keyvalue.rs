@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
@@ -164,6 +164,7 @@ pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
         .own_namespace()
         .blocking()
         .on(keep)
+        .effects(Effects::Writes)
         .describe("Keeps values by their keys, for as long as each is to last.")
         .stateless())
 }

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given};
 use super::command::{Network, confine, programs, run};
+use super::text::cut;
 use run::{Ended, Outcome};
 
 /// The listener's name unless another is given, by which its namespace goes.
@@ -153,12 +154,13 @@ pub fn shell(settings: Settings) -> Result<Listener, String> {
     let which = listed.as_ref().map_or("a program".to_owned(), one_of);
     let text = format!("Runs {which}; no shell reads its arguments.{}", confine::note());
     confine::warn(NAME);
-    let timeout = bounds.limits.listener_time();
+    let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
     Ok(Listener::with_state(NAME, Arc::new(Programs { listed, bounds }))
         .own_namespace()
         .on(run_it)
         .timeout(timeout)
         .describe(text)
+        .effects(effects)
         .stateless())
 }
 
@@ -175,8 +177,7 @@ impl Programs {
     fn find(&self, name: &str) -> Result<String, String> {
         match &self.listed {
             Some(listed) => listed.get(name).cloned().ok_or_else(|| {
-                let shown: String = name.chars().take(100).collect();
-                format!("`{shown}` may not be run; there is {}", one_of(listed))
+                format!("`{}` may not be run; there is {}", cut(name), one_of(listed))
             }),
             None if name.contains('/') => programs::at(Path::new(&self.bounds.folder), name),
             None => programs::searched(name, self.bounds.search_path()),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::clock::now_us;
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -23,7 +23,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::text::known;
+use super::text::clean;
 
 /// The listener's name unless another is given, by which its namespace goes.
 const NAME: &str = "sql";
@@ -173,6 +173,7 @@ pub fn sql(settings: &Settings) -> Result<Listener, String> {
         .blocking()
         .on(ask)
         .timeout(timeout)
+        .effects(Effects::Reads)
         .describe(format!("Reads the database {name} by SQL."))
         .idempotent()
         .stateless())
@@ -297,10 +298,6 @@ fn shown_cell(cell: ValueRef<'_>, most: usize) -> Value {
         ValueRef::Text(it) => clean(&String::from_utf8_lossy(&it[..it.len().min(most + 1)])).into(),
         ValueRef::Blob(it) => format!("(a blob of {} bytes)", it.len()).into(),
     }
-}
-
-fn clean(text: &str) -> String {
-    text.chars().map(known).collect()
 }
 
 fn refused(reason: Reason, text: impl Into<String>) -> Refused {

@@ -1,5 +1,8 @@
 //! Text from elsewhere, as XML can hold it.
 
+/// Characters of a text of the caller's that a refusal repeats.
+const SHOWN_MAX: usize = 200;
+
 /// A character, or U+FFFD in place of one that XML has no word for.
 pub(super) fn known(it: char) -> char {
     match it {
@@ -10,7 +13,34 @@ pub(super) fn known(it: char) -> char {
     }
 }
 
+/// A text without characters that XML has no word for.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(known).collect()
+}
+
 /// Bytes as text.
 pub(super) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).chars().map(known).collect()
+    clean(&String::from_utf8_lossy(bytes))
+}
+
+/// The beginning of a text that somebody gave, for a refusal.
+pub(super) fn cut(text: &str) -> String {
+    let mut characters = text.chars().map(known);
+    let mut shown: String = characters.by_ref().take(SHOWN_MAX).collect();
+    if characters.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_repeats_the_beginning_of_a_long_text_and_no_control_characters() {
+        assert_eq!(cut("a\u{1b}b"), "a\u{fffd}b");
+        assert_eq!(cut(&"é".repeat(200)), "é".repeat(200));
+        assert_eq!(cut(&"é".repeat(201)), "é".repeat(200) + "…");
+    }
 }

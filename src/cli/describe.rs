@@ -198,6 +198,9 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     for it in all.takers(name) {
         let text = it.text.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
         facts.push(("taken by", format!("{}{text}", it.name)));
+        if let Some(effects) = it.effects {
+            facts.push(("effects", effects.as_str().to_owned()));
+        }
     }
     let answers = words(all, emitted_for(all, name));
     if !answers.is_empty() {
@@ -255,6 +258,12 @@ fn names<'a>(listeners: impl Iterator<Item = &'a Described>) -> Vec<&'a str> {
     listeners.map(|it| it.name.as_str()).collect()
 }
 
+/// What a call of those who take a payload may do, by their names, as far as they say so.
+fn effects(all: &Capabilities, name: &Name) -> Map<String, Value> {
+    let said = all.takers(name).filter_map(|it| Some((it.name.clone(), it.effects?)));
+    said.map(|(name, it)| (name, it.as_str().into())).collect()
+}
+
 /// What the list says of a payload, for programs.
 fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let name = &schema.name;
@@ -266,6 +275,7 @@ fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
         "local": name.local(),
         "text": schema.doc(),
         "taken_by": names(all.takers(name)),
+        "effects": effects(all, name),
         "may_cause": emits,
         "after_replies": then,
         "emitted_by": names(all.emitters(name)),

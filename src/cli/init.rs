@@ -8,12 +8,15 @@ use serde_json::json;
 
 use crate::cli::screen::{Ending, Failure, Screen};
 
-/// Makes a Cargo project with one listener, a manifest, a scene and a README, which works at once.
+/// Makes a project with one listener, a manifest, a scene and a README, which works at once: in
+/// Rust, or without a compiler.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   pumphouse init trial && cd trial && cargo run
-  pumphouse init trial --pumphouse ../pumphouse")]
+  pumphouse init trial --pumphouse ../pumphouse
+  pumphouse init trial --command && cd trial && pumphouse test
+  pumphouse init trial --agent && cd trial && pumphouse test --manifest stand-in.yaml")]
 pub(crate) struct Init {
     /// Where; a folder that isn't there yet, or is empty.
     #[arg(value_name = "DIR")]
@@ -22,6 +25,38 @@ pub(crate) struct Init {
     /// from]
     #[arg(long, value_name = "PATH")]
     pumphouse: Option<PathBuf>,
+    #[command(flatten)]
+    kind: Kind,
+}
+
+/// What the project is of, where it isn't of Rust.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[group(multiple = false, conflicts_with = "pumphouse")]
+struct Kind {
+    /// A program of any language as the listener, and no Rust.
+    #[arg(long)]
+    command: bool,
+    /// An agent with tools, and no Rust.
+    #[arg(long)]
+    agent: bool,
+}
+
+/// Files with their places, and what to do next with them.
+type Project = (&'static [(&'static str, &'static str)], &'static str);
+
+impl Kind {
+    /// What is made.
+    fn project(self) -> Project {
+        match (self.command, self.agent) {
+            (true, _) => (&COMMAND, "pumphouse test"),
+            (_, true) => (&AGENT, "pumphouse test --manifest stand-in.yaml"),
+            _ => (&FILES, "cargo run"),
+        }
+    }
+
+    fn is_rust(self) -> bool {
+        !self.command && !self.agent
+    }
 }
 
 /// The files: where they are, and what they hold, where `@NAME@` and `@PUMPHOUSE@` are filled in.
@@ -34,21 +69,39 @@ const FILES: [(&str, &str); 6] = [
     (".gitignore", "/target\n/data\n"),
 ];
 
+/// The same of a program that is a listener.
+const COMMAND: [(&str, &str); 5] = [
+    ("organism.yaml", include_str!("init/command/organism.yaml.txt")),
+    ("greet.sh", include_str!("init/command/greet.sh.txt")),
+    ("scenes/greet.scene", include_str!("init/command/greet.scene.txt")),
+    ("README.md", include_str!("init/command/README.md.txt")),
+    (".gitignore", "/data\n"),
+];
+
+/// The same of an agent.
+const AGENT: [(&str, &str); 7] = [
+    ("organism.yaml", include_str!("init/agent/organism.yaml.txt")),
+    ("stand-in.yaml", include_str!("init/agent/stand-in.yaml.txt")),
+    ("replies.txt", include_str!("init/agent/replies.txt")),
+    ("scenes/ask.scene", include_str!("init/agent/ask.scene.txt")),
+    ("work/note.txt", "Water the plants."),
+    ("README.md", include_str!("init/agent/README.md.txt")),
+    (".gitignore", "/data\n"),
+];
+
 /// Where this program was built from.
 const CHECKOUT: &str = env!("CARGO_MANIFEST_DIR");
 
 impl Init {
     pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let folder = &self.folder;
-        let untried = |text: String| Failure::Untried(text);
-        let given = self.pumphouse.as_deref().unwrap_or(Path::new(CHECKOUT));
-        let checkout = whole(given).map_err(|it| {
-            let way = "name a checkout of Pumphouse with --pumphouse PATH";
-            untried(format!("{} can't be used: {it}; {way}", given.display()))
-        })?;
+        let checkout = match self.kind.is_rust() {
+            true => Some(self.checkout()?),
+            false => None,
+        };
         if fs::read_dir(folder).is_ok_and(|mut it| it.next().is_some()) {
             let text = "isn't empty; name a folder that isn't there yet";
-            return Err(untried(format!("{} {text}", folder.display())));
+            return Err(Failure::Untried(format!("{} {text}", folder.display())));
         }
         let made = |path: &Path, it: io::Error| {
             Failure::Untried(format!("{} can't be made: {it}", path.display()))
@@ -56,26 +109,56 @@ impl Init {
         fs::create_dir_all(folder).map_err(|it| made(folder, it))?;
         let here = folder.canonicalize().map_err(|it| made(folder, it))?;
         let name = name(&here);
-        for (file, text) in FILES {
-            let text = text.replace("@NAME@", &name).replace("@PUMPHOUSE@", &quoted(&checkout));
+        let (files, next) = self.kind.project();
+        for (file, text) in files {
+            let mut text = text.replace("@NAME@", &name);
+            if let Some(it) = &checkout {
+                text = text.replace("@PUMPHOUSE@", &quoted(it));
+            }
             let path = folder.join(file);
             let parent = path.parent().unwrap_or(folder);
             fs::create_dir_all(parent).map_err(|it| made(parent, it))?;
             fs::write(&path, text).map_err(|it| made(&path, it))?;
+            if path.extension().is_some_and(|it| it == "sh") {
+                executable(&path).map_err(|it| made(&path, it))?;
+            }
         }
-        // The versions that Pumphouse was tested with; without them Cargo takes the newest.
-        drop(fs::copy(checkout.join("Cargo.lock"), folder.join("Cargo.lock")));
+        if let Some(it) = checkout {
+            // The versions that Pumphouse was tested with; without them Cargo takes the newest.
+            drop(fs::copy(it.join("Cargo.lock"), folder.join("Cargo.lock")));
+        }
         match to.json {
             true => to.object(&json!({ "event": "made", "folder": folder, "name": name }))?,
             false => {
                 let is_called = here.file_name().is_some_and(|it| it == name.as_str());
                 let called = if is_called { String::new() } else { format!(", as {name}") };
                 let (there, shell) = (folder.display(), for_shell(&folder.display().to_string()));
-                to.line(&format!("{there} is there{called}; now: cd {shell} && cargo run"))?;
+                to.line(&format!("{there} is there{called}; now: cd {shell} && {next}"))?;
             }
         }
         Ok(Ending::Well)
     }
+
+    /// The checkout that a project of Rust uses.
+    fn checkout(&self) -> Result<PathBuf, Failure> {
+        let given = self.pumphouse.as_deref().unwrap_or(Path::new(CHECKOUT));
+        whole(given).map_err(|it| {
+            let way = "name a checkout of Pumphouse with --pumphouse PATH";
+            Failure::Untried(format!("{} can't be used: {it}; {way}", given.display()))
+        })
+    }
+}
+
+/// Has a file executed.
+#[cfg(unix)]
+fn executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn executable(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// The whole path of a checkout, if it is one.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::limits::XmlLimits;
-use crate::listener::{Context, FromContext, Spec, Way, may_emit};
+use crate::listener::{Context, Effects, FromContext, Spec, Way, may_emit};
 use crate::name::{AGENT, CORE, META, Name};
 use crate::schema::{self, Content, Schema, nearest};
 use crate::wire::{Catalog, Fault, quoted};
@@ -56,6 +56,8 @@ pub struct Described {
     pub relies_on: Arc<[String]>,
     /// How many turns it has in a thread, where it says so.
     pub turns_max: Option<u64>,
+    /// What a call may do beside answering, where it says so.
+    pub effects: Option<Effects>,
 }
 
 /// A word that names no payload, or several.
@@ -312,6 +314,7 @@ impl Described {
             peers: spec.peers.clone(),
             relies_on: spec.relies_on.clone(),
             turns_max: spec.turns_max,
+            effects: spec.effects,
         }
     }
 }

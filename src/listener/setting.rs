@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::name::{Name, namespace_of};
+use crate::schema::{Schema, import, json};
 
 /// A path in a listener's settings. A manifest's is written from the manifest's own folder, as all
 /// its paths are; any other deserializer's stays as it is.
@@ -85,6 +89,80 @@ pub struct Besides(
 impl<'de> Deserialize<'de> for Besides {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Besides, D::Error> {
         from.deserialize_newtype_struct(Beside::MARK, Several)
+    }
+}
+
+/// A payload in a listener's settings: one that the manifest's `schemas` declare, by its name, or
+/// the JSON Schema of one of the listener's own.
+///
+/// ```
+/// use pumphouse::Name;
+/// use pumphouse::listener::DeclaredPayload;
+///
+/// let takes = r#"{"type": "object", "properties": {"city": {"type": "string"}}}"#;
+/// let takes: DeclaredPayload = serde_json::from_str(takes).unwrap();
+/// let schema = takes.schema(&Name::new("urn:x", "run")).unwrap();
+/// assert_eq!(schema.name.local(), "run");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredPayload {
+    /// The name that the manifest declares it by.
+    name: Option<String>,
+    json: Value,
+}
+
+impl DeclaredPayload {
+    /// What a deserializer that knows a manifest is asked for by.
+    pub(crate) const MARK: &str = "pumphouse::listener::DeclaredPayload";
+    /// The keys of the map by which it answers: a name, and the text of a JSON Schema.
+    pub(crate) const KEYS: [&str; 2] = ["name", "schema"];
+
+    /// Its schema; `own` is the name of one that the manifest doesn't declare.
+    ///
+    /// # Errors
+    /// The JSON Schema won't do.
+    pub fn schema(&self, own: &Name) -> Result<Schema, import::Error> {
+        let name = match &self.name {
+            Some(it) => Name::new(namespace_of(it), it.clone()),
+            None => own.clone(),
+        };
+        Schema::from_json_schema(name, &self.json)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeclaredPayload {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<DeclaredPayload, D::Error> {
+        from.deserialize_newtype_struct(DeclaredPayload::MARK, OnePayload)
+    }
+}
+
+struct OnePayload;
+
+impl<'de> Visitor<'de> for OnePayload {
+    type Value = DeclaredPayload;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a payload, or a JSON Schema")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<DeclaredPayload, D::Error> {
+        match Value::deserialize(from)? {
+            json @ Value::Object(_) => Ok(DeclaredPayload { name: None, json }),
+            _ => Err(D::Error::custom("the JSON Schema of a payload is expected")),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<DeclaredPayload, A::Error> {
+        let mut all = BTreeMap::new();
+        while let Some((key, value)) = from.next_entry::<String, String>()? {
+            all.insert(key, value);
+        }
+        let [name, text] = DeclaredPayload::KEYS.map(|it| all.remove(it).unwrap_or_default());
+        let json = json::read(&text).map_err(A::Error::custom)?;
+        Ok(DeclaredPayload { name: Some(name), json })
     }
 }
 

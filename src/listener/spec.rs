@@ -57,6 +57,7 @@ pub(crate) struct Spec {
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
     pub(crate) turns_max: Option<u64>,
+    pub(crate) effects: Option<Effects>,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: BTreeSet<String>,
@@ -70,6 +71,34 @@ pub(crate) struct Spec {
     pub(crate) emits_then: BTreeSet<Name>,
     pub(crate) handlers: Vec<(Way, Bound)>,
     pub(crate) wakes: Option<Wakes>,
+}
+
+/// What a call of a listener may do beside answering, as its author declares it. Nothing enforces
+/// it: people read it, and what is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Effects {
+    /// Nothing: the answer depends on the call alone.
+    None,
+    /// It reads what is on this machine.
+    Reads,
+    /// It changes what is on this machine.
+    Writes,
+    /// It reaches other machines.
+    Outside,
+}
+
+impl Effects {
+    /// In a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effects::None => "none",
+            Effects::Reads => "reads",
+            Effects::Writes => "writes",
+            Effects::Outside => "outside",
+        }
+    }
 }
 
 /// Whether what waits starts because of what came.
@@ -172,6 +201,27 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.bind(Way::Route(name), f, |it| Ok(it.clone()))
     }
 
+    /// Says what it may emit whose name only run time knows, whatever it handles.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    /// use pumphouse::schema::Schema;
+    ///
+    /// let any = |local: &str| Schema::any(Name::new("urn:x", local), "Whatever it is.");
+    /// let mirror = Listener::new("mirror")
+    ///     .on_named(any("image"), async |it: Element| it)
+    ///     .may_emit_named(any("image"));
+    /// assert!(pumphouse::builder().with(mirror).build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn may_emit_named(mut self, schema: Schema) -> Listener<S> {
+        for all in self.spec.emits.values_mut() {
+            all.push(schema.name.clone());
+        }
+        self.spec.needs.push(Need::Emit(Cow::Owned(schema)));
+        self
+    }
+
     /// Grants what the signatures ask for; `build()` compares the two.
     #[must_use]
     pub fn grant<G: Grant>(mut self) -> Listener<S> {
@@ -218,6 +268,24 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
         self.spec.kind = Some(kind.into());
+        self
+    }
+
+    /// Says what a call may do beside answering.
+    ///
+    /// ```
+    /// use pumphouse::listener::Effects;
+    /// use pumphouse::prelude::*;
+    ///
+    /// let fax = Listener::new("fax").effects(Effects::Outside);
+    /// let plan = pumphouse::builder().with(fax).build()?;
+    /// let fax = plan.capabilities().listener("fax").and_then(|it| it.effects);
+    /// assert_eq!(fax.map(Effects::as_str), Some("outside"));
+    /// # Ok::<(), pumphouse::engine::Complaints>(())
+    /// ```
+    #[must_use]
+    pub fn effects(mut self, effects: Effects) -> Listener<S> {
+        self.spec.effects = Some(effects);
         self
     }
 

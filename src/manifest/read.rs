@@ -24,7 +24,7 @@ use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
 use crate::manifest::{Door, Manifest, Places, amount};
 use crate::model::Models;
 use crate::name::Name;
-use crate::schema::nearest;
+use crate::schema::{Schema, nearest};
 
 impl Manifest {
     /// Reads a manifest: `file` says where it is from, `environment` what variables hold, and
@@ -65,8 +65,10 @@ impl Manifest {
         let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
         let named = root.key("models").map(Node::keys).unwrap_or_default();
         let named = named.into_iter().map(str::to_owned).collect();
-        let mut reader = Reader { file, environment, builder, models, named, mistakes };
+        let schemas = Vec::new();
+        let mut reader = Reader { file, environment, builder, models, named, schemas, mistakes };
         let own = reader.models(&root);
+        reader.schemas = reader.declared(&root);
         let manifest = Manifest { models: own, ..reader.manifest(&root) };
         match reader.mistakes.into_inner() {
             none if none.is_empty() => Ok(manifest),
@@ -120,6 +122,8 @@ struct Reader<'a> {
     models: Models,
     /// The models that the manifest names, sound or not.
     named: Vec<String>,
+    /// The payloads that it declares.
+    schemas: Vec<Schema>,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
@@ -153,7 +157,7 @@ impl Reader<'_> {
             tokens,
             doors,
             listeners,
-            schemas: self.schemas(root),
+            schemas: self.schemas.clone(),
             models: Models::default(),
             meta: root.key("meta").map(meta),
             limits: limits(root),
@@ -443,7 +447,8 @@ impl Reader<'_> {
     fn made(&self, factory: &Factory, item: &Node, path: &str) -> Option<Listener> {
         let none = Node { place: item.place, value: Value::Map(Vec::new()) };
         let node = item.key("settings").unwrap_or(&none);
-        let (findings, path) = (Findings::of(self.file), joined(path, "settings"));
+        let (findings, path) =
+            (Findings::of(self.file).with(&self.schemas), joined(path, "settings"));
         let at = At { node, path: path.clone(), findings: &findings };
         let settings = &mut <dyn erased_serde::Deserializer<'_>>::erase(at);
         let made = factory.make(settings, &self.models);

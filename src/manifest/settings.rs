@@ -10,15 +10,18 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 
-use crate::listener::Beside;
+use crate::listener::{Beside, DeclaredPayload};
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut, listed};
 use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
+use crate::schema::Schema;
 
 /// What is wrong with settings, as it is found.
 pub(super) struct Findings {
     /// The manifest's own folder, from which its paths are written.
     folder: PathBuf,
+    /// The payloads that it declares: a name and a JSON Schema each.
+    payloads: Vec<(String, String)>,
     /// Keys that nobody reads: all of them.
     unknown: RefCell<Vec<Mistake>>,
     /// Where reading ended: serde goes no further.
@@ -29,7 +32,15 @@ impl Findings {
     /// None yet, for settings in this file.
     pub(super) fn of(file: &Path) -> Findings {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-        Findings { folder, unknown: RefCell::default(), end: RefCell::default() }
+        let (unknown, end) = (RefCell::default(), RefCell::default());
+        Findings { folder, payloads: Vec::new(), unknown, end }
+    }
+
+    /// The same where the manifest declares these payloads.
+    pub(super) fn with(mut self, schemas: &[Schema]) -> Findings {
+        let each = |it: &Schema| Some((it.name.local().to_owned(), it.original()?.to_string()));
+        self.payloads = schemas.iter().filter_map(each).collect();
+        self
     }
 
     pub(super) fn all(self) -> Vec<Mistake> {
@@ -172,6 +183,22 @@ impl<'a> At<'a> {
         Ok(Beside::KEYS.into_iter().zip(values))
     }
 
+    /// A payload that the manifest declares, with its JSON Schema.
+    fn declared(
+        &self,
+        name: &str,
+    ) -> Result<impl Iterator<Item = (&'static str, String)> + use<>, Wrong> {
+        let all = &self.findings.payloads;
+        let Some((name, schema)) = all.iter().find(|it| it.0 == name) else {
+            let there: Vec<&str> = all.iter().map(|it| it.0.as_str()).collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            let text = format!("`{}` is no payload of the manifest's `schemas`", cut(name));
+            return Err(Wrong::Said(format!("{text}; there is {there}")));
+        };
+        let values = [name.clone(), schema.clone()];
+        Ok(DeclaredPayload::KEYS.into_iter().zip(values))
+    }
+
     fn any<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Wrong> {
         match &self.node.value {
             Value::Scalar(it) => plain(it, visitor),
@@ -267,6 +294,10 @@ impl<'de> Deserializer<'de> for At<'_> {
         visitor: V,
     ) -> Result<V::Value, Wrong> {
         match &self.node.value {
+            Value::Scalar(it) if name == DeclaredPayload::MARK => {
+                let pair = self.declared(&it.text);
+                self.kept(pair.and_then(|it| visitor.visit_map(MapDeserializer::new(it))))
+            }
             _ if name != Beside::MARK => self.kept(visitor.visit_newtype_struct(self.clone())),
             Value::Scalar(it) if it.kind == Plain::Text && !it.text.is_empty() => {
                 let pair = self.beside(&it.text);

@@ -106,3 +106,48 @@ impl Drop for Served {
         let _ = self.child.wait();
     }
 }
+
+/// Runs the program itself in a folder of a scene.
+#[track_caller]
+fn there(scene: &Scene, folder: &str, arguments: &[&str]) -> Ran {
+    let mut command = scene.command(arguments);
+    Ran::from(command.current_dir(scene.path(folder)).output().unwrap())
+}
+
+#[test]
+fn a_project_of_a_program_works_at_once_without_rust() {
+    let scene = Scene::new();
+    let made = scene.run(&["init", "trial", "--command"]).code(0);
+    made.says(&["trial is there; now: cd trial && pumphouse test\n"]);
+    let check = there(&scene, "trial", &["check"]).code(0);
+    check.says(&["organism.yaml is sound: trial", "listener  greeter  Runs ./greet.sh on `run`."]);
+    there(&scene, "trial", &["test"]).code(0).says(&["1 of 1 scenes hold"]);
+    let script = scene.path("trial/greet.sh");
+    let text = std::fs::read_to_string(&script).unwrap();
+    std::fs::write(&script, text.replace("Hello", "Good day")).unwrap();
+    there(&scene, "trial", &["test"]).code(1).says(&["Good day, world!", "0 of 1 scenes hold"]);
+}
+
+#[test]
+fn a_project_of_an_agent_works_at_once_without_rust_and_without_a_model() {
+    let scene = Scene::new();
+    let made = scene.run(&["init", "my agent", "--agent"]).code(0);
+    let next = "cd 'my agent' && pumphouse test --manifest stand-in.yaml\n";
+    made.says(&[&format!("my agent is there, as my-agent; now: {next}")]);
+    let check = there(&scene, "my agent", &["check"]).code(0);
+    check.says(&["organism.yaml is sound: my-agent", "peers   files, fetch"]);
+    let test = there(&scene, "my agent", &["test", "--manifest", "stand-in.yaml"]).code(0);
+    test.says(&["1 of 1 scenes hold"]);
+    // The two manifests have one agent.
+    let read = |name: &str| std::fs::read_to_string(scene.path("my agent").join(name)).unwrap();
+    let listeners = |text: String| text.split_once("listeners:").unwrap().1.to_owned();
+    assert_eq!(listeners(read("organism.yaml")), listeners(read("stand-in.yaml")));
+}
+
+#[test]
+fn a_project_is_of_one_sort() {
+    let scene = Scene::new();
+    scene.run(&["init", "trial", "--agent", "--command"]).code(2).says(&["cannot be used with"]);
+    let both = ["init", "trial", "--agent", "--pumphouse", "."];
+    scene.run(&both).code(2).says(&["cannot be used with"]);
+}

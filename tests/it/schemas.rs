@@ -8,9 +8,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::tool::{command, fetch, files, http, keyvalue, shell, sql};
+use pumphouse::listeners::tool::{
+    command, fetch, files, git, http, keyvalue, llm, shell, sql, system_monitor,
+};
 use pumphouse::listeners::{self, agent::Agent};
-use pumphouse::model::Scripted;
+use pumphouse::model::{Models, Scripted};
 use pumphouse::schema::{self, Schema};
 use pumphouse::xml::{self, Profile};
 
@@ -34,7 +36,13 @@ fn house() -> BTreeMap<String, Schema> {
     let keyvalue = keyvalue::keyvalue(&keyvalue).unwrap();
     fs::write(&path, "").unwrap();
     let sql = sql::sql(&serde_json::from_value(settings(&path)).unwrap()).unwrap();
-    let tools = vec![files, command, shell, fetch, http, keyvalue, sql];
+    let git = git::git(&serde_json::from_str(r#"{"root": "."}"#).unwrap()).unwrap();
+    let monitor = serde_json::from_str("{}").unwrap();
+    let monitor = system_monitor::system_monitor(&monitor).unwrap();
+    let mut models = Models::default();
+    models.insert("m", Arc::new(Scripted::replies([""])));
+    let llm = llm::llm(&serde_json::from_str(r#"{"model": "m"}"#).unwrap(), &models).unwrap();
+    let tools = vec![monitor, llm, files, git, command, shell, fetch, http, keyvalue, sql];
     let all = (listeners::standard(), agent.listener(), tools);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();

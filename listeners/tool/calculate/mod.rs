@@ -33,6 +33,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 
 /// Works out an arithmetic expression, such as 6*7 or sqrt(2)^2.
@@ -86,6 +87,7 @@ pub fn calculate() -> Listener {
         .inline()
         .pure()
         .idempotent()
+        .effects(Effects::None)
         .describe("Works out arithmetic, exactly where it can.")
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use serde::Deserialize;
 
 use super::limits::CommandLimits;
@@ -82,6 +82,22 @@ impl Bounds {
         self.read.push(path.to_owned());
         self.read.push(found(Path::new(path))?);
         Ok(self)
+    }
+
+    /// The same where a program may write a folder more, and has these variables besides.
+    pub(in super::super) fn with_folder(mut self, path: &str, all: &[(&str, &str)]) -> Bounds {
+        self.write.push(path.to_owned());
+        let all = all.iter().map(|(name, it)| ((*name).to_owned(), (*it).to_owned()));
+        self.environment.extend(all);
+        self
+    }
+
+    /// What such a program may do.
+    pub(in super::super) fn effects(&self) -> Effects {
+        match self.network {
+            Network::None => Effects::Writes,
+            Network::Any => Effects::Outside,
+        }
     }
 
     /// The search path of programs.

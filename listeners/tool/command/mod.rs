@@ -1,15 +1,18 @@
-//! One program as a listener: a text in, a text out.
+//! One program as a listener: a text in and a text out, or payloads by their JSON Schemas.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: command, name: shout, settings: {run: [tr, a-z, A-Z], input: text}}
+//!   - use: command
+//!     name: weather
+//!     settings: {run: [./weather.sh, "{city}"], takes: place, answers: forecast}
 //! ```
 //!
-//! No shell reads what is given: a program has the arguments that its manifest lists, and the text
-//! stands in one of them, or in its standard input. A program runs under a *supervisor*, which is
-//! this very executable once more ([`supervise`]): it ends the program with its call and with the
-//! pump, also where that is killed. Between the two a *launcher* binds itself to the limits and to
-//! the folders that the program may see, and becomes the program ([`confine`]).
+//! No shell reads what is given: a program has the arguments that its manifest lists, and what
+//! comes in stands in some of them, or in its standard input. A program runs under a *supervisor*,
+//! which is this very executable once more ([`supervise`]): it ends the program with its call and
+//! with the pump, also where that is killed. Between the two a *launcher* binds itself to the
+//! limits and to the folders that the program may see, and becomes the program ([`confine`]).
 
 pub mod limits;
 pub(super) mod programs;
@@ -18,13 +21,14 @@ mod bounds;
 pub mod confine;
 pub mod supervise;
 pub(super) mod run;
+mod typed;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, DeclaredPayload};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -84,6 +88,8 @@ pub enum Reason {
     TooMuchOutput,
     /// What it was given is too large.
     TooLarge,
+    /// What it wrote isn't what it is to answer.
+    BadOutput,
     /// It wasn't begun.
     Failed,
 }
@@ -92,11 +98,14 @@ pub enum Reason {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The program and its arguments, of which one may be `{text}`.
+    /// The program and its arguments; one may be `{text}`, or any field of what it takes.
     pub run: Vec<Beside>,
-    /// What goes in and comes out.
-    #[serde(default)]
-    pub input: Input,
+    /// What it takes; a text unless said.
+    pub takes: Option<DeclaredPayload>,
+    /// What it answers; a text unless said.
+    pub answers: Option<DeclaredPayload>,
+    /// What stands in its standard input; unless said, what no argument has.
+    pub input: Option<Input>,
     /// Where it runs, and what it may write; the manifest's folder unless said.
     pub root: Option<Beside>,
     /// Variables of its environment, beside `PATH`, `LANG` and `TMPDIR`.
@@ -116,14 +125,17 @@ pub struct Settings {
     pub limits: CommandLimits,
 }
 
-/// What goes into a program and comes out of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// What stands in the standard input of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Input {
-    /// A text each.
-    #[default]
+    /// A text, which is all that it takes.
     Text,
+    /// What it takes, as JSON.
+    Json,
+    /// What it takes, as XML.
+    Xml,
 }
 
 /// A program that was found, and its arguments.
@@ -143,10 +155,24 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
         return Err("`run` is empty: write a program, as in `run: [tr, a-z, A-Z]`".to_owned());
     };
     let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
-    let is_field = |it: &&String| it.starts_with('{') && it.ends_with('}') && *it != FIELD;
-    if let Some(it) = arguments.iter().find(is_field) {
-        return Err(format!("`{it}` is no field of what comes in; there is {FIELD}"));
+    let takes = settings.takes.as_ref().map(typed::takes).transpose()?;
+    let fields = takes.as_ref().map_or_else(|| vec!["text".to_owned()], typed::fields);
+    let is_unknown = |it: &&String| field(it).is_some_and(|it| fields.iter().all(|of| of != it));
+    if let Some(it) = arguments.iter().find(is_unknown) {
+        let there: Vec<String> = fields.iter().map(|it| format!("{{{it}}}")).collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        return Err(format!("`{it}` is no field of what comes in; there is {there}"));
     }
+    match (&takes, settings.input) {
+        (Some(_), Some(Input::Text)) => {
+            return Err("`takes` says what comes in: write `input: json` or `input: xml`".into());
+        }
+        (None, Some(Input::Json | Input::Xml)) => {
+            return Err("`input` wants a `takes`, which says what comes in".to_owned());
+        }
+        _ => {}
+    }
+    let answers = settings.answers.as_ref().map(typed::answers).transpose()?;
     let path = programs::find(program, &programs::search_path(&settings.env))?;
     let bounds = Bounds::new(Given {
         home: program,
@@ -160,15 +186,24 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let bounds = bounds.with_program(&path)?;
     let name = program.text().to_owned();
     confine::warn(NAME);
-    let text = format!("Runs {name} on a text.{}", confine::note());
-    let timeout = bounds.limits.listener_time();
+    let what = takes.as_ref().map_or("a text".to_owned(), |it| format!("`{}`", it.name.local()));
+    let text = format!("Runs {name} on {what}.{}", confine::note());
+    let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
     let program = Program { name, path, arguments, bounds };
-    Ok(Listener::with_state(NAME, Arc::new(program))
-        .own_namespace()
-        .on(run_it)
-        .timeout(timeout)
-        .describe(text)
-        .stateless())
+    let listener = match takes {
+        None if answers.is_none() => text_listener(program),
+        takes => typed::listener(program, takes, answers, settings.input),
+    };
+    Ok(listener.timeout(timeout).describe(text).effects(effects))
+}
+
+fn text_listener(program: Program) -> Listener {
+    Listener::with_state(NAME, Arc::new(program)).own_namespace().on(run_it).stateless()
+}
+
+/// The field that an argument is, where it is one.
+fn field(argument: &str) -> Option<&str> {
+    argument.strip_prefix('{')?.strip_suffix('}')
 }
 
 async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Output, Failed> {
@@ -186,24 +221,19 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
     };
     let arguments = it.arguments.iter().map(filled).collect();
     let input = if takes_argument { String::new() } else { text.clone() };
-    let outcome = run::run(&it.bounds, &it.path, arguments, input).await;
-    answer(&it.name, limits, outcome)
+    match run::run(&it.bounds, &it.path, arguments, input).await {
+        Ok(outcome) => Ok(Output { text: output(&it.name, limits, &outcome)? }),
+        Err(text) => Err(Failed { reason: Reason::Failed, text, err: None }),
+    }
 }
 
-fn answer(
-    name: &str,
-    limits: &CommandLimits,
-    outcome: Result<Outcome, String>,
-) -> Result<Output, Failed> {
-    let outcome = match outcome {
-        Ok(it) => it,
-        Err(text) => return Err(Failed { reason: Reason::Failed, text, err: None }),
-    };
+/// What a program wrote that came to a good end.
+fn output(name: &str, limits: &CommandLimits, outcome: &Outcome) -> Result<String, Failed> {
     let reason = match outcome.ended {
         Ended::Code(0) => {
             let text = outcome.out.text(limits.output_bytes_max);
             let text = text.strip_suffix('\n').unwrap_or(&text);
-            return Ok(Output { text: text.strip_suffix('\r').unwrap_or(text).to_owned() });
+            return Ok(text.strip_suffix('\r').unwrap_or(text).to_owned());
         }
         Ended::Code(_) => Reason::ExitCode,
         Ended::Signal(_) => Reason::Signal,

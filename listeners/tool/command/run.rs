@@ -208,6 +208,14 @@ impl Kept {
         self.left_out += over as u64;
     }
 
+    /// All of it, or its beginning, and whether that is cut.
+    pub(in super::super) fn beginning(&self) -> (Vec<u8>, bool) {
+        match self.left_out {
+            0 => (self.head.iter().chain(&self.tail).copied().collect(), false),
+            _ => (self.head.clone(), true),
+        }
+    }
+
     /// As text, with a line where some of it is left out.
     pub(in super::super) fn text(&self, most: usize) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();

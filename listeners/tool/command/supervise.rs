@@ -260,10 +260,10 @@ pub(super) fn parent_of(stat: &str) -> Option<i32> {
 }
 
 /// A folder of a program's own, for temporary files; gone with it.
-struct Scratch(PathBuf);
+pub(in super::super) struct Scratch(pub(in super::super) PathBuf);
 
 impl Scratch {
-    fn new() -> io::Result<Scratch> {
+    pub(in super::super) fn new() -> io::Result<Scratch> {
         let own = getpid().as_raw_nonzero();
         let above = std::env::temp_dir();
         for number in 0..NAMES_MAX {

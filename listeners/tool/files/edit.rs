@@ -2,9 +2,9 @@
 
 use cap_std::fs::Metadata;
 
-use super::super::text::known;
+use super::super::text::{cut, known};
 use super::diff::diff;
-use super::refuse::{cut, failed, refused, too_large};
+use super::refuse::{failed, refused, too_large};
 use super::root::Root;
 use super::write::Target;
 use super::{Edit, Edited, Reason, Refused};

@@ -2,8 +2,8 @@
 
 use cap_std::fs::DirEntry;
 
-use super::super::text::known;
-use super::refuse::{cut, failed};
+use super::super::text::{cut, known};
+use super::refuse::failed;
 use super::root::{Root, relative};
 use super::{Kind, Listed, Listing, Refused};
 

@@ -18,7 +18,7 @@ pub mod limits;
 mod list;
 mod read;
 mod refuse;
-mod root;
+pub(super) mod root;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -311,8 +311,8 @@ pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
         false => "Reads, writes, edits, lists and searches the files of a folder.",
     };
     let listener = match settings.read_only {
-        true => listener.idempotent(),
-        false => listener.on(write).on(edit),
+        true => listener.idempotent().effects(Effects::Reads),
+        false => listener.on(write).on(edit).effects(Effects::Writes),
     };
     Ok(listener.describe(text).stateless())
 }

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read as _};
 
-use super::super::text::known;
-use super::refuse::{cut, failed, refused, too_large};
+use super::super::text::{cut, known};
+use super::refuse::{failed, refused, too_large};
 use super::root::{Root, text_of};
 use super::{FileText, Read, Reason, Refused};
 

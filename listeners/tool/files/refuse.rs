@@ -2,11 +2,8 @@
 
 use std::io;
 
-use super::super::text::known;
+use super::super::text::cut;
 use super::{Reason, Refused};
-
-/// Characters of a path or a pattern that a refusal repeats.
-const SHOWN_MAX: usize = 200;
 
 /// A refusal without lines.
 pub(super) fn refused(reason: Reason, path: &str, text: impl Into<String>) -> Refused {
@@ -50,13 +47,4 @@ fn plain(error: &io::Error) -> String {
         Some((text, _)) => text.to_lowercase(),
         None => text,
     }
-}
-
-/// The beginning of a text that somebody gave, in characters that XML has.
-pub(super) fn cut(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN_MAX).map(known).collect();
-    if shown.len() < text.len() && text.chars().count() > SHOWN_MAX {
-        shown.push('…');
-    }
-    shown
 }

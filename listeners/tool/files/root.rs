@@ -9,15 +9,16 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use pumphouse::schema::nearest;
 
+use super::super::text::cut;
 use super::limits::FileLimits;
-use super::refuse::{cut, failed, refused, too_large};
+use super::refuse::{failed, refused, too_large};
 use super::{Reason, Refused};
 
 /// Names of a folder that a missing one is compared with.
 const COMPARED_MAX: usize = 1_000;
 
 /// A folder that is held open.
-pub(super) struct Root {
+pub(in super::super) struct Root {
     pub(super) dir: Dir,
     /// Where it is, for those who walk it: what they find is opened by the handle.
     pub(super) path: PathBuf,
@@ -28,7 +29,7 @@ pub(super) struct Root {
 
 impl Root {
     /// Opens a folder.
-    pub(super) fn open(path: &Path, limits: FileLimits) -> io::Result<Root> {
+    pub(in super::super) fn open(path: &Path, limits: FileLimits) -> io::Result<Root> {
         let path = match path.as_os_str().is_empty() {
             true => Path::new("."),
             false => path,
@@ -60,7 +61,7 @@ impl Root {
     }
 
     /// A whole file, as text.
-    pub(super) fn text(&self, path: &str) -> Result<(String, Metadata), Refused> {
+    pub(in super::super) fn text(&self, path: &str) -> Result<(String, Metadata), Refused> {
         let (file, there) = self.file(path)?;
         let most = self.limits.file_bytes_max;
         let large = || {

@@ -11,9 +11,9 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::WalkBuilder;
 
-use super::super::text::known;
+use super::super::text::{cut, known};
 use super::limits::FileLimits;
-use super::refuse::{cut, refused, too_large};
+use super::refuse::{refused, too_large};
 use super::root::{Root, relative};
 use super::{Found, Hit, Reason, Refused};
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
-use super::refuse::{cut, failed, refused, too_large};
+use super::super::text::cut;
+use super::refuse::{failed, refused, too_large};
 use super::root::{Root, is_file, relative};
 use super::{Reason, Refused, Write, Written};
 

@@ -15,13 +15,14 @@ mod credentials;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde::Deserialize;
 
+use super::text::{clean, cut};
 use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, kind_named, piece};
 use credentials::Credentials;
@@ -150,6 +151,7 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         .on(send)
         .timeout(settings.limits.listener_time())
         .describe(text)
+        .effects(Effects::Outside)
         .stateless())
 }
 
@@ -240,13 +242,4 @@ fn method(text: &str) -> Result<Method, Refusal> {
 
 fn bad(text: &str) -> Refusal {
     Refusal::new(Reason::BadRequest, text)
-}
-
-/// The beginning of a text that somebody gave.
-fn cut(text: &str) -> String {
-    clean(&text[..text.floor_char_boundary(100)])
-}
-
-fn clean(text: &str) -> String {
-    text.chars().map(super::text::known).collect()
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::Beside;
+use pumphouse::listener::{Beside, Effects};
 use pumphouse::name::namespace_of;
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
@@ -258,7 +258,7 @@ fn listener(
             });
     }
     let all = time.saturating_add(START_TIME_MAX).saturating_add(GRACE);
-    Ok(listener.timeout(all).describe(text).stateless())
+    Ok(listener.timeout(all).describe(text).effects(Effects::Outside).stateless())
 }
 
 async fn call(

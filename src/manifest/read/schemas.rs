@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 4 << 20;
 
 impl Reader<'_> {
     /// The payloads that the files under `schemas` describe.
-    pub(super) fn schemas(&self, root: &Node) -> Vec<Schema> {
+    pub(super) fn declared(&self, root: &Node) -> Vec<Schema> {
         let mut all: Vec<Schema> = Vec::new();
         let items = root.key("schemas").map(Node::items).unwrap_or_default();
         for (number, at) in items.iter().enumerate() {

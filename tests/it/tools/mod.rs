@@ -3,12 +3,18 @@
 mod command;
 mod fetch;
 mod files;
+mod git;
 mod http;
 mod keyvalue;
+mod llm;
 mod mcp;
 mod namespaces;
+mod seeds;
 mod site;
 mod sql;
+mod system_monitor;
+mod together;
+mod typed;
 
 use serde_json::Value;
 

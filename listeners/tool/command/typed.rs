@@ -1,0 +1,177 @@
+//! A program whose payloads are declared: fields as its arguments, JSON or XML as its input, and
+//! JSON or XML as its output.
+
+use std::sync::Arc;
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listener::DeclaredPayload;
+use pumphouse::name::namespace_of;
+use pumphouse::prelude::*;
+use pumphouse::schema::{self, Schema, json};
+use pumphouse::xml::{self, Child, Profile, View, Writer};
+use serde_json::Value;
+
+use super::super::text::clean;
+use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, field, output, run};
+
+/// What the payloads of a listener's own are called.
+const TAKES: &str = "run";
+const ANSWERS: &str = "answer";
+
+/// What is taken.
+pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
+    let schema = schema_of(declared, TAKES, "What the listener's program is run on.")?;
+    match schema.original().and_then(|it| it.get("type")).is_some_and(|it| it == "object") {
+        true => Ok(schema),
+        false => Err("`takes` is of no object: write `type: object`".to_owned()),
+    }
+}
+
+/// What is answered.
+pub(super) fn answers(declared: &DeclaredPayload) -> Result<Schema, String> {
+    schema_of(declared, ANSWERS, "What the listener's program answers.")
+}
+
+fn schema_of(declared: &DeclaredPayload, local: &str, doc: &'static str) -> Result<Schema, String> {
+    let own = Name::new(namespace_of(NAME), local);
+    let mut schema = declared.schema(&own).map_err(|why| format!("{local}: {why}"))?;
+    if schema.doc().is_empty() {
+        schema.shape.doc = doc.into();
+    }
+    Ok(schema)
+}
+
+/// The fields that an argument may be: the properties of the JSON form.
+pub(super) fn fields(schema: &Schema) -> Vec<String> {
+    let properties = schema.original().and_then(|it| it.get("properties"));
+    let properties = properties.and_then(Value::as_object);
+    properties.map(|it| it.keys().cloned().collect()).unwrap_or_default()
+}
+
+struct Typed {
+    program: Program,
+    takes: Schema,
+    answers: Option<Schema>,
+    /// What stands in standard input; none where the arguments have what came in.
+    input: Option<Input>,
+}
+
+/// The listener of a program; where `takes` is none, it is a text that it takes.
+pub(super) fn listener(
+    program: Program,
+    takes: Option<Schema>,
+    answers: Option<Schema>,
+    input: Option<Input>,
+) -> Listener {
+    let has_fields = program.arguments.iter().any(|it| field(it).is_some());
+    let input = match (input, &takes, has_fields) {
+        (None, _, true) => None,
+        (Some(Input::Text) | None, None, _) => Some(Input::Text),
+        (it, ..) => it.or(Some(Input::Json)),
+    };
+    let takes = takes.unwrap_or_else(|| Run::schema().clone());
+    let (taken, answered) = (takes.clone(), answers.clone());
+    let typed = Typed { program, takes, answers, input };
+    let listener = Listener::with_state(NAME, Arc::new(typed)).own_namespace();
+    match answered {
+        Some(it) => listener.on_named(taken, run_typed).may_emit_named(it).stateless(),
+        None => listener.on_named(taken, run_plain).stateless(),
+    }
+}
+
+async fn run_plain(State(it): State<Arc<Typed>>, came: Element) -> Result<Output, Failed> {
+    let outcome = it.run(&came).await?;
+    let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
+    Ok(Output { text })
+}
+
+async fn run_typed(State(it): State<Arc<Typed>>, came: Element) -> Result<Element, Failed> {
+    let outcome = it.run(&came).await?;
+    let is_whole = !outcome.out.beginning().1;
+    let text = output(&it.program.name, &it.program.bounds.limits, &outcome)?;
+    let bad = |why: String| {
+        let text = format!("{} answered what it may not: {}", it.program.name, clean(&why));
+        Failed { reason: Reason::BadOutput, text, err: None }
+    };
+    let Some(schema) = &it.answers else { return Err(bad("nothing is declared".to_owned())) };
+    match is_whole {
+        true => answer(schema, &text).map_err(bad),
+        false => Err(bad("it is too long; the limit is output_bytes_max".to_owned())),
+    }
+}
+
+impl Typed {
+    async fn run(&self, came: &Element) -> Result<Outcome, Failed> {
+        let Program { path, arguments, bounds, .. } = &self.program;
+        let refused = |reason, text| Failed { reason, text, err: None };
+        let value = schema::to_json(&self.takes, came.view())
+            .map_err(|it| refused(Reason::Failed, it.to_string()))?;
+        let arguments: Vec<String> = arguments.iter().flat_map(|it| filled(it, &value)).collect();
+        let input = match self.input {
+            None => String::new(),
+            Some(Input::Text) => value["text"].as_str().unwrap_or_default().to_owned(),
+            Some(Input::Json) => value.to_string(),
+            Some(Input::Xml) => String::from_utf8_lossy(&came.canonical()).into_owned(),
+        };
+        let bytes = input.len() + arguments.iter().map(String::len).sum::<usize>();
+        let most = bounds.limits.input_bytes_max;
+        if bytes > most {
+            let text = format!("it is given {bytes} bytes; the limit input_bytes_max is {most}");
+            return Err(refused(Reason::TooLarge, text));
+        }
+        let outcome = run::run(bounds, path, arguments, input).await;
+        outcome.map_err(|text| refused(Reason::Failed, text))
+    }
+}
+
+/// An argument, with the value of the field that it is: one argument, none where there is no value,
+/// and one for each item of a list.
+fn filled(argument: &str, value: &Value) -> Vec<String> {
+    let Some(name) = field(argument) else { return vec![argument.to_owned()] };
+    match value.get(name) {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(items)) => items.iter().map(word).collect(),
+        Some(it) => vec![word(it)],
+    }
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(it) => it.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What a program wrote, as what it is to answer: XML where it begins with `<`, else JSON.
+fn answer(schema: &Schema, text: &str) -> Result<Element, String> {
+    let text = text.trim();
+    let value = match text.starts_with('<') {
+        true => {
+            let element = xml::read(text, Profile::Wire, &XmlLimits::DOOR);
+            let element = element.map_err(|it| it.to_string())?;
+            let mut writer = Writer::new(XmlLimits::INSIDE);
+            within(element.view(), schema.name.namespace(), &mut writer);
+            let element = writer.finish().map_err(|it| it.to_string())?;
+            schema.check(element.view()).map_err(|it| it.to_string())?;
+            schema::to_json(schema, element.view()).map_err(|it| it.to_string())?
+        }
+        false => json::read(text).map_err(|it| it.to_string())?,
+    };
+    schema::from_json(schema, &value).map_err(|it| it.to_string())
+}
+
+/// The same with what is in no namespace in this one.
+fn within(view: View<'_>, namespace: &str, writer: &mut Writer) {
+    let own = view.namespace();
+    writer.start(if own.is_empty() { namespace } else { own }, view.local());
+    for it in view.attributes().filter(|it| it.namespace.is_empty()) {
+        writer.attribute(it.local, it.value);
+    }
+    for child in view.children() {
+        match child {
+            Child::Text(text) => writer.text(text),
+            Child::Element(it) => within(it, namespace, writer),
+        }
+    }
+    writer.end();
+}

@@ -1,0 +1,492 @@
+//! A Git repository: its state, differences and history, and commits.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: git, settings: {root: work}}
+//! ```
+//!
+//! A repository may be a stranger's, and Git runs what a repository's configuration says: hooks,
+//! filters, monitors, differs, signers. Here Git never reads that configuration, nor the user's nor
+//! the system's: it works in a folder of its own that borrows objects, references and index from
+//! the repository ([`borrow`]), under the bounds of a [`command`](super::command).
+
+mod borrow;
+mod read;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pumphouse::listener::{Beside, Effects};
+use pumphouse::prelude::*;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::command::limits::CommandLimits;
+use super::command::{Bounds, Given};
+use super::command::{Network, confine, programs, run};
+use super::text::{clean, cut};
+use borrow::Borrowed;
+use run::{Ended, Outcome};
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "git";
+/// Who commits unless the settings say so.
+const AUTHOR: &str = "pumphouse <pumphouse@localhost>";
+/// Commits that one `log` shows unless it says how many, and at most.
+const COMMITS: u64 = 20;
+const COMMITS_MAX: u64 = 100;
+/// Lists of changed files that one commit takes in.
+const ROUNDS_MAX: u32 = 100;
+
+/// Shows the branch, and which files are changed, staged or unknown to Git.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Status {}
+
+/// The branch, and what is changed.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Changes {
+    /// The branch, where there is one.
+    #[payload(attribute, example = "main")]
+    pub branch: Option<String>,
+    /// The commit, where there is one.
+    #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
+    pub commit: Option<String>,
+    /// Whether more is changed than is shown.
+    #[payload(attribute)]
+    pub more: bool,
+    /// Each file that is changed.
+    pub change: Vec<Change>,
+}
+
+/// One file that is changed.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Change {
+    /// How it differs from the commit in what is staged.
+    #[payload(attribute)]
+    pub staged: Option<How>,
+    /// How the file differs from what is staged.
+    #[payload(attribute)]
+    pub unstaged: Option<How>,
+    /// The file, from the root.
+    #[payload(example = "src/main.rs")]
+    pub path: String,
+}
+
+/// How a file is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum How {
+    /// It is new.
+    Added,
+    /// It holds something else.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It is of another type, such as a link.
+    Retyped,
+    /// Two sides of a merge changed it.
+    Conflict,
+    /// Git doesn't know it.
+    Untracked,
+}
+
+/// Shows what is different, as a unified diff: files from what is staged, unless it says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Diff {
+    /// One file or folder alone, from the root.
+    #[payload(example = "src")]
+    pub path: Option<String>,
+    /// Whether it is what is staged that is shown, as it differs from the commit.
+    #[payload(example = "false")]
+    pub staged: Option<bool>,
+    /// A commit, whose own changes and message are shown.
+    #[payload(example = "HEAD~1")]
+    pub commit: Option<String>,
+}
+
+/// What is different.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Difference {
+    /// The diff; of a long one the beginning and the end.
+    #[payload(value, example = "@@ -1 +1 @@\n-a\n+b\n")]
+    pub text: String,
+}
+
+/// Lists commits, the newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Log {
+    /// One file or folder whose commits are shown alone, from the root.
+    #[payload(example = "src")]
+    pub path: Option<String>,
+    /// How many commits; 20 unless said, at most 100.
+    #[payload(min = 1, example = "5")]
+    pub commits: Option<u64>,
+    /// The commit to begin with; the branch's newest unless said.
+    #[payload(example = "HEAD~5")]
+    pub from: Option<String>,
+}
+
+/// Commits, the newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct History {
+    /// Each commit.
+    pub commit: Vec<Entry>,
+}
+
+/// One commit.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Entry {
+    /// Its id.
+    #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
+    pub id: String,
+    /// Who wrote it.
+    #[payload(attribute, example = "Ada")]
+    pub author: String,
+    /// When.
+    #[payload(attribute, example = "2026-02-15T10:00:00+00:00")]
+    pub time: String,
+    /// The first line of its message.
+    #[payload(example = "Sums are right")]
+    pub subject: String,
+}
+
+/// Commits files as they are now.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Commit {
+    /// What is different from now on.
+    #[payload(example = "Sums are right")]
+    pub message: String,
+    /// The files and folders, from the root; without one, all that is changed or new.
+    #[payload(example = "src/main.rs")]
+    pub path: Vec<String>,
+}
+
+/// There is a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Committed {
+    /// Its id.
+    #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
+    pub commit: String,
+    /// The branch that has it.
+    #[payload(attribute, example = "main")]
+    pub branch: String,
+}
+
+/// Nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Refused {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// Why, and what would do.
+    #[payload(value, example = "nothing is changed: there is nothing to commit")]
+    pub text: String,
+}
+
+/// Why nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum Reason {
+    /// There is no repository, or none that Git can work with here.
+    NoRepository,
+    /// Nothing is changed.
+    Nothing,
+    /// A merge or the like is under way, or there is no branch.
+    Busy,
+    /// It has what it may not have.
+    BadRequest,
+    /// It took too long.
+    Timeout,
+    /// Git didn't do it.
+    Failed,
+}
+
+/// What stands under `settings` of `use: git`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The folder that has the `.git` in it.
+    pub root: Beside,
+    /// Who commits, as `Name <address>`.
+    pub author: Option<String>,
+    /// How much each run of Git may take.
+    #[serde(default)]
+    pub limits: CommandLimits,
+}
+
+struct Repository {
+    root: PathBuf,
+    git: String,
+    bounds: Bounds,
+    author: (String, String),
+    /// Held by a commit, so that two don't take each other's files.
+    commits: Mutex<()>,
+}
+
+/// The listener `git`.
+///
+/// # Errors
+/// There is no Git, no folder, or the author is none.
+pub fn git(settings: &Settings) -> Result<Listener, String> {
+    let author = author(settings.author.as_deref().unwrap_or(AUTHOR))?;
+    let bounds = Bounds::new(Given {
+        home: &settings.root,
+        root: Some(&settings.root),
+        env: borrow::environment(),
+        read: Vec::new(),
+        write: Vec::new(),
+        network: Network::None,
+        limits: settings.limits,
+    })?;
+    let git = programs::searched("git", bounds.search_path())?;
+    let bounds = bounds.with_program(&git)?;
+    let root = PathBuf::from(&bounds.folder);
+    confine::warn(NAME);
+    let text = format!(
+        "Shows what is changed in a Git repository and its history, and commits.{}",
+        confine::note()
+    );
+    // A commit takes four runs.
+    let timeout = settings.limits.listener_time().saturating_mul(4);
+    let state = Repository { root, git, bounds, author, commits: Mutex::new(()) };
+    Ok(Listener::with_state(NAME, Arc::new(state))
+        .own_namespace()
+        .on(status)
+        .on(diff)
+        .on(log)
+        .on(commit)
+        .timeout(timeout)
+        .describe(text)
+        .effects(Effects::Writes)
+        .stateless())
+}
+
+/// A name and an address.
+fn author(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('<').and_then(|(name, rest)| {
+        let address = rest.strip_suffix('>')?;
+        Some((name.trim(), address.trim())).filter(|(name, it)| !name.is_empty() && !it.is_empty())
+    });
+    let is_plain = |it: &str| !it.contains(['<', '>', '\n', '\0']);
+    match parts {
+        Some((name, it)) if is_plain(name) && is_plain(it) => Ok((name.to_owned(), it.to_owned())),
+        _ => Err(format!("`{}` is no author; write it as `Ada <ada@example.org>`", cut(text))),
+    }
+}
+
+async fn status(State(it): State<Arc<Repository>>, _: Status) -> Result<Changes, Refused> {
+    let borrowed = it.borrow()?;
+    let words = ["status", "--porcelain=v2", "--branch", "-z", "--no-renames"];
+    let words = [&words[..], &["--ignore-submodules=all"]].concat();
+    let outcome = it.run(&borrowed, &words, &[], "").await?;
+    let (bytes, more) = outcome.out.beginning();
+    Ok(read::changes(&bytes, more))
+}
+
+async fn diff(State(it): State<Arc<Repository>>, asked: Diff) -> Result<Difference, Refused> {
+    let borrowed = it.borrow()?;
+    let is_staged = asked.staged.unwrap_or(false);
+    let mut words = match &asked.commit {
+        Some(_) if is_staged => {
+            return Err(bad("a `commit` is shown, or what is `staged`: give one"));
+        }
+        Some(_) => vec!["show", "--no-show-signature"],
+        None => vec!["diff"],
+    };
+    words.extend(["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all"]);
+    if is_staged {
+        words.push("--cached");
+    }
+    if let Some(it) = &asked.commit {
+        words.extend(["--end-of-options", revision(it)?]);
+    }
+    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    let outcome = it.run(&borrowed, &words, &path, "").await?;
+    Ok(Difference { text: outcome.out.text(it.bounds.limits.output_bytes_max) })
+}
+
+async fn log(State(it): State<Arc<Repository>>, asked: Log) -> Result<History, Refused> {
+    let borrowed = it.borrow()?;
+    let most = asked.commits.unwrap_or(COMMITS);
+    if most > COMMITS_MAX {
+        return Err(bad(&format!("`commits` is at most {COMMITS_MAX}")));
+    }
+    let most = format!("--max-count={most}");
+    let mut words = vec!["log", "-z", "--no-color", "--no-show-signature", read::FORMAT, &most];
+    if let Some(it) = &asked.from {
+        words.extend(["--end-of-options", revision(it)?]);
+    }
+    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    let outcome = it.run(&borrowed, &words, &path, "").await?;
+    Ok(History { commit: read::commits(&outcome.out.beginning().0) })
+}
+
+async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Committed, Refused> {
+    if asked.message.trim().is_empty() {
+        return Err(bad("the `message` is empty: say what is different from now on"));
+    }
+    if asked.message.len() > it.bounds.limits.input_bytes_max {
+        return Err(bad("the `message` is too long; the limit is input_bytes_max"));
+    }
+    let _alone = it.commits.lock().await;
+    let borrowed = it.borrow()?;
+    let branch = borrowed.branch_to_commit_to(&it.root)?.to_owned();
+    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    it.stage(&borrowed, &path).await?;
+    let words = ["diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=all"];
+    if it.has_ended_well(&borrowed, &words, &path).await? {
+        let place = if path.is_empty() { "" } else { " there" };
+        let text = format!("nothing is changed{place}: there is nothing to commit");
+        return Err(Refused { reason: Reason::Nothing, text });
+    }
+    let mut words = vec!["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--file=-"];
+    words.extend(["--cleanup=whitespace", "--no-status"]);
+    if !path.is_empty() {
+        words.push("--only");
+    }
+    it.run(&borrowed, &words, &path, &asked.message).await?;
+    let outcome = it.run(&borrowed, &["rev-parse", "--verify", "HEAD"], &[], "").await?;
+    let commit = outcome.out.text(it.bounds.limits.output_bytes_max).trim().to_owned();
+    Ok(Committed { commit, branch })
+}
+
+impl Repository {
+    fn borrow(&self) -> Result<Borrowed, Refused> {
+        Borrowed::new(&self.root)
+    }
+
+    /// Takes files as they are into the index. `git add` would ask repositories inside this one
+    /// for their state, by their own configuration.
+    async fn stage(&self, borrowed: &Borrowed, path: &[&str]) -> Result<(), Refused> {
+        let which = ["--modified", "--deleted", "--others", "--exclude-standard"];
+        let words = [&["ls-files", "-z", "--deduplicate"], &which[..]].concat();
+        for _ in 0..ROUNDS_MAX {
+            let listed = self.run(borrowed, &words, path, "").await?;
+            let (names, is_more) = listed.out.beginning();
+            let names = read::files(&names)?;
+            if !names.is_empty() {
+                let stage = ["update-index", "--add", "--remove", "-z", "--stdin"];
+                self.run(borrowed, &stage, &[], &names).await?;
+            }
+            if !is_more {
+                return Ok(());
+            }
+        }
+        let text = format!("more files are changed than {ROUNDS_MAX} runs of Git take in");
+        Err(Refused { reason: Reason::Failed, text })
+    }
+
+    async fn outcome(
+        &self,
+        borrowed: &Borrowed,
+        words: &[&str],
+        path: &[&str],
+        input: &str,
+    ) -> Result<Outcome, Refused> {
+        let given = words.iter().chain(path).map(|it| it.len()).sum::<usize>();
+        if given > self.bounds.limits.input_bytes_max {
+            return Err(bad("it is given too much; the limit is input_bytes_max"));
+        }
+        let mut all = vec!["--no-pager", "--literal-pathspecs"];
+        all.extend(words);
+        if !matches!(words.first(), Some(&("rev-parse" | "update-index"))) {
+            all.push("--");
+            all.extend(path);
+        }
+        let all = all.into_iter().map(str::to_owned).collect();
+        let (name, address) = &self.author;
+        let bounds = borrowed.bounds(&self.bounds, &self.root, name, address);
+        let outcome = run::run(&bounds, &self.git, all, input.to_owned()).await;
+        outcome.map_err(|text| Refused { reason: Reason::Failed, text })
+    }
+
+    /// Runs Git; what it ended with otherwise than well is a refusal.
+    async fn run(
+        &self,
+        borrowed: &Borrowed,
+        words: &[&str],
+        path: &[&str],
+        input: &str,
+    ) -> Result<Outcome, Refused> {
+        let outcome = self.outcome(borrowed, words, path, input).await?;
+        match outcome.ended {
+            Ended::Code(0) => Ok(outcome),
+            ended => Err(self.failed(borrowed, ended, &outcome)),
+        }
+    }
+
+    /// Whether Git says yes.
+    async fn has_ended_well(
+        &self,
+        borrowed: &Borrowed,
+        words: &[&str],
+        path: &[&str],
+    ) -> Result<bool, Refused> {
+        let outcome = self.outcome(borrowed, words, path, "").await?;
+        match outcome.ended {
+            Ended::Code(code @ (0 | 1)) => Ok(code == 0),
+            ended => Err(self.failed(borrowed, ended, &outcome)),
+        }
+    }
+
+    fn failed(&self, borrowed: &Borrowed, ended: Ended, outcome: &Outcome) -> Refused {
+        let limits = &self.bounds.limits;
+        let said = outcome.err.text(limits.error_bytes_max);
+        // Where the folder is, is nobody's business.
+        let said = said.replace(&borrowed.folder(), ".git");
+        let said = said.replace(&self.bounds.folder, ".");
+        let reason = match ended {
+            Ended::OutOfTime => Reason::Timeout,
+            _ => Reason::Failed,
+        };
+        let text = match (ended, said.trim()) {
+            (Ended::Code(_), it) if !it.is_empty() => it.to_owned(),
+            _ => ended.sentence("git", limits),
+        };
+        Refused { reason, text: clean(&text) }
+    }
+}
+
+/// The name of a commit, which is no option and no pattern.
+fn revision(text: &str) -> Result<&str, Refused> {
+    let fits = |it: char| it.is_alphanumeric() || "-_./~^@{}+#".contains(it);
+    match !text.is_empty() && !text.starts_with('-') && text.chars().all(fits) {
+        true => Ok(text),
+        false => Err(bad(&format!("`{}` names no commit; it is such as HEAD~1", cut(text)))),
+    }
+}
+
+fn bad(text: &str) -> Refused {
+    Refused { reason: Reason::BadRequest, text: text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_has_a_name_and_an_address() {
+        let ada = ("Ada L".to_owned(), "ada@example.org".to_owned());
+        assert_eq!(author("Ada L <ada@example.org>"), Ok(ada));
+        for it in ["", "Ada", "<a@b>", "Ada <>", "Ada <a> <b>", "A\n<b>x"] {
+            assert!(author(it).unwrap_err().contains("is no author"), "{it}");
+        }
+    }
+
+    #[test]
+    fn a_commit_is_named_by_no_option_and_no_path() {
+        for it in ["HEAD", "HEAD~1", "main", "v1.0^{}", "feature/über", "8edea02"] {
+            assert_eq!(revision(it), Ok(it));
+        }
+        for it in ["", "-p", "--output=x", "HEAD:secret", ":/text", "a b", "a\nb", "a..*"] {
+            assert_eq!(revision(it).unwrap_err().reason, Reason::BadRequest, "{it}");
+        }
+    }
+}

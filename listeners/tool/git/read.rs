@@ -1,0 +1,138 @@
+//! What Git writes, as values.
+
+use super::super::text::lossy;
+use super::{Change, Changes, Entry, How, Reason, Refused};
+
+/// How `log` writes a commit: fields that end with a NUL, which none of them can hold.
+pub(super) const FORMAT: &str = "--format=tformat:%H%x00%<(80,trunc)%an%x00%aI%x00%<(200,trunc)%s";
+/// Fields of a commit there.
+const FIELDS: usize = 4;
+/// Records of `status` that are shown.
+const CHANGES_MAX: usize = 500;
+
+/// What `status --porcelain=v2 -z` says; where it is cut, without the last record.
+pub(super) fn changes(bytes: &[u8], is_cut: bool) -> Changes {
+    let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
+    let mut all = Changes { branch: None, commit: None, more: is_cut, change: Vec::new() };
+    for record in bytes[..end].split(|it| *it == 0).map(lossy) {
+        let known = |it: &str| Some(it.to_owned()).filter(|it| !it.starts_with('('));
+        if let Some(it) = record.strip_prefix("# branch.oid ") {
+            all.commit = known(it);
+        } else if let Some(it) = record.strip_prefix("# branch.head ") {
+            all.branch = known(it);
+        } else if let Some(it) = change(&record) {
+            all.more |= all.change.len() == CHANGES_MAX;
+            if all.change.len() < CHANGES_MAX {
+                all.change.push(it);
+            }
+        }
+    }
+    all
+}
+
+fn change(record: &str) -> Option<Change> {
+    let (kind, rest) = record.split_once(' ')?;
+    // Fields before the path.
+    let fields = match kind {
+        "?" => {
+            let (staged, unstaged) = (None, Some(How::Untracked));
+            return Some(Change { staged, unstaged, path: rest.to_owned() });
+        }
+        "1" => 7,
+        "u" => 9,
+        _ => return None,
+    };
+    let mut parts = rest.splitn(fields + 1, ' ');
+    let letters = parts.next()?;
+    let path = parts.nth(fields - 1)?.to_owned();
+    let (staged, unstaged) = match kind {
+        "u" => (Some(How::Conflict), Some(How::Conflict)),
+        _ => {
+            let mut letters = letters.chars().map(how);
+            (letters.next()?, letters.next()?)
+        }
+    };
+    Some(Change { staged, unstaged, path })
+}
+
+fn how(letter: char) -> Option<How> {
+    match letter {
+        'A' => Some(How::Added),
+        'M' => Some(How::Modified),
+        'D' => Some(How::Deleted),
+        'T' => Some(How::Retyped),
+        _ => None,
+    }
+}
+
+/// The files that `ls-files -z` lists, as it lists them, but for repositories inside this one.
+pub(super) fn files(bytes: &[u8]) -> Result<String, Refused> {
+    let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
+    let mut all = String::new();
+    for name in bytes[..end].split(|it| *it == 0).filter(|it| !it.is_empty()) {
+        let Ok(name) = std::str::from_utf8(name) else {
+            let text = format!("`{}` has a name that is no text", lossy(name));
+            return Err(Refused { reason: Reason::Failed, text });
+        };
+        if !name.ends_with('/') {
+            all.push_str(name);
+            all.push('\0');
+        }
+    }
+    Ok(all)
+}
+
+/// What `log` says in [`FORMAT`].
+pub(super) fn commits(bytes: &[u8]) -> Vec<Entry> {
+    let fields: Vec<String> = bytes.split(|it| *it == 0).map(lossy).collect();
+    let all = fields.chunks_exact(FIELDS).map(|it| Entry {
+        id: it[0].trim().to_owned(),
+        author: it[1].trim().to_owned(),
+        time: it[2].clone(),
+        subject: it[3].trim().to_owned(),
+    });
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(of: &[u8], is_cut: bool) -> String {
+        let Changes { branch, commit, more, change } = changes(of, is_cut);
+        let each = change.iter().map(|it| (it.staged, it.unstaged, it.path.as_str()));
+        format!("{branch:?} {commit:?} {more} {:?}", each.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_status_names_the_branch_and_each_file_once() {
+        let all = "# branch.oid abc\0# branch.head main\0\
+                   1 A. N... 000000 100644 100644 0 1 a b.txt\0\
+                   1 .M N... 100644 100644 100644 1 1 c\nd\0\
+                   u UU N... 1 2 3 4 5 6 7 both.txt\0? new/\0";
+        let expected = "Some(\"main\") Some(\"abc\") false \
+                        [(Some(Added), None, \"a b.txt\"), (None, Some(Modified), \"c\\nd\"), \
+                        (Some(Conflict), Some(Conflict), \"both.txt\"), \
+                        (None, Some(Untracked), \"new/\")]";
+        assert_eq!(said(all.as_bytes(), false), expected);
+        let fresh = "# branch.oid (initial)\0# branch.head (detached)\0";
+        assert_eq!(said(fresh.as_bytes(), false), "None None false []");
+        assert_eq!(said(b"? a\0? b", true), "None None true [(None, Some(Untracked), \"a\")]");
+        assert_eq!(said(b"", false), "None None false []");
+    }
+
+    #[test]
+    fn a_list_of_files_ends_with_the_last_whole_name() {
+        assert_eq!(files(b"a\0b c\0inside/\0cu"), Ok("a\0b c\0".to_owned()));
+        assert_eq!(files(b""), Ok(String::new()));
+        assert!(files(b"\xff\0").unwrap_err().text.contains("is no text"));
+    }
+
+    #[test]
+    fn a_log_is_read_by_its_fields() {
+        let all = commits(b"1\0Ada  \x001970\0First  \x002\0Bob\x001971\0\x1b[1m\0");
+        let all: Vec<_> = all.iter().map(|it| (&*it.id, &*it.author, &*it.subject)).collect();
+        assert_eq!(all, [("1", "Ada", "First"), ("2", "Bob", "\u{fffd}[1m")]);
+        assert!(commits(b"").is_empty());
+    }
+}

@@ -1,0 +1,53 @@
+//! What the kernel writes, as values.
+
+use super::{Load, Memory, Process};
+
+/// Bytes of a unit of `meminfo`.
+const KIB: u64 = 1024;
+
+/// The first three numbers of `loadavg`.
+pub(super) fn load(text: &str, cpus: u64) -> Option<Load> {
+    let mut all = text.split_whitespace().map(|it| it.parse::<f64>().ok());
+    Some(Load { one: all.next()??, five: all.next()??, fifteen: all.next()??, cpus })
+}
+
+/// Four lines of `meminfo`.
+pub(super) fn memory(text: &str) -> Option<Memory> {
+    let line = |key: &str| {
+        let rest = text.lines().find_map(|it| it.strip_prefix(key)?.strip_prefix(':'))?;
+        let number: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(number.saturating_mul(KIB))
+    };
+    let (total, available) = (line("MemTotal")?, line("MemAvailable")?);
+    // A kernel may have no swap.
+    let (swap, swap_free) = (line("SwapTotal").unwrap_or(0), line("SwapFree").unwrap_or(0));
+    Some(Memory { total, available, swap, swap_free })
+}
+
+/// A process by its `status`; the kernel's own hold no memory.
+pub(super) fn process(id: u32, status: &str) -> Option<Process> {
+    let line = |key: &str| status.lines().find_map(|it| it.strip_prefix(key)?.strip_prefix(':'));
+    let name = line("Name")?.trim().to_owned();
+    let held = line("VmRSS").and_then(|it| it.trim().strip_suffix(" kB")?.trim().parse().ok());
+    Some(Process { id, name, memory: held.unwrap_or(0_u64).saturating_mul(KIB) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_writes_is_read_and_what_is_odd_is_none() {
+        let it = load("0.42 0.40 1.35 2/212 7\n", 4).unwrap();
+        assert_eq!((it.one, it.five, it.fifteen, it.cpus), (0.42, 0.4, 1.35, 4));
+        assert_eq!(load("0.42 x", 4), None);
+        let it = memory("MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable: 8 kB\nSwapFree: 2 kB\n");
+        let expected = Memory { total: 16_384, available: 8_192, swap: 0, swap_free: 2_048 };
+        assert_eq!(it, Some(expected));
+        assert_eq!(memory("MemTotal: 16 kB"), None);
+        let it = process(7, "Name:\ta b\nState:\tS\nVmRSS:\t      12 kB\n").unwrap();
+        assert_eq!((it.name.as_str(), it.memory), ("a b", 12_288));
+        assert_eq!(process(7, "Name:\tkthreadd\n").unwrap().memory, 0);
+        assert_eq!(process(7, ""), None);
+    }
+}
