@@ -17,6 +17,7 @@ mod server;
 mod tools;
 mod record;
 mod answer;
+mod attach;
 #[cfg(test)]
 mod tests;
 
@@ -29,10 +30,13 @@ use pumphouse::name::namespace_of;
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
 use pumphouse::wire::Json;
+use pumphouse::wire::core::{Attachment, Progress};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
-use self::limits::{McpLimits, START_TIME_MAX};
+use self::attach::{Attached, Attachments, Outlets};
+use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::Record;
 use self::server::{Launch, Server, within};
 use self::tools::{Tool, pinned, shown};
@@ -51,11 +55,14 @@ pub struct ToolResult {
     /// The tool, as its server calls it.
     #[payload(attribute)]
     pub tool: String,
-    /// What it says. What is no text is named in brackets, and left out.
+    /// What it says. What is no text is named in brackets.
     #[payload(example = "It is noon.")]
     pub text: String,
     /// The same, or more, as JSON.
     pub data: Option<Json>,
+    /// What is no text, in the order in which the text names it.
+    #[payload(no_example)]
+    pub attachment: Vec<Attached>,
 }
 
 /// A tool didn't do what was asked.
@@ -195,7 +202,8 @@ fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
     let words = [&[program.text().to_owned()][..], &arguments].concat();
     let record = Record::new(program.folder(), words.join(" "));
     let name = program.text().to_owned();
-    Ok((Launch { name, program: path, arguments, bounds }, record, settings))
+    let start_time = Duration::from_secs(settings.limits.start_seconds_max);
+    Ok((Launch { name, start_time, program: path, arguments, bounds }, record, settings))
 }
 
 /// The tools that a server describes otherwise than the record, or not at all.
@@ -247,29 +255,36 @@ fn listener(
         }
     }
     let limits = settings.limits;
-    let time = Duration::from_secs(limits.seconds_max);
-    let mut listener = Listener::with_state(NAME, Server::new(launch)).own_namespace();
+    let seconds = limits.seconds_max.saturating_add(limits.start_seconds_max);
+    let mut listener = Listener::with_state(NAME, Server::new(launch))
+        .own_namespace()
+        .fold::<Attachments>()
+        .may_emit::<Attachment>()
+        .may_emit::<Progress>();
     for tool in all {
         let schema = tool.schema.clone();
         let tool = Arc::new(tool);
-        listener =
-            listener.on_named(schema, move |State(server): State<Arc<Server>>, it: Element| {
-                call(server, tool.clone(), it, limits)
-            });
+        listener = listener.on_named(
+            schema,
+            move |State(server): State<Arc<Server>>, out: Outlets, it: Element| {
+                call(server, tool.clone(), out, it, limits)
+            },
+        );
     }
-    let all = time.saturating_add(START_TIME_MAX).saturating_add(GRACE);
+    let all = Duration::from_secs(seconds).saturating_add(GRACE);
     Ok(listener.timeout(all).describe(text).stateless())
 }
 
 async fn call(
     server: Arc<Server>,
     tool: Arc<Tool>,
+    out: Outlets,
     message: Element,
     limits: McpLimits,
 ) -> Result<ToolResult, ToolFailed> {
-    let failed = |reason, text: String| {
-        Err(ToolFailed { tool: shown(&tool.name), reason, text: shown(&text) })
-    };
+    let name = shown(&tool.name);
+    let failed =
+        |reason, text: String| Err(ToolFailed { tool: name.clone(), reason, text: shown(&text) });
     if tool.is_changed {
         let text = "the server describes it otherwise than when it was accepted";
         return failed(Reason::Changed, text.to_owned());
@@ -279,14 +294,25 @@ async fn call(
         Err(error) => return failed(Reason::Nonsense, error.to_string()),
     };
     let time = Duration::from_secs(limits.seconds_max);
+    let (progress, said) = mpsc::channel(PROGRESS_MAX);
     // A time-out of the call is no failure of the server's.
-    let called = async { Ok(server.call(&tool.name, arguments).await) };
-    match within(time, called).await {
-        Ok(it) => answer::answer(&shown(&tool.name), it, &limits),
-        Err(_) => {
-            let seconds = limits.seconds_max;
-            let text = format!("no answer within {seconds} s; the limit seconds_max is {seconds}");
-            failed(Reason::Timeout, text)
+    let called = async {
+        tokio::select! {
+            it = server.call(&tool.name, arguments, progress) => Ok(it),
+            never = out.show(said) => match never {},
+        }
+    };
+    let Ok(answer) = within(time, called).await else {
+        let seconds = limits.seconds_max;
+        let text = format!("no answer within {seconds} s; the limit seconds_max is {seconds}");
+        return failed(Reason::Timeout, text);
+    };
+    let (mut result, contents) = answer::answer(&name, answer, &limits)?;
+    match out.keep(contents).await {
+        Ok(kept) => result.attachment = kept,
+        Err(fault) => {
+            return failed(Reason::Nonsense, format!("what it attaches can't be kept: {fault}"));
         }
     }
+    Ok(result)
 }

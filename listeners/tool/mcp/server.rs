@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::BufReader;
 use tokio::process::ChildStderr;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 
 use super::super::command::Bounds;
 use super::super::command::run::{Serving, serve};
 use super::super::text::lossy;
-use super::limits::{ERROR_BYTES_MAX, START_TIME_MAX, WAIT_SECONDS_MAX};
+use super::limits::{ERROR_BYTES_MAX, WAIT_SECONDS_MAX};
 use super::line::{self, Line};
 use super::wire::{Failure, Wire};
 
@@ -20,6 +20,7 @@ use super::wire::{Failure, Wire};
 pub(super) struct Launch {
     /// What it is called, for people.
     pub(super) name: String,
+    pub(super) start_time: Duration,
     pub(super) program: String,
     pub(super) arguments: Vec<String>,
     pub(super) bounds: Bounds,
@@ -34,7 +35,7 @@ impl Launch {
             let runtime = runtime.map_err(|error| error.to_string())?;
             runtime.block_on(async {
                 let tools = async { launch.begin().await?.list().await };
-                within(START_TIME_MAX, tools).await.map_err(|it| it.to_string())
+                within(launch.start_time, tools).await.map_err(|it| it.to_string())
             })
         });
         asked.join().unwrap_or_else(|_| Err("it can't be asked".to_owned()))
@@ -111,9 +112,14 @@ impl Server {
     }
 
     /// Calls a tool; a server that has ended is begun again.
-    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        progress: mpsc::Sender<Value>,
+    ) -> Result<Value, Failure> {
         let wire = self.wire().await?;
-        let answer = wire.call(tool, arguments).await;
+        let answer = wire.call(tool, arguments, progress).await;
         if !matches!(answer, Err(Failure::Gone(_))) {
             self.state.lock().await.failures = 0;
         }
@@ -131,7 +137,7 @@ impl Server {
             let text = "it failed a moment ago; it is begun again when it has had some time";
             return Err(Failure::Gone(text.to_owned()));
         }
-        match within(START_TIME_MAX, self.launch.begin()).await {
+        match within(self.launch.start_time, self.launch.begin()).await {
             Ok(wire) => Ok(state.wire.insert(wire).clone()),
             Err(failure) => {
                 self.fail(&mut state);

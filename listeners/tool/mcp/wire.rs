@@ -55,9 +55,15 @@ struct Shared {
 
 #[derive(Default)]
 struct Waiting {
-    answers: BTreeMap<u64, oneshot::Sender<Result<Value, Failure>>>,
+    answers: BTreeMap<u64, Waiter>,
     /// Why nothing comes any more.
     over: Option<Failure>,
+}
+
+/// Who waits for an answer, and hears how far it is.
+struct Waiter {
+    to: oneshot::Sender<Result<Value, Failure>>,
+    progress: Option<mpsc::Sender<Value>>,
 }
 
 impl Shared {
@@ -69,8 +75,8 @@ impl Shared {
     fn end(&self, why: &Failure) {
         let mut waiting = self.waiting();
         waiting.over.get_or_insert_with(|| why.clone());
-        for (_, to) in std::mem::take(&mut waiting.answers) {
-            let _ = to.send(Err(why.clone()));
+        for (_, waiter) in std::mem::take(&mut waiting.answers) {
+            let _ = waiter.to.send(Err(why.clone()));
         }
     }
 }
@@ -142,22 +148,42 @@ impl Wire {
         Err(Failure::Nonsense(format!("its list of tools has more than {PAGES_MAX} pages")))
     }
 
-    /// Calls a tool. Where this is dropped, the server hears that nobody waits any more.
-    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
-        self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    /// Calls a tool, and passes on what it says of its progress. Where this is dropped, the server
+    /// hears that nobody waits any more.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        progress: mpsc::Sender<Value>,
+    ) -> Result<Value, Failure> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.ask_for("tools/call", params, Some(progress)).await
     }
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, Failure> {
+        self.ask_for(method, params, None).await
+    }
+
+    async fn ask_for(
+        &self,
+        method: &str,
+        mut params: Value,
+        progress: Option<mpsc::Sender<Value>>,
+    ) -> Result<Value, Failure> {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let is_call = progress.is_some();
+        if is_call {
+            params["_meta"] = json!({ "progressToken": id });
+        }
         let (to, answer) = oneshot::channel();
         {
             let mut waiting = self.shared.waiting();
             if let Some(why) = &waiting.over {
                 return Err(why.clone());
             }
-            waiting.answers.insert(id, to);
+            waiting.answers.insert(id, Waiter { to, progress });
         }
-        let mut asked = Asked { wire: self, id, is_open: method == "tools/call" };
+        let mut asked = Asked { wire: self, id, is_open: is_call };
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.put(message).await?;
         let answer = answer.await.unwrap_or_else(|_| Err(gone()));
@@ -229,8 +255,14 @@ async fn read(
         };
         // Some servers greet on their standard output.
         let Ok(text) = std::str::from_utf8(&line) else { continue };
-        let Ok(message) = pumphouse::schema::json::read(text) else { continue };
-        heard(message, shared, writes);
+        match pumphouse::schema::json::read(text) {
+            Ok(message) => heard(message, shared, writes),
+            // Whose answer it is can't be known.
+            Err(error) if text.starts_with('{') => {
+                return Failure::Gone(format!("the server wrote JSON that can't be read: {error}"));
+            }
+            Err(_) => {}
+        }
     }
 }
 
@@ -242,6 +274,16 @@ fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) 
         (Some(method), Some(id)) => {
             let error = json!({ "code": NO_METHOD, "message": format!("{method} isn't offered") });
             answer(writes, json!({ "id": id, "error": error }));
+        }
+        (Some("notifications/progress"), None) => {
+            let params = message.get_mut("params").map(Value::take).unwrap_or_default();
+            let of = params.get("progressToken").and_then(Value::as_u64);
+            let waiting = shared.waiting();
+            let waiter = of.and_then(|it| waiting.answers.get(&it));
+            // Of a server that says more than is shown, some is left out.
+            if let Some(to) = waiter.and_then(|it| it.progress.as_ref()) {
+                let _ = to.try_send(params);
+            }
         }
         (Some(_), None) => {}
         (None, id) => {
@@ -256,7 +298,7 @@ fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) 
                 }
                 None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
             };
-            let _ = to.send(answer);
+            let _ = to.to.send(answer);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `use: mcp`: servers that are used, that misbehave, and that change.
 
+mod hostile;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,7 +58,11 @@ fn a_tool_is_called_and_its_answer_is_a_payload() {
     let counted = called(&scene, &server, "count", "<words>a b c</words>");
     counted.says(&["<text>3 words</text>", "<data>{\"count\":3}</data>"]);
     let picture = called(&scene, &server, "picture", "");
-    picture.says(&["<text>[image/png of 3 bytes left out]</text>"]);
+    picture.says(&[
+        "<text>[image/png of 3 bytes, attached]</text>",
+        "<attachment ",
+        "entry=\"sess-",
+    ]);
     let refused = called(&scene, &server, "refuse", "");
     refused.says(&["<tool-failed", "reason=\"tool\"", "<text>not today</text>"]);
     called(&scene, &server, "say", "").says(&["P0007", "<say> needs <words>"]);
