@@ -12,6 +12,8 @@ pub(super) const TOOLS_MAX: usize = 256;
 pub(super) const DEFINITIONS_BYTES_MAX: usize = 4 << 20;
 /// Bytes of its standard error that go into one line of the traces.
 pub(super) const ERROR_BYTES_MAX: usize = 2 << 10;
+/// How often a stream that breaks off is taken up again.
+pub(super) const RECONNECTS_MAX: usize = 8;
 /// Attachments of one answer.
 pub(super) const ATTACHMENTS_MAX: usize = 16;
 /// Messages of a call's progress that wait to be shown.

@@ -13,6 +13,7 @@
 pub mod limits;
 mod line;
 mod wire;
+mod remote;
 mod server;
 mod tools;
 mod record;
@@ -38,7 +39,8 @@ use tokio::sync::mpsc;
 use self::attach::{Attached, Attachments, Outlets};
 use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::Record;
-use self::server::{Launch, Server, within};
+use self::remote::Remote;
+use self::server::{Launch, Place, Server, within};
 use self::tools::{Tool, pinned, shown};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
@@ -112,8 +114,13 @@ pub enum Trust {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The server's program and its arguments.
+    /// The server's program and its arguments; or else `url`.
+    #[serde(default)]
     pub command: Vec<Beside>,
+    /// Where the server is, if it isn't begun here.
+    pub url: Option<Beside>,
+    /// What proves to a server behind a URL who asks.
+    pub bearer: Option<String>,
     /// Variables of its environment, beside `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -179,15 +186,39 @@ pub fn accepted(settings: Settings) -> Result<Listener, String> {
     asked(Settings { trust: Some(Trust::All), ..settings })
 }
 
-/// The server's command, where its tools are recorded, and the rest.
+/// How the server is begun, where its tools are recorded, and the rest.
 fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
-    let Some((program, arguments)) = settings.command.split_first() else {
-        let text = "`command` is empty: write a program, as in `command: [mcp-server-time]`";
-        return Err(text.to_owned());
+    let wrong = |text: &str| Err(text.to_owned());
+    let (name, place, record) = match (settings.command.split_first(), &settings.url) {
+        (Some(_), Some(_)) => return wrong("there is a `command` and a `url`: give one"),
+        (Some(_), None) if settings.bearer.is_some() => return wrong("`bearer` goes with `url`"),
+        (Some((program, arguments)), None) => program_of(&settings, program, arguments)?,
+        (None, Some(_)) if settings.root.is_some() || !settings.env.is_empty() => {
+            return wrong("`root` and `env` go with `command`");
+        }
+        (None, Some(url)) => {
+            let remote = Remote::new(url.text(), settings.bearer.as_deref())?;
+            let record = Record::new(url.folder(), url.text().to_owned());
+            (url.text().to_owned(), Place::Remote(Arc::new(remote)), record)
+        }
+        (None, None) => {
+            return wrong(
+                "`command` is empty: write a program, as in `command: [mcp-server-time]`",
+            );
+        }
     };
+    let start_time = Duration::from_secs(settings.limits.start_seconds_max);
+    Ok((Launch { name, start_time, place }, record, settings))
+}
+
+fn program_of(
+    settings: &Settings,
+    program: &Beside,
+    arguments: &[Beside],
+) -> Result<(String, Place, Record), String> {
     let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
     let path = programs::find(program, &programs::search_path(&settings.env))?;
-    let bounds = Bounds::new(Given {
+    let bounds = Box::new(Bounds::new(Given {
         home: program,
         root: settings.root.as_ref(),
         env: settings.env.clone(),
@@ -198,12 +229,11 @@ fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
             memory_bytes_max: settings.limits.memory_bytes_max,
             ..CommandLimits::default()
         },
-    })?;
+    })?);
     let words = [&[program.text().to_owned()][..], &arguments].concat();
     let record = Record::new(program.folder(), words.join(" "));
     let name = program.text().to_owned();
-    let start_time = Duration::from_secs(settings.limits.start_seconds_max);
-    Ok((Launch { name, start_time, program: path, arguments, bounds }, record, settings))
+    Ok((name, Place::Program { path, arguments, bounds }, record))
 }
 
 /// The tools that a server describes otherwise than the record, or not at all.

@@ -13,7 +13,11 @@ use super::super::command::run::{Serving, serve};
 use super::super::text::lossy;
 use super::limits::{ERROR_BYTES_MAX, WAIT_SECONDS_MAX};
 use super::line::{self, Line};
+use super::remote::Remote;
 use super::wire::{Failure, Wire};
+
+/// How long the end of a connection is waited for.
+const CLOSE_TIME: Duration = Duration::from_secs(3);
 
 /// How a server is begun.
 #[derive(Clone)]
@@ -21,9 +25,16 @@ pub(super) struct Launch {
     /// What it is called, for people.
     pub(super) name: String,
     pub(super) start_time: Duration,
-    pub(super) program: String,
-    pub(super) arguments: Vec<String>,
-    pub(super) bounds: Bounds,
+    pub(super) place: Place,
+}
+
+/// Where a server is.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// A program here.
+    Program { path: String, arguments: Vec<String>, bounds: Box<Bounds> },
+    /// Behind a URL.
+    Remote(Arc<Remote>),
 }
 
 impl Launch {
@@ -34,7 +45,12 @@ impl Launch {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
             runtime.block_on(async {
-                let tools = async { launch.begin().await?.list().await };
+                let tools = async {
+                    let wire = launch.begin().await?;
+                    let tools = wire.list().await;
+                    let _ = within(CLOSE_TIME, async { Ok(wire.close().await) }).await;
+                    tools
+                };
                 within(launch.start_time, tools).await.map_err(|it| it.to_string())
             })
         });
@@ -43,7 +59,27 @@ impl Launch {
 
     /// Begins it and says hello.
     async fn begin(&self) -> Result<Wire, Failure> {
-        let begun = serve(&self.bounds, &self.program, self.arguments.clone()).await;
+        let wire = match &self.place {
+            Place::Program { path, arguments, bounds } => {
+                self.begin_program(path, arguments, bounds).await?
+            }
+            Place::Remote(it) => {
+                let (wire, driver) = Wire::remote(it.clone());
+                beside(driver);
+                wire
+            }
+        };
+        wire.begin().await?;
+        Ok(wire)
+    }
+
+    async fn begin_program(
+        &self,
+        path: &str,
+        arguments: &[String],
+        bounds: &Bounds,
+    ) -> Result<Wire, Failure> {
+        let begun = serve(bounds, path, arguments.to_vec()).await;
         let begun = begun.map_err(|error| Failure::Gone(format!("it can't be begun: {error}")))?;
         let Serving { talk, err, control } = begun;
         let (from, to) = talk.into_split();
@@ -57,7 +93,6 @@ impl Launch {
             }
             drop(control);
         });
-        wire.begin().await?;
         Ok(wire)
     }
 }
@@ -163,7 +198,7 @@ impl Server {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
-async fn pass_time(time: Duration) {
+pub(super) async fn pass_time(time: Duration) {
     tokio::time::sleep(time).await;
 }
 

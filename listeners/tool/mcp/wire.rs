@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::limits::{DEFINITIONS_BYTES_MAX, LINE_BYTES_MAX, PAGES_MAX, TOOLS_MAX};
 use super::line::{self, Line};
+use super::remote::{self, Remote};
 
 /// The revision that is offered; a server may answer with any of the others.
 const REVISION: &str = "2025-11-25";
@@ -47,8 +48,9 @@ pub(super) struct Wire {
     writes: mpsc::Sender<Value>,
 }
 
+/// What the two ends of a connection share.
 #[derive(Default)]
-struct Shared {
+pub(super) struct Shared {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
 }
@@ -71,8 +73,25 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Why it is over, if it is.
+    pub(super) fn over(&self) -> Option<Failure> {
+        self.waiting().over.clone()
+    }
+
+    /// Whether an answer to this is waited for.
+    pub(super) fn waits(&self, id: u64) -> bool {
+        self.waiting().answers.contains_key(&id)
+    }
+
+    /// Answers one request.
+    pub(super) fn fail(&self, id: u64, why: Failure) {
+        if let Some(waiter) = self.waiting().answers.remove(&id) {
+            let _ = waiter.to.send(Err(why));
+        }
+    }
+
     /// Answers all who wait.
-    fn end(&self, why: &Failure) {
+    pub(super) fn end(&self, why: &Failure) {
         let mut waiting = self.waiting();
         waiting.over.get_or_insert_with(|| why.clone());
         for (_, waiter) in std::mem::take(&mut waiting.answers) {
@@ -87,11 +106,7 @@ impl Wire {
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
     ) -> (Wire, impl Future<Output = ()>) {
-        let (writes, written) = mpsc::channel(WRITES_MAX);
-        let shared = Arc::<Shared>::default();
-        let wire = Wire { shared: shared.clone(), writes: writes.clone() };
-        let weak = writes.downgrade();
-        drop(writes);
+        let (wire, shared, weak, written) = Wire::parts();
         let driver = async move {
             let why = tokio::select! {
                 why = read(from, &shared, &weak) => why,
@@ -102,9 +117,32 @@ impl Wire {
         (wire, driver)
     }
 
+    /// A connection over HTTP, and what drives it.
+    pub(super) fn remote(remote: Arc<Remote>) -> (Wire, impl Future<Output = ()>) {
+        let (wire, shared, weak, written) = Wire::parts();
+        let driver = async move {
+            let why = remote::drive(&remote, &shared, &weak, written).await;
+            shared.end(&why);
+        };
+        (wire, driver)
+    }
+
+    fn parts() -> (Wire, Arc<Shared>, mpsc::WeakSender<Value>, mpsc::Receiver<Value>) {
+        let (writes, written) = mpsc::channel(WRITES_MAX);
+        let shared = Arc::<Shared>::default();
+        let weak = writes.downgrade();
+        (Wire { shared: shared.clone(), writes }, shared, weak, written)
+    }
+
+    /// Ends it, and waits until the server has heard so.
+    pub(super) async fn close(self) {
+        let _ = self.writes.send(Value::Null).await;
+        self.writes.closed().await;
+    }
+
     /// Why it is over, if it is.
     pub(super) fn over(&self) -> Option<Failure> {
-        self.shared.waiting().over.clone()
+        self.shared.over()
     }
 
     /// Says hello. A server that speaks no revision of ours is refused.
@@ -227,6 +265,9 @@ impl Drop for Asked<'_> {
 
 async fn write(mut to: impl AsyncWrite + Unpin, mut written: mpsc::Receiver<Value>) -> Failure {
     while let Some(message) = written.recv().await {
+        if message.is_null() {
+            break;
+        }
         let line = message.to_string() + "\n";
         if to.write_all(line.as_bytes()).await.is_err() {
             // What it still says is read to its end.
@@ -266,7 +307,8 @@ async fn read(
     }
 }
 
-fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) {
+/// Takes in a message of the server's.
+pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) {
     let id = message.get("id").filter(|it| !it.is_null()).cloned();
     match (message.get("method").and_then(Value::as_str), id) {
         (Some("ping"), Some(id)) => answer(writes, json!({ "id": id, "result": {} })),
