@@ -1,5 +1,5 @@
-//! The twelve findings of the security list that the author of the seeds wrote against himself: each
-//! is a test here, by name, and names the tests that hold it.
+//! The twelve findings of the security list that the author of the seeds wrote against himself:
+//! each is a test here, by name, and names the tests that hold it.
 
 use crate::security::{has_test, read, root};
 

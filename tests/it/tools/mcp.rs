@@ -3,6 +3,7 @@
 mod hostile;
 mod real;
 mod remote;
+mod schemas;
 
 use std::fs;
 use std::path::Path;

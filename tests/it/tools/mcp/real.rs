@@ -35,7 +35,8 @@ fn scene(server: &str, more: &str, action: &str) -> Option<Scene> {
         program.display()
     );
     let replies = format!(
-        "%% reply\n<action id=\"a\">{action}</action>\n%% reply\n<response>It is: ${{a}}</response>\n"
+        "%% reply\n<action id=\"a\">{action}</action>\n\
+         %% reply\n<response>It is: ${{a}}</response>\n"
     );
     let scene = organism(&[("it", &settings)], &replies);
     scene.run(&["check", "--live"]).code(0);
