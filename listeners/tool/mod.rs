@@ -11,4 +11,5 @@ pub mod http;
 pub mod keyvalue;
 pub mod mcp;
 pub mod shell;
+pub mod skills;
 pub mod sql;

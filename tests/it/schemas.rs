@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::tool::{command, fetch, files, http, keyvalue, shell, sql};
+use pumphouse::listeners::tool::{command, fetch, files, http, keyvalue, shell, skills, sql};
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
@@ -34,7 +34,12 @@ fn house() -> BTreeMap<String, Schema> {
     let keyvalue = keyvalue::keyvalue(&keyvalue).unwrap();
     fs::write(&path, "").unwrap();
     let sql = sql::sql(&serde_json::from_value(settings(&path)).unwrap()).unwrap();
-    let tools = vec![files, command, shell, fetch, http, keyvalue, sql];
+    let skill = "---\nname: tea\ndescription: How tea is made.\n---\n";
+    fs::create_dir(folder.path().join("tea")).unwrap();
+    fs::write(folder.path().join("tea/SKILL.md"), skill).unwrap();
+    let skills = serde_json::json!({ "folder": folder.path() });
+    let skills = skills::skills(&serde_json::from_value(skills).unwrap()).unwrap();
+    let tools = vec![files, command, shell, fetch, http, keyvalue, skills, sql];
     let all = (listeners::standard(), agent.listener(), tools);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();

@@ -41,7 +41,8 @@ use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::Record;
 use self::remote::Remote;
 use self::server::{Launch, Place, Server, within};
-use self::tools::{Tool, pinned, shown};
+pub(super) use self::tools::shown;
+use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
 

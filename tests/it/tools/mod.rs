@@ -8,6 +8,7 @@ mod keyvalue;
 mod mcp;
 mod namespaces;
 mod site;
+mod skills;
 mod sql;
 
 use serde_json::Value;
