@@ -75,6 +75,7 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("http", |it: tool::http::Settings| tool::http::http(&it)));
     let keyvalue = |it: tool::keyvalue::Settings| tool::keyvalue::keyvalue(&it);
     builder.factory(Factory::new("keyvalue", keyvalue));
+    builder.factory(Factory::plain("recall", tool::recall::recall));
     let skills = |it: tool::skills::Settings| tool::skills::skills(&it);
     builder.factory(Factory::new("skills", skills));
     builder.factory(Factory::new("sql", |it: tool::sql::Settings| tool::sql::sql(&it)));

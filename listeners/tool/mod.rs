@@ -10,6 +10,7 @@ pub mod files;
 pub mod http;
 pub mod keyvalue;
 pub mod mcp;
+pub mod recall;
 pub mod shell;
 pub mod skills;
 pub mod sql;

@@ -8,7 +8,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listeners::tool::{command, fetch, files, http, keyvalue, shell, skills, sql};
+use pumphouse::listeners::tool::{
+    command, fetch, files, http, keyvalue, recall, shell, skills, sql,
+};
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::Scripted;
 use pumphouse::schema::{self, Schema};
@@ -39,7 +41,7 @@ fn house() -> BTreeMap<String, Schema> {
     fs::write(folder.path().join("tea/SKILL.md"), skill).unwrap();
     let skills = serde_json::json!({ "folder": folder.path() });
     let skills = skills::skills(&serde_json::from_value(skills).unwrap()).unwrap();
-    let tools = vec![files, command, shell, fetch, http, keyvalue, skills, sql];
+    let tools = vec![files, command, shell, fetch, http, keyvalue, recall::recall(), skills, sql];
     let all = (listeners::standard(), agent.listener(), tools);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();

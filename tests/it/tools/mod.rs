@@ -7,6 +7,7 @@ mod http;
 mod keyvalue;
 mod mcp;
 mod namespaces;
+mod recall;
 mod site;
 mod skills;
 mod sql;
