@@ -12,16 +12,15 @@ pub fn sse(data: &[u8]) {
     assert_eq!(events(stream.chunks(1)), whole, "byte by byte");
     assert_eq!(events(stream.chunks(usize::from(seed).max(1))), whole, "cut by {seed}");
     for Event { kind, data, .. } in &whole.events {
-        // A byte that is no UTF-8 becomes three.
         let size = kind.len() + data.as_ref().map_or(0, String::len);
-        assert!(size <= 3 * EVENT_BYTES_MAX, "{size} bytes of an event");
+        assert!(size <= EVENT_BYTES_MAX, "{size} bytes of an event");
     }
 }
 
 #[derive(Debug, PartialEq)]
 struct Read {
     events: Vec<Event>,
-    is_over_limit: bool,
+    is_refused: bool,
 }
 
 fn events<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
@@ -31,10 +30,10 @@ fn events<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
             match decoder.next(&mut chunk) {
                 Ok(Some(event)) => events.push(event),
                 Ok(None) => break,
-                Err(_) => return Read { events, is_over_limit: true },
+                Err(_) => return Read { events, is_refused: true },
             }
         }
         assert!(chunk.is_empty(), "it takes all there is");
     }
-    Read { events, is_over_limit: false }
+    Read { events, is_refused: false }
 }

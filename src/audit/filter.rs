@@ -6,12 +6,9 @@ use std::str::FromStr;
 use memchr::memmem::Finder;
 
 use crate::audit::state::States;
-use crate::log::{Entry, Error, Flags, Log, State, ThreadRecord};
+use crate::log::{Entry, Error, Flags, Log, Pages, State, ThreadRecord};
 use crate::name::Name;
 use crate::xml::{self, escape_text};
-
-/// Entries that are read at a time.
-const PAGE: usize = 256;
 
 /// What is wanted: one of each kind that has any, and all kinds together.
 #[derive(Clone, Debug, Default)]
@@ -85,15 +82,13 @@ impl Filter {
         if (Filter { states: Vec::new(), ..self.clone() }).wants_all() {
             return Ok(true);
         }
-        let mut seq = 0;
-        loop {
-            let page = log.read(&it.id, seq, it.last_seq, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(false) };
-            seq = last.id.seq;
+        let mut pages = Pages::of(log, &it.id).upto(it.last_seq);
+        while let Some(page) = pages.next().await? {
             if page.iter().any(|it| self.wants_aside(it)) {
                 return Ok(true);
             }
         }
+        Ok(false)
     }
 }
 

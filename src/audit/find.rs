@@ -1,23 +1,10 @@
 //! Finding an entry, a thread, an end; and what was probably meant where there is none.
 
-use std::sync::Arc;
+use crate::id::ThreadId;
+use crate::log::{Error, Log, ThreadPages};
 
-use crate::id::{EntryId, ThreadId};
-use crate::log::{Entry, Error, Log, ThreadSummary};
-
-/// Threads that are read at a time.
-const PAGE: usize = 512;
 /// Threads that are compared with one that doesn't exist.
 const COMPARED_MAX: usize = 100_000;
-
-/// One entry.
-///
-/// # Errors
-/// Where there is no such thread, or the log can't be read.
-pub async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Arc<Entry>>, Error> {
-    let before = id.seq.saturating_sub(1);
-    Ok(log.read(&id.thread, before, id.seq, 1).await?.into_iter().next())
-}
 
 /// The position of the last entry, 0 where there is none.
 ///
@@ -45,14 +32,6 @@ async fn is_beyond(log: &dyn Log, position: u64) -> Result<bool, Error> {
     Ok(!log.tail(position, 1).await?.is_empty())
 }
 
-/// The next page of threads.
-///
-/// # Errors
-/// Where the log can't be read.
-pub async fn threads(log: &dyn Log, after: Option<&ThreadId>) -> Result<Vec<ThreadSummary>, Error> {
-    log.threads(after, PAGE).await
-}
-
 /// The threads whose ids look much like this one, the likeliest first.
 ///
 /// # Errors
@@ -60,11 +39,8 @@ pub async fn threads(log: &dyn Log, after: Option<&ThreadId>) -> Result<Vec<Thre
 pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
     const SHOWN_MAX: usize = 3;
     let mut found: Vec<(usize, ThreadId)> = Vec::new();
-    let (mut after, mut compared) = (None, 0);
-    loop {
-        let page = threads(log, after.as_ref()).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
+    let (mut pages, mut compared) = (ThreadPages::of(log), 0);
+    while let Some(page) = pages.next().await? {
         compared += page.len();
         let near = |it: ThreadId| {
             let (steps, most) = (distance(id, it.as_str()), id.len().max(it.as_str().len()));
@@ -104,6 +80,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::id::EntryId;
     use crate::log::{Batch, Draft, MemoryLog, NewThread};
     use crate::name::Name;
 
@@ -130,7 +107,7 @@ mod tests {
     #[tokio::test]
     async fn an_entry_is_found_or_its_thread_is_missed() {
         let log = log(3).await;
-        let find = async |id: &str| entry(&log, &id.parse().unwrap()).await;
+        let find = async |id: &str| log.entry(&id.parse().unwrap()).await;
         assert_eq!(find("sess-a/3").await.unwrap().map(|it| it.id.seq), Some(3));
         assert_eq!(find("sess-a/4").await, Ok(None));
         let missing = ThreadId::new("sess-b");

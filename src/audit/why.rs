@@ -5,17 +5,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::audit::entry::{self, count, lines, link, margin};
-use crate::audit::find;
 use crate::audit::text::{Paint, Style, line};
 use crate::id::{EntryId, ThreadId};
-use crate::log::{Entry, Error, Flags, Log};
+use crate::log::{Entry, Error, Flags, Log, Pages};
 use crate::wire::Payload;
 use crate::wire::core::ThreadResult;
 use crate::xml::Element;
 
 /// Entries of a thread that are looked at for what a step rests on, and that are read at a time.
 const LOOKED_AT_MAX: u64 = 10_000;
-const PAGE: usize = 256;
 /// What tells a listener that waited for threads which of them have ended.
 const AWAITED: &str = "threads-awaited";
 /// Steps that are told; a thread that thinks on for longer is told from where this many began.
@@ -52,7 +50,7 @@ pub struct Joined {
 /// # Errors
 /// Where there is no such thread, or the log can't be read.
 pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error> {
-    let Some(entry) = find::entry(log, id).await? else { return Ok(None) };
+    let Some(entry) = log.entry(id).await? else { return Ok(None) };
     let mut steps = vec![step(log, entry).await?];
     while let Some(before) = steps.last().and_then(|it| it.entry.cause.clone()) {
         if steps.len() >= STEPS_MAX {
@@ -61,7 +59,7 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
             }
             break;
         }
-        let Some(entry) = find::entry(log, &before).await? else { break };
+        let Some(entry) = log.entry(&before).await? else { break };
         steps.push(step(log, entry).await?);
     }
     steps.reverse();
@@ -97,11 +95,10 @@ async fn ended(
     threads: &BTreeSet<String>,
 ) -> Result<Vec<Joined>, Error> {
     let last = &steps[at].entry.id;
-    let (mut seq, mut ended) = (last.seq.saturating_sub(LOOKED_AT_MAX), Vec::new());
-    while seq < last.seq {
-        let page = log.read(&last.thread, seq, last.seq - 1, PAGE).await?;
-        let Some(end) = page.last() else { break };
-        seq = end.id.seq;
+    let from = last.seq.saturating_sub(LOOKED_AT_MAX);
+    let mut pages = Pages::of(log, &last.thread).after(from).upto(last.seq - 1);
+    let mut ended = Vec::new();
+    while let Some(page) = pages.next().await? {
         for entry in page.iter().filter(|it| it.name == ThreadResult::NAME) {
             let below = entry.reply_to.as_ref().map(|it| &it.thread);
             let is_meant = |it: &&ThreadId| {
@@ -123,16 +120,15 @@ async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>,
     let own = |it: &&EntryId| it.thread == last.thread;
     let first = steps[..=at].iter().map(|it| &it.entry.id).find(own);
     let first = steps[at].entry.reply_to.as_ref().filter(own).or(first).unwrap_or(last);
-    let (mut seq, mut comes_of, mut joined) = (first.seq, BTreeSet::from([first.seq]), Vec::new());
-    while seq < last.seq && seq - first.seq < LOOKED_AT_MAX {
-        let page = log.read(&last.thread, seq, last.seq - 1, PAGE).await?;
-        let Some(end) = page.last() else { break };
-        seq = end.id.seq;
+    let (mut comes_of, mut joined) = (BTreeSet::from([first.seq]), Vec::new());
+    let upto = (last.seq - 1).min(first.seq.saturating_add(LOOKED_AT_MAX));
+    let mut pages = Pages::of(log, &last.thread).after(first.seq).upto(upto);
+    while let Some(page) = pages.next().await? {
         for entry in &page {
             let is_result = entry.name == ThreadResult::NAME;
             let below = entry.reply_to.as_ref().filter(|it| is_result && !own(it));
             let opened = match below {
-                Some(first) => find::entry(log, first).await?,
+                Some(first) => log.entry(first).await?,
                 None => None,
             };
             let cause = opened.as_ref().map_or(entry.cause.as_ref(), |it| it.cause.as_ref());

@@ -53,7 +53,7 @@ pub(crate) async fn unknown(log: &dyn Log, id: &ThreadId) -> Failure {
     };
     let near: Vec<&str> = near.iter().map(ThreadId::as_str).collect();
     let hint = match &near[..] {
-        [] => match audit::threads(log, None).await {
+        [] => match log.threads(None, 1).await {
             Ok(all) if all.is_empty() => "the log holds none yet".to_owned(),
             Ok(_) => "none is called much like it".to_owned(),
             Err(error) => return error.into(),
@@ -70,7 +70,7 @@ pub(crate) async fn entry(log: &dyn Log, id: &EntryId) -> Result<Arc<Entry>, Fai
     let Some(record) = log.thread(&id.thread).await? else {
         return Err(unknown(log, &id.thread).await);
     };
-    let found = audit::entry(log, id).await?;
+    let found = log.entry(id).await?;
     found.ok_or_else(|| {
         let last = EntryId { thread: id.thread.clone(), seq: record.last_seq };
         Failure::Wrong(match record.last_seq {

@@ -11,10 +11,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, follow, transcript};
 use crate::client::Address;
 use crate::id::ThreadId;
-use crate::log::{Head, Log, ThreadRecord};
-
-/// Entries that are read at a time.
-const PAGE: usize = 256;
+use crate::log::{Head, Log, Pages, ThreadRecord};
 
 /// Writes a thread as one document, as far as it goes now.
 ///
@@ -164,11 +161,9 @@ async fn write(
         }
         Format::Jsonl => {}
     }
-    let (mut seq, mut origins) = (0, HashSet::new());
-    loop {
-        let page = log.read(&thread.id, seq, thread.last_seq, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        seq = last.id.seq;
+    let mut origins = HashSet::new();
+    let mut pages = Pages::of(log, &thread.id).upto(thread.last_seq);
+    while let Some(page) = pages.next().await? {
         for entry in &page {
             match format {
                 Format::Jsonl => {

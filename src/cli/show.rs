@@ -11,10 +11,7 @@ use crate::cli::{data, follow, incoming, summary};
 use crate::client::{Address, Incoming};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Clears;
-use crate::log::{Entry, Log, ThreadRecord};
-
-/// Entries that are read at a time.
-const PAGE: usize = 256;
+use crate::log::{Entry, Log, Pages, ThreadRecord};
 
 /// Shows a thread: every message whole, with its sender, its cause and its digest.
 ///
@@ -142,11 +139,12 @@ async fn read(
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
     let aside = summary::read(log, &record.id, last_seq).await?;
-    let (mut seq, mut states, mut shown) = (0, States::default(), false);
+    let (mut states, mut shown, mut is_empty) = (States::default(), false, true);
+    let mut pages = Pages::of(log, &record.id).upto(last_seq);
     loop {
-        let page = log.read(&record.id, seq, last_seq, PAGE).await?;
-        for entry in &page {
-            seq = entry.id.seq;
+        let page = pages.next().await?;
+        is_empty &= page.is_none();
+        for entry in page.iter().flatten() {
             if !filter.wants(entry, &mut states) {
                 continue;
             }
@@ -156,9 +154,9 @@ async fn read(
             }
             one(entry, &aside.clears, to)?;
         }
-        if page.is_empty() {
+        if page.is_none() {
             if upto == Upto::Now {
-                if !shown && seq > 0 && !to.json {
+                if !shown && !is_empty && !to.json {
                     to.line("no message is wanted by these filters")?;
                 }
                 if !to.json && filter.wants_all() {

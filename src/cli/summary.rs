@@ -5,11 +5,8 @@ use crate::audit::{Paint, Style, line};
 use crate::id::ThreadId;
 use crate::listener::{Apply as _, Clears, Entry};
 use crate::listeners::todo::list::Todos;
-use crate::log::{Error, Log, State};
+use crate::log::{Error, Log, Pages, State};
 use crate::name::CORE;
-
-/// Entries that are read at a time.
-const PAGE: usize = 256;
 
 /// What a thread comes to.
 #[derive(Default)]
@@ -20,11 +17,8 @@ pub(crate) struct Summary {
 
 /// What a thread came to with an entry.
 pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Summary, Error> {
-    let (mut summary, mut seq) = (Summary::default(), 0);
-    loop {
-        let page = log.read(thread, seq, upto, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(summary) };
-        seq = last.id.seq;
+    let (mut summary, mut pages) = (Summary::default(), Pages::of(log, thread).upto(upto));
+    while let Some(page) = pages.next().await? {
         // All that matters here is the core's own.
         for entry in page.iter().filter(|it| it.name.namespace() == CORE) {
             let entry = Entry::kept(entry);
@@ -32,6 +26,7 @@ pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<
             summary.todos.apply(&entry);
         }
     }
+    Ok(summary)
 }
 
 /// Checklists, a step a line; each begins with an empty line. Nothing where there are none.

@@ -8,7 +8,7 @@ use crate::audit::{self, Filter};
 use crate::cli::data;
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::log::{Error, Log, ThreadRecord, ThreadSummary};
+use crate::log::{Error, Log, ThreadPages, ThreadRecord, ThreadSummary};
 
 /// Threads that are looked into at once: the log has two readers, and each is to have work.
 const AT_ONCE: usize = 4;
@@ -34,11 +34,9 @@ impl Threads {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         let log = data::open(data)?;
         let filter = self.filters.filter();
-        let (mut after, mut shown) = (None, false);
-        loop {
-            let page = audit::threads(&log, after.as_ref()).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.id.clone());
+        let (mut pages, mut is_empty, mut shown) = (ThreadPages::of(&log), true, false);
+        while let Some(page) = pages.next().await? {
+            is_empty = false;
             let wanted = wanted(&log, &filter, page).await?;
             if !to.json && !shown && !wanted.is_empty() {
                 to.line(&audit::summaries(to.style))?;
@@ -52,9 +50,9 @@ impl Threads {
             }
         }
         if !shown && !to.json {
-            to.line(match after {
-                None => "the log holds no threads yet; `pumphouse send` opens one",
-                Some(_) => "no thread is wanted by these filters",
+            to.line(match is_empty {
+                true => "the log holds no threads yet; `pumphouse send` opens one",
+                false => "no thread is wanted by these filters",
             })?;
         }
         Ok(Ending::Well)

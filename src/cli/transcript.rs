@@ -11,11 +11,8 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::listeners::agent::messages::{Conversation, agents, conversation};
 use crate::listeners::agent::transcript::{Event, Transcript, transcript};
-use crate::log::{Draft, Log, ThreadRecord};
+use crate::log::{Draft, Log, Pages, ThreadRecord};
 use crate::name::Name;
-
-/// Entries that are read at a time.
-const PAGE: usize = 256;
 
 /// Writes the events of a thread, as far as it goes now or for as long as there may be more.
 pub(crate) async fn events(
@@ -25,15 +22,13 @@ pub(crate) async fn events(
     out: &mut dyn Write,
 ) -> Result<Ending, Failure> {
     let last_seq = if is_live { u64::MAX } else { thread.last_seq };
-    let (mut seq, mut transcript) = (0, Transcript::default());
+    let mut transcript = Transcript::default();
+    let mut pages = Pages::of(log, &thread.id).upto(last_seq);
     loop {
-        let page = log.read(&thread.id, seq, last_seq, PAGE).await?;
-        for entry in &page {
-            seq = entry.id.seq;
-            put(&transcript.hear(&entry.as_ref().into()), is_live, out)?;
-        }
-        if !page.is_empty() {
-            continue;
+        while let Some(page) = pages.next().await? {
+            for entry in &page {
+                put(&transcript.hear(&entry.as_ref().into()), is_live, out)?;
+            }
         }
         out.flush()?;
         if !is_live {
@@ -139,12 +134,9 @@ pub(crate) async fn read(
     upto: u64,
 ) -> Result<Vec<Entry>, Failure> {
     let mut all: Vec<Entry> = Vec::new();
-    loop {
-        let after = all.last().map_or(0, Entry::seq);
-        let page = log.read(thread, after, upto, PAGE).await?;
-        if page.is_empty() {
-            return Ok(all);
-        }
+    let mut pages = Pages::of(log, thread).upto(upto);
+    while let Some(page) = pages.next().await? {
         all.extend(page.iter().map(|it| -> Entry { (&**it).into() }));
     }
+    Ok(all)
 }

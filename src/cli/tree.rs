@@ -9,7 +9,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::id::ThreadId;
 use crate::listener;
 use crate::listeners::todo::words::TodoOpen;
-use crate::log::Log;
+use crate::log::{Log, ThreadPages};
 
 /// Draws threads as trees: each with its state, its size, what is under way, how it begins.
 ///
@@ -41,16 +41,14 @@ impl Tree {
             draw(&log, &id, &left, to).await?;
             return Ok(Ending::Well);
         }
-        let mut after = None;
-        loop {
-            let page = audit::threads(&log, after.as_ref()).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.id.clone());
+        let (mut pages, mut is_empty) = (ThreadPages::of(&log), true);
+        while let Some(page) = pages.next().await? {
+            is_empty = false;
             for session in page.iter().filter(|it| it.parent.is_none()) {
                 draw(&log, &session.id, &left, to).await?;
             }
         }
-        if after.is_none() && !to.json {
+        if is_empty && !to.json {
             to.line("the log holds no threads yet; `pumphouse send` opens one")?;
         }
         Ok(Ending::Well)

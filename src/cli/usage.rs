@@ -12,7 +12,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::used::{Usage, Usages, User, by};
 use crate::id::ThreadId;
 use crate::listener::Entry;
-use crate::log::{Error, Log};
+use crate::log::{Error, Log, ThreadPages};
 
 /// What stands for what isn't known.
 pub(crate) const UNKNOWN: &str = "–";
@@ -46,11 +46,8 @@ pub(crate) async fn of_day(
         }
         take(&log, thread, &mut usages).await?;
     } else {
-        let mut after = None;
-        loop {
-            let page = audit::threads(&log, after.as_ref()).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.id.clone());
+        let mut pages = ThreadPages::of(&log);
+        while let Some(page) = pages.next().await? {
             for session in page.iter().filter(|it| it.parent.is_none()) {
                 take(&log, &session.id, &mut usages).await?;
             }

@@ -15,7 +15,7 @@ use crate::door::follow::Follows;
 use crate::door::inbox::{Inbox, Order};
 use crate::door::session::{Session, Step};
 use crate::door::silence::Silence;
-use crate::engine::{Begun, Port, Pump, PushEvent, PushObserver, Pushing, Tokio};
+use crate::engine::{Begun, Port, Pump, PushEvent, PushObserver, Pusher, Pushing, Tokio};
 use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
@@ -120,8 +120,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             pushed += 1;
             match (step, self.session.who()) {
                 (Step::Push(number, envelope), Some(who)) => {
-                    let is_alone = Some(self.session.has_one());
-                    match self.pump.begin(who, envelope, inlet, number, is_alone) {
+                    let by = who.pusher(self.pump.tells_why(who), inlet.clone(), number);
+                    let by = Pusher { is_alone: Some(self.session.has_one()), ..by };
+                    match self.pump.begin(by, envelope) {
                         Begun::Ready(None) => {}
                         Begun::Ready(Some(it)) if self.waiting.is_empty() => self.pump.go(it),
                         Begun::Ready(it) => self.wait_for(Box::pin(future::ready(it))),

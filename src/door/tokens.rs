@@ -104,7 +104,7 @@ impl Tokens {
         Ok(Some(count))
     }
 
-    /// ArrivalSignal when they are read again.
+    /// Hears when they are read again.
     pub(super) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.known.subscribe()
     }

@@ -31,5 +31,5 @@ pub use port::{Port, Tokio};
 pub use replay::rerun::{Difference, Replayed, Said, Skipped};
 pub use replay::state::{FoldState, Spending, ThreadState, TreeState, Waiting};
 pub(crate) use tree::budget as ledger;
-pub(crate) use tree::event::CORE_NAME;
+pub(crate) use tree::event::{CORE_NAME, Pusher};
 pub use tree::observer::{PushEvent, PushObserver};

@@ -7,6 +7,7 @@ mod chain;
 mod entry;
 mod memory;
 mod open;
+mod pages;
 mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
@@ -29,6 +30,7 @@ pub use entry::{
     ThreadSummary,
 };
 pub use memory::MemoryLog;
+pub use pages::{Pages, ThreadPages};
 pub use sqlite::{Copied, Existing, SqliteLog};
 pub use verify::{Finding, Report, Wrong};
 
@@ -93,6 +95,12 @@ pub trait Log: Send + Sync + 'static {
         upto: u64,
         limit: usize,
     ) -> Boxed<'a, Vec<Arc<Entry>>>;
+
+    /// One entry, where its thread has it.
+    fn entry<'a>(&'a self, id: &'a EntryId) -> Boxed<'a, Option<Arc<Entry>>> {
+        let found = self.read(&id.thread, id.seq.saturating_sub(1), id.seq, 1);
+        Box::pin(async move { Ok(found.await?.into_iter().next()) })
+    }
 
     /// The entries of all threads after a position, the first `limit` of them.
     fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>>;

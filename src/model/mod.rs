@@ -55,7 +55,8 @@ pub use secret::Secret;
 /// What a model answers: later, or why not.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A mind: starts one turn.
+/// Asks a language model: starts one turn. Every implementation passes the suite of
+/// `tests/it/model/conformance.rs`.
 pub trait Model: Debug + Send + Sync {
     /// Asks, and is done when the first piece of the reply is there. Until then nothing was heard,
     /// so that a model may try again by itself; what it tried are the reply's first pieces.

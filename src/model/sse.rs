@@ -1,12 +1,20 @@
 //! Server-sent events: bytes in any chunks, events out.
 //!
-//! As the WHATWG standard has it, but for two things: an event without data is given out, for
-//! whoever wants to know of it, and no event may be larger than a limit.
+//! As the WHATWG standard has it (read by the crate `sse-stream`), but for three things: an event
+//! without data is given out, for whoever wants to know of it; no event may be larger than a limit;
+//! and bytes that are no UTF-8 end the stream.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::sync::mpsc;
+use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, poll_fn};
+use futures_util::{FutureExt as _, StreamExt as _};
 use memchr::memchr2;
+use sse_stream::{Sse, SseByteStream};
 
 /// Takes events out of bytes.
 ///
@@ -21,18 +29,15 @@ use memchr::memchr2;
 ///     }
 /// }
 /// assert_eq!(datas, ["Hello", "you"]);
-/// # Ok::<(), pumphouse::model::sse::TooLarge>(())
+/// # Ok::<(), pumphouse::model::sse::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Decoder {
     event_bytes_max: usize,
-    /// The line that has begun.
-    line: Vec<u8>,
-    /// Whether a line feed belongs to the carriage return before it.
-    is_after_return: bool,
-    /// Whether a line has ended yet: before that there may be a byte order mark.
-    is_begun: bool,
-    event: Event,
+    /// Bytes of the event that has begun.
+    begun: usize,
+    /// What the reader takes its bytes from: a line at a time, so that it never has two events.
+    lines: mpsc::Sender<Bytes>,
+    reader: SseByteStream<BoxStream<'static, Result<Bytes, Infallible>>>,
     id: String,
     retry: Option<Duration>,
 }
@@ -50,56 +55,66 @@ pub struct Event {
     pub id: String,
 }
 
-/// An event is larger than it may be. What came can't be trusted any further.
+/// What came can't be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TooLarge {
-    /// The most bytes of an event.
-    pub event_bytes_max: usize,
+pub enum Error {
+    /// An event, or what comes between two, is larger than it may be.
+    TooLarge {
+        /// The most bytes of an event.
+        event_bytes_max: usize,
+    },
+    /// An event is no UTF-8.
+    NotUtf8,
 }
 
-impl fmt::Display for TooLarge {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an event is over a limit: event_bytes_max is {}", self.event_bytes_max)
+        match self {
+            Error::TooLarge { event_bytes_max } => {
+                write!(f, "an event is over a limit: event_bytes_max is {event_bytes_max}")
+            }
+            Error::NotUtf8 => f.write_str("an event is no UTF-8"),
+        }
     }
 }
 
-impl std::error::Error for TooLarge {}
+impl std::error::Error for Error {}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder").field("begun", &self.begun).finish_non_exhaustive()
+    }
+}
 
 impl Decoder {
     /// A decoder at the beginning of a stream.
     #[must_use]
     pub fn new(event_bytes_max: usize) -> Decoder {
-        Decoder {
-            event_bytes_max,
-            line: Vec::new(),
-            is_after_return: false,
-            is_begun: false,
-            event: Event::default(),
-            id: String::new(),
-            retry: None,
-        }
+        let (lines, came) = mpsc::channel();
+        let came = poll_fn(move |_| match came.try_recv() {
+            Ok(line) => Poll::Ready(Some(Ok(line))),
+            Err(mpsc::TryRecvError::Empty) => Poll::Pending,
+            Err(mpsc::TryRecvError::Disconnected) => Poll::Ready(None),
+        });
+        let reader = SseByteStream::new(came.boxed());
+        Decoder { event_bytes_max, begun: 0, lines, reader, id: String::new(), retry: None }
     }
 
     /// Takes bytes away until an event is whole; none where it needs more.
     ///
     /// # Errors
-    /// Where an event, or a line, is larger than it may be.
-    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, TooLarge> {
-        while let [first, rest @ ..] = *bytes {
-            if std::mem::take(&mut self.is_after_return) && *first == b'\n' {
-                *bytes = rest;
-                continue;
+    /// Where an event is larger than it may be, or no UTF-8.
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, Error> {
+        while !bytes.is_empty() {
+            let end = memchr2(b'\r', b'\n', bytes).map_or(bytes.len(), |at| at + 1);
+            let (line, rest) = bytes.split_at(end);
+            *bytes = rest;
+            self.begun += line.len();
+            if self.begun > self.event_bytes_max {
+                return Err(Error::TooLarge { event_bytes_max: self.event_bytes_max });
             }
-            let end = memchr2(b'\r', b'\n', bytes);
-            let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
-            self.make_room(line.len())?;
-            self.line.extend_from_slice(line);
-            *bytes = rest;
-            let [end, rest @ ..] = rest else { break };
-            self.is_after_return = *end == b'\r';
-            *bytes = rest;
-            if let Some(event) = self.end_line() {
+            if let Some(event) = self.read(line)? {
                 return Ok(Some(event));
             }
         }
@@ -109,10 +124,7 @@ impl Decoder {
     /// What the stream ended in the middle of: an event without the blank line behind it. The
     /// standard throws it away; whether it is whole only its reader can tell.
     pub fn end(&mut self) -> Option<Event> {
-        if !self.line.is_empty() {
-            self.end_line();
-        }
-        self.end_line()
+        self.read(b"\n\n").ok().flatten()
     }
 
     /// How long to wait before connecting again, if the server said so.
@@ -121,47 +133,22 @@ impl Decoder {
         self.retry
     }
 
-    fn make_room(&self, more: usize) -> Result<(), TooLarge> {
-        let Event { kind, data, .. } = &self.event;
-        let there = self.line.len() + kind.len() + data.as_ref().map_or(0, String::len);
-        match there + more > self.event_bytes_max {
-            true => Err(TooLarge { event_bytes_max: self.event_bytes_max }),
-            false => Ok(()),
-        }
-    }
-
-    /// A line is there; the blank one ends an event.
-    fn end_line(&mut self) -> Option<Event> {
-        let is_first = !std::mem::replace(&mut self.is_begun, true);
-        if is_first && self.line.starts_with(b"\xEF\xBB\xBF") {
-            self.line.drain(..3);
-        }
-        if self.line.is_empty() {
-            let event = std::mem::take(&mut self.event);
-            let is_there = event.data.is_some() || !event.kind.is_empty();
-            return is_there.then(|| Event { id: self.id.clone(), ..event });
-        }
-        let mut line = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&line);
-        let (field, value) = text.split_once(':').unwrap_or((&text, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "data" => match &mut self.event.data {
-                Some(data) => data.extend(["\n", value]),
-                none => *none = Some(value.to_owned()),
-            },
-            "event" => self.event.kind = value.to_owned(),
-            "id" if !value.contains('\0') => self.id = value.to_owned(),
-            "retry" if value.bytes().all(|it| it.is_ascii_digit()) => {
-                self.retry = value.parse().ok().map(Duration::from_millis).or(self.retry);
+    /// Reads a line, or a part of one.
+    fn read(&mut self, line: &[u8]) -> Result<Option<Event>, Error> {
+        // An error says that the reader is gone: it had one.
+        let sent = self.lines.send(Bytes::copy_from_slice(line));
+        match self.reader.next().now_or_never().filter(|_| sent.is_ok()) {
+            None => Ok(None),
+            Some(Some(Ok(Sse { event, data, id, retry }))) => {
+                self.begun = 0;
+                self.retry = retry.map(Duration::from_millis).or(self.retry);
+                self.id = id.unwrap_or(std::mem::take(&mut self.id));
+                let (kind, id) = (event.unwrap_or_default(), self.id.clone());
+                let is_there = data.is_some() || !kind.is_empty();
+                Ok(is_there.then_some(Event { kind, data, id }))
             }
-            // A comment, or a field that nobody knows.
-            _ => {}
+            Some(Some(Err(_)) | None) => Err(Error::NotUtf8),
         }
-        // Its room is kept for the next line.
-        line.clear();
-        self.line = line;
-        None
     }
 }
 
@@ -169,7 +156,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    fn read(chunks: &[&[u8]]) -> Result<Vec<(String, Option<String>, String)>, TooLarge> {
+    fn read(chunks: &[&[u8]]) -> Result<Vec<(String, Option<String>, String)>, Error> {
         let (mut decoder, mut events) = (Decoder::new(64), Vec::new());
         for mut chunk in chunks.iter().copied() {
             while let Some(Event { kind, data, id }) = decoder.next(&mut chunk)? {
@@ -229,21 +216,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf_8_is_replaced() {
-        check(b"data:a\xFFb\xE2\x82\n\n", &[("", Some("a\u{FFFD}b\u{FFFD}"), "")]);
+    fn what_is_no_utf_8_ends_the_stream() {
+        for text in [&b"data:a\xFFb\n\n"[..], b"data:a\xE2\x82\n\n", b"event:\xC0\x80\n\n"] {
+            assert_eq!(read(&[text]), Err(Error::NotUtf8), "{text:?}");
+            assert_eq!(read(&text.chunks(1).collect::<Vec<_>>()), Err(Error::NotUtf8), "{text:?}");
+        }
+        check("data:日\n\n".as_bytes(), &[("", Some("日"), "")]);
     }
 
     #[test]
     fn no_event_is_larger_than_it_may_be() {
-        let too_large = Err(TooLarge { event_bytes_max: 64 });
+        let too_large = Err(Error::TooLarge { event_bytes_max: 64 });
         let line = |bytes: usize| [b"data:", "a".repeat(bytes - 5).as_bytes()].concat();
-        assert!(read(&[&line(64), b"\n\n"]).is_ok());
+        assert!(read(&[&line(62), b"\n\n"]).is_ok());
         assert_eq!(read(&[&line(65)]), too_large);
         assert_eq!(read(&[&line(64), b"a"]), too_large);
         assert_eq!(read(&[b":".repeat(65).as_slice()]), too_large);
-        // What is kept counts together with what comes.
-        assert!(read(&[&line(33), b"\n", &line(36), b"\n\n"]).is_ok());
-        assert_eq!(read(&[&line(33), b"\n", &line(37), b"\n\n"]), too_large);
+        // All lines of an event count together.
+        assert!(read(&[&line(30), b"\n", &line(31), b"\n\n"]).is_ok());
+        assert_eq!(read(&[&line(30), b"\n", &line(32), b"\n\n"]), too_large);
         assert_eq!(read(&[b"event:", &[b'a'; 58], b"\ndata:aa\n\n"]), too_large);
         // Events don't add up.
         let many = b"data: a\n\n".repeat(100);
@@ -257,9 +248,10 @@ mod tests {
             assert_eq!(decoder.next(&mut text.as_bytes()), Ok(None));
             assert_eq!(decoder.retry(), expected.map(Duration::from_millis), "{text}");
         };
-        check("retry: 1500\n", Some(1_500));
-        check("retry: 15\nretry: 1.5\nretry: -1\nretry\nretry: 99999999999999999999\n", Some(15));
-        check("retry: x\n", None);
+        check("retry: 1500\n\n", Some(1_500));
+        check("retry: 15\nretry: 1.5\nretry: -1\nretry\n\n", Some(15));
+        check("retry: 99999999999999999999\n\n", None);
+        check("retry: x\n\n", None);
     }
 
     #[test]

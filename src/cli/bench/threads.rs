@@ -14,7 +14,7 @@ use crate::engine::{AskError, Builder, Port as _, Pump, Tokio};
 use crate::id::ThreadId;
 use crate::limits::{Limits, UNLIMITED};
 use crate::listener::{Again, Listener, Spawn, State, Threads};
-use crate::log::{Durability, Log};
+use crate::log::{Durability, Log, Pages};
 use crate::wire::core::{Done, ThreadResult};
 use crate::wire::{Fault, Payload};
 
@@ -31,9 +31,6 @@ const BRANCH: u64 = 200;
 const TURNS: u64 = 4;
 /// How long a message takes of those that wait.
 const CROWD_US: u64 = 1_000;
-/// How many entries are read at once.
-const PAGE: usize = 4_096;
-
 /// Opens so many threads below this one.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
@@ -205,13 +202,13 @@ async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
 
 /// How many entries a thread has, and how many bytes of payloads.
 async fn read(log: &dyn Log, thread: &ThreadId) -> Result<(u64, u64), Failure> {
-    let (mut after, mut bytes) = (0, 0);
-    loop {
-        let page = log.read(thread, after, u64::MAX, PAGE).await?;
-        let Some(last) = page.last() else { return Ok((after, bytes)) };
-        after = last.id.seq;
+    let (mut entries, mut bytes) = (0, 0);
+    let mut pages = Pages::of(log, thread);
+    while let Some(page) = pages.next().await? {
+        entries += page.len() as u64;
         bytes += page.iter().map(|it| it.body.len() as u64).sum::<u64>();
     }
+    Ok((entries, bytes))
 }
 
 /// Messages to oneself, so many a second.

@@ -3,20 +3,19 @@
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use dashmap::DashMap;
 use futures_util::FutureExt;
-use tokio::sync::watch;
 
 use crate::engine::build::door::Door;
 use crate::engine::build::recover::recover;
 use crate::engine::common::counts::Counts;
 use crate::engine::common::followers::Followers;
 use crate::engine::common::gate::Gate;
-use crate::engine::common::inbox::Inbox;
 use crate::engine::common::owed::Owed;
-use crate::engine::common::shared::{Life, Shared, Stage};
+use crate::engine::common::runtime::Runtime;
+use crate::engine::common::shared::{Clients, Life, Running, Shared, Workers};
 use crate::engine::common::{lifecycle, refusal_report};
 use crate::engine::handle::pump::Pump;
 use crate::engine::port::{Port, Tokio};
@@ -27,7 +26,6 @@ use crate::limits::Limits;
 use crate::listener::{Capabilities, Described};
 use crate::log::Log;
 use crate::schema::Schema;
-use crate::wire::Code;
 
 /// Found sound. It runs over any port.
 pub struct Plan {
@@ -83,35 +81,22 @@ impl Plan {
     #[must_use]
     pub fn start_on(self, port: &impl Port) -> Pump {
         let gates = self.routes.listeners.iter().map(|_| Gate::new(self.limits.handlers_max));
-        let (sleeper, clock, chance) = (port.clone(), port.clone(), port.clone());
-        let passing = port.clone();
-        let codes = Code::ALL.iter().map(|it| *it as usize).max().unwrap_or(0) + 1;
-        let shared = Arc::new(Shared {
-            gates: gates.collect(),
-            counts: Counts::new(port.now_us(), self.routes.listeners.len()),
-            hurry_until_us: AtomicU64::new(0),
-            ahead_us: AtomicI64::new(set_by(port)),
-            owed: Arc::new(Owed::new(&self.limits)),
-            key: self.log.identity().key,
-            log: self.log,
-            core: CORE_NAME.into(),
-            inboxes: (0..self.workers).map(|_| Inbox::default()).collect(),
-            awake: (0..self.workers).map(|_| AtomicU64::new(0)).collect(),
-            life: self.life,
+        let clients = Clients {
             followers: Followers::new(self.limits.live_lag_max),
             client_ids: DashMap::new(),
+            owed: Arc::new(Owed::new(&self.limits)),
+            has_tokens: self.doors.iter().any(|door| door.has_tokens()),
+        };
+        let shared = Arc::new(Shared {
+            workers: Workers::new(self.workers, gates.collect(), set_by(port)),
+            clients,
+            counts: Counts::new(port.now_us(), self.routes.listeners.len()),
             refusals: Arc::default(),
-            refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
-            stage: watch::Sender::new(Stage::Running),
-            doors: watch::Sender::new(()),
-            has_tokens: self.doors.iter().any(|it| it.has_tokens()),
-            broken: AtomicBool::new(false),
-            over: Arc::default(),
-            ready: watch::Sender::new(None),
-            sleep_until: Box::new(move |at_us| Box::pin(sleeper.sleep_until(at_us))),
-            now_us: Box::new(move || clock.now_us()),
-            random: Box::new(move || chance.random()),
-            pass_on: Box::new(move || passing.pass_on()),
+            running: Running::default(),
+            runtime: Runtime::of(port),
+            log: self.log,
+            core: CORE_NAME.into(),
+            life: self.life,
             routes: self.routes,
             limits: self.limits,
         });
@@ -121,14 +106,14 @@ impl Plan {
             port.spawn(async move {
                 if AssertUnwindSafe(worker.run()).catch_unwind().await.is_err() {
                     tracing::error!(number, "a worker failed: nothing more is accepted");
-                    shared.broken.store(true, Ordering::Relaxed);
+                    shared.running.broken.store(true, Ordering::Relaxed);
                     shared.refuse_all(number).await;
                 }
             });
         }
         let (weak, spawning) = (Arc::downgrade(&shared), port.clone());
         shared.refusals.begins(move || refusal_report::begin(&weak, &spawning));
-        let over = shared.over.clone();
+        let over = shared.running.over.clone();
         port.look_after(move || over.load(Ordering::Relaxed));
         port.spawn(recover(shared.clone()));
         if let Some(every) = shared.life.as_ref().and_then(|it| it.heartbeat) {
@@ -137,7 +122,7 @@ impl Plan {
         let pump = Pump::new(shared.clone());
         for door in self.doors {
             let door = door.serve(pump.clone());
-            let serving = shared.doors.subscribe();
+            let serving = shared.running.doors.subscribe();
             port.spawn(async move {
                 if let Err(fault) = door.await {
                     tracing::error!(%fault, "a door closed");

@@ -23,10 +23,10 @@ pub(crate) async fn recover(shared: Arc<Shared>) {
     }
     let begun = lifecycle::begin(&shared).await;
     let found = begun.and(found);
-    for inbox in &shared.inboxes {
+    for inbox in &shared.workers.inboxes {
         inbox.post(Mail::Begin);
     }
-    shared.ready.send_replace(Some(found.map(|_| ())));
+    shared.running.ready.send_replace(Some(found.map(|_| ())));
 }
 
 async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
@@ -47,7 +47,7 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
         threads.entry(thread).or_default().push(Left { open, sent, since, asked, said });
     }
     for (thread, left) in threads {
-        shared.post(&thread, Mail::Recover(thread.clone(), left));
+        shared.workers.post(&thread, Mail::Recover(thread.clone(), left));
     }
     Ok(count)
 }
@@ -93,8 +93,7 @@ async fn asked_by(
         let Some(cause) = at.cause.clone().filter(|it| it.thread == at.id.thread) else {
             return Ok(None);
         };
-        let found = shared.log.read(&cause.thread, cause.seq - 1, cause.seq, 1).await?;
-        let Some(found) = found.into_iter().next() else { return Ok(None) };
+        let Some(found) = shared.log.entry(&cause).await? else { return Ok(None) };
         at = found;
     }
     Ok(Some(Entry::kept(&at)))

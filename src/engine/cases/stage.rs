@@ -10,7 +10,7 @@ use crate::engine::build::builder::Builder;
 use crate::engine::build::plan::Plan;
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::effect::{Effect, Places, Step, Timing, World};
-use crate::engine::tree::event::{CORE_NAME, Event, Key, Left, Push, Ready};
+use crate::engine::tree::event::{CORE_NAME, Event, Key, Left, Push, Pusher, Ready};
 use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::Thread;
@@ -175,35 +175,25 @@ impl Stage {
     pub(super) fn push(&mut self, element: Element, how: &Pushed) -> Result<Step, Fault> {
         let routes = &self.plan.routes;
         let checked = routes.check(element, self.limits.inside)?;
-        let receivers = routes.push(how.to.as_deref(), checked.name())?;
-        let to = how.to.as_deref().map(Arc::from).or_else(|| match &receivers[..] {
-            [one] => Some(routes.listeners[one.listener].name.clone()),
-            _ => None,
-        });
-        self.pushes += 1;
         let asks = if how.asks { Flags::ANSWER_WANTED } else { Flags::NONE };
         let rank = if how.operator { Flags::FROM_OPERATOR } else { Flags::NONE };
-        let push = Push {
+        let to = how.to.as_deref().map(Arc::from);
+        let message = routes.addressed(checked, to, asks.with(rank))?;
+        self.pushes += 1;
+        let by = Pusher {
             identity: (*how.by).into(),
             operator: how.operator,
             tells_why: how.operator,
-            checked,
-            receivers,
-            to,
-            flags: asks.with(rank),
-            client_id: None,
-            meta: None,
             // Each is pushed by a connection of its own.
             inlet: Arc::new(Deaf),
             number: self.pushes,
             is_alone: None,
-            source: None,
-            claim: None,
         };
+        let push = Push::new(by, message);
         let thread = ThreadId::new(how.thread.as_deref().unwrap_or("s"));
         if self.tree.is_none() {
             let new = NewThread { id: thread.clone(), parent: None, fork: None };
-            let first = Thread::new(new, push.identity.clone(), 0);
+            let first = Thread::new(new, push.by.identity.clone(), 0);
             self.tree = Some(Tree::new(first, Ledger::new(&self.limits)));
         }
         let world = world(&self.plan, &self.limits, &self.core, &self.free, self.now_us);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::log;
 use crate::log::{Flags, Health};
-use crate::wire::Code;
+use crate::wire::{Code, Fault};
 
 /// What a pump counted since it started, and how it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,10 +71,13 @@ pub(crate) struct Counts {
     pub(super) connections: AtomicU64,
     pub(super) commit: AtomicU64,
     pub(super) handled: Vec<[AtomicU64; 4]>,
+    /// Pushes refused, by the number of the fault: counted, not logged.
+    refused: Vec<AtomicU64>,
 }
 
 impl Counts {
     pub(crate) fn new(now_us: u64, listeners: usize) -> Counts {
+        let codes = Code::ALL.iter().map(|code| *code as usize).max().unwrap_or(0) + 1;
         Counts {
             started_us: now_us,
             entries: AtomicU64::new(0),
@@ -82,6 +85,7 @@ impl Counts {
             connections: AtomicU64::new(0),
             commit: AtomicU64::new(0),
             handled: (0..listeners).map(|_| Default::default()).collect(),
+            refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -97,6 +101,22 @@ impl Counts {
     /// The log has come this far; workers may say so out of order.
     pub(crate) fn head(&self, head: log::Head) {
         self.commit.fetch_max(head.number, Ordering::Relaxed);
+    }
+
+    /// A push was refused.
+    pub(crate) fn refused(&self, fault: &Fault) {
+        if let Some(count) = self.refused.get(fault.code as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many pushes were refused, by the fault's number.
+    pub(crate) fn refusals(&self) -> BTreeMap<Code, u64> {
+        let count = |code: Code| {
+            let count = self.refused.get(code as usize)?.load(Ordering::Relaxed);
+            (count > 0).then_some((code, count))
+        };
+        Code::ALL.iter().filter_map(|code| count(*code)).collect()
     }
 
     pub(crate) fn handled(&self, listener: usize, outcome: Outcome) {

@@ -13,18 +13,16 @@ use crate::engine::port::Port;
 use crate::engine::tree::event::ORGANISM;
 use crate::id::ThreadId;
 use crate::log;
+use crate::log::Pages;
 use crate::name::Name;
 use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
 use crate::wire::{Checked, Payload, SignedDuration};
-
-/// How many entries are read at a time.
-const PAGE: usize = 1_024;
 
 /// Says that the organism begins, and who came and went since it last did; before anything else
 /// is taken.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     let Some(life) = &shared.life else { return Ok(()) };
-    let now_us = (shared.now_us)();
+    let now_us = shared.runtime.now_us();
     let at = stamp(now_us);
     let before = known(shared).await?;
     let routes = &shared.routes;
@@ -66,7 +64,7 @@ pub(crate) fn end(shared: &Shared) {
     words.say(&ShutdownSignal {
         mode: "graceful".to_owned(),
         timeout_seconds: shared.limits.drain_time_max.as_secs(),
-        timestamp: stamp((shared.now_us)()),
+        timestamp: stamp(shared.runtime.now_us()),
     });
     words.post(shared);
 }
@@ -75,7 +73,10 @@ pub(crate) fn end(shared: &Shared) {
 pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
     let by = SignedDuration::from_micros(by_us);
     tracing::warn!(%by, "the wall clock was set; times in the log go on as before");
-    let wall_us = (shared.now_us)().saturating_add_signed(shared.ahead_us.load(Ordering::Relaxed));
+    let wall_us = shared
+        .runtime
+        .now_us()
+        .saturating_add_signed(shared.workers.ahead_us.load(Ordering::Relaxed));
     let mut words = Words::default();
     words.say(&ClockSet { by, clock: stamp(wall_us) });
     words.post(shared);
@@ -87,16 +88,16 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
     let every_us = u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1);
     for sequence in 1.. {
         port.sleep_until(begun_us.saturating_add(every_us.saturating_mul(sequence))).await;
-        if *shared.stage.borrow() != Stage::Running {
+        if *shared.running.stage.borrow() != Stage::Running {
             return;
         }
         let now_us = port.now_us();
-        let active = shared.awake.iter().map(|it| it.load(Ordering::Relaxed)).sum();
+        let active = shared.workers.awake.iter().map(|it| it.load(Ordering::Relaxed)).sum();
         let mut words = Words::default();
         words.say(&Heartbeat {
             sequence,
             uptime_seconds: now_us.saturating_sub(begun_us) / 1_000_000,
-            queue_depth: shared.inboxes.iter().map(|it| it.len() as u64).sum(),
+            queue_depth: shared.workers.inboxes.iter().map(|it| it.len() as u64).sum(),
             active_threads: active,
             timestamp: stamp(now_us),
         });
@@ -107,14 +108,12 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
 /// The listeners that joined and haven't left, as the thread says.
 async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
     let thread = ThreadId::new(ORGANISM);
-    let (mut after, mut known) = (0, BTreeMap::new());
+    let mut known = BTreeMap::new();
     if shared.log.thread(&thread).await?.is_none() {
         return Ok(known);
     }
-    loop {
-        let page = shared.log.read(&thread, after, u64::MAX, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(known) };
-        after = last.id.seq;
+    let mut pages = Pages::of(&*shared.log, &thread);
+    while let Some(page) = pages.next().await? {
         for entry in page.iter().map(|it| crate::listener::Entry::kept(it)) {
             if let Some(it) = entry.decode_if::<ListenerJoined>() {
                 known.insert(it.name, ());
@@ -123,6 +122,7 @@ async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
             }
         }
     }
+    Ok(known)
 }
 
 /// What a listener says that it is for.
@@ -155,6 +155,6 @@ impl Words {
     pub(crate) fn post(self, shared: &Shared) {
         let thread = ThreadId::new(ORGANISM);
         let words = self.0.into_iter().map(|(_, it)| it).collect();
-        shared.post(&thread, Mail::Note(thread.clone(), words));
+        shared.workers.post(&thread, Mail::Note(thread.clone(), words));
     }
 }

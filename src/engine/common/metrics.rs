@@ -36,15 +36,15 @@ impl Shared {
             stopped: read(&of[Outcome::Stopped as usize]),
         });
         Metrics {
-            uptime: Duration::from_micros((self.now_us)().saturating_sub(counts.started_us)),
+            uptime: Duration::from_micros(self.runtime.now_us().saturating_sub(counts.started_us)),
             entries: read(&counts.entries),
             accepted: read(&counts.accepted),
-            refused: self.refusals().into_iter().collect(),
+            refused: counts.refusals(),
             handled: handled.collect(),
             connections: read(&counts.connections),
-            owed_bytes: self.owed.total() as u64,
-            inbox: self.inboxes.iter().map(|it| it.len() as u64).sum(),
-            trees_awake: self.awake.iter().map(read).sum(),
+            owed_bytes: self.clients.owed.total() as u64,
+            inbox: self.workers.inboxes.iter().map(|it| it.len() as u64).sum(),
+            trees_awake: self.workers.awake.iter().map(read).sum(),
             commit: read(&counts.commit),
             health: self.log.health(),
         }

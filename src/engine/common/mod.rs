@@ -9,6 +9,7 @@ pub(crate) mod counts;
 pub(crate) mod followers;
 pub(crate) mod refusals;
 pub(crate) mod inbox;
+pub(crate) mod runtime;
 pub(crate) mod shared;
 pub(crate) mod metrics;
 pub(crate) mod lifecycle;

@@ -29,7 +29,7 @@ async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
         }
         port.sleep_until(port.now_us().saturating_add(GATHERED_US)).await;
         let Some(shared) = shared.upgrade() else { return };
-        if *shared.stage.borrow() == Stage::Drained {
+        if *shared.running.stage.borrow() == Stage::Drained {
             return;
         }
         // A disk without room is not for this: it is told once there is some.

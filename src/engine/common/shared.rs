@@ -1,9 +1,8 @@
-//! What the workers, the handle and the arguments share: who is there, the log, the inboxes.
+//! What the workers, the handle and the arguments share, by purpose: the organism as it was
+//! declared, its log, its workers, its clients, what is counted, how far it has come, and the time.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::Poll;
@@ -18,6 +17,7 @@ use crate::engine::common::gate::Gate;
 use crate::engine::common::inbox::{Inbox, Mail};
 use crate::engine::common::owed::Owed;
 use crate::engine::common::refusals::Refusals;
+use crate::engine::common::runtime::Runtime;
 use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::route::Routes;
 use crate::id::ThreadId;
@@ -38,84 +38,115 @@ pub enum Stage {
     Drained,
 }
 
-/// A future that waits until a time.
-pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// What everything in a pump shares.
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
-    pub(crate) gates: Vec<Gate>,
     pub(crate) limits: Limits,
     pub(crate) log: Arc<dyn Log>,
-    pub(crate) key: [u8; 32],
     pub(crate) core: Arc<str>,
+    /// What the organism says of its own life, if it has a name.
+    pub(crate) life: Option<Life>,
+    pub(crate) workers: Workers,
+    pub(crate) clients: Clients,
+    pub(crate) counts: Counts,
+    /// What doors refuse, by sender.
+    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) running: Running,
+    pub(crate) runtime: Runtime,
+}
+
+/// What the workers share: each reads its own inbox and whatever a listener's gate says.
+pub(crate) struct Workers {
+    /// The places of each listener's handlers.
+    pub(crate) gates: Vec<Gate>,
     pub(crate) inboxes: Vec<Inbox>,
     /// How many trees each worker keeps awake.
     pub(crate) awake: Vec<AtomicU64>,
-    /// What the organism says of its own life, if it has a name.
-    pub(crate) life: Option<Life>,
-    pub(crate) followers: Followers,
-    /// Client ids on their way into the log: whoever comes second waits for the first.
-    pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
-    /// Pushes refused, by the number of the fault: counted, not logged.
-    pub(crate) refused: Vec<AtomicU64>,
-    /// What doors refuse, by sender.
-    pub(crate) refusals: Arc<Refusals>,
-    pub(crate) counts: Counts,
-    /// What all connections are owed.
-    pub(crate) owed: Arc<Owed>,
     /// Until when batches are to be small, since something went ahead of some.
     pub(crate) hurry_until_us: AtomicU64,
     /// By how much the wall clock is ahead of the log's time, as far as a worker has seen.
     pub(crate) ahead_us: AtomicI64,
-    /// How far a shutdown has come; doors watch it.
-    pub(crate) stage: watch::Sender<Stage>,
-    /// Every door that serves holds a receiver: a shutdown waits until there is none.
-    pub(crate) doors: watch::Sender<()>,
-    /// Whether some door knows tokens.
-    pub(crate) has_tokens: bool,
-    /// Whether a worker failed: a mistake of ours, after which nothing can be promised.
-    pub(crate) broken: AtomicBool,
-    /// Whether it has stopped, or nobody has it any more.
-    pub(crate) over: Arc<AtomicBool>,
-    /// Empty until recovery is over; then whether the log could be read.
-    pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
-    pub(crate) sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
-    pub(crate) now_us: Box<dyn Fn() -> u64 + Send + Sync>,
-    pub(crate) random: Box<dyn Fn() -> u64 + Send + Sync>,
-    pub(crate) pass_on: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        self.refusals.close();
+impl Workers {
+    pub(crate) fn new(number: usize, gates: Vec<Gate>, ahead_us: i64) -> Workers {
+        Workers {
+            gates,
+            inboxes: (0..number).map(|_| Inbox::default()).collect(),
+            awake: (0..number).map(|_| AtomicU64::new(0)).collect(),
+            hurry_until_us: AtomicU64::new(0),
+            ahead_us: AtomicI64::new(ahead_us),
+        }
     }
-}
 
-impl Shared {
-    /// The worker that owns a thread's tree.
-    pub(crate) fn worker_of(&self, tree: &ThreadId) -> usize {
+    /// The number of the worker that owns a thread's tree.
+    pub(crate) fn owner(&self, tree: &ThreadId) -> usize {
         let mut hasher = rustc_hash::FxHasher::default();
         tree.tree_str().hash(&mut hasher);
         usize::try_from(hasher.finish() >> 7).unwrap_or(0) % self.inboxes.len()
     }
 
     pub(crate) fn post(&self, tree: &ThreadId, mail: Mail) {
-        self.inboxes[self.worker_of(tree)].post(mail);
+        self.inboxes[self.owner(tree)].post(mail);
     }
+}
 
+/// What is known of those who push and follow.
+pub(crate) struct Clients {
+    pub(crate) followers: Followers,
+    /// Client ids on their way into the log: whoever comes second waits for the first.
+    pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
+    /// What all connections are owed.
+    pub(crate) owed: Arc<Owed>,
+    /// Whether some door knows tokens.
+    pub(crate) has_tokens: bool,
+}
+
+/// How far the pump has come, from recovery to the end.
+pub(crate) struct Running {
+    /// Empty until recovery is over; then whether the log could be read.
+    pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
+    /// How far a shutdown has come; doors watch it.
+    pub(crate) stage: watch::Sender<Stage>,
+    /// Every door that serves holds a receiver: a shutdown waits until there is none.
+    pub(crate) doors: watch::Sender<()>,
+    /// Whether a worker failed: a mistake of ours, after which nothing can be promised.
+    pub(crate) broken: AtomicBool,
+    /// Whether it has stopped, or nobody has it any more.
+    pub(crate) over: Arc<AtomicBool>,
+}
+
+impl Default for Running {
+    fn default() -> Running {
+        Running {
+            ready: watch::Sender::new(None),
+            stage: watch::Sender::new(Stage::Running),
+            doors: watch::Sender::new(()),
+            broken: AtomicBool::new(false),
+            over: Arc::default(),
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.running.over.store(true, Ordering::Relaxed);
+        self.refusals.close();
+    }
+}
+
+impl Shared {
     /// An id for a new session.
     pub(crate) fn draw(&self) -> ThreadId {
-        ThreadId::session((self.random)())
+        ThreadId::session(self.runtime.random())
     }
 
     /// Why nothing can be taken now, if that is so.
     pub(crate) fn closed(&self) -> Option<Fault> {
-        if *self.stage.borrow() != Stage::Running {
+        if *self.running.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));
         }
-        if self.broken.load(Ordering::Relaxed) {
+        if self.running.broken.load(Ordering::Relaxed) {
             return Some(Fault::new(Code::Broken, "the pump failed inside"));
         }
         match self.log.health() {
@@ -129,7 +160,7 @@ impl Shared {
 
     /// Stands in for a worker that failed: refuses what is pushed, and holds nobody up.
     pub(crate) async fn refuse_all(&self, worker: usize) {
-        let (inbox, mut mail) = (&self.inboxes[worker], Vec::new());
+        let (inbox, mut mail) = (&self.workers.inboxes[worker], Vec::new());
         poll_fn(|context| {
             inbox.wake(context.waker());
             inbox.take(&mut mail);
@@ -137,8 +168,8 @@ impl Shared {
                 match it {
                     Mail::Push { push, .. } => {
                         let fault = Fault::new(Code::Broken, "the pump failed inside");
-                        let fault = fault.of_client(push.client_id.as_deref());
-                        push.inlet.hear(push.number, PushEvent::Refused(fault));
+                        let fault = fault.of_client(push.client_id());
+                        push.by.inlet.hear(push.by.number, PushEvent::Refused(fault));
                     }
                     Mail::Drain(done) => drop(done.send(())),
                     Mail::Stop => return Poll::Ready(()),
@@ -148,22 +179,6 @@ impl Shared {
             Poll::Pending
         })
         .await;
-    }
-
-    /// Counts a refusal.
-    pub(crate) fn count(&self, fault: &Fault) {
-        if let Some(count) = self.refused.get(fault.code as usize) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// How many pushes were refused, by the fault's number.
-    pub(crate) fn refusals(&self) -> HashMap<Code, u64> {
-        let count = |code: Code| {
-            let count = self.refused.get(code as usize)?.load(Ordering::Relaxed);
-            (count > 0).then_some((code, count))
-        };
-        Code::ALL.iter().filter_map(|code| count(*code)).collect()
     }
 }
 

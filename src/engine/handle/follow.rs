@@ -38,13 +38,13 @@ pub struct Follow {
 
 impl Follow {
     pub(crate) fn new(shared: Arc<Shared>, thread: ThreadId, after: u64) -> Follow {
-        let grown = shared.followers.join(&thread);
+        let grown = shared.clients.followers.join(&thread);
         Follow { shared, thread, after, read: VecDeque::new(), grown, live: None }
     }
 
     /// The same, which sees live payloads as well.
     pub(crate) fn and_live(mut self) -> Follow {
-        self.live = self.shared.followers.watch(&self.thread);
+        self.live = self.shared.clients.followers.watch(&self.thread);
         self
     }
 
@@ -100,6 +100,6 @@ async fn shown(live: &mut Option<broadcast::Receiver<Showing>>) -> Showing {
 
 impl Drop for Follow {
     fn drop(&mut self) {
-        self.shared.followers.leave(&self.thread);
+        self.shared.clients.followers.leave(&self.thread);
     }
 }

@@ -1,6 +1,6 @@
 //! The handle of a running pump: push, tell, ask, follow, shut down.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,10 @@ use crate::engine::common::metrics::Connected;
 use crate::engine::common::owed::Owed;
 use crate::engine::common::shared::{Shared, Stage};
 use crate::engine::handle::follow::Follow;
-use crate::engine::tree::event::{CORE_NAME, Push};
+use crate::engine::tree::event::{CORE_NAME, Push, Pusher};
+use crate::engine::tree::lineage::Source;
 use crate::engine::tree::observer::{PushEvent, PushObserver};
+use crate::engine::tree::route::Addressed;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{CONSOLE, Capabilities, Entry};
@@ -39,6 +41,17 @@ impl Identity {
     /// What the log says of a message that is sent so.
     pub(crate) fn marked(&self, flags: Flags) -> Flags {
         if self.operator { flags.with(Flags::FROM_OPERATOR) } else { flags }
+    }
+
+    /// Who pushes under it, and who hears what becomes of that.
+    pub(crate) fn pusher(
+        &self,
+        tells_why: bool,
+        inlet: Arc<dyn PushObserver>,
+        number: u64,
+    ) -> Pusher {
+        let (identity, operator) = (self.name.clone(), self.operator);
+        Pusher { identity, operator, tells_why, inlet, number, is_alone: None }
     }
 }
 
@@ -89,7 +102,7 @@ impl Pump {
     /// The same pump, which has no secrets from those who come without a token: a door says so that
     /// only this machine can reach, of a pump where no door knows tokens.
     pub(crate) fn without_secrets(&self) -> Pump {
-        Pump { is_open: !self.shared.has_tokens, ..self.clone() }
+        Pump { is_open: !self.shared.clients.has_tokens, ..self.clone() }
     }
 
     /// Whether a sender is told why exactly nobody takes something.
@@ -182,24 +195,34 @@ impl Pump {
     ) {
         let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
-        let name = checked.as_ref().ok().map(|it| it.name().clone());
-        let mut routed = checked.and_then(|it| self.route(it, self.to.clone(), flags));
-        if let (Err(fault), Some(name), true) = (&mut routed, name, self.identity.operator) {
-            *fault = self.shared.routes.explained(fault.clone(), self.to.as_deref(), &name);
-        }
-        if let (Ok(push), Place::Fork(at)) = (&mut routed, &self.place) {
-            match self.source(&self.identity, at).await {
-                Ok(source) => push.source = Some(source),
-                Err(fault) => routed = Err(fault),
+        let by = self.identity.pusher(self.identity.operator, inlet, 0);
+        match self.addressed(checked, flags).await {
+            Err(fault) => by.inlet.hear(0, PushEvent::Refused(fault)),
+            Ok((message, source)) => {
+                self.post(&self.place, Box::new(Push { source, ..Push::new(by, message) }));
             }
         }
-        match routed {
-            Err(fault) => inlet.hear(0, PushEvent::Refused(fault)),
-            Ok(push) => {
-                let push = Push { inlet, identity: self.name(), ..push };
-                self.post(&self.place, Box::new(push));
+    }
+
+    /// The receivers of a payload, and what its session goes on from, where it is a fork.
+    async fn addressed(
+        &self,
+        payload: Result<Checked, Fault>,
+        flags: Flags,
+    ) -> Result<(Addressed, Option<Source>), Fault> {
+        let checked = payload?;
+        let name = checked.name().clone();
+        let message = self.route(checked, self.to.clone(), flags).map_err(|fault| {
+            match self.identity.operator {
+                true => self.shared.routes.explained(fault, self.to.as_deref(), &name),
+                false => fault,
             }
-        }
+        })?;
+        let source = match &self.place {
+            Place::Fork(at) => Some(self.source(&self.identity, at).await?),
+            Place::Session | Place::Thread(_) => None,
+        };
+        Ok((message, source))
     }
 
     /// An identity has a name of its own, or nobody could tell who a message is from.
@@ -212,10 +235,6 @@ impl Pump {
         Ok(())
     }
 
-    fn name(&self) -> Arc<str> {
-        self.identity.name.clone()
-    }
-
     /// Holds a payload against its schema; one without a namespace gets the one it means.
     pub(crate) fn check(&self, element: Element) -> Result<Checked, Fault> {
         self.shared.routes.check(element, self.shared.limits.door)
@@ -226,32 +245,11 @@ impl Pump {
         checked: Checked,
         to: Option<Arc<str>>,
         flags: Flags,
-    ) -> Result<Push, Fault> {
-        if let Some(fault) = self.shared.closed() {
-            return Err(fault);
+    ) -> Result<Addressed, Fault> {
+        match self.shared.closed() {
+            Some(fault) => Err(fault),
+            None => self.shared.routes.addressed(checked, to, flags),
         }
-        let routes = &self.shared.routes;
-        let receivers = routes.push(to.as_deref(), checked.name())?;
-        let to = to.or_else(|| match &receivers[..] {
-            [one] => Some(routes.listeners[one.listener].name.clone()),
-            _ => None,
-        });
-        Ok(Push {
-            identity: self.name(),
-            operator: self.identity.operator,
-            tells_why: self.identity.operator,
-            checked,
-            receivers,
-            to,
-            flags,
-            client_id: None,
-            meta: None,
-            inlet: Arc::new(Nobody),
-            number: 0,
-            is_alone: None,
-            source: None,
-            claim: None,
-        })
     }
 
     pub(crate) fn post(&self, place: &Place, push: Box<Push>) {
@@ -259,26 +257,26 @@ impl Pump {
             Place::Thread(thread) => (thread.clone(), false),
             Place::Session | Place::Fork(_) => (self.shared.draw(), true),
         };
-        tracing::debug!(%thread, payload = %push.checked.name(), "routed");
+        tracing::debug!(%thread, payload = %push.message.checked.name(), "routed");
         let mail = Mail::Push { thread: thread.clone(), drawn, push };
-        self.shared.post(&thread, mail);
+        self.shared.workers.post(&thread, mail);
     }
 
     /// Counts a refusal that a door made by itself, by the sender's identity or address.
     pub fn refused(&self, who: &str, fault: &Fault) {
-        self.shared.count(fault);
+        self.shared.counts.refused(fault);
         self.told_refusal(who, fault);
     }
 
     /// Notes that a door told its client of a refusal which is counted already.
     pub(crate) fn told_refusal(&self, who: &str, fault: &Fault) {
-        self.shared.refusals.note(who, fault, (self.shared.now_us)());
+        self.shared.refusals.note(who, fault, self.shared.runtime.now_us());
     }
 
     /// How many pushes were refused so far, by the fault's number.
     #[must_use]
-    pub fn refusals(&self) -> HashMap<Code, u64> {
-        self.shared.refusals()
+    pub fn refusals(&self) -> BTreeMap<Code, u64> {
+        self.shared.counts.refusals()
     }
 
     /// What was counted so far, and how the pump is now: for programs that show it elsewhere.
@@ -289,7 +287,7 @@ impl Pump {
 
     /// What all connections are owed, by whichever door they came.
     pub(crate) fn owed(&self) -> &Arc<Owed> {
-        &self.shared.owed
+        &self.shared.clients.owed
     }
 
     /// Counts a connection for as long as what it gives is kept.
@@ -348,7 +346,7 @@ impl Pump {
     /// # Errors
     /// Where the log can't be read; nothing works then.
     pub async fn ready(&self) -> Result<(), log::Error> {
-        let mut ready = self.shared.ready.subscribe();
+        let mut ready = self.shared.running.ready.subscribe();
         let ready = ready.wait_for(Option::is_some).await;
         ready.map_or(Err(log::Error::Closed), |it| it.clone().unwrap_or(Ok(())))
     }
@@ -364,10 +362,10 @@ impl Pump {
             lifecycle::end(&self.shared);
         }
         let until = self.shared.limits.drain_time_max.as_micros();
-        let until = (self.shared.now_us)() + u64::try_from(until).unwrap_or(u64::MAX / 2);
+        let until = self.shared.runtime.now_us() + u64::try_from(until).unwrap_or(u64::MAX / 2);
         let drained = async {
             // Twice, for what the first workers sent to the later ones.
-            for inbox in self.shared.inboxes.iter().chain(&self.shared.inboxes) {
+            for inbox in self.shared.workers.inboxes.iter().chain(&self.shared.workers.inboxes) {
                 let (done, idle) = oneshot::channel();
                 inbox.post(Mail::Drain(done));
                 // An error says that the worker has stopped, which is what is waited for.
@@ -377,34 +375,35 @@ impl Pump {
         tokio::select! {
             biased;
             () = drained => {}
-            () = (self.shared.sleep_until)(until) => {
+            () = self.shared.runtime.sleep_until(until) => {
                 tracing::warn!("handlers still ran at the end of drain_time_max");
             }
         }
         self.advance(Stage::Drained);
         let us = |it: std::time::Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX / 8);
-        let until = (self.shared.now_us)() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
+        let until =
+            self.shared.runtime.now_us() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
         tokio::select! {
             biased;
-            () = self.shared.doors.closed() => {}
-            () = (self.shared.sleep_until)(until) => {
+            () = self.shared.running.doors.closed() => {}
+            () = self.shared.runtime.sleep_until(until) => {
                 tracing::warn!("a door was still open at the end of linger_time_max");
             }
         }
-        self.shared.inboxes.iter().for_each(|it| it.post(Mail::Stop));
+        self.shared.workers.inboxes.iter().for_each(|it| it.post(Mail::Stop));
         let closed = self.shared.log.close().await;
-        self.shared.over.store(true, Ordering::Relaxed);
+        self.shared.running.over.store(true, Ordering::Relaxed);
         closed
     }
 
     /// How far the pump has come, for doors.
     #[must_use]
     pub fn stage(&self) -> watch::Receiver<Stage> {
-        self.shared.stage.subscribe()
+        self.shared.running.stage.subscribe()
     }
 
     fn advance(&self, to: Stage) -> bool {
-        self.shared.stage.send_if_modified(|it| {
+        self.shared.running.stage.send_if_modified(|it| {
             let is_later = *it < to;
             *it = to.max(*it);
             is_later
@@ -432,14 +431,7 @@ fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
 
-/// ArrivalSignal nothing.
-struct Nobody;
-
-impl PushObserver for Nobody {
-    fn hear(&self, _: u64, _: PushEvent) {}
-}
-
-/// ArrivalSignal until something is what was waited for.
+/// Listens until something is what was waited for.
 struct First<T> {
     is_it: fn(PushEvent) -> Option<T>,
     done: Mutex<Option<oneshot::Sender<T>>>,

@@ -3,23 +3,46 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::sync::watch;
 use tracing::{Instrument as _, Span};
 
 use crate::engine::common::shared::Shared;
 use crate::engine::handle::pump::{Identity, Place, Pump};
 use crate::engine::read_fault::unread;
-use crate::engine::tree::event::Push;
+use crate::engine::tree::event::{ClientId, Push, Pusher};
+use crate::engine::tree::lineage::Source;
 use crate::engine::tree::observer::{PushEvent, PushObserver};
+use crate::engine::tree::route::Addressed;
 use crate::log;
 use crate::log::Flags;
 use crate::name::Name;
 use crate::wire::{Code, Envelope, Fault, quoted};
 
+/// A push whose payload fits its schema and whose receivers are known. Its id is still to be
+/// claimed, and what it forks to be found.
+struct Bound {
+    place: Place,
+    by: Pusher,
+    message: Addressed,
+    meta: Option<Bytes>,
+    id: Option<Arc<str>>,
+    span: Span,
+}
+
 /// A push that may be posted.
 pub(crate) struct Routed {
     place: Place,
     push: Box<Push>,
+    span: Span,
+}
+
+/// Who hears why a push goes no further.
+#[derive(Clone)]
+struct Report {
+    observer: Arc<dyn PushObserver>,
+    number: u64,
+    id: Option<Arc<str>>,
     span: Span,
 }
 
@@ -37,6 +60,36 @@ pub(crate) enum Begun {
     Waits(Pushing),
 }
 
+impl Bound {
+    /// The push, with its id claimed and what it forks found.
+    fn routed(self, claim: Option<Claim>, source: Option<Source>) -> Routed {
+        let Bound { place, by, message, meta, id, span } = self;
+        let own = |(id, claim)| ClientId { id, claim: Arc::new(claim) };
+        let client_id = id.zip(claim).map(own);
+        Routed { place, push: Box::new(Push { by, message, meta, client_id, source }), span }
+    }
+
+    /// Whether it repeats what an entry has.
+    fn is_same(&self, entry: &log::Entry) -> bool {
+        let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
+        let message = &self.message;
+        entry.to == message.to
+            && entry.name == *message.checked.name()
+            && entry.body == message.checked.element().canonical()
+            && entry.flags.bits() & given == message.flags.bits() & given
+    }
+}
+
+impl Report {
+    fn refused(&self, pump: &Pump, fault: Fault) {
+        let _span = self.span.enter();
+        tracing::debug!(fault = %fault.code, "refused");
+        pump.shared().counts.refused(&fault);
+        let fault = fault.of_client(self.id.as_deref());
+        self.observer.hear(self.number, PushEvent::Refused(fault));
+    }
+}
+
 impl Pump {
     /// Takes what a connection received. What becomes of it `inlet` hears, under `number`.
     ///
@@ -49,7 +102,8 @@ impl Pump {
         inlet: &Arc<dyn PushObserver>,
         number: u64,
     ) {
-        let routed = match self.begin(who, envelope, inlet, number, None) {
+        let by = who.pusher(self.tells_why(who), inlet.clone(), number);
+        let routed = match self.begin(by, envelope) {
             Begun::Ready(routed) => routed,
             Begun::LooksUp(pushing) | Begun::Waits(pushing) => pushing.await,
         };
@@ -58,49 +112,37 @@ impl Pump {
         }
     }
 
-    /// The first half of a push: what has to come before those behind it begin; whether it is its
-    /// sender's only one without an answer, where that is known.
-    pub(crate) fn begin(
-        &self,
-        who: &Identity,
-        envelope: Envelope,
-        inlet: &Arc<dyn PushObserver>,
-        number: u64,
-        is_alone: Option<bool>,
-    ) -> Begun {
+    /// The first half of a push: what has to come before those behind it begin.
+    pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> Begun {
+        let number = by.number;
         let span = tracing::debug_span!("push", number);
         let id: Option<Arc<str>> = envelope.id.as_deref().map(Into::into);
-        let bound = span.in_scope(|| self.bound(who, envelope, inlet, number));
-        let (place, push) = match bound {
-            Ok((place, push)) => {
-                (place, Box::new(Push { is_alone, client_id: id.clone(), ..push }))
-            }
+        let report = Report { observer: by.inlet.clone(), number, id, span };
+        let bound = match report.span.in_scope(|| self.bound(by, envelope, &report)) {
+            Ok(bound) => bound,
             Err(fault) => {
-                let fault = fault.of_client(id.as_deref());
-                return Begun::Ready(self.told(&span, inlet, number, Err(fault)));
+                report.refused(self, fault);
+                return Begun::Ready(None);
             }
         };
-        let mut routed = Routed { place, push, span };
-        let span = routed.span.clone();
-        if let Place::Fork(at) = &routed.place {
-            let (pump, at, who) = (self.clone(), at.clone(), who.clone());
-            return Begun::Waits(self.after(&span, inlet, number, id, async move {
-                routed.push.source = Some(pump.source(&who, &at).await?);
-                pump.named(routed).await
+        let pump = self.clone();
+        if let Place::Fork(at) = &bound.place {
+            let at = at.clone();
+            return Begun::Waits(self.after(report, async move {
+                let who = Identity { name: bound.by.identity.clone(), operator: bound.by.operator };
+                let source = pump.source(&who, &at).await?;
+                pump.named(bound, Some(source)).await
             }));
         }
-        let Some(id) = id else { return Begun::Ready(Some(routed)) };
-        let pump = self.clone();
-        match Claim::take(self.shared(), &routed.push.identity, &id) {
-            Ok(claim) => {
-                let of = Some(id.clone());
-                Begun::LooksUp(self.after(&span, inlet, number, of, async move {
-                    pump.claimed(routed, &id, claim).await
-                }))
-            }
+        let Some(id) = report.id.clone() else {
+            return Begun::Ready(Some(bound.routed(None, None)));
+        };
+        match Claim::take(self.shared(), &bound.by.identity, &id) {
+            Ok(claim) => Begun::LooksUp(
+                self.after(report, async move { pump.claimed(bound, claim, None).await }),
+            ),
             Err(_) => {
-                let waits = async move { pump.named(routed).await };
-                Begun::Waits(self.after(&span, inlet, number, Some(id), waits))
+                Begun::Waits(self.after(report, async move { pump.named(bound, None).await }))
             }
         }
     }
@@ -110,19 +152,13 @@ impl Pump {
         span.in_scope(|| self.post(&place, push));
     }
 
-    fn bound(
-        &self,
-        who: &Identity,
-        envelope: Envelope,
-        inlet: &Arc<dyn PushObserver>,
-        number: u64,
-    ) -> Result<(Place, Push), Fault> {
-        if let Some(from) = envelope.from.as_deref().filter(|it| **it != *who.name) {
+    fn bound(&self, by: Pusher, envelope: Envelope, report: &Report) -> Result<Bound, Fault> {
+        if let Some(from) = envelope.from.as_deref().filter(|from| **from != *by.identity) {
             let from = quoted(from);
-            let text = format!("<from> says {from}, but this connection sends as {}", who.name);
+            let text = format!("<from> says {from}, but this connection sends as {}", by.identity);
             return Err(Fault::new(Code::ForgedSender, text));
         }
-        let asked = self.tells_why(who).then(|| {
+        let asked = by.tells_why.then(|| {
             let payload = &envelope.payload;
             Name::new(payload.namespace().to_owned(), payload.local().to_owned())
         });
@@ -132,33 +168,25 @@ impl Pump {
         };
         let checked = self.check(envelope.payload).map_err(&why)?;
         let place = Place::named(envelope.thread.as_deref());
-        let mut flags = Flags::NONE;
-        for (given, flag) in [
+        let flags = [
+            (by.operator, Flags::FROM_OPERATOR),
             (envelope.to.is_some(), Flags::TO_GIVEN),
             (place != Place::Session, Flags::THREAD_GIVEN),
-        ] {
-            flags = if given { flags.with(flag) } else { flags };
-        }
+        ];
+        let given = flags.into_iter().filter(|(is_given, _)| *is_given);
+        let flags = given.fold(Flags::NONE, |flags, (_, flag)| flags.with(flag));
         let to = envelope.to.as_deref().map(Into::into);
-        let push = self.route(checked, to, who.marked(flags)).map_err(&why)?;
-        let push = Push {
-            identity: who.name.clone(),
-            operator: who.operator,
-            tells_why: asked.is_some(),
-            meta: envelope.meta,
-            inlet: inlet.clone(),
-            number,
-            ..push
-        };
-        Ok((place, push))
+        let message = self.route(checked, to, flags).map_err(&why)?;
+        let (id, span) = (report.id.clone(), report.span.clone());
+        Ok(Bound { place, by, message, meta: envelope.meta, id, span })
     }
 
     /// Takes the id of a push, if it has one, as soon as no other push has it.
-    async fn named(&self, routed: Routed) -> Result<Option<Routed>, Fault> {
-        let Some(id) = routed.push.client_id.clone() else { return Ok(Some(routed)) };
+    async fn named(&self, bound: Bound, source: Option<Source>) -> Result<Option<Routed>, Fault> {
+        let Some(id) = bound.id.clone() else { return Ok(Some(bound.routed(None, source))) };
         loop {
-            match Claim::take(self.shared(), &routed.push.identity, &id) {
-                Ok(claim) => return self.claimed(routed, &id, claim).await,
+            match Claim::take(self.shared(), &bound.by.identity, &id) {
+                Ok(claim) => return self.claimed(bound, claim, source).await,
                 // An error says that the other push is over, which is what is waited for.
                 Err(mut other) => drop(other.changed().await),
             }
@@ -169,68 +197,42 @@ impl Pump {
     /// told so again.
     async fn claimed(
         &self,
-        mut routed: Routed,
-        id: &Arc<str>,
+        bound: Bound,
         claim: Claim,
+        source: Option<Source>,
     ) -> Result<Option<Routed>, Fault> {
-        let Routed { place, push, .. } = &mut routed;
-        let failed = |it: log::Error| unread(&it);
-        let taken = self.log().client_id(&push.identity, id).await;
+        let failed = |error: log::Error| unread(&error);
+        let (identity, id) = &claim.key;
+        let taken = self.log().client_id(identity, id).await;
         let Some(entry) = taken.map_err(failed)? else {
-            push.claim = Some(Arc::new(claim));
-            return Ok(Some(routed));
+            return Ok(Some(bound.routed(Some(claim), source)));
         };
-        if !is_same(push, &entry) || !self.is_there(place, &entry).await.map_err(failed)? {
+        let is_there = self.is_there(&bound.place, &entry);
+        if !bound.is_same(&entry) || !is_there.await.map_err(failed)? {
             let text = format!("the id {id} was used for another message, {}", entry.id);
             return Err(Fault::new(Code::ClientId, text));
         }
         let news = PushEvent::Accepted { id: entry.id.clone(), client_id: Some(id.clone()) };
-        push.inlet.hear(push.number, news);
-        push.inlet.hear(push.number, PushEvent::Settled);
+        let Pusher { inlet, number, .. } = &bound.by;
+        inlet.hear(*number, news);
+        inlet.hear(*number, PushEvent::Settled);
         Ok(None)
     }
 
     /// What waits before it may be posted, with a word to the sender if it may not.
     fn after(
         &self,
-        span: &Span,
-        inlet: &Arc<dyn PushObserver>,
-        number: u64,
-        id: Option<Arc<str>>,
+        report: Report,
         waits: impl Future<Output = Result<Option<Routed>, Fault>> + Send + 'static,
     ) -> Pushing {
-        let (pump, inlet, span) = (self.clone(), inlet.clone(), span.clone());
+        let (pump, waits) = (self.clone(), waits.instrument(report.span.clone()));
         Box::pin(async move {
-            let came = waits.instrument(span.clone()).await;
-            let came = came.map_err(|fault| fault.of_client(id.as_deref()));
-            pump.told(&span, &inlet, number, came)
+            waits.await.unwrap_or_else(|fault| {
+                report.refused(&pump, fault);
+                None
+            })
         })
     }
-
-    /// Tells the sender why a push goes no further, where it doesn't.
-    fn told(
-        &self,
-        span: &Span,
-        inlet: &Arc<dyn PushObserver>,
-        number: u64,
-        came: Result<Option<Routed>, Fault>,
-    ) -> Option<Routed> {
-        came.unwrap_or_else(|fault| {
-            span.in_scope(|| tracing::debug!(fault = %fault.code, "refused"));
-            self.shared().count(&fault);
-            inlet.hear(number, PushEvent::Refused(fault));
-            None
-        })
-    }
-}
-
-/// Whether a push repeats what an entry has.
-fn is_same(push: &Push, entry: &log::Entry) -> bool {
-    let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
-    entry.to == push.to
-        && entry.name == *push.checked.name()
-        && entry.body == push.checked.element().canonical()
-        && entry.flags.bits() & given == push.flags.bits() & given
 }
 
 /// A client's id on its way into the log. It is let go when the push is accepted or refused.
@@ -250,7 +252,7 @@ impl Claim {
         id: &Arc<str>,
     ) -> Result<Claim, watch::Receiver<()>> {
         let key = (identity.clone(), id.clone());
-        match shared.client_ids.entry(key.clone()) {
+        match shared.clients.client_ids.entry(key.clone()) {
             dashmap::Entry::Occupied(it) => Err(it.get().clone()),
             dashmap::Entry::Vacant(it) => {
                 let (done, waiting) = watch::channel(());
@@ -262,7 +264,7 @@ impl Claim {
 
     fn let_go(&self) {
         let own = |_: &_, it: &watch::Receiver<()>| it.same_channel(&self.waiting);
-        if self.shared.client_ids.remove_if(&self.key, own).is_some() {
+        if self.shared.clients.client_ids.remove_if(&self.key, own).is_some() {
             self.done.send_replace(());
         }
     }

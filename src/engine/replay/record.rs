@@ -9,12 +9,9 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Entry;
 use crate::log;
-use crate::log::{Log, Mark};
+use crate::log::{Log, Mark, Pages};
 use crate::wire::core::ThreadSpawned;
 use crate::wire::{Fault, Payload};
-
-/// How many entries are read at a time.
-pub(super) const PAGE: usize = 1_024;
 
 /// What the log says of messages: what came of each, and who is done with it.
 #[derive(Default)]
@@ -99,11 +96,8 @@ impl Record {
         log: &dyn Log,
         thread: &ThreadId,
     ) -> Result<(), log::Error> {
-        let mut after = 0;
-        loop {
-            let page = log.read(thread, after, u64::MAX, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = last.id.seq;
+        let mut pages = Pages::of(log, thread);
+        while let Some(page) = pages.next().await? {
             for entry in page.into_iter().filter(|it| it.id.thread == *thread) {
                 if entry.flags.state().is_some_and(|it| !it.is_live()) {
                     self.ends.insert(thread.clone(), Entry::kept(&entry));
@@ -117,7 +111,7 @@ impl Record {
                 let output = match spawned {
                     Some(it) => {
                         let child = ThreadId::new(&it.assigned_id);
-                        let first = log.read(&child, 0, 1, 1).await?.into_iter().next();
+                        let first = log.entry(&EntryId::new(&child, 1)).await?;
                         first.map(|entry| Output { entry, begins: true })
                     }
                     None => Some(Output { entry, begins: false }),
@@ -125,6 +119,7 @@ impl Record {
                 self.outputs.entry(cause).or_default().extend(output);
             }
         }
+        Ok(())
     }
 }
 

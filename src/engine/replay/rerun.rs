@@ -12,7 +12,7 @@ use futures_util::future::{Either, select};
 
 use crate::engine::build::plan::Plan;
 use crate::engine::port::Port;
-use crate::engine::replay::record::{Output, PAGE, Record};
+use crate::engine::replay::record::{Output, Record};
 use crate::engine::replay::road::Host;
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::lineage::Lineage;
@@ -21,7 +21,7 @@ use crate::engine::worker::outcome::{came_to, check};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Call, Entry, Target};
 use crate::log;
-use crate::log::{Flags, Log};
+use crate::log::{Flags, Log, Pages};
 use crate::name::Name;
 use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, said};
@@ -144,11 +144,9 @@ impl<P: Port> Replay<'_, P> {
             let wanted = it.folds.iter().filter(|_| is_run(it));
             folds.push(wanted.map(|(_, fold)| (fold.empty)()).collect());
         }
-        let (mut after, mut waiting) = (0, Vec::new());
-        loop {
-            let page = self.log.read(id, after, u64::MAX, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = last.id.seq;
+        let log = self.log.clone();
+        let (mut pages, mut waiting) = (Pages::of(&*log, id), Vec::new());
+        while let Some(page) = pages.next().await? {
             for kept in &page {
                 let entry = Entry::kept(kept);
                 for (at, states) in folds.iter_mut().enumerate() {
@@ -165,6 +163,7 @@ impl<P: Port> Replay<'_, P> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Who is to handle a message again, and as of when.
@@ -211,8 +210,8 @@ impl<P: Port> Replay<'_, P> {
                 }
                 let Some((rest, as_of)) = self.record.hand(entry, &name, when) else { continue };
                 for seq in rest {
-                    let read = self.log.read(entry.thread(), seq - 1, seq, 1).await?;
-                    handling.queue.extend(read.iter().map(|it| Entry::kept(it)));
+                    let read = self.log.entry(&EntryId::new(entry.thread(), seq)).await?;
+                    handling.queue.extend(read.map(|entry| Entry::kept(&entry)));
                 }
                 handling.as_of = as_of;
             }

@@ -18,13 +18,10 @@ use crate::engine::worker::load::read_folds;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Awake, Entry};
 use crate::log;
-use crate::log::{Log, Mark, Noted, State, ThreadRecord};
+use crate::log::{Log, Mark, Noted, Pages, State, ThreadRecord};
 use crate::name::Name;
 use crate::wire::Fault;
 use crate::wire::budget::BudgetKey;
-
-/// How many entries are read at a time.
-const PAGE: usize = 1_024;
 
 /// A thread and all below it, at one place of the log.
 #[derive(Clone, Debug)]
@@ -132,7 +129,7 @@ impl Plan {
         let record = log.thread(thread).await?.ok_or_else(unknown)?;
         let cut = match upto {
             None => u64::MAX,
-            Some(seq) => match log.read(thread, seq.saturating_sub(1), seq, 1).await?.first() {
+            Some(seq) => match log.entry(&EntryId::new(thread, seq)).await? {
                 Some(it) if seq > 0 => it.position,
                 _ => return Ok(None),
             },
@@ -240,9 +237,9 @@ async fn see(
         opened_us: 0,
         messages: 0,
     };
-    loop {
-        let page = log.read(&record.id, seen.state.seq, u64::MAX, PAGE).await?;
-        let is_last = page.is_empty() || page.iter().any(|it| it.position > cut);
+    let mut pages = Pages::of(log, &record.id).after(seen.state.seq);
+    while let Some(page) = pages.next().await? {
+        let is_last = page.iter().any(|it| it.position > cut);
         for it in page.iter().filter(|it| it.position <= cut) {
             (seen.state.seq, seen.state.at_us) = (it.id.seq, it.at_us);
             seen.position = it.position;
@@ -353,7 +350,7 @@ impl Pump {
     pub async fn folds(&self, thread: &ThreadId) -> Result<Vec<FoldState>, Fault> {
         let shared = self.shared();
         let (asked, cached) = oneshot::channel();
-        shared.post(thread, Mail::Folds(thread.clone(), asked));
+        shared.workers.post(thread, Mail::Folds(thread.clone(), asked));
         // A pump that stopped has nothing in memory.
         let cached = cached.await.unwrap_or_default();
         let unreadable = |it: log::Error| unread(&it);

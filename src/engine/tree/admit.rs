@@ -30,43 +30,42 @@ impl Thread {
         }
         let chain = self.guard.called();
         let seq = self.next_seq;
-        let wants_answer = push.flags.contains(Flags::ANSWER_WANTED);
-        self.pushed_by(&push.identity, &push.inlet, push.number);
-        let (inlet, number) = (push.inlet, push.number);
+        let Push { by, message, meta, client_id, source: _ } = push;
+        self.pushed_by(&by.identity, &by.inlet, by.number);
         let origin = Origin {
-            identity: push.identity.clone(),
-            inlet: inlet.clone(),
-            push: number,
+            identity: by.identity.clone(),
+            inlet: by.inlet.clone(),
+            push: by.number,
             open: 0,
-            wants_answer,
+            wants_answer: message.flags.contains(Flags::ANSWER_WANTED),
             answered: false,
-            tells_why: push.tells_why,
+            tells_why: by.tells_why,
             undelivered: None,
         };
-        self.is_asked(seq, origin.identity.clone());
+        self.is_asked(seq, by.identity.clone());
         self.origins.insert(seq, origin);
-        let id = self.entry(seq);
-        let news = PushEvent::Accepted { id, client_id: push.client_id.clone() };
-        if let Some(claim) = push.claim {
-            out.effects.push(Effect::Tell(claim, number, news.clone()));
+        let (client_id, claim) = client_id.map(|own| (own.id, own.claim)).unzip();
+        let news = PushEvent::Accepted { id: self.entry(seq), client_id: client_id.clone() };
+        if let Some(claim) = claim {
+            out.effects.push(Effect::Tell(claim, by.number, news.clone()));
         }
-        out.effects.push(Effect::Tell(inlet, number, news));
+        out.effects.push(Effect::Tell(by.inlet, by.number, news));
         let sending = Sending {
-            from: &push.identity,
-            to: push.to,
-            checked: push.checked,
+            from: &by.identity,
+            to: message.to,
+            checked: message.checked,
             cause: None,
             reply_to: None,
-            flags: push.flags.with(Flags::FROM_IDENTITY),
-            receivers: &push.receivers,
-            client_id: push.client_id,
-            meta: push.meta,
+            flags: message.flags.with(Flags::FROM_IDENTITY),
+            receivers: &message.receivers,
+            client_id,
+            meta,
             root: seq,
             chain,
             until: None,
         };
         self.append(sending, world, out);
-        self.start_all_of(&push.receivers, world, out);
+        self.start_all_of(&message.receivers, world, out);
         self.settle(seq, world, out);
     }
 
@@ -184,7 +183,7 @@ impl Thread {
         match self.state {
             State::Open | State::Paused => None,
             // What ends it, or has it raised, needs no budget.
-            State::OverBudget if push.receivers.iter().all(steers) => None,
+            State::OverBudget if push.message.receivers.iter().all(steers) => None,
             state => Some(ended(&self.id, state)),
         }
     }

@@ -115,7 +115,7 @@ impl Thread {
     /// whoever opened a tree can end it.
     pub(crate) fn has_no_room(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
         let steers = |it: usize| world.routes.listeners[it].steers;
-        if push.receivers.iter().all(|it| steers(it.listener)) {
+        if push.message.receivers.iter().all(|it| steers(it.listener)) {
             return None;
         }
         out.ledger.fits_message(world.now_us).err()

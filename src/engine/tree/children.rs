@@ -267,7 +267,7 @@ fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Re
     if let How::Call(receiver) = it.how {
         return Ok(vec![receiver]);
     }
-    let receivers = world.routes.push(None, name)?;
+    let receivers = world.routes.receivers(None, name)?;
     let spawner = (!spawner.is_identity)
         .then(|| world.routes.find(&spawner.name))
         .flatten()
@@ -491,7 +491,7 @@ impl Thread {
 
     /// Something that the pump itself says, for whoever takes it.
     pub(crate) fn say(&mut self, checked: Checked, world: &World<'_>, out: &mut Step) {
-        let receivers = world.routes.push(None, checked.name()).unwrap_or_default();
+        let receivers = world.routes.receivers(None, checked.name()).unwrap_or_default();
         let sending = Sending {
             from: world.core,
             to: None,

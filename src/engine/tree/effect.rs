@@ -41,10 +41,11 @@ pub(crate) trait Places {
 impl Push {
     /// Tells all who wait for it that it is refused.
     pub(crate) fn refuse(self, fault: Fault, effects: &mut Vec<Effect>) {
-        let fault = fault.of_client(self.client_id.as_deref());
-        let inlets = self.claim.into_iter().chain([self.inlet]);
-        let refused = |it| Effect::Tell(it, self.number, PushEvent::Refused(fault.clone()));
-        effects.extend(inlets.map(refused));
+        let fault = fault.of_client(self.client_id());
+        let claim = self.client_id.map(|own| own.claim);
+        let observers = claim.into_iter().chain([self.by.inlet]);
+        let refused = |it| Effect::Tell(it, self.by.number, PushEvent::Refused(fault.clone()));
+        effects.extend(observers.map(refused));
     }
 }
 

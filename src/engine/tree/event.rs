@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::tree::lineage::Source;
 use crate::engine::tree::observer::PushObserver;
-use crate::engine::tree::route::Receiver;
+use crate::engine::tree::route::{Addressed, Receiver};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{ArrivalSignal, Entry, Target};
 use crate::log::{Flags, Open};
@@ -21,26 +21,34 @@ use crate::wire::{Checked, Fault};
 /// The name that the pump speaks under.
 pub(crate) const CORE_NAME: &str = "core";
 
-/// A push, checked and routed, on its way into a thread.
-pub(crate) struct Push {
+/// Who pushes, and who hears what becomes of it: known before anything of a push is looked at.
+pub(crate) struct Pusher {
     pub(crate) identity: Arc<str>,
     pub(crate) operator: bool,
-    /// Whether its sender is told why exactly nobody takes something.
+    /// Whether it is told why exactly nobody takes something.
     pub(crate) tells_why: bool,
-    pub(crate) checked: Checked,
-    pub(crate) receivers: Vec<Receiver>,
-    pub(crate) to: Option<Arc<str>>,
-    pub(crate) flags: Flags,
-    pub(crate) client_id: Option<Arc<str>>,
-    pub(crate) meta: Option<Bytes>,
+    /// Who hears what becomes of the push, and under which number.
     pub(crate) inlet: Arc<dyn PushObserver>,
     pub(crate) number: u64,
-    /// Whether it is its sender's only one without an answer, where that is known.
+    /// Whether the push is its only one without an answer, where that is known.
     pub(crate) is_alone: Option<bool>,
+}
+
+/// A client's own id of a push, which is no other push's.
+pub(crate) struct ClientId {
+    pub(crate) id: Arc<str>,
+    /// Who else hears whether the push was accepted: it lets go of the id.
+    pub(crate) claim: Arc<dyn PushObserver>,
+}
+
+/// A push on its way into a thread.
+pub(crate) struct Push {
+    pub(crate) by: Pusher,
+    pub(crate) message: Addressed,
+    pub(crate) meta: Option<Bytes>,
+    pub(crate) client_id: Option<ClientId>,
     /// What its session goes on from, where it opens a fork.
     pub(crate) source: Option<Source>,
-    /// Who else hears whether it was accepted: the claim on its client id.
-    pub(crate) claim: Option<Arc<dyn PushObserver>>,
 }
 
 /// Which handler of which message.
@@ -165,6 +173,16 @@ pub(crate) struct Start {
 pub(crate) const ORGANISM: &str = "organism";
 
 impl Push {
+    /// One that nobody gave an id, into a thread that is no fork.
+    pub(crate) fn new(by: Pusher, message: Addressed) -> Push {
+        Push { by, message, meta: None, client_id: None, source: None }
+    }
+
+    /// What its client calls it.
+    pub(crate) fn client_id(&self) -> Option<&str> {
+        self.client_id.as_ref().map(|own| &*own.id)
+    }
+
     /// The entry that its session is forked at, if it opens a fork.
     pub(crate) fn fork(&self) -> Option<EntryId> {
         self.source.as_ref().map(|it| it.at.clone())

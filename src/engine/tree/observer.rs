@@ -9,7 +9,7 @@ use crate::wire::Fault;
 /// Someone who pushes: a connection, a program that asks. It must neither wait nor panic in `hear`:
 /// it runs where messages are routed.
 pub trait PushObserver: Send + Sync {
-    /// ArrivalSignal what became of a push, by the number it gave it.
+    /// Hears what became of a push, by the number it gave it.
     fn hear(&self, push: u64, news: PushEvent);
 }
 

@@ -62,7 +62,7 @@ impl Routes {
         let known = self.catalog.named(name.local());
         let taken: Vec<String> = known
             .iter()
-            .filter(|it| self.push(None, it).is_ok())
+            .filter(|it| self.receivers(None, it).is_ok())
             .map(ToString::to_string)
             .collect();
         let taken: Vec<&str> = taken.iter().map(String::as_str).collect();

@@ -9,6 +9,7 @@ use crate::limits::XmlLimits;
 use crate::listener::{
     Bound, Capabilities, Entry, FoldId, FoldOf, Grant, Need, Spec, Threads, Traits, Wakes, Way,
 };
+use crate::log::Flags;
 use crate::name::{ENVELOPE, Name};
 use crate::wire::checked::meant;
 use crate::wire::{Catalog, Checked, Code, Fault};
@@ -96,6 +97,15 @@ pub(crate) struct Receiver {
     pub(crate) handler: usize,
 }
 
+/// A payload that fits its schema, and whose receivers are known.
+pub(crate) struct Addressed {
+    pub(crate) checked: Checked,
+    pub(crate) receivers: Vec<Receiver>,
+    /// Whom it names, or the only one that takes it.
+    pub(crate) to: Option<Arc<str>>,
+    pub(crate) flags: Flags,
+}
+
 /// Every listener, and what they own.
 pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
@@ -166,7 +176,7 @@ impl Routes {
             own(element.namespace())?;
             return self.catalog.check(element);
         }
-        let owned = |it: &&Name| self.push(None, it).is_ok();
+        let owned = |it: &&Name| self.receivers(None, it).is_ok();
         let names: Vec<_> = self.catalog.named(element.local()).iter().filter(owned).collect();
         let namespace = meant(&element, &names)?;
         own(&namespace)?;
@@ -194,11 +204,26 @@ impl Routes {
     }
 
     /// Who gets what comes from outside: the one it is addressed to, or all that own its name.
-    pub(crate) fn push(&self, to: Option<&str>, name: &Name) -> Result<Vec<Receiver>, Fault> {
+    pub(crate) fn receivers(&self, to: Option<&str>, name: &Name) -> Result<Vec<Receiver>, Fault> {
         match to {
             Some(to) => Ok(vec![self.address(None, to, name)?]),
             None => self.owners.get(name).cloned().ok_or_else(Fault::undeliverable),
         }
+    }
+
+    /// What comes from outside, for the one it names, or for all that own its payload's name.
+    pub(crate) fn addressed(
+        &self,
+        checked: Checked,
+        to: Option<Arc<str>>,
+        flags: Flags,
+    ) -> Result<Addressed, Fault> {
+        let receivers = self.receivers(to.as_deref(), checked.name())?;
+        let to = to.or_else(|| match &receivers[..] {
+            [one] => Some(self.listeners[one.listener].name.clone()),
+            _ => None,
+        });
+        Ok(Addressed { checked, receivers, to, flags })
     }
 
     /// Who gets what is addressed, if the sender may address it.

@@ -115,7 +115,7 @@ impl Tree {
         world: &World<'_>,
     ) -> Option<Fault> {
         let unknown = || Some(Fault::unknown_thread(thread.as_str()));
-        if !push.operator && self.owner != push.identity {
+        if !push.by.operator && self.owner != push.by.identity {
             return unknown();
         }
         match (self.threads.get(thread), self.over.get(thread)) {

@@ -39,7 +39,7 @@ impl<P: Port> Worker<P> {
         if went {
             self.forget();
             let awake = self.trees.len() as u64;
-            shared.awake[self.number].store(awake, Ordering::Relaxed);
+            shared.workers.awake[self.number].store(awake, Ordering::Relaxed);
         }
         went
     }
@@ -63,7 +63,10 @@ impl<P: Port> Worker<P> {
         }
         self.room = step.room();
         if steps > 0 {
-            shared.hurry_until_us.store(self.now_us.saturating_add(HURRY_US), Ordering::Relaxed);
+            shared
+                .workers
+                .hurry_until_us
+                .store(self.now_us.saturating_add(HURRY_US), Ordering::Relaxed);
             self.send(Lane::Ahead, step, steps);
         }
         steps > 0
@@ -72,7 +75,7 @@ impl<P: Port> Worker<P> {
     /// Lets everybody have a turn, as far as a batch has room.
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
-        let until_us = shared.hurry_until_us.load(Ordering::Relaxed);
+        let until_us = shared.workers.hurry_until_us.load(Ordering::Relaxed);
         // One that is further away is of a clock that was set back since.
         let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
         let most = if is_hurried { self.pace.short() } else { usize::MAX };
@@ -112,7 +115,7 @@ impl<P: Port> Worker<P> {
         {
             let (waiting, is_push) = (held.queue.len(), matches!(event, Event::Push(..)));
             let before = step.effects.len();
-            let places = FreePlaces { gates: &shared.gates, promised: &self.promised };
+            let places = FreePlaces { gates: &shared.workers.gates, promised: &self.promised };
             let world = world(shared, &places, (self.now_us, self.ahead_us));
             held.tree.step(event, &world, step);
             steps += 1;

@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 use crate::engine::common::gate::Gate;
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
-use crate::engine::common::shared::{Shared, Sleep};
+use crate::engine::common::runtime::Sleep;
+use crate::engine::common::shared::Shared;
 use crate::engine::port::Port;
 use crate::engine::tree::effect::{Effect, Places, Room, World};
 use crate::engine::tree::event::{Event, Key, Ready, Start};
@@ -144,7 +145,7 @@ impl<P: Port> Worker<P> {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let shared = self.shared.clone();
-        shared.inboxes[self.number].wake(context.waker());
+        shared.workers.inboxes[self.number].wake(context.waker());
         for _ in 0..ROUNDS {
             self.now_us = self.now_us.max(self.port.now_us());
             self.look_at_clock();
@@ -175,7 +176,7 @@ impl<P: Port> Worker<P> {
         let is_back = ahead_us.saturating_add(SET_BACK_US) <= self.ahead_us;
         self.ahead_us = ahead_us;
         self.waits.set_clock(ahead_us, is_back);
-        let before_us = self.shared.ahead_us.swap(ahead_us, Ordering::Relaxed);
+        let before_us = self.shared.workers.ahead_us.swap(ahead_us, Ordering::Relaxed);
         if before_us.abs_diff(ahead_us) >= SET_US_MIN {
             lifecycle::clock_set(&self.shared, ahead_us.saturating_sub(before_us));
         }
@@ -183,7 +184,7 @@ impl<P: Port> Worker<P> {
 
     fn take_mail(&mut self) -> bool {
         let mut mail = std::mem::take(&mut self.mail);
-        self.shared.inboxes[self.number].take(&mut mail);
+        self.shared.workers.inboxes[self.number].take(&mut mail);
         let busy = !mail.is_empty();
         for it in mail.drain(..) {
             self.read(it);
@@ -205,7 +206,7 @@ impl<P: Port> Worker<P> {
                 }
                 Some(Slot::Awake(_)) if drawn => self.redraw(push),
                 Some(Slot::Awake(held)) => {
-                    let (gates, promised) = (&self.shared.gates, &self.promised);
+                    let (gates, promised) = (&self.shared.workers.gates, &self.promised);
                     let places = FreePlaces { gates, promised };
                     let world = world(&self.shared, &places, (self.now_us, self.ahead_us));
                     match held.tree.refuses(&thread, &push, &world) {
@@ -246,7 +247,7 @@ impl<P: Port> Worker<P> {
                 if !std::mem::replace(&mut held.is_ready, true) {
                     // Who waits for one answer at a time takes little, in however many trees the
                     // others push.
-                    let known = if let Event::Push(_, it) = &event { it.is_alone } else { None };
+                    let known = if let Event::Push(_, it) = &event { it.by.is_alone } else { None };
                     let usual = || self.usual.is_light(&mut held.taken, self.now_us);
                     let is_light = known.unwrap_or_else(usual);
                     self.turns.came(thread.tree(), is_light);
@@ -301,9 +302,9 @@ impl<P: Port> Worker<P> {
             let (entries, commit) = (receipt.entries.len(), receipt.head.number);
             tracing::trace!(worker = self.number, entries, commit, "a batch is in the log");
         }
-        if let Some(receipt) = receipt.filter(|_| self.shared.followers.are_there()) {
+        if let Some(receipt) = receipt.filter(|_| self.shared.clients.followers.are_there()) {
             for entry in &receipt.entries {
-                self.shared.followers.grown(&entry.id.thread, entry.id.seq);
+                self.shared.clients.followers.grown(&entry.id.thread, entry.id.seq);
             }
         }
         for effect in effects {
@@ -328,7 +329,7 @@ impl<P: Port> Worker<P> {
         self.promised[listener] -= 1;
         if !self.is_wanted(&start) {
             self.await_room(listener);
-        } else if self.shared.gates[listener].enter(self.number) {
+        } else if self.shared.workers.gates[listener].enter(self.number) {
             self.await_room(listener);
             self.begin(start);
         } else {
@@ -341,8 +342,8 @@ impl<P: Port> Worker<P> {
     pub(crate) fn await_room(&self, listener: usize) {
         let is_awaited = self.crowded.contains_key(&listener)
             || self.promised[listener] == 0 && self.starving.contains_key(&listener);
-        if is_awaited && self.shared.gates[listener].wait(self.number) {
-            self.shared.inboxes[self.number].post(Mail::Room(listener));
+        if is_awaited && self.shared.workers.gates[listener].wait(self.number) {
+            self.shared.workers.inboxes[self.number].post(Mail::Room(listener));
         }
     }
 
@@ -382,8 +383,8 @@ impl<P: Port> Worker<P> {
         if self.shared.routes.listeners[listener].traits.inline {
             return;
         }
-        let waiting = self.shared.gates[listener].leave();
-        for (worker, inbox) in self.shared.inboxes.iter().enumerate() {
+        let waiting = self.shared.workers.gates[listener].leave();
+        for (worker, inbox) in self.shared.workers.inboxes.iter().enumerate() {
             if waiting & (1 << worker) != 0 {
                 inbox.post(Mail::Room(listener));
             }
@@ -393,7 +394,7 @@ impl<P: Port> Worker<P> {
     /// Lets one of the handlers that wait for a place begin, or one of the threads try again.
     fn feed(&mut self, listener: usize) {
         if let Some(waiting) = self.crowded.get_mut(&listener) {
-            let has_place = self.shared.gates[listener].enter(self.number);
+            let has_place = self.shared.workers.gates[listener].enter(self.number);
             let first = if has_place { waiting.pop_front() } else { None };
             if waiting.is_empty() {
                 self.crowded.remove(&listener);

@@ -45,7 +45,7 @@ impl Drop for Polling<'_> {
 }
 
 fn remind(shared: &Shared, workers: u64) {
-    let each = shared.inboxes.iter().enumerate();
+    let each = shared.workers.inboxes.iter().enumerate();
     each.filter(|(at, _)| workers & (1 << at) != 0).for_each(|(_, it)| it.remind());
 }
 
@@ -67,13 +67,13 @@ pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T
 /// Posts what a handler sends. Whoever sends beside its handler may never yield, and what it woke
 /// last would wait for that: it runs elsewhere.
 pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
-    let worker = shared.worker_of(thread);
+    let worker = shared.workers.owner(thread);
     if let Some(it) = polled(shared) {
-        shared.inboxes[worker].put(mail);
+        shared.workers.inboxes[worker].put(mail);
         POLLED.set(Some(Polled { workers: it.workers | 1 << worker, ..it }));
     } else {
-        shared.inboxes[worker].post(mail);
-        (shared.pass_on)();
+        shared.workers.inboxes[worker].post(mail);
+        shared.runtime.pass_on();
     }
 }
 
@@ -83,6 +83,6 @@ pub(crate) fn waits(shared: &Shared, context: &Context<'_>) {
     if let Some(it) = polled(shared).filter(|it| it.task != context.waker().data()) {
         POLLED.set(Some(Polled { workers: 0, ..it }));
         remind(shared, it.workers);
-        (shared.pass_on)();
+        shared.runtime.pass_on();
     }
 }

@@ -45,13 +45,13 @@ impl listener::Host for Host {
     }
 
     fn ahead_us(&self) -> i64 {
-        self.0.ahead_us.load(Ordering::Relaxed)
+        self.0.workers.ahead_us.load(Ordering::Relaxed)
     }
 
     fn live(&self, call: &Call, element: Element) {
-        if self.0.followers.are_there() {
+        if self.0.clients.followers.are_there() {
             let (from, cause) = (call.listener.clone(), call.message.id().clone());
-            self.0.followers.live(Showing { from, cause, payload: element });
+            self.0.clients.followers.live(Showing { from, cause, payload: element });
         }
     }
 

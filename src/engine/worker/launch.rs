@@ -42,7 +42,7 @@ impl<P: Port> Worker<P> {
             is_kept,
             folds,
             asked: OnceLock::new(),
-            key: self.shared.key,
+            key: self.shared.log.identity().key,
             sent: AtomicU32::new(0),
             road: self.road.clone(),
         });
@@ -64,7 +64,7 @@ impl<P: Port> Worker<P> {
                 if call.sent.load(Ordering::Relaxed) == 0 {
                     self.give(&tree, event);
                 } else {
-                    self.shared.inboxes[self.number].post(Mail::Event(tree, event));
+                    self.shared.workers.inboxes[self.number].post(Mail::Event(tree, event));
                 }
             }
             Err(future) => {
@@ -106,7 +106,7 @@ impl<P: Port> Worker<P> {
                     }
                 }
             };
-            shared.inboxes[worker].post(Mail::Ended(key, ended));
+            shared.workers.inboxes[worker].post(Mail::Ended(key, ended));
         };
         if blocking {
             self.port.spawn_blocking(task);

@@ -13,11 +13,8 @@ use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{Awake, Entry};
 use crate::log;
-use crate::log::Log;
+use crate::log::{Log, Pages};
 use crate::wire::{Code, Fault};
-
-/// How many entries are read at a time.
-const PAGE: usize = 1_024;
 
 /// What came back from the log.
 pub(crate) enum Woken {
@@ -58,8 +55,8 @@ pub(super) async fn find(
     let ledger = budget::read(log, &threads, limits).await?;
     let mut found = Found { threads, lineage, ledger, waits: Vec::new() };
     for (_, key) in waits {
-        let entry = log.read(&key.thread, key.seq - 1, key.seq, 1).await?;
-        found.waits.extend(entry.first().map(|it| (key, Entry::kept(it))));
+        let entry = log.entry(&EntryId::new(&key.thread, key.seq)).await?;
+        found.waits.extend(entry.map(|entry| (key, Entry::kept(&entry))));
     }
     Ok(found)
 }
@@ -91,13 +88,12 @@ pub(crate) async fn read_folds(
     upto: EntryId,
     (mut seq, mut states): (u64, Vec<Awake>),
 ) -> Result<(u64, Vec<Awake>), Fault> {
+    let mut pages = Pages::of(&*shared.log, &upto.thread).after(seq).upto(upto.seq);
     while seq < upto.seq {
-        let page = shared.log.read(&upto.thread, seq, upto.seq, PAGE).await;
-        let page = page.map_err(|it| unread(&it))?;
-        if page.is_empty() {
+        let Some(page) = pages.next().await.map_err(|error| unread(&error))? else {
             let text = format!("{} has no entry after {seq}", upto.thread);
             return Err(Fault::new(Code::Unreadable, text));
-        }
+        };
         for entry in &page {
             let entry = Entry::kept(entry);
             apply(&shared, listener, &entry, &mut states)?;

@@ -6,7 +6,7 @@ use crate::engine::tree::event::CORE_NAME;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Call, Entry};
 use crate::log;
-use crate::log::Log;
+use crate::log::{Log, Pages};
 use crate::name::Name;
 use crate::wire::core::{ThreadResult, ThreadSpawned};
 use crate::wire::{Fault, Payload};
@@ -64,9 +64,8 @@ pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
 
 /// An entry, where the log has it.
 async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Entry>, Fault> {
-    let found = log.read(&id.thread, id.seq - 1, id.seq, 1).await;
-    let found = found.map_err(|it| unread(&it))?;
-    Ok(found.first().map(|it| Entry::kept(it)))
+    let found = log.entry(id).await.map_err(|error| unread(&error))?;
+    Ok(found.map(|entry| Entry::kept(&entry)))
 }
 
 /// What was sent while a message was being handled, in order.
@@ -80,11 +79,10 @@ pub(crate) async fn came_after(
     message: &Entry,
     is_wanted: impl Fn(&log::Entry) -> bool,
 ) -> Result<Vec<Entry>, log::Error> {
-    let (mut after, mut came) = (message.seq(), Vec::new());
-    loop {
-        let page = shared.log.read(message.thread(), after, u64::MAX, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(came) };
-        after = last.id.seq;
+    let mut pages = Pages::of(&*shared.log, message.thread()).after(message.seq());
+    let mut came = Vec::new();
+    while let Some(page) = pages.next().await? {
         came.extend(page.iter().filter(|it| is_wanted(it)).map(|it| Entry::kept(it)));
     }
+    Ok(came)
 }

@@ -67,7 +67,7 @@ impl<P: Port> Worker<P> {
                 tracing::error!(thread = %id, "a thread can't be read");
                 self.refuse_all(id, |thread, push| {
                     let of = (thread, owner.as_deref());
-                    unread_of(&error, of, &push.identity, push.operator)
+                    unread_of(&error, of, &push.by.identity, push.by.operator)
                 });
             }
         }
@@ -90,7 +90,7 @@ impl<P: Port> Worker<P> {
         let new = log::NewThread { id: id.clone(), parent: None, fork: push.fork() };
         let last_seq = new.fork.as_ref().map_or(0, |it| it.seq);
         let lineage = push.source.as_ref().map(|it| it.lineage.clone()).unwrap_or_default();
-        let owner = push.identity.clone();
+        let owner = push.by.identity.clone();
         waiting.insert(0, Mail::Push { thread, drawn: false, push });
         let ledger = Ledger::new(&self.shared.limits);
         let first = Thread { lineage, kept: false, ..Thread::new(new, owner, last_seq) };
@@ -119,16 +119,16 @@ impl<P: Port> Worker<P> {
     /// The drawn id is taken: draws another.
     pub(crate) fn redraw(&mut self, push: Box<Push>) {
         let thread = self.shared.draw();
-        self.shared.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
+        self.shared.workers.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
     }
 
     pub(crate) fn refuse(&mut self, push: &Push, fault: Fault) {
-        let fault = fault.of_client(push.client_id.as_deref());
-        self.shared.count(&fault);
-        if let Some(claim) = &push.claim {
-            claim.hear(push.number, PushEvent::Refused(fault.clone()));
+        let fault = fault.of_client(push.client_id());
+        self.shared.counts.refused(&fault);
+        if let Some(own) = &push.client_id {
+            own.claim.hear(push.by.number, PushEvent::Refused(fault.clone()));
         }
-        push.inlet.hear(push.number, PushEvent::Refused(fault));
+        push.by.inlet.hear(push.by.number, PushEvent::Refused(fault));
     }
 
     /// Whether the folds of a listener can be had at once, as of a message.

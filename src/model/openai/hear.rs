@@ -10,6 +10,7 @@ use reqwest::Response;
 use crate::model::openai::chunk::Gathered;
 use crate::model::openai::timer::Timers;
 use crate::model::openai::{Settings, ask, refusal, without};
+use crate::model::sse;
 use crate::model::sse::{Decoder, Event};
 use crate::model::under_way::Part;
 use crate::model::veil::Veil;
@@ -141,7 +142,13 @@ impl Heard {
                 let event = decoder.next(&mut rest);
                 let taken = self.bytes.len() - rest.len();
                 self.bytes.advance(taken);
-                let event = event.map_err(|it| Error::new(Kind::TooLarge, it.to_string()))?;
+                let event = event.map_err(|error| {
+                    let kind = match error {
+                        sse::Error::NotUtf8 => Kind::Garbled,
+                        _ => Kind::TooLarge,
+                    };
+                    Error::new(kind, error.to_string())
+                })?;
                 event.map_or(Ok(()), |it| self.event(it))
             }
             Form::Whole(whole) => {

@@ -24,10 +24,13 @@ mod todos;
 mod together;
 mod told;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use pumphouse::engine::Port as _;
 use pumphouse::log::Log;
 use pumphouse::prelude::*;
+use pumphouse::sim::Sim;
 
 /// A step down a chain.
 #[derive(Clone, Debug, PartialEq, Payload)]
@@ -52,6 +55,30 @@ pub(crate) struct Answer {
 
 pub(crate) fn start(plugin: impl Plugin) -> Pump {
     pumphouse::builder().with(plugin).workers(2).build().unwrap().start()
+}
+
+/// The same in virtual time, where nobody comes late: what rests there can't go on.
+pub(crate) fn start_in(sim: &Sim, plugin: impl Plugin) -> Pump {
+    pumphouse::builder().with(plugin).workers(2).build().unwrap().start_on(sim)
+}
+
+/// Lets a second of virtual time pass: all happens that can, and no handler's time is up.
+pub(crate) fn pass(sim: &Sim) {
+    sim.run(sim.sleep(Duration::from_secs(1))).unwrap();
+}
+
+/// Waits beside all others in virtual time; what it came to, once it has.
+pub(crate) fn beside<T: Send + 'static>(
+    sim: &Sim,
+    waits: impl Future<Output = T> + Send + 'static,
+) -> Arc<Mutex<Option<T>>> {
+    let came = Arc::new(Mutex::new(None));
+    let slot = came.clone();
+    sim.spawn(async move {
+        let it = waits.await;
+        *slot.lock().unwrap() = Some(it);
+    });
+    came
 }
 
 /// A thread as lines: who, to whom, what, whether it was refused.

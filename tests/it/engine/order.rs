@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pumphouse::prelude::*;
+use pumphouse::sim::Sim;
 
-use super::{Answer, Question, start};
+use super::{Answer, Question, beside, pass, start, start_in};
 
 #[derive(Clone, Default)]
 struct Seen {
@@ -106,8 +107,9 @@ async fn a_serial_listener_may_take_all_that_waits() {
     assert!(pump.log().open_entries().await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn doors_wait_while_a_thread_has_too_much_to_do() {
+#[test]
+fn doors_wait_while_a_thread_has_too_much_to_do() {
+    let sim = Sim::new(1);
     let mut limits = Limits::default();
     limits.unconsumed_max = 2;
     let hold = Arc::new(tokio::sync::Semaphore::new(0));
@@ -116,16 +118,19 @@ async fn doors_wait_while_a_thread_has_too_much_to_do() {
         Answer { n }
     };
     let it = Listener::with_state("a", hold.clone()).on(wait);
-    let pump = pumphouse::builder().with(it).limits(limits).build().unwrap().start();
-    let first = pump.tell(Question { n: 0 }).await.unwrap();
+    let pump = pumphouse::builder().with(it).limits(limits).build().unwrap().start_on(&sim);
+    let first = sim.run(pump.tell(Question { n: 0 })).unwrap().unwrap();
     let here = pump.in_thread(&first.thread);
-    here.tell(Question { n: 1 }).await.unwrap();
-    let waits = here.tell(Question { n: 2 });
-    let waited = tokio::time::timeout(Duration::from_millis(50), waits).await;
-    assert!(waited.is_err(), "it was taken at once");
+    sim.run(here.tell(Question { n: 1 })).unwrap().unwrap();
+    let third = here.clone();
+    let came = beside(&sim, async move { third.tell(Question { n: 2 }).await });
+    pass(&sim);
+    assert!(came.lock().unwrap().is_none(), "it was taken at once");
     hold.add_permits(10);
-    here.tell(Question { n: 3 }).await.unwrap();
-    pump.shutdown().await.unwrap();
+    sim.run(here.tell(Question { n: 3 })).unwrap().unwrap();
+    pass(&sim);
+    assert!(came.lock().unwrap().take().is_some_and(|told| told.is_ok()));
+    sim.run(pump.shutdown()).unwrap().unwrap();
 }
 
 /// What a handler at work waits for.
@@ -133,8 +138,9 @@ async fn doors_wait_while_a_thread_has_too_much_to_do() {
 #[payload(ns = "urn:test")]
 struct Enough {}
 
-#[tokio::test]
-async fn a_handler_at_work_hears_of_what_comes_for_its_listener_in_its_thread() {
+#[test]
+fn a_handler_at_work_hears_of_what_comes_for_its_listener_in_its_thread() {
+    let sim = Sim::new(1);
     let draw = async |arrivals: Arrivals, Question { n }: Question| {
         assert!(!arrivals.has::<Enough>());
         let never = std::future::pending::<()>();
@@ -148,17 +154,18 @@ async fn a_handler_at_work_hears_of_what_comes_for_its_listener_in_its_thread() 
         ended.lock().unwrap().push(message.seq());
     };
     let it = Listener::with_state("a", ended.clone()).on(draw).on(enough).serial();
-    let pump = start(it);
-    let first = pump.tell(Enough {}).await.unwrap();
+    let pump = start_in(&sim, it);
+    let first = sim.run(pump.tell(Enough {})).unwrap().unwrap();
     let here = pump.in_thread(&first.thread);
-    let answer = here.ask::<Answer>(Question { n: 7 });
-    let mut answer = std::pin::pin!(answer);
+    let asking = here.clone();
+    let answer = beside(&sim, async move { asking.ask::<Answer>(Question { n: 7 }).await });
     // Of another thread, and before it began: neither counts.
-    pump.tell(Enough {}).await.unwrap();
-    let early = tokio::time::timeout(Duration::from_millis(50), &mut answer).await;
-    assert!(early.is_err(), "{early:?}");
-    here.tell(Enough {}).await.unwrap();
-    assert_eq!(answer.await.unwrap(), Answer { n: 7 });
-    pump.shutdown().await.unwrap();
+    sim.run(pump.tell(Enough {})).unwrap().unwrap();
+    pass(&sim);
+    assert!(answer.lock().unwrap().is_none(), "nothing came for it");
+    sim.run(here.tell(Enough {})).unwrap().unwrap();
+    pass(&sim);
+    assert_eq!(answer.lock().unwrap().take().unwrap().unwrap(), Answer { n: 7 });
+    sim.run(pump.shutdown()).unwrap().unwrap();
     assert_eq!(ended.lock().unwrap().len(), 3, "each is handled, too");
 }

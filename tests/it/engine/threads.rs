@@ -10,6 +10,7 @@ use pumphouse::listeners::thread::{CancelThread, InitialPayload, PauseThread, Re
 use pumphouse::listeners::thread::{SpawnThread, ThreadPaused, ThreadResumed, thread};
 use pumphouse::log::{Log, MemoryLog, State as ThreadState};
 use pumphouse::prelude::*;
+use pumphouse::sim::Sim;
 use pumphouse::wire::SignedDuration;
 use pumphouse::wire::core::{
     SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus,
@@ -17,7 +18,7 @@ use pumphouse::wire::core::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::crash::{again, crash};
-use super::{Answer, Down, Question, only_thread, start, story};
+use super::{Answer, Down, Question, beside, only_thread, pass, start, start_in, story};
 
 /// What every story here needs: someone who answers, and `thread`.
 fn answerer() -> Listener {
@@ -240,20 +241,22 @@ async fn a_cancel_reaches_all_below_and_the_thread_above_hears_of_it() {
     assert!(refused.other::<SystemThreadError>().is_some(), "{refused}");
 }
 
-#[tokio::test]
-async fn a_thread_that_pauses_keeps_what_comes_until_it_goes_on() {
-    let pump = start((answerer(), thread()));
-    let first = pump.tell(Question { n: 1 }).await.unwrap();
+#[test]
+fn a_thread_that_pauses_keeps_what_comes_until_it_goes_on() {
+    let sim = Sim::new(1);
+    let pump = start_in(&sim, (answerer(), thread()));
+    let first = sim.run(pump.tell(Question { n: 1 })).unwrap().unwrap();
     let here = pump.in_thread(&first.thread);
     let pause = PauseThread { thread: None, reason: None };
-    let _: ThreadPaused = here.ask(pause).await.unwrap();
+    let _: ThreadPaused = sim.run(here.ask(pause)).unwrap().unwrap();
     let asking = here.clone();
-    let waits = tokio::spawn(async move { asking.ask::<Answer>(Question { n: 7 }).await });
-    tokio::time::sleep(Duration::from_millis(30)).await;
-    assert!(!waits.is_finished());
+    let came = beside(&sim, async move { asking.ask::<Answer>(Question { n: 7 }).await });
+    pass(&sim);
+    assert!(came.lock().unwrap().is_none(), "it is paused");
     let resume = ResumeThread { thread: None, reason: None };
-    let _: ThreadResumed = here.ask(resume).await.unwrap();
-    assert_eq!(waits.await.unwrap().unwrap(), Answer { n: 8 });
+    let _: ThreadResumed = sim.run(here.ask(resume)).unwrap().unwrap();
+    pass(&sim);
+    assert_eq!(came.lock().unwrap().take().unwrap().unwrap(), Answer { n: 8 });
 }
 
 #[tokio::test]
@@ -331,9 +334,9 @@ fn what_is_for_later_survives_a_stop_and_comes_once() {
         assert_eq!(hears.recv().await.unwrap(), 300_000);
         pump.shutdown().await.unwrap();
         let pump = again(&file, listener()).await;
-        tokio::time::sleep(Duration::from_millis(30)).await;
-        assert!(hears.try_recv().is_err(), "once");
+        assert!(pump.log().open_entries().await.unwrap().is_empty(), "nothing waits any more");
         pump.shutdown().await.unwrap();
+        assert!(hears.try_recv().is_err(), "once");
     });
 }
 
@@ -361,8 +364,9 @@ async fn what_is_for_later_wakes_a_tree_that_was_let_go() {
     }
 }
 
-#[tokio::test]
-async fn a_wait_is_over_when_enough_threads_have_ended() {
+#[test]
+fn a_wait_is_over_when_enough_threads_have_ended() {
+    let sim = Sim::new(1);
     let (held, mut holds) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
     let hold = move |Question { n }: Question| {
         let held = held.clone();
@@ -373,32 +377,33 @@ async fn a_wait_is_over_when_enough_threads_have_ended() {
             Answer { n }
         }
     };
-    let pump = start((Listener::new("holder").on(hold), thread()));
-    let it: ThreadSpawned = pump.ask(spawn("x", &Question { n: 0 })).await.unwrap();
+    let pump = start_in(&sim, (Listener::new("holder").on(hold), thread()));
+    let it: ThreadSpawned = sim.run(pump.ask(spawn("x", &Question { n: 0 }))).unwrap().unwrap();
     let here = pump.in_thread(&ThreadId::new(&it.parent_id));
     for n in 1..3 {
-        let _: ThreadSpawned = here.ask(spawn("x", &Question { n })).await.unwrap();
+        let _: ThreadSpawned = sim.run(here.ask(spawn("x", &Question { n }))).unwrap().unwrap();
     }
     let wait = |mode, timeout| AwaitThreads { mode, count: Some(2), timeout, thread: vec![] };
     let late = wait(None, Some(SignedDuration::from_millis(20)));
-    let late: ThreadsAwaited = here.ask(late).await.unwrap();
+    let late: ThreadsAwaited = sim.run(here.ask(late)).unwrap().unwrap();
     assert!(!late.complete && late.thread.len() == 3 && late.thread[0].status.is_none());
     let waits = |mode| {
         let here = here.clone();
-        tokio::spawn(async move { here.ask::<ThreadsAwaited>(wait(mode, None)).await.unwrap() })
+        beside(&sim, async move { here.ask::<ThreadsAwaited>(wait(mode, None)).await.unwrap() })
     };
     let (any, two, all) = (waits(Some(Mode::Any)), waits(Some(Mode::First)), waits(None));
     let ended = |it: ThreadsAwaited| it.thread.iter().filter(|it| it.status.is_some()).count();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    pass(&sim);
     for (enough, wait) in [(1, any), (2, two), (3, all)] {
-        assert!(!wait.is_finished());
-        holds.recv().await.unwrap().send(()).unwrap();
-        let it = wait.await.unwrap();
+        assert!(wait.lock().unwrap().is_none(), "{enough} threads haven't ended");
+        holds.try_recv().unwrap().send(()).unwrap();
+        pass(&sim);
+        let it = wait.lock().unwrap().take().unwrap();
         assert!(it.complete);
         assert_eq!(ended(it), enough);
     }
     let unknown = AwaitThreads { mode: None, count: None, timeout: None, thread: vec!["x".into()] };
-    let refused = here.ask::<ThreadsAwaited>(unknown).await.unwrap_err();
+    let refused = sim.run(here.ask::<ThreadsAwaited>(unknown)).unwrap().unwrap_err();
     assert!(refused.other::<SystemThreadError>().is_some(), "{refused}");
 }
 

@@ -1,0 +1,116 @@
+//! Reading what may be long, a page at a time.
+
+use std::sync::Arc;
+
+use crate::id::ThreadId;
+use crate::log::{Entry, Error, Log, ThreadSummary};
+
+/// Entries or threads of a page.
+const PAGE: usize = 1_024;
+
+/// The entries of a thread, in order.
+///
+/// ```
+/// # use pumphouse::prelude::*;
+/// # use pumphouse::log::{Log, Pages};
+/// # async fn count(log: &dyn Log, thread: &ThreadId) -> Result<usize, pumphouse::log::Error> {
+/// let (mut pages, mut count) = (Pages::of(log, thread), 0);
+/// while let Some(page) = pages.next().await? {
+///     count += page.len();
+/// }
+/// # Ok(count) }
+/// ```
+pub struct Pages<'a> {
+    log: &'a dyn Log,
+    thread: &'a ThreadId,
+    after: u64,
+    upto: u64,
+}
+
+impl<'a> Pages<'a> {
+    /// All that a thread has by the time its last page is read.
+    #[must_use]
+    pub fn of(log: &'a dyn Log, thread: &'a ThreadId) -> Pages<'a> {
+        Pages { log, thread, after: 0, upto: u64::MAX }
+    }
+
+    /// Only the entries after a number.
+    #[must_use]
+    pub fn after(self, after: u64) -> Pages<'a> {
+        Pages { after, ..self }
+    }
+
+    /// Only the entries up to a number.
+    #[must_use]
+    pub fn upto(self, upto: u64) -> Pages<'a> {
+        Pages { upto, ..self }
+    }
+
+    /// The next page, which has an entry at least; nothing where there are no more.
+    ///
+    /// # Errors
+    /// Where there is no such thread, or the log can't be read.
+    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Entry>>>, Error> {
+        if self.after >= self.upto {
+            return Ok(None);
+        }
+        let page = self.log.read(self.thread, self.after, self.upto, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.after = last.id.seq;
+        Ok(Some(page))
+    }
+}
+
+/// All threads, in the order in which they were opened.
+pub struct ThreadPages<'a> {
+    log: &'a dyn Log,
+    after: Option<ThreadId>,
+}
+
+impl<'a> ThreadPages<'a> {
+    /// From the first one on.
+    #[must_use]
+    pub fn of(log: &'a dyn Log) -> ThreadPages<'a> {
+        ThreadPages { log, after: None }
+    }
+
+    /// The next page, which has a thread at least; nothing where there are no more.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn next(&mut self) -> Result<Option<Vec<ThreadSummary>>, Error> {
+        let page = self.log.threads(self.after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.after = Some(last.id.clone());
+        Ok(Some(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::MemoryLog;
+    use crate::log::suite::{batch, wait};
+
+    #[test]
+    fn pages_have_every_entry_once_between_their_bounds() {
+        let log = MemoryLog::new();
+        for seq in 1..=2_500 {
+            wait(log.append(batch(&["a"][usize::from(seq > 1)..], &[&format!("a/{seq}")])))
+                .unwrap();
+        }
+        let thread = ThreadId::new("a");
+        let read = |mut pages: Pages<'_>| {
+            let mut all: Vec<Vec<u64>> = Vec::new();
+            while let Some(page) = wait(pages.next()).unwrap() {
+                all.push(page.iter().map(|entry| entry.id.seq).collect());
+            }
+            (all.len(), all.concat())
+        };
+        let all = || Pages::of(&log, &thread);
+        assert_eq!(read(all()), (3, (1..=2_500).collect()));
+        assert_eq!(read(all().after(7).upto(9)), (1, vec![8, 9]));
+        assert_eq!(read(all().after(9).upto(9)), (0, vec![]));
+        assert_eq!(read(all().after(2_500)), (0, vec![]));
+    }
+}
