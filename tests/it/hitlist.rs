@@ -123,8 +123,7 @@ fn finding_6_whoever_guesses_tokens_waits() {
     ]);
 }
 
-/// 7. Without tokens nobody beyond this machine is let in, and a list that can't be read lets in
-/// nobody new.
+/// 7. Without tokens nobody beyond this machine is let in, nor by a list that can't be read.
 #[test]
 fn finding_7_without_tokens_a_door_stays_shut() {
     held(&[

@@ -51,6 +51,7 @@ fn endless_pages_of_tools_are_refused() {
     told.says(&["its list of tools has more than 32 pages"]);
 }
 
+#[expect(clippy::disallowed_methods, reason = "a time that another process takes")]
 #[test]
 fn a_schema_bomb_leaves_its_tool_out_and_no_other() {
     let Some(scene) = scene("schemas", "") else { return };
