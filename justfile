@@ -59,6 +59,10 @@ counts *args:
 crash kills="50":
     PUMPHOUSE_CRASHES={{ kills }} cargo test --test it crash::what_was -- --nocapture
 
+# Installs MCP servers that others wrote, of locked versions, and has agents use them.
+mcp-servers:
+    tests/mcp/run
+
 # Kills the demo's process at each entry of its threads, as many times as quick as is said.
 crash-demo speed="1":
     PUMPHOUSE_CRASH_DEMO={{ speed }} cargo test --test it crash::demo -- --nocapture

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pumphouse::prelude::*;
+use pumphouse::wire::core::Progress;
 use pumphouse::wire::iso_time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -108,6 +109,21 @@ pub enum What {
         input: Value,
         /// Who waits for it: `sync`, `async` or `fire_and_forget`.
         mode: String,
+    },
+    /// How far a tool is with a call. Only who looks on sees it.
+    ToolCallProgress {
+        /// The call.
+        call_id: String,
+        /// Whom it called.
+        tool: String,
+        /// How much is done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        done: Option<f64>,
+        /// Of how much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        /// What it is doing.
+        text: String,
     },
     /// What came of a call.
     ToolCallResult {
@@ -233,6 +249,8 @@ enum Standing {
 #[derive(Clone, Debug)]
 struct Call {
     id: String,
+    agent: String,
+    tool: String,
     turn: Option<u64>,
 }
 
@@ -266,7 +284,7 @@ impl Transcript {
     #[must_use]
     pub fn glimpse(&mut self, from: &str, thread: &ThreadId, payload: &Element) -> Option<Event> {
         if !payload.is(Delta::NAME.namespace(), Delta::NAME.local()) {
-            return None;
+            return self.progress(from, thread, payload);
         }
         let Delta { turn, within, text } = Delta::decode(payload).ok()?;
         let what = What::CognitionOutDelta { turn, within, text };
@@ -277,6 +295,22 @@ impl Transcript {
             return None;
         }
         Some(event)
+    }
+
+    /// What a tool says while it is at work: of its latest call, where it has several.
+    fn progress(&self, from: &str, thread: &ThreadId, payload: &Element) -> Option<Event> {
+        if !payload.is(Progress::NAME.namespace(), Progress::NAME.local()) {
+            return None;
+        }
+        let Progress { done, total, text } = Progress::decode(payload).ok()?;
+        let is_of = |tool: &str| {
+            tool.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let call = self.calls.values().rev().find(|it| is_of(&it.tool))?;
+        let (call_id, tool) = (call.id.clone(), call.tool.clone());
+        let what = What::ToolCallProgress { call_id, tool, done, total, text };
+        let (agent, thread) = (call.agent.clone(), thread.as_str().to_owned());
+        Some(Event { what, agent, thread, entry: None, time: None, show: true })
     }
 
     /// Learns who is an agent; what it was told before that showed.
@@ -329,7 +363,7 @@ impl Transcript {
         }
         if let Some(it) = read::<Action>(entry) {
             *self.called.entry(entry.from().to_owned()).or_default() += 1;
-            return Some(self.calls(entry.seq(), it));
+            return Some(self.calls(entry, it));
         }
         if let Some(it) = read::<CognitionOut>(entry) {
             return Some(What::CognitionOut {
@@ -362,14 +396,16 @@ impl Transcript {
         if is_quiet { None } else { sends(entry) }
     }
 
-    fn calls(&mut self, seq: u64, it: Action) -> What {
+    fn calls(&mut self, entry: &Entry, it: Action) -> What {
+        let seq = entry.seq();
         let mut call_id = it.id.clone();
         // An id may be used again in a later turn.
         if !self.ids.insert(call_id.clone()) {
             call_id = format!("{}-{seq}", it.id);
             self.ids.insert(call_id.clone());
         }
-        self.calls.insert(seq, Call { id: call_id.clone(), turn: it.turn });
+        let (agent, tool) = (entry.from().to_owned(), it.name.clone());
+        self.calls.insert(seq, Call { id: call_id.clone(), agent, tool, turn: it.turn });
         let (input, mode) = (input(&it), mode(it.mode).to_owned());
         What::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
     }
@@ -462,10 +498,10 @@ fn mode(it: Mode) -> &'static str {
 
 fn came(it: ActionResult, call: Option<Call>) -> What {
     let (output, error) = (it.value(), it.why());
-    let call = call.unwrap_or(Call { id: it.id, turn: it.turn });
+    let (turn, call_id) = call.map_or((it.turn, it.id), |call| (call.turn, call.id));
     What::ToolCallResult {
-        turn: call.turn,
-        call_id: call.id,
+        turn,
+        call_id,
         tool: it.name,
         status: it.status.as_str().to_owned(),
         output,

@@ -12,6 +12,8 @@ pub mod http;
 pub mod keyvalue;
 pub mod llm;
 pub mod mcp;
+pub mod recall;
 pub mod shell;
+pub mod skills;
 pub mod sql;
 pub mod system_monitor;

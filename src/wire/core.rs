@@ -1,6 +1,6 @@
 //! The reserved payloads of the spine: what the pump says to whoever sends to it.
 
-use crate::wire::{Checked, Fault, Payload, SignedDuration, Timestamp};
+use crate::wire::{Bytes, Checked, Fault, Payload, SignedDuration, Timestamp};
 use crate::xml::{Element, writable};
 
 /// A message was taken: it is in the log, under this thread and number.
@@ -143,6 +143,49 @@ pub struct DoorRefusal {
     /// How often.
     #[payload(attribute)]
     pub count: u64,
+}
+
+/// Content that is no text, such as an image: a listener keeps it in the thread, and its answers
+/// name this entry.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
+pub struct Attachment {
+    /// What it is.
+    #[payload(attribute, example = "image/png")]
+    pub media_type: String,
+    /// The BLAKE3 digest of its bytes, in hexadecimal.
+    #[payload(
+        attribute,
+        example = "2d3adedff11b61f14c886e35afa036736dcd87a74d27b5c1510225d0f592e213"
+    )]
+    pub digest: String,
+    /// Its bytes.
+    #[payload(value)]
+    pub content: Bytes,
+}
+
+impl Attachment {
+    /// An attachment with its digest.
+    #[must_use]
+    pub fn new(media_type: String, content: Bytes) -> Attachment {
+        let digest = blake3::hash(&content).to_hex().to_string();
+        Attachment { media_type, digest, content }
+    }
+}
+
+/// How far a listener is with a message: for those who follow, and never in the log.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, live, bookkeeping)]
+pub struct Progress {
+    /// How much is done, in a unit of the listener's own.
+    #[payload(attribute, example = "3")]
+    pub done: Option<f64>,
+    /// How much there is to do, in the same unit.
+    #[payload(attribute, example = "4")]
+    pub total: Option<f64>,
+    /// What it is doing.
+    #[payload(text, example = "reading notes.txt")]
+    pub text: String,
 }
 
 /// All that a message caused is done, and nobody had anything to answer.

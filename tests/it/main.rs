@@ -22,6 +22,7 @@ mod feeds;
 mod golden;
 #[cfg(unix)]
 mod hangup;
+mod hitlist;
 mod idle;
 mod init;
 mod json;

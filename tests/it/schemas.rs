@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::listeners::tool::{
-    command, fetch, files, git, http, keyvalue, llm, shell, sql, system_monitor,
+    command, fetch, files, git, http, keyvalue, llm, recall, shell, skills, sql, system_monitor,
 };
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::{Models, Scripted};
@@ -42,7 +42,14 @@ fn house() -> BTreeMap<String, Schema> {
     let mut models = Models::default();
     models.insert("m", Arc::new(Scripted::replies([""])));
     let llm = llm::llm(&serde_json::from_str(r#"{"model": "m"}"#).unwrap(), &models).unwrap();
-    let tools = vec![monitor, llm, files, git, command, shell, fetch, http, keyvalue, sql];
+    let skill = "---\nname: tea\ndescription: How tea is made.\n---\n";
+    fs::create_dir(folder.path().join("tea")).unwrap();
+    fs::write(folder.path().join("tea/SKILL.md"), skill).unwrap();
+    let skills = serde_json::json!({ "folder": folder.path() });
+    let skills = skills::skills(&serde_json::from_value(skills).unwrap()).unwrap();
+    let recall = recall::recall();
+    let tools =
+        vec![monitor, llm, files, git, command, shell, fetch, http, keyvalue, recall, skills, sql];
     let all = (listeners::standard(), agent.listener(), tools);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();

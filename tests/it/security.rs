@@ -5,11 +5,11 @@ use std::path::Path;
 /// Claims that the page makes at the least: a table that isn't read any more claims nothing.
 const CLAIMS_MIN: usize = 40;
 
-fn read(path: &Path) -> String {
+pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -40,7 +40,7 @@ fn links(cell: &str) -> Vec<(&str, &str)> {
 }
 
 /// Whether a file has a test of that name, and no other function that is mistaken for one.
-fn has_test(text: &str, name: &str) -> bool {
+pub(crate) fn has_test(text: &str, name: &str) -> bool {
     let called = format!("fn {name}(");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.iter().enumerate().filter(|(_, it)| it.contains(&called)).any(|(at, _)| {

@@ -1,19 +1,25 @@
 //! What a server answers to a call, as payloads.
 
+use pumphouse::schema;
 use pumphouse::wire::Json;
+use pumphouse::wire::core::Attachment;
 use serde_json::Value;
 
 use super::super::text::known;
-use super::limits::McpLimits;
+use super::limits::{ATTACHMENTS_MAX, McpLimits};
+use super::tools::shown;
 use super::wire::Failure;
 use super::{Reason, ToolFailed, ToolResult};
 
-/// A call's answer.
+/// Characters of what an attachment says that it is.
+const MEDIA_TYPE_MAX: usize = 100;
+
+/// A call's answer, and what comes with it that is no text.
 pub(super) fn answer(
     tool: &str,
     answer: Result<Value, Failure>,
     limits: &McpLimits,
-) -> Result<ToolResult, ToolFailed> {
+) -> Result<(ToolResult, Vec<Attachment>), ToolFailed> {
     let failed = |reason, text: &str| {
         Err(ToolFailed { tool: tool.to_owned(), reason, text: cut(text, limits.text_bytes_max) })
     };
@@ -23,14 +29,23 @@ pub(super) fn answer(
         Err(Failure::Error(text)) => return failed(Reason::Refused, &text),
         Err(Failure::Nonsense(text)) => return failed(Reason::Nonsense, &text),
     };
+    let is_error = answer.get("isError").is_some_and(|it| *it == true);
     let content = answer.get("content").and_then(Value::as_array);
-    let texts: Vec<String> = content.into_iter().flatten().map(part).collect();
+    // What says why a tool failed is text.
+    let room = if is_error { 0 } else { ATTACHMENTS_MAX };
+    let bytes_max = limits.attachment_bytes_max;
+    let mut contents = Contents { all: Vec::new(), room, bytes_max };
+    let texts: Vec<String> = content.into_iter().flatten().map(|it| contents.part(it)).collect();
     let text = texts.join("\n");
-    if answer.get("isError").is_some_and(|it| *it == true) {
+    if is_error {
         return failed(Reason::Tool, &text);
     }
-    let mut result =
-        ToolResult { tool: tool.to_owned(), text: cut(&text, limits.text_bytes_max), data: None };
+    let mut result = ToolResult {
+        tool: tool.to_owned(),
+        text: cut(&text, limits.text_bytes_max),
+        data: None,
+        attachment: Vec::new(),
+    };
     if let Some(data) = answer.get("structuredContent").filter(|it| !it.is_null()) {
         let length = data.to_string().len();
         match length > limits.data_bytes_max {
@@ -45,30 +60,54 @@ pub(super) fn answer(
             false => result.data = Some(Json(data.clone())),
         }
     }
-    Ok(result)
+    Ok((result, contents.all))
 }
 
-/// One part of the content, as text.
-fn part(it: &Value) -> String {
-    let said = |key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default();
-    match said("type") {
-        "text" => said("text").to_owned(),
-        "resource_link" => format!("[resource {}]", said("uri")),
-        "resource" => {
-            let inside = it.get("resource").unwrap_or(&Value::Null);
-            let said = |key: &str| inside.get(key).and_then(Value::as_str);
-            match said("text") {
-                Some(text) => text.to_owned(),
-                None => left_out(said("mimeType"), said("blob")),
+/// What is no text, as far as it is kept.
+struct Contents {
+    all: Vec<Attachment>,
+    room: usize,
+    bytes_max: usize,
+}
+
+impl Contents {
+    /// One part of an answer, as text.
+    fn part(&mut self, it: &Value) -> String {
+        let said = |key: &str| it.get(key).and_then(Value::as_str);
+        match said("type").unwrap_or_default() {
+            "text" => said("text").unwrap_or_default().to_owned(),
+            "resource_link" => format!("[resource {}]", said("uri").unwrap_or_default()),
+            "resource" => {
+                let inside = it.get("resource").unwrap_or(&Value::Null);
+                let said = |key: &str| inside.get(key).and_then(Value::as_str);
+                match said("text") {
+                    Some(text) => text.to_owned(),
+                    None => self.attach(said("mimeType"), said("blob")),
+                }
             }
+            _ => self.attach(said("mimeType"), said("data")),
         }
-        _ => left_out(Some(said("mimeType")).filter(|it| !it.is_empty()), Some(said("data"))),
     }
-}
 
-fn left_out(media_type: Option<&str>, base64: Option<&str>) -> String {
-    let length = bytes(base64.unwrap_or_default());
-    format!("[{} of {length} bytes left out]", media_type.unwrap_or("content"))
+    fn attach(&mut self, media_type: Option<&str>, base64: Option<&str>) -> String {
+        let media_type = media_type.filter(|it| !it.is_empty());
+        let media_type = shown(media_type.unwrap_or("application/octet-stream"));
+        let media_type: String = media_type.chars().take(MEDIA_TYPE_MAX).collect();
+        let length = bytes(base64.unwrap_or_default());
+        if length > self.bytes_max {
+            let most = self.bytes_max;
+            let limit = format!("the limit attachment_bytes_max is {most}");
+            return format!("[{media_type} of {length} bytes left out; {limit}]");
+        }
+        let content = base64.filter(|_| self.all.len() < self.room).and_then(schema::base64);
+        let Some(content) = content else {
+            return format!("[{media_type} of {length} bytes left out]");
+        };
+        let it = Attachment::new(media_type, content);
+        let text = format!("[{} of {} bytes, attached]", it.media_type, it.content.len());
+        self.all.push(it);
+        text
+    }
 }
 
 /// The beginning of a text that is too long, with a note; and nothing that XML can't hold.

@@ -1,7 +1,5 @@
 //! How much a server may say, and how long it may take. A refusal names the limit that it goes by.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 
 /// Bytes of one line that a server writes: a message is one.
@@ -14,8 +12,14 @@ pub(super) const TOOLS_MAX: usize = 256;
 pub(super) const DEFINITIONS_BYTES_MAX: usize = 4 << 20;
 /// Bytes of its standard error that go into one line of the traces.
 pub(super) const ERROR_BYTES_MAX: usize = 2 << 10;
-/// How long a server has to begin and to list its tools.
-pub(super) const START_TIME_MAX: Duration = Duration::from_secs(20);
+/// How often a stream that breaks off is taken up again.
+pub(super) const RECONNECTS_MAX: usize = 8;
+/// Attachments of one answer.
+pub(super) const ATTACHMENTS_MAX: usize = 16;
+/// Messages of a call's progress that wait to be shown.
+pub(super) const PROGRESS_MAX: usize = 16;
+/// Bytes of one message of progress that are shown.
+pub(super) const PROGRESS_BYTES_MAX: usize = 1 << 10;
 /// The longest wait before a server that fails again and again is begun once more.
 pub(super) const WAIT_SECONDS_MAX: u64 = 60;
 
@@ -26,10 +30,14 @@ pub(super) const WAIT_SECONDS_MAX: u64 = 60;
 pub struct McpLimits {
     /// How long a call may take, in seconds.
     pub seconds_max: u64,
+    /// How long a server has to begin and to list its tools, in seconds.
+    pub start_seconds_max: u64,
     /// Bytes of text that are answered; the rest is cut.
     pub text_bytes_max: usize,
     /// Bytes of structured content that are answered; more is left out.
     pub data_bytes_max: usize,
+    /// Bytes of one image, sound or file that are kept; of a larger one, nothing is.
+    pub attachment_bytes_max: usize,
     /// Bytes of memory that each process of the server may have of its own.
     pub memory_bytes_max: u64,
 }
@@ -38,8 +46,10 @@ impl Default for McpLimits {
     fn default() -> McpLimits {
         McpLimits {
             seconds_max: 60,
+            start_seconds_max: 20,
             text_bytes_max: 64 << 10,
             data_bytes_max: 64 << 10,
+            attachment_bytes_max: 2 << 20,
             memory_bytes_max: 4 << 30,
         }
     }

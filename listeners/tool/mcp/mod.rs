@@ -13,10 +13,12 @@
 pub mod limits;
 mod line;
 mod wire;
+mod remote;
 mod server;
 mod tools;
 mod record;
 mod answer;
+mod attach;
 #[cfg(test)]
 mod tests;
 
@@ -29,13 +31,18 @@ use pumphouse::name::namespace_of;
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
 use pumphouse::wire::Json;
+use pumphouse::wire::core::{Attachment, Progress};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
-use self::limits::{McpLimits, START_TIME_MAX};
+use self::attach::{Attached, Attachments, Outlets};
+use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::Record;
-use self::server::{Launch, Server, within};
-use self::tools::{Tool, pinned, shown};
+use self::remote::Remote;
+use self::server::{Launch, Place, Server, within};
+pub(super) use self::tools::shown;
+use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
 
@@ -51,11 +58,14 @@ pub struct ToolResult {
     /// The tool, as its server calls it.
     #[payload(attribute)]
     pub tool: String,
-    /// What it says. What is no text is named in brackets, and left out.
+    /// What it says. What is no text is named in brackets.
     #[payload(example = "It is noon.")]
     pub text: String,
     /// The same, or more, as JSON.
     pub data: Option<Json>,
+    /// What is no text, in the order in which the text names it.
+    #[payload(no_example)]
+    pub attachment: Vec<Attached>,
 }
 
 /// A tool didn't do what was asked.
@@ -105,8 +115,13 @@ pub enum Trust {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The server's program and its arguments.
+    /// The server's program and its arguments; or else `url`.
+    #[serde(default)]
     pub command: Vec<Beside>,
+    /// Where the server is, if it isn't begun here.
+    pub url: Option<Beside>,
+    /// What proves to a server behind a URL who asks.
+    pub bearer: Option<String>,
     /// Variables of its environment, beside `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -172,15 +187,39 @@ pub fn accepted(settings: Settings) -> Result<Listener, String> {
     asked(Settings { trust: Some(Trust::All), ..settings })
 }
 
-/// The server's command, where its tools are recorded, and the rest.
+/// How the server is begun, where its tools are recorded, and the rest.
 fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
-    let Some((program, arguments)) = settings.command.split_first() else {
-        let text = "`command` is empty: write a program, as in `command: [mcp-server-time]`";
-        return Err(text.to_owned());
+    let wrong = |text: &str| Err(text.to_owned());
+    let (name, place, record) = match (settings.command.split_first(), &settings.url) {
+        (Some(_), Some(_)) => return wrong("there is a `command` and a `url`: give one"),
+        (Some(_), None) if settings.bearer.is_some() => return wrong("`bearer` goes with `url`"),
+        (Some((program, arguments)), None) => program_of(&settings, program, arguments)?,
+        (None, Some(_)) if settings.root.is_some() || !settings.env.is_empty() => {
+            return wrong("`root` and `env` go with `command`");
+        }
+        (None, Some(url)) => {
+            let remote = Remote::new(url.text(), settings.bearer.as_deref())?;
+            let record = Record::new(url.folder(), url.text().to_owned());
+            (url.text().to_owned(), Place::Remote(Arc::new(remote)), record)
+        }
+        (None, None) => {
+            return wrong(
+                "`command` is empty: write a program, as in `command: [mcp-server-time]`",
+            );
+        }
     };
+    let start_time = Duration::from_secs(settings.limits.start_seconds_max);
+    Ok((Launch { name, start_time, place }, record, settings))
+}
+
+fn program_of(
+    settings: &Settings,
+    program: &Beside,
+    arguments: &[Beside],
+) -> Result<(String, Place, Record), String> {
     let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
     let path = programs::find(program, &programs::search_path(&settings.env))?;
-    let bounds = Bounds::new(Given {
+    let bounds = Box::new(Bounds::new(Given {
         home: program,
         root: settings.root.as_ref(),
         env: settings.env.clone(),
@@ -191,11 +230,11 @@ fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
             memory_bytes_max: settings.limits.memory_bytes_max,
             ..CommandLimits::default()
         },
-    })?;
+    })?);
     let words = [&[program.text().to_owned()][..], &arguments].concat();
     let record = Record::new(program.folder(), words.join(" "));
     let name = program.text().to_owned();
-    Ok((Launch { name, program: path, arguments, bounds }, record, settings))
+    Ok((name, Place::Program { path, arguments, bounds }, record))
 }
 
 /// The tools that a server describes otherwise than the record, or not at all.
@@ -247,29 +286,36 @@ fn listener(
         }
     }
     let limits = settings.limits;
-    let time = Duration::from_secs(limits.seconds_max);
-    let mut listener = Listener::with_state(NAME, Server::new(launch)).own_namespace();
+    let seconds = limits.seconds_max.saturating_add(limits.start_seconds_max);
+    let mut listener = Listener::with_state(NAME, Server::new(launch))
+        .own_namespace()
+        .fold::<Attachments>()
+        .may_emit::<Attachment>()
+        .may_emit::<Progress>();
     for tool in all {
         let schema = tool.schema.clone();
         let tool = Arc::new(tool);
-        listener =
-            listener.on_named(schema, move |State(server): State<Arc<Server>>, it: Element| {
-                call(server, tool.clone(), it, limits)
-            });
+        listener = listener.on_named(
+            schema,
+            move |State(server): State<Arc<Server>>, out: Outlets, it: Element| {
+                call(server, tool.clone(), out, it, limits)
+            },
+        );
     }
-    let all = time.saturating_add(START_TIME_MAX).saturating_add(GRACE);
+    let all = Duration::from_secs(seconds).saturating_add(GRACE);
     Ok(listener.timeout(all).describe(text).effects(Effects::Outside).stateless())
 }
 
 async fn call(
     server: Arc<Server>,
     tool: Arc<Tool>,
+    out: Outlets,
     message: Element,
     limits: McpLimits,
 ) -> Result<ToolResult, ToolFailed> {
-    let failed = |reason, text: String| {
-        Err(ToolFailed { tool: shown(&tool.name), reason, text: shown(&text) })
-    };
+    let name = shown(&tool.name);
+    let failed =
+        |reason, text: String| Err(ToolFailed { tool: name.clone(), reason, text: shown(&text) });
     if tool.is_changed {
         let text = "the server describes it otherwise than when it was accepted";
         return failed(Reason::Changed, text.to_owned());
@@ -279,14 +325,25 @@ async fn call(
         Err(error) => return failed(Reason::Nonsense, error.to_string()),
     };
     let time = Duration::from_secs(limits.seconds_max);
+    let (progress, said) = mpsc::channel(PROGRESS_MAX);
     // A time-out of the call is no failure of the server's.
-    let called = async { Ok(server.call(&tool.name, arguments).await) };
-    match within(time, called).await {
-        Ok(it) => answer::answer(&shown(&tool.name), it, &limits),
-        Err(_) => {
-            let seconds = limits.seconds_max;
-            let text = format!("no answer within {seconds} s; the limit seconds_max is {seconds}");
-            failed(Reason::Timeout, text)
+    let called = async {
+        tokio::select! {
+            it = server.call(&tool.name, arguments, progress) => Ok(it),
+            never = out.show(said) => match never {},
+        }
+    };
+    let Ok(answer) = within(time, called).await else {
+        let seconds = limits.seconds_max;
+        let text = format!("no answer within {seconds} s; the limit seconds_max is {seconds}");
+        return failed(Reason::Timeout, text);
+    };
+    let (mut result, contents) = answer::answer(&name, answer, &limits)?;
+    match out.keep(contents).await {
+        Ok(kept) => result.attachment = kept,
+        Err(fault) => {
+            return failed(Reason::Nonsense, format!("what it attaches can't be kept: {fault}"));
         }
     }
+    Ok(result)
 }

@@ -6,23 +6,35 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::BufReader;
 use tokio::process::ChildStderr;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 
 use super::super::command::Bounds;
 use super::super::command::run::{Serving, serve};
 use super::super::text::lossy;
-use super::limits::{ERROR_BYTES_MAX, START_TIME_MAX, WAIT_SECONDS_MAX};
+use super::limits::{ERROR_BYTES_MAX, WAIT_SECONDS_MAX};
 use super::line::{self, Line};
+use super::remote::Remote;
 use super::wire::{Failure, Wire};
+
+/// How long the end of a connection is waited for.
+const CLOSE_TIME: Duration = Duration::from_secs(3);
 
 /// How a server is begun.
 #[derive(Clone)]
 pub(super) struct Launch {
     /// What it is called, for people.
     pub(super) name: String,
-    pub(super) program: String,
-    pub(super) arguments: Vec<String>,
-    pub(super) bounds: Bounds,
+    pub(super) start_time: Duration,
+    pub(super) place: Place,
+}
+
+/// Where a server is.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// A program here.
+    Program { path: String, arguments: Vec<String>, bounds: Box<Bounds> },
+    /// Behind a URL.
+    Remote(Arc<Remote>),
 }
 
 impl Launch {
@@ -33,8 +45,18 @@ impl Launch {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
             runtime.block_on(async {
-                let tools = async { launch.begin().await?.list().await };
-                within(START_TIME_MAX, tools).await.map_err(|it| it.to_string())
+                let tools = async {
+                    let wire = launch.begin().await?;
+                    let tools = wire.list().await;
+                    let closed = async {
+                        wire.close().await;
+                        Ok(())
+                    };
+                    // A server that says nothing to it is left.
+                    let _ = within(CLOSE_TIME, closed).await;
+                    tools
+                };
+                within(launch.start_time, tools).await.map_err(|it| it.to_string())
             })
         });
         asked.join().unwrap_or_else(|_| Err("it can't be asked".to_owned()))
@@ -42,7 +64,27 @@ impl Launch {
 
     /// Begins it and says hello.
     async fn begin(&self) -> Result<Wire, Failure> {
-        let begun = serve(&self.bounds, &self.program, self.arguments.clone()).await;
+        let wire = match &self.place {
+            Place::Program { path, arguments, bounds } => {
+                self.begin_program(path, arguments, bounds).await?
+            }
+            Place::Remote(it) => {
+                let (wire, driver) = Wire::remote(it.clone());
+                beside(driver);
+                wire
+            }
+        };
+        wire.begin().await?;
+        Ok(wire)
+    }
+
+    async fn begin_program(
+        &self,
+        path: &str,
+        arguments: &[String],
+        bounds: &Bounds,
+    ) -> Result<Wire, Failure> {
+        let begun = serve(bounds, path, arguments.to_vec()).await;
         let begun = begun.map_err(|error| Failure::Gone(format!("it can't be begun: {error}")))?;
         let Serving { talk, err, control } = begun;
         let (from, to) = talk.into_split();
@@ -56,7 +98,6 @@ impl Launch {
             }
             drop(control);
         });
-        wire.begin().await?;
         Ok(wire)
     }
 }
@@ -111,9 +152,14 @@ impl Server {
     }
 
     /// Calls a tool; a server that has ended is begun again.
-    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        progress: mpsc::Sender<Value>,
+    ) -> Result<Value, Failure> {
         let wire = self.wire().await?;
-        let answer = wire.call(tool, arguments).await;
+        let answer = wire.call(tool, arguments, progress).await;
         if !matches!(answer, Err(Failure::Gone(_))) {
             self.state.lock().await.failures = 0;
         }
@@ -131,7 +177,7 @@ impl Server {
             let text = "it failed a moment ago; it is begun again when it has had some time";
             return Err(Failure::Gone(text.to_owned()));
         }
-        match within(START_TIME_MAX, self.launch.begin()).await {
+        match within(self.launch.start_time, self.launch.begin()).await {
             Ok(wire) => Ok(state.wire.insert(wire).clone()),
             Err(failure) => {
                 self.fail(&mut state);
@@ -157,7 +203,7 @@ impl Server {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
-async fn pass_time(time: Duration) {
+pub(super) async fn pass_time(time: Duration) {
     tokio::time::sleep(time).await;
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::mpsc;
 
 use super::limits::LINE_BYTES_MAX;
 use super::line::{self, Line};
@@ -33,7 +34,8 @@ async fn with(
             Ok(()) => wire.list().await.map(|it| it.len()),
             Err(failure) => Err(failure),
         };
-        (listed, wire.call("t", json!({})).await)
+        let (progress, _said) = mpsc::channel(1);
+        (listed, wire.call("t", json!({}), progress).await)
     };
     tokio::select! {
         found = calls => found,
@@ -88,6 +90,55 @@ async fn what_nobody_asked_for_is_nobodys_answer() {
     };
     let (listed, called) = with(noisy).await;
     assert_eq!((listed, called), (Ok(1), Ok(json!({ "content": [] }))));
+}
+
+/// A server is told, by the id of its request, that a call is dropped.
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (from, to) = tokio::io::split(ours);
+    let (wire, driver) = Wire::new(from, to);
+    let mut lines = BufReader::new(theirs).lines();
+    let test = async {
+        let (progress, _said) = mpsc::channel(1);
+        tokio::select! {
+            _ = wire.call("t", json!({}), progress) => panic!("an answer"),
+            line = lines.next_line() => assert!(line.unwrap().unwrap().contains("tools/call")),
+        }
+        let told: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        assert_eq!(told["method"], "notifications/cancelled");
+        assert_eq!(told["params"]["requestId"], 0);
+    };
+    tokio::select! {
+        () = driver => panic!("it is over"),
+        () = test => {}
+    }
+}
+
+#[tokio::test]
+async fn progress_is_heard_by_the_call_that_it_is_of() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (from, to) = tokio::io::split(ours);
+    let (wire, driver) = Wire::new(from, to);
+    let says = |asked: &Value| {
+        let of = |token: &Value| {
+            let params = json!({ "progressToken": token, "progress": 1, "message": "half" });
+            json!({ "method": "notifications/progress", "params": params }).to_string()
+        };
+        let token = &asked["params"]["_meta"]["progressToken"];
+        let mut all = vec![of(&json!("of nobody")), of(&json!(99)), of(token), of(token)];
+        all.extend(usual(asked));
+        all
+    };
+    let (progress, mut said) = mpsc::channel(1);
+    let called = tokio::select! {
+        it = wire.call("t", json!({}), progress) => it,
+        () = async { tokio::join!(driver, serves(theirs, says)); } => panic!("it is over"),
+    };
+    assert!(called.is_ok());
+    // Of two there is room for one.
+    assert_eq!(said.recv().await.unwrap()["message"], "half");
+    assert_eq!(said.recv().await, None);
 }
 
 #[tokio::test]

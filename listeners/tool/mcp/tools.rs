@@ -98,7 +98,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// What a server wrote, without what a terminal would obey.
-pub(super) fn shown(text: &str) -> String {
+pub(in super::super) fn shown(text: &str) -> String {
     let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let plain = |it: char| match it {
         '\n' | '\t' => it,

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::limits::{DEFINITIONS_BYTES_MAX, LINE_BYTES_MAX, PAGES_MAX, TOOLS_MAX};
 use super::line::{self, Line};
+use super::remote::{self, Remote};
 
 /// The revision that is offered; a server may answer with any of the others.
 const REVISION: &str = "2025-11-25";
@@ -47,17 +48,24 @@ pub(super) struct Wire {
     writes: mpsc::Sender<Value>,
 }
 
+/// What the two ends of a connection share.
 #[derive(Default)]
-struct Shared {
+pub(super) struct Shared {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    answers: BTreeMap<u64, oneshot::Sender<Result<Value, Failure>>>,
+    answers: BTreeMap<u64, Waiter>,
     /// Why nothing comes any more.
     over: Option<Failure>,
+}
+
+/// Who waits for an answer, and hears how far it is.
+struct Waiter {
+    to: oneshot::Sender<Result<Value, Failure>>,
+    progress: Option<mpsc::Sender<Value>>,
 }
 
 impl Shared {
@@ -65,12 +73,29 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Why it is over, if it is.
+    pub(super) fn over(&self) -> Option<Failure> {
+        self.waiting().over.clone()
+    }
+
+    /// Whether an answer to this is waited for.
+    pub(super) fn waits(&self, id: u64) -> bool {
+        self.waiting().answers.contains_key(&id)
+    }
+
+    /// Answers one request.
+    pub(super) fn fail(&self, id: u64, why: Failure) {
+        if let Some(waiter) = self.waiting().answers.remove(&id) {
+            let _ = waiter.to.send(Err(why));
+        }
+    }
+
     /// Answers all who wait.
-    fn end(&self, why: &Failure) {
+    pub(super) fn end(&self, why: &Failure) {
         let mut waiting = self.waiting();
         waiting.over.get_or_insert_with(|| why.clone());
-        for (_, to) in std::mem::take(&mut waiting.answers) {
-            let _ = to.send(Err(why.clone()));
+        for (_, waiter) in std::mem::take(&mut waiting.answers) {
+            let _ = waiter.to.send(Err(why.clone()));
         }
     }
 }
@@ -81,11 +106,7 @@ impl Wire {
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
     ) -> (Wire, impl Future<Output = ()>) {
-        let (writes, written) = mpsc::channel(WRITES_MAX);
-        let shared = Arc::<Shared>::default();
-        let wire = Wire { shared: shared.clone(), writes: writes.clone() };
-        let weak = writes.downgrade();
-        drop(writes);
+        let (wire, shared, weak, written) = Wire::parts();
         let driver = async move {
             let why = tokio::select! {
                 why = read(from, &shared, &weak) => why,
@@ -96,9 +117,32 @@ impl Wire {
         (wire, driver)
     }
 
+    /// A connection over HTTP, and what drives it.
+    pub(super) fn remote(remote: Arc<Remote>) -> (Wire, impl Future<Output = ()>) {
+        let (wire, shared, weak, written) = Wire::parts();
+        let driver = async move {
+            let why = remote::drive(&remote, &shared, &weak, written).await;
+            shared.end(&why);
+        };
+        (wire, driver)
+    }
+
+    fn parts() -> (Wire, Arc<Shared>, mpsc::WeakSender<Value>, mpsc::Receiver<Value>) {
+        let (writes, written) = mpsc::channel(WRITES_MAX);
+        let shared = Arc::<Shared>::default();
+        let weak = writes.downgrade();
+        (Wire { shared: shared.clone(), writes }, shared, weak, written)
+    }
+
+    /// Ends it, and waits until the server has heard so.
+    pub(super) async fn close(self) {
+        let _ = self.writes.send(Value::Null).await;
+        self.writes.closed().await;
+    }
+
     /// Why it is over, if it is.
     pub(super) fn over(&self) -> Option<Failure> {
-        self.shared.waiting().over.clone()
+        self.shared.over()
     }
 
     /// Says hello. A server that speaks no revision of ours is refused.
@@ -142,22 +186,42 @@ impl Wire {
         Err(Failure::Nonsense(format!("its list of tools has more than {PAGES_MAX} pages")))
     }
 
-    /// Calls a tool. Where this is dropped, the server hears that nobody waits any more.
-    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
-        self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    /// Calls a tool, and passes on what it says of its progress. Where this is dropped, the server
+    /// hears that nobody waits any more.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        progress: mpsc::Sender<Value>,
+    ) -> Result<Value, Failure> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.ask_for("tools/call", params, Some(progress)).await
     }
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, Failure> {
+        self.ask_for(method, params, None).await
+    }
+
+    async fn ask_for(
+        &self,
+        method: &str,
+        mut params: Value,
+        progress: Option<mpsc::Sender<Value>>,
+    ) -> Result<Value, Failure> {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let is_call = progress.is_some();
+        if is_call {
+            params["_meta"] = json!({ "progressToken": id });
+        }
         let (to, answer) = oneshot::channel();
         {
             let mut waiting = self.shared.waiting();
             if let Some(why) = &waiting.over {
                 return Err(why.clone());
             }
-            waiting.answers.insert(id, to);
+            waiting.answers.insert(id, Waiter { to, progress });
         }
-        let mut asked = Asked { wire: self, id, is_open: method == "tools/call" };
+        let mut asked = Asked { wire: self, id, is_open: is_call };
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.put(message).await?;
         let answer = answer.await.unwrap_or_else(|_| Err(gone()));
@@ -201,6 +265,9 @@ impl Drop for Asked<'_> {
 
 async fn write(mut to: impl AsyncWrite + Unpin, mut written: mpsc::Receiver<Value>) -> Failure {
     while let Some(message) = written.recv().await {
+        if message.is_null() {
+            break;
+        }
         let line = message.to_string() + "\n";
         if to.write_all(line.as_bytes()).await.is_err() {
             // What it still says is read to its end.
@@ -229,12 +296,19 @@ async fn read(
         };
         // Some servers greet on their standard output.
         let Ok(text) = std::str::from_utf8(&line) else { continue };
-        let Ok(message) = pumphouse::schema::json::read(text) else { continue };
-        heard(message, shared, writes);
+        match pumphouse::schema::json::read(text) {
+            Ok(message) => heard(message, shared, writes),
+            // Whose answer it is can't be known.
+            Err(error) if text.starts_with('{') => {
+                return Failure::Gone(format!("the server wrote JSON that can't be read: {error}"));
+            }
+            Err(_) => {}
+        }
     }
 }
 
-fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) {
+/// Takes in a message of the server's.
+pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) {
     let id = message.get("id").filter(|it| !it.is_null()).cloned();
     match (message.get("method").and_then(Value::as_str), id) {
         (Some("ping"), Some(id)) => answer(writes, json!({ "id": id, "result": {} })),
@@ -242,6 +316,16 @@ fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) 
         (Some(method), Some(id)) => {
             let error = json!({ "code": NO_METHOD, "message": format!("{method} isn't offered") });
             answer(writes, json!({ "id": id, "error": error }));
+        }
+        (Some("notifications/progress"), None) => {
+            let params = message.get_mut("params").map(Value::take).unwrap_or_default();
+            let of = params.get("progressToken").and_then(Value::as_u64);
+            let waiting = shared.waiting();
+            let waiter = of.and_then(|it| waiting.answers.get(&it));
+            // Of a server that says more than is shown, some is left out.
+            if let Some(to) = waiter.and_then(|it| it.progress.as_ref()) {
+                let _ = to.try_send(params);
+            }
         }
         (Some(_), None) => {}
         (None, id) => {
@@ -256,7 +340,7 @@ fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) 
                 }
                 None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
             };
-            let _ = to.send(answer);
+            let _ = to.to.send(answer);
         }
     }
 }

@@ -152,15 +152,26 @@ impl Web {
         headers: HeaderMap,
         body: String,
     ) -> Result<Answer, Refusal> {
+        self.in_time(async {
+            let response = self.open(method, &url, headers, body).await?;
+            self.answer(url, response).await
+        })
+        .await
+    }
+
+    /// Sends a request to where it may go, and has the answer's beginning; no redirect is followed.
+    pub(super) async fn open(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Response, Refusal> {
         let mut request = self.client.request(method, url.clone()).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
         }
-        self.in_time(async {
-            let response = request.send().await.map_err(|it| Refusal::unsent(&it, &url))?;
-            self.answer(url, response).await
-        })
-        .await
+        request.send().await.map_err(|it| Refusal::unsent(&it, url))
     }
 
     /// Whether a host is listed, at a port or at any.

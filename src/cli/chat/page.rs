@@ -42,6 +42,8 @@ struct Running {
     label: String,
     since_us: u64,
     time: Option<String>,
+    /// How far it says that it is.
+    progress: String,
 }
 
 impl Page {
@@ -122,7 +124,14 @@ impl Page {
             What::ToolCallStart { call_id, id, tool, input, .. } => {
                 let label = label(tool, input);
                 let (call, time) = (call_id.clone(), event.time.clone());
-                self.running.push(Running { call, id: id.clone(), label, since_us: now_us, time });
+                let (id, progress) = (id.clone(), String::new());
+                self.running.push(Running { call, id, label, since_us: now_us, time, progress });
+            }
+            What::ToolCallProgress { call_id, done, total, text, .. } => {
+                let run = self.running.iter_mut().find(|it| it.call == *call_id);
+                if let Some(run) = run {
+                    run.progress = progress(*done, *total, text);
+                }
             }
             What::ToolCallResult { call_id, tool, status, error, .. } => {
                 let at = self.running.iter().position(|it| it.call == *call_id);
@@ -275,7 +284,9 @@ impl Page {
             let label = audit::line(&it.label);
             let label = audit::cut(&label, style.width.saturating_sub(16)).into_owned();
             let time = format!("{}.{} s", seconds / 10, seconds % 10);
-            let text = style.paint(Paint::Faint, &format!("{label}  {time}"));
+            let text = format!("{label}  {time}{}", audit::line(&it.progress));
+            let text = audit::cut(&text, style.width.saturating_sub(4)).into_owned();
+            let text = style.paint(Paint::Faint, &text);
             foot.push(format!("  {} {text}", style.paint(Paint::Who, &SPINNER[turn].to_string())));
         }
         if let Some(text) = self.waits_for(now_us).filter(|_| !self.is_over) {
@@ -316,6 +327,16 @@ fn paint(within: &str) -> Option<Paint> {
 fn label(tool: &str, input: &Value) -> String {
     let input = input.to_string();
     if input == "{}" { tool.to_owned() } else { format!("{tool} {input}") }
+}
+
+/// How far something is, behind what it is.
+fn progress(done: Option<f64>, total: Option<f64>, text: &str) -> String {
+    let far = match (done, total) {
+        (Some(done), Some(total)) => format!("  {done}/{total}"),
+        (Some(done), None) => format!("  {done}"),
+        _ => String::new(),
+    };
+    if text.is_empty() { far } else { format!("{far}  {text}") }
 }
 
 /// How long something took, in seconds.
@@ -368,6 +389,21 @@ mod tests {
         let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
         events.iter().for_each(|it| page.hear(it, None, 0));
         page.shown(0)
+    }
+
+    #[test]
+    fn an_action_says_how_far_it_is() {
+        let begins = json!({ "id": "sum", "input": {}, "mode": "sync" });
+        let further =
+            |done: u64| json!({ "done": done, "total": 4, "text": "reading\u{1b}[2J\nnotes" });
+        let events = [
+            call("tool_call_start", &begins),
+            call("tool_call_progress", &further(1)),
+            call("tool_call_progress", &further(3)),
+        ];
+        let seen = seen(&events);
+        assert!(seen.contains("calculate  0.0 s  3/4  reading"), "{seen}");
+        assert!(!seen.contains("1/4") && !seen.contains("\u{1b}[2J\n"), "{seen}");
     }
 
     #[test]

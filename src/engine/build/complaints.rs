@@ -12,9 +12,10 @@ use crate::name::Name;
 use crate::schema::Schema;
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
 use crate::wire::core::{
-    Accepted, Authenticate, Authenticated, Boot, ClockSet, ContextCleared, ContextRestored, Done,
-    DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft, NothingUnderWay, ShutdownSignal,
-    SystemThreadError, ThreadCancelled, ThreadResult, ThreadSpawned,
+    Accepted, Attachment, Authenticate, Authenticated, Boot, ClockSet, ContextCleared,
+    ContextRestored, Done, DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft,
+    NothingUnderWay, Progress, ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadResult,
+    ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Payload};
@@ -27,6 +28,7 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
     let mut catalog = Catalog::default();
     let own = [
         Accepted::schema(),
+        Attachment::schema(),
         Authenticate::schema(),
         Authenticated::schema(),
         BudgetRaised::schema(),
@@ -50,6 +52,7 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
         ThreadResult::schema(),
         ThreadSpawned::schema(),
         NothingUnderWay::schema(),
+        Progress::schema(),
         Follow::schema(),
         Following::schema(),
         Unfollow::schema(),

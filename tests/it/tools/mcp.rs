@@ -1,11 +1,15 @@
 //! `use: mcp`: servers that are used, that misbehave, and that change.
 
+mod hostile;
+mod real;
+mod remote;
+mod schemas;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{asked, in_order, organism};
 use crate::program::{Ran, Scene, Server};
 
 const SERVER: &str = include_str!("mcp/server.py");
@@ -56,7 +60,11 @@ fn a_tool_is_called_and_its_answer_is_a_payload() {
     let counted = called(&scene, &server, "count", "<words>a b c</words>");
     counted.says(&["<text>3 words</text>", "<data>{\"count\":3}</data>"]);
     let picture = called(&scene, &server, "picture", "");
-    picture.says(&["<text>[image/png of 3 bytes left out]</text>"]);
+    picture.says(&[
+        "<text>[image/png of 3 bytes, attached]</text>",
+        "<attachment ",
+        "entry=\"sess-",
+    ]);
     let refused = called(&scene, &server, "refuse", "");
     refused.says(&["<tool-failed", "reason=\"tool\"", "<text>not today</text>"]);
     called(&scene, &server, "say", "").says(&["P0007", "<say> needs <words>"]);
@@ -174,32 +182,4 @@ fn patterns_choose_tools() {
     let live = scene.run(&["check", "--live"]).code(0);
     let live = live.says(&["}say", "}count"]);
     assert!(!live.out.contains("}die"), "{}", live.out);
-}
-
-/// An agent asks `mcp-server-time`, where it is installed, or is found by `MCP_SERVER_TIME`.
-#[test]
-fn an_agent_asks_a_real_server_for_the_time() {
-    let Some(program) = time_server() else {
-        return crate::skipped("no mcp-server-time; set MCP_SERVER_TIME to its path");
-    };
-    let settings =
-        format!("use: mcp, settings: {{command: [{}, --local-timezone, UTC]}}", program.display());
-    let replies = r#"%% reply
-<action id="a">{"name": "clock.convert_time", "parameters": {"source_timezone": "UTC",
-"time": "12:00", "target_timezone": "Asia/Tokyo"}}</action>
-%% reply
-<response>It is: ${a}</response>
-"#;
-    let scene = organism(&[("clock", &settings)], replies);
-    scene.run(&["check", "--live"]).code(0).says(&["}get_current_time", "}convert_time"]);
-    let entries = asked(&scene, "What time is it in Tokyo?");
-    in_order(&entries, &["convert_time", "Asia/Tokyo", "21:00"]);
-}
-
-#[expect(clippy::disallowed_methods, reason = "where a program is, the machine says")]
-fn time_server() -> Option<PathBuf> {
-    let named = std::env::var_os("MCP_SERVER_TIME").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found = std::env::split_paths(&path).map(|it| it.join("mcp-server-time"));
-    named.or_else(|| found.find(|it| it.exists()))
 }

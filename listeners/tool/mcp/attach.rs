@@ -1,0 +1,124 @@
+//! What is no text in an answer: an entry of the thread, which the answer names. And what a tool
+//! says while it is at work: live, for those who follow.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use pumphouse::id::EntryId;
+use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::prelude::*;
+use pumphouse::wire::core::{Attachment, Progress};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::limits::PROGRESS_BYTES_MAX;
+use super::tools::shown;
+
+/// An image, a sound or a file that came with an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct Attached {
+    /// The entry that has it.
+    #[payload(attribute, example = "sess-k3v9x2ma/4")]
+    pub entry: String,
+    /// What it is.
+    #[payload(attribute, example = "image/png")]
+    pub media_type: String,
+    /// Its bytes' BLAKE3 digest, in hexadecimal.
+    #[payload(attribute)]
+    pub digest: String,
+    /// How many bytes it has.
+    #[payload(attribute)]
+    pub bytes: u64,
+}
+
+/// The attachments of a thread, by their digests: no two are alike.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attachments(BTreeMap<String, EntryId>);
+
+impl Apply for Attachments {
+    fn apply(&mut self, entry: &Entry) {
+        if let Some(it) = entry.decode_if::<Attachment>() {
+            self.0.entry(it.digest).or_insert_with(|| entry.id().clone());
+        }
+    }
+}
+
+/// Where a call's attachments and its progress go.
+pub(super) struct Outlets {
+    kept: Fold<Attachments>,
+    notes: Outbox<Note<Attachment>>,
+    live: Outbox<Progress>,
+}
+
+impl<S> FromContext<S> for Outlets {
+    fn needs() -> Vec<Need> {
+        [
+            <Fold<Attachments> as FromContext<S>>::needs(),
+            <Outbox<Note<Attachment>> as FromContext<S>>::needs(),
+            <Outbox<Progress> as FromContext<S>>::needs(),
+        ]
+        .concat()
+    }
+
+    fn from_context(it: &Context<S>) -> Result<Outlets, Fault> {
+        Ok(Outlets {
+            kept: Fold::from_context(it)?,
+            notes: Outbox::from_context(it)?,
+            live: Outbox::from_context(it)?,
+        })
+    }
+}
+
+impl Outlets {
+    /// Keeps each in the thread, unless it is there.
+    pub(super) async fn keep(&self, contents: Vec<Attachment>) -> Result<Vec<Attached>, String> {
+        let mut all = Vec::new();
+        for it in contents {
+            let mut attached = Attached {
+                entry: String::new(),
+                media_type: it.media_type.clone(),
+                digest: it.digest.clone(),
+                bytes: it.content.len() as u64,
+            };
+            attached.entry = self.entry(it).await?.to_string();
+            all.push(attached);
+        }
+        Ok(all)
+    }
+
+    async fn entry(&self, it: Attachment) -> Result<EntryId, String> {
+        let digest = it.digest.clone();
+        if let Some(id) = self.kept.0.0.get(&digest) {
+            return Ok(id.clone());
+        }
+        // An earlier attempt at the message may have kept it.
+        if let Some(id) = self.sent(&digest).await? {
+            return Ok(id);
+        }
+        self.notes.send(Note(it)).await.map_err(|it| it.to_string())?;
+        self.sent(&digest).await?.ok_or_else(|| "it isn't in the log".to_owned())
+    }
+
+    async fn sent(&self, digest: &str) -> Result<Option<EntryId>, String> {
+        let sent = self.notes.sent().await.map_err(|it| it.to_string())?;
+        let is_it =
+            |entry: &&Entry| entry.decode_if::<Attachment>().is_some_and(|it| it.digest == digest);
+        Ok(sent.iter().find(is_it).map(|it| it.id().clone()))
+    }
+
+    /// Shows what a tool says of its progress; it never ends.
+    pub(super) async fn show(&self, mut said: mpsc::Receiver<Value>) -> Infallible {
+        while let Some(it) = said.recv().await {
+            self.live.live(&progress(&it));
+        }
+        std::future::pending().await
+    }
+}
+
+/// What a server says of a call's progress.
+fn progress(it: &Value) -> Progress {
+    let number = |key: &str| it.get(key).and_then(Value::as_f64);
+    let text = it.get("message").and_then(Value::as_str).unwrap_or_default();
+    let end = text.floor_char_boundary(PROGRESS_BYTES_MAX);
+    Progress { done: number("progress"), total: number("total"), text: shown(&text[..end]) }
+}

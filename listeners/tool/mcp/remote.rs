@@ -1,0 +1,311 @@
+//! A server over HTTP ("Streamable HTTP"): each message is a request, and what comes of it one
+//! answer in JSON, or a stream of events.
+//!
+//! Requests go to the one URL that the manifest names; no redirect is followed.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use pumphouse::model::Secret;
+use pumphouse::model::sse::Decoder;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, StatusCode, Url};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::super::web::limits::WebLimits;
+use super::super::web::{Web, content_type, host_of};
+use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX};
+use super::server::{pass_time, within};
+use super::wire::{Failure, Shared, heard};
+
+/// What a server knows a connection by.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The revision that is spoken.
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The last event that came of a stream that broke off.
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+/// How long the end of a session may take to say.
+const FAREWELL_TIME: Duration = Duration::from_secs(2);
+/// How long a stream that broke off is left, where the server doesn't say.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Where a server is.
+pub(super) struct Remote {
+    web: Web,
+    url: Url,
+    bearer: Option<Bearer>,
+}
+
+/// What proves to a server who asks.
+struct Bearer {
+    header: HeaderValue,
+    secret: Secret,
+}
+
+impl Bearer {
+    fn new(text: &str) -> Result<Bearer, String> {
+        let header = HeaderValue::from_str(&format!("Bearer {text}"));
+        let mut header = header.map_err(|_| "`bearer` holds what no header may".to_owned())?;
+        header.set_sensitive(true);
+        Ok(Bearer { header, secret: Secret::new(text) })
+    }
+}
+
+impl Remote {
+    /// A server at a URL, whose host alone is reached.
+    pub(super) fn new(url: &str, bearer: Option<&str>) -> Result<Remote, String> {
+        let parsed: Url = url.parse().map_err(|_| format!("`{url}` is no URL"))?;
+        let host = match parsed.port_or_known_default() {
+            Some(port) => format!("{}:{port}", parsed.host_str().unwrap_or_default()),
+            None => return Err(format!("`{url}` isn't http:// or https://")),
+        };
+        let web = Web::new(Some(&[host]), WebLimits::default())?;
+        let url = web.checked(url).map_err(|it| it.text)?;
+        let bearer = bearer.map(str::trim);
+        if bearer.is_some_and(str::is_empty) {
+            return Err("`bearer` is empty: is its variable set?".to_owned());
+        }
+        if bearer.is_some() && url.scheme() != "https" && !is_own(&url) {
+            return Err("`bearer` is sent over https:// alone, or to this machine".to_owned());
+        }
+        Ok(Remote { web, url, bearer: bearer.map(Bearer::new).transpose()? })
+    }
+
+    fn headers(&self, session: &Session) -> HeaderMap {
+        let mut all = HeaderMap::new();
+        let bearer = self.bearer.as_ref().map(|it| it.header.clone());
+        let known = [
+            (AUTHORIZATION, bearer),
+            (SESSION, session.id.clone()),
+            (VERSION, session.version.clone()),
+        ];
+        for (name, value) in known {
+            all.extend(value.map(|it| (name, it)));
+        }
+        all
+    }
+
+    /// What a server says, without the bearer.
+    fn told(&self, text: &str) -> String {
+        self.bearer.as_ref().map_or_else(|| text.to_owned(), |it| it.secret.hidden_in(text))
+    }
+}
+
+/// Whether a URL is of this machine, by its address.
+fn is_own(url: &Url) -> bool {
+    let host = host_of(url);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+/// What a server knows us by.
+#[derive(Clone, Debug, Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+/// One connection.
+struct Line<'a> {
+    remote: &'a Remote,
+    shared: &'a Shared,
+    writes: &'a mpsc::WeakSender<Value>,
+    session: Mutex<Session>,
+}
+
+/// Sends what is written, and passes on what comes of it, until nobody has the connection any more.
+pub(super) async fn drive(
+    remote: &Remote,
+    shared: &Shared,
+    writes: &mpsc::WeakSender<Value>,
+    mut written: mpsc::Receiver<Value>,
+) -> Failure {
+    let session = Mutex::default();
+    let line = Line { remote, shared, writes, session };
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            message = written.recv() => match message.filter(|it| !it.is_null()) {
+                // A server may refuse what comes before it knows that we are ready.
+                Some(it) if it["method"] == "notifications/initialized" => line.post(it).await,
+                Some(it) => under_way.push(line.post(it)),
+                None => break,
+            },
+            Some(()) = under_way.next(), if !under_way.is_empty() => {}
+        }
+        if let Some(why) = shared.over() {
+            return why;
+        }
+    }
+    drop(under_way);
+    line.farewell().await;
+    Failure::Gone("the connection is closed".to_owned())
+}
+
+impl Line<'_> {
+    fn session(&self) -> std::sync::MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message; where it can't be sent, its own call fails.
+    async fn post(&self, message: Value) {
+        let id = message.get("id").filter(|_| message.get("method").is_some());
+        let id = id.and_then(Value::as_u64);
+        let asks = message["method"] == "initialize";
+        if let Err(failure) = self.exchange(&message, id, asks).await
+            && let Some(id) = id
+        {
+            self.shared.fail(id, failure);
+        }
+    }
+
+    async fn exchange(&self, message: &Value, id: Option<u64>, asks: bool) -> Result<(), Failure> {
+        let mut headers = self.remote.headers(&self.session());
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, EITHER);
+        let answer = self.send(Method::POST, headers, message.to_string()).await?;
+        if asks {
+            self.session().id = answer.headers().get(SESSION).cloned();
+        }
+        let status = answer.status();
+        if status == StatusCode::NOT_FOUND && self.session().id.is_some() {
+            let why = Failure::Gone("the server has ended the session".to_owned());
+            self.shared.end(&why);
+            return Ok(());
+        }
+        if !status.is_success() {
+            return Err(self.refused(answer).await);
+        }
+        match content_type(answer.headers()).split(';').next().unwrap_or_default().trim() {
+            "text/event-stream" => self.stream(answer, id).await,
+            "application/json" => {
+                let body = body(answer).await?;
+                self.hear(&body)
+            }
+            _ if id.is_none() => Ok(()),
+            other => Err(Failure::Nonsense(format!("the server answers {other:?}, and no JSON"))),
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Response, Failure> {
+        let sent = self.remote.web.open(method, &self.remote.url, headers, body).await;
+        sent.map_err(|it| Failure::Gone(self.remote.told(&it.text)))
+    }
+
+    /// Why a server refuses a message.
+    async fn refused(&self, answer: Response) -> Failure {
+        let (status, host) = (answer.status(), host_of(answer.url()));
+        let said = format!("{host} answers {status}");
+        // Some say more in JSON-RPC.
+        let body = body(answer).await.unwrap_or_default();
+        let more = serde_json::from_slice::<Value>(&body).ok();
+        let more = more.and_then(|it| Some(it.get("error")?.get("message")?.as_str()?.to_owned()));
+        let hint = match status {
+            StatusCode::UNAUTHORIZED => ": it wants another `bearer`".to_owned(),
+            _ => more.map(|it| format!(": {}", self.remote.told(&it))).unwrap_or_default(),
+        };
+        match status.is_server_error() {
+            true => Failure::Gone(said + &hint),
+            false => Failure::Error(said + &hint),
+        }
+    }
+
+    /// Reads a stream until what was asked is answered; one that breaks off is taken up again,
+    /// where the server has said by what.
+    async fn stream(&self, mut from: Response, id: Option<u64>) -> Result<(), Failure> {
+        let mut last = String::new();
+        for _ in 0..=RECONNECTS_MAX {
+            let mut decoder = Decoder::new(LINE_BYTES_MAX);
+            loop {
+                let piece = match from.chunk().await {
+                    Ok(Some(it)) => it,
+                    Ok(None) | Err(_) => break,
+                };
+                let mut rest = &piece[..];
+                let too_large = |it| Failure::Nonsense(format!("the server's stream: {it}"));
+                while let Some(event) = decoder.next(&mut rest).map_err(too_large)? {
+                    last.clone_from(&event.id);
+                    if let Some(data) = event.data.filter(|it| !it.trim().is_empty()) {
+                        self.hear(data.as_bytes())?;
+                    }
+                }
+                if id.is_some_and(|it| !self.shared.waits(it)) {
+                    return Ok(());
+                }
+            }
+            let Some(value) = HeaderValue::from_str(&last).ok().filter(|it| !it.is_empty()) else {
+                break;
+            };
+            if id.is_none() {
+                return Ok(());
+            }
+            pass_time(decoder.retry().unwrap_or(RETRY)).await;
+            let mut headers = self.remote.headers(&self.session());
+            headers.insert(ACCEPT, EVENTS);
+            headers.insert(LAST_EVENT, value);
+            from = self.send(Method::GET, headers, String::new()).await?;
+            if !from.status().is_success() {
+                return Err(self.refused(from).await);
+            }
+        }
+        match id {
+            Some(_) => Err(Failure::Gone("the server's stream ended without an answer".to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in a message, or several.
+    fn hear(&self, text: &[u8]) -> Result<(), Failure> {
+        let wrong = |why: String| Failure::Nonsense(format!("the server's JSON: {why}"));
+        let text = std::str::from_utf8(text).map_err(|it| wrong(it.to_string()))?;
+        let message = pumphouse::schema::json::read(text).map_err(|it| wrong(it.to_string()))?;
+        let all = match message {
+            Value::Array(all) => all,
+            one => vec![one],
+        };
+        for it in all {
+            let version = it.get("result").and_then(|it| it.get("protocolVersion"));
+            if let Some(version) = version.and_then(Value::as_str) {
+                self.session().version = HeaderValue::from_str(version).ok();
+            }
+            heard(it, self.shared, self.writes);
+        }
+        Ok(())
+    }
+
+    /// Ends the session, where there is one.
+    async fn farewell(&self) {
+        let session = self.session().clone();
+        if session.id.is_none() {
+            return;
+        }
+        let headers = self.remote.headers(&session);
+        // A server needn't know how to end one.
+        let _ = within(FAREWELL_TIME, self.send(Method::DELETE, headers, String::new())).await;
+    }
+}
+
+/// An answer's body, as long as a message may be.
+async fn body(mut from: Response) -> Result<Vec<u8>, Failure> {
+    let mut all = Vec::new();
+    let broken = |_| Failure::Gone("the server's answer breaks off".to_owned());
+    while let Some(piece) = from.chunk().await.map_err(broken)? {
+        if all.len() + piece.len() > LINE_BYTES_MAX {
+            let text = format!("the server's answer has more than {LINE_BYTES_MAX} bytes");
+            return Err(Failure::Nonsense(text));
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(all)
+}

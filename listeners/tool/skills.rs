@@ -1,0 +1,210 @@
+//! A folder of [Agent Skills](https://agentskills.io): what an agent may read up when it needs it.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: skills, settings: {folder: skills}}
+//! ```
+//!
+//! Each folder in it has a `SKILL.md`, which begins with YAML: a name and a description. These are
+//! in the prompt of each agent that may call the listener; the rest is loaded by `load-skill`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use pumphouse::listener::Beside;
+use pumphouse::prelude::*;
+use serde::Deserialize;
+
+use super::mcp::shown;
+
+/// The listener's name unless another is given, by which its namespace goes.
+const NAME: &str = "skills";
+/// The file of a skill.
+const FILE: &str = "SKILL.md";
+/// What stands before and behind the YAML.
+const FENCE: &str = "---";
+
+/// Shows how something is done.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/skills/v1")]
+pub struct LoadSkill {
+    /// The skill.
+    #[payload(example = "brew-tea")]
+    pub name: String,
+}
+
+/// How something is done.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/skills/v1")]
+pub struct Skill {
+    /// The skill.
+    #[payload(attribute, example = "brew-tea")]
+    pub name: String,
+    /// The BLAKE3 digest of its file, in hexadecimal.
+    #[payload(attribute)]
+    pub digest: String,
+    /// What its file says.
+    #[payload(value, example = "Warm the pot first.")]
+    pub text: String,
+}
+
+/// There is no such skill.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/skills/v1")]
+pub struct UnknownSkill {
+    /// Which there are.
+    #[payload(value, example = "there is no skill tea; there is brew-tea")]
+    pub text: String,
+}
+
+/// How much there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SkillLimits {
+    /// Skills of one folder.
+    pub skills_max: usize,
+    /// Bytes of one skill's file.
+    pub skill_bytes_max: usize,
+}
+
+impl Default for SkillLimits {
+    fn default() -> SkillLimits {
+        SkillLimits { skills_max: 64, skill_bytes_max: 64 << 10 }
+    }
+}
+
+/// What stands under `settings` of `use: skills`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The folder of the skills' folders.
+    pub folder: Beside,
+    /// How much there may be.
+    #[serde(default)]
+    pub limits: SkillLimits,
+}
+
+/// What a skill's file begins with. What else stands there isn't for us.
+#[derive(Debug, Deserialize)]
+struct Front {
+    name: String,
+    description: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Known {
+    description: String,
+    digest: String,
+    text: String,
+}
+
+/// The listener `skills`. The files are read once: what an agent was told of is what it loads.
+///
+/// # Errors
+/// The folder isn't there, or a skill isn't one.
+pub fn skills(settings: &Settings) -> Result<Listener, String> {
+    let all = read(&settings.folder.path(), &settings.limits)?;
+    let each = |(name, it): (&String, &Known)| format!("{name}: {}", it.description);
+    let list: Vec<String> = all.iter().map(each).collect();
+    let text = format!("Shows how something is done. Skills:\n{}", list.join("\n"));
+    let listener = Listener::with_state(NAME, Arc::new(all)).own_namespace().on(load);
+    Ok(listener.describe(text).stateless())
+}
+
+async fn load(
+    State(all): State<Arc<BTreeMap<String, Known>>>,
+    LoadSkill { name }: LoadSkill,
+) -> Result<Skill, UnknownSkill> {
+    match all.get(&name) {
+        Some(it) => Ok(Skill { name, digest: it.digest.clone(), text: it.text.clone() }),
+        None => {
+            let there: Vec<&str> = all.keys().map(String::as_str).collect();
+            let (name, there) = (name.chars().take(100).collect::<String>(), there.join(", "));
+            Err(UnknownSkill { text: format!("there is no skill {name}; there is {there}") })
+        }
+    }
+}
+
+fn read(folder: &Path, limits: &SkillLimits) -> Result<BTreeMap<String, Known>, String> {
+    let failed = |at: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", at.display());
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(|it| failed(folder, &it))? {
+        let path = entry.map_err(|it| failed(folder, &it))?.path().join(FILE);
+        let Ok(facts) = fs::metadata(&path) else { continue };
+        let most = limits.skill_bytes_max;
+        if !facts.is_file() || facts.len() > most as u64 {
+            let why = format!("it is no file of at most {most} bytes, the limit skill_bytes_max");
+            return Err(failed(&path, &why));
+        }
+        let text = fs::read_to_string(&path).map_err(|it| failed(&path, &it))?;
+        let (name, known) = skill(&text).map_err(|it| failed(&path, &it))?;
+        if all.insert(name.clone(), known).is_some() {
+            return Err(failed(&path, &format!("another skill is called {name}, too")));
+        }
+        let most = limits.skills_max;
+        if all.len() > most {
+            let why = format!("it has more than {most} skills, the limit skills_max");
+            return Err(failed(folder, &why));
+        }
+    }
+    match all.is_empty() {
+        true => Err(failed(folder, &format!("no folder in it has a {FILE}"))),
+        false => Ok(all),
+    }
+}
+
+/// A skill's name, and the rest of it.
+fn skill(text: &str) -> Result<(String, Known), String> {
+    let plain = text.replace("\r\n", "\n");
+    let parts = plain.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+    let Some((front, body)) = parts else {
+        return Err(format!("it doesn't begin with YAML between two lines `{FENCE}`"));
+    };
+    let Front { name, description } =
+        serde_yaml::from_str(front).map_err(|error| shown(&error.to_string()))?;
+    let fits = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
+        return Err("its `name` has at most 64 letters of a to z, digits and `-`".to_owned());
+    }
+    let description = shown(description.trim());
+    if description.is_empty() || description.chars().count() > 1_024 {
+        return Err("its `description` has from 1 to 1,024 characters".to_owned());
+    }
+    let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+    // A line each, in the prompt.
+    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ok((name, Known { description, digest, text: shown(body.trim()) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_is_yaml_and_a_text() {
+        let text = "---\nname: brew-tea\ndescription: >\n  How tea\n  is made.\nlicense: MIT\n---\n\
+                    # Tea\n\nWarm\u{1b}[2J the pot.\n";
+        let (name, it) = skill(text).unwrap();
+        assert_eq!((&*name, &*it.description), ("brew-tea", "How tea is made."));
+        assert_eq!(it.text, "# Tea\n\nWarm\u{FFFD}[2J the pot.");
+        assert_eq!(it.digest, blake3::hash(text.as_bytes()).to_hex().to_string());
+        assert_eq!(skill(&text.replace('\n', "\r\n")).unwrap().1.text, it.text);
+    }
+
+    #[test]
+    fn what_is_no_skill_is_told() {
+        for (text, expected) in [
+            ("# Tea", "between two lines `---`"),
+            ("---\nname: tea\n---\n", "description"),
+            ("---\nname: Tea!\ndescription: x\n---\n", "its `name` has"),
+            ("---\nname: tea\ndescription: ' '\n---\n", "its `description` has"),
+            ("---\nname: [\n---\n", ""),
+        ] {
+            let why = skill(text).unwrap_err();
+            assert!(why.contains(expected), "{text}: {why}");
+        }
+    }
+}
