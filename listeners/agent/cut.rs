@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 
 use super::super::action::words::Action;
-use super::hand::{Told, Turning};
+use super::hand::{OwnMind, Told, Turning};
 use super::mind::{Mind, Minds};
 use super::speak::{Answer, Spoken, open_name};
 use super::turn::{Came, Spoke};
@@ -49,7 +49,7 @@ impl Turning {
         let mut mind = Mind::clone(&self.mind);
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
             sent.iter().for_each(|it| mind.says(it));
-            let told = self.mindful.told(&self.capabilities);
+            let told = self.mindful.0.told(&self.capabilities);
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
             let mut spoken = recalled(&self, &over, told, &sent);
@@ -59,7 +59,7 @@ impl Turning {
             return self.ended(mind, spoken).await;
         }
         // What came since the turn began, its prompt doesn't show.
-        self.mind = self.mind_at(until).await?;
+        self.mind = OwnMind(self.mind_at(until).await?);
         let is_wanted = self.interrupted_at().is_none();
         if is_wanted
             && self.agent().model.is_repeatable()

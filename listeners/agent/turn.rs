@@ -95,7 +95,7 @@ pub(super) async fn interrupted(it: Turning, _: Interrupt) -> Result<Came, Fault
 
 impl Turning {
     pub(super) fn agent(&self) -> &Agent {
-        &self.mindful.agent
+        &self.mindful.0.agent
     }
 
     pub(super) fn rules(&self) -> Rules {
@@ -178,7 +178,7 @@ impl Turning {
         until: u64,
         earlier: &[Entry],
     ) -> Result<Spoke, Fault> {
-        let told = self.mindful.told(&self.capabilities);
+        let told = self.mindful.0.told(&self.capabilities);
         let mut it = match self.prepares(told, turn, until, earlier).await? {
             Ok(it) => it,
             Err(spoke) => return Ok(spoke),

@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pumphouse::limits::FeedLimits;
-use pumphouse::listener::{Context, FromContext, Need, Record};
+use pumphouse::listener::{FromContext, IntoEmit, Record};
 use pumphouse::prelude::*;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
@@ -55,10 +55,10 @@ use super::timer::Timers as Clocks;
 pub fn feed() -> Listener {
     Listener::new(NAME)
         .on(async |_: DeclareFeeds| {})
-        .on(async |it: Handling, _: RefreshFeeds| it.goes_on().await)
-        .on(async |it: Handling, _: FeedsDue| it.goes_on().await)
-        .on(async |it: Handling, _: FeedUnasked| it.goes_on().await)
-        .on_any_reply(async |it: Handling, _: Element| it.goes_on().await)
+        .on(async |handling: Handling, _: RefreshFeeds| handling.handle().await)
+        .on(async |handling: Handling, _: FeedsDue| handling.handle().await)
+        .on(async |handling: Handling, _: FeedUnasked| handling.handle().await)
+        .on_any_reply(async |handling: Handling, _: Element| handling.handle().await)
         .on(change::add)
         .on(change::update)
         .on(change::remove)
@@ -76,7 +76,8 @@ pub fn feed() -> Listener {
         .describe("Has agents' feeds had anew, and keeps which they have.")
 }
 
-/// A message, and what it goes by.
+/// A message to `feed`, and what its handler reads.
+#[derive(FromContext)]
 struct Handling {
     message: Message,
     history: History,
@@ -91,79 +92,52 @@ struct Handling {
     record: Record,
 }
 
-impl<S> FromContext<S> for Handling {
-    fn needs() -> Vec<Need> {
-        [
-            <History as FromContext<S>>::needs(),
-            <Fold<Rounds> as FromContext<S>>::needs(),
-            <Fold<Shown> as FromContext<S>>::needs(),
-            <Fold<Actions> as FromContext<S>>::needs(),
-            <Fold<Minds> as FromContext<S>>::needs(),
-            <Fold<Clocks> as FromContext<S>>::needs(),
-        ]
-        .concat()
-    }
-
-    fn from_context(context: &Context<S>) -> Result<Handling, Fault> {
-        Ok(Handling {
-            message: Message::from_context(context)?,
-            history: History::from_context(context)?,
-            rounds: Fold::from_context(context)?,
-            shown: Fold::from_context(context)?,
-            actions: Fold::from_context(context)?,
-            minds: Fold::from_context(context)?,
-            clocks: Fold::from_context(context)?,
-            capabilities: Capabilities::from_context(context)?,
-            clock: Clock::from_context(context)?,
-            random: Random::from_context(context)?,
-            record: Record::from_context(context)?,
-        })
-    }
+/// What a handler of `feed` emits, in this order.
+#[derive(Default, IntoEmit)]
+struct Emissions {
+    contents: Vec<Note<To<ContextFeed, String>>>,
+    questions: Vec<Request<To<Element, String>>>,
+    /// Questions that can't be sent.
+    unasked: Vec<Again<FeedUnasked>>,
+    /// Answers to agents whose feeds are up to date.
+    refreshed: Vec<Reply<FeedsRefreshed>>,
+    timers: Vec<Later<FeedsDue>>,
 }
 
-/// What comes of a message: what feeds hold, questions, questions that can't be, agents that may
-/// go on, and times.
-type Sent = (
-    Vec<Note<To<ContextFeed, String>>>,
-    Vec<Request<To<Element, String>>>,
-    Vec<Again<FeedUnasked>>,
-    Vec<Reply<FeedsRefreshed>>,
-    Vec<Later<FeedsDue>>,
-);
-
 impl Handling {
-    async fn goes_on(mut self) -> Result<Sent, Fault> {
-        let mut sent = Sent::default();
-        // What pure inside is known of before it is in the log.
+    async fn handle(mut self) -> Result<Emissions, Fault> {
+        let mut emissions = Emissions::default();
+        // Values computed in this call; the log does not have them yet.
         let mut fresh: BTreeMap<String, Known> = BTreeMap::new();
-        for it in &*self.rounds.of(self.message.seq()) {
-            match it {
-                Todo::Ask(of) => self.ask(of, &mut fresh, &mut sent).await?,
+        for todo in &*self.rounds.of(self.message.seq()) {
+            match todo {
+                Todo::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
                 Todo::Take(of, answer) => {
                     let value = answer.as_ref().map(|it| value(&self.capabilities, it));
                     let text = match value {
                         None | Some(Value::Null) => String::new(),
-                        Some(Value::String(it)) => it,
-                        Some(it) => format!("{it:#}"),
+                        Some(Value::String(text)) => text,
+                        Some(value) => format!("{value:#}"),
                     };
-                    self.record(of, &text, &mut sent);
+                    self.record(of, &text, &mut emissions);
                 }
                 Todo::Lost(of, why, had_at) => match self.recorded(of) {
-                    Some(then) => sent.0.push(Note(To(of.agent.clone(), then))),
-                    None => self.lose(of, why, *had_at, &mut sent),
+                    Some(then) => emissions.contents.push(Note(To(of.agent.clone(), then))),
+                    None => self.lose(of, why, *had_at, &mut emissions),
                 },
                 Todo::Ready(asked) => {
                     if let Ok(RefreshFeeds { turn }) = asked.decode() {
-                        sent.3.push(Reply(asked.clone(), FeedsRefreshed { turn }));
+                        let refreshed = FeedsRefreshed { turn };
+                        emissions.refreshed.push(Reply(asked.clone(), refreshed));
                     }
                 }
-                Todo::Wake(it) => {
-                    let later = Later::at(it.at, it.clone());
-                    sent.4.push(if it.is_awaited { later } else { later.unawaited() });
+                Todo::Wake(due) => {
+                    let later = Later::at(due.at, due.clone());
+                    emissions.timers.push(if due.is_awaited { later } else { later.unawaited() });
                 }
             }
         }
-        Ok(sent)
+        Ok(emissions)
     }
 
     fn definition(&self, of: &Named) -> Option<&Definition> {
@@ -179,18 +153,18 @@ impl Handling {
         &mut self,
         of: &Named,
         fresh: &mut BTreeMap<String, Known>,
-        sent: &mut Sent,
+        emissions: &mut Emissions,
     ) -> Result<(), Fault> {
         let Some(internal) = self.definition(of).map(Definition::internal) else { return Ok(()) };
         let Some(internal) = internal else {
             match self.question(of, fresh) {
                 Ok((listener, payload)) => {
                     let key = key(&self.message, of);
-                    sent.1.push(Request::new(To(listener, payload)).key(key));
+                    emissions.questions.push(Request::new(To(listener, payload)).key(key));
                 }
                 Err(why) => {
                     let Named { agent, id } = of.clone();
-                    sent.2.push(Again(FeedUnasked { agent, id, why: writable(&why) }));
+                    emissions.unasked.push(Again(FeedUnasked { agent, id, why: writable(&why) }));
                 }
             }
             return Ok(());
@@ -212,9 +186,9 @@ impl Handling {
             Ok(text) => {
                 let text = writable(&text);
                 fresh.insert(of.id.clone(), call::text(&text).into());
-                self.record(of, &text, sent);
+                self.record(of, &text, emissions);
             }
-            Err(why) => self.lose(of, &why, None, sent),
+            Err(why) => self.lose(of, &why, None, emissions),
         }
         Ok(())
     }
@@ -287,7 +261,7 @@ impl Handling {
     }
 
     /// Records what a feed holds, where that has changed.
-    fn record(&self, of: &Named, text: &str, sent: &mut Sent) {
+    fn record(&self, of: &Named, text: &str, emissions: &mut Emissions) {
         let Some(definition) = self.definition(of) else { return };
         let (text, is_cut) = fitted(text, definition);
         let status = if is_cut { FeedStatus::Truncated } else { FeedStatus::Fresh };
@@ -297,7 +271,7 @@ impl Handling {
             ..Feed::fresh(&of.id, text)
         };
         if self.shown.get(&of.agent, &of.id) != Some(&feed) {
-            self.note(of, feed, None, sent);
+            self.note(of, feed, None, emissions);
         }
     }
 
@@ -310,7 +284,7 @@ impl Handling {
     }
 
     /// Records that a feed can't be had, where it could before.
-    fn lose(&self, of: &Named, why: &str, had_at: Option<u64>, sent: &mut Sent) {
+    fn lose(&self, of: &Named, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
         let before = self.shown.get(&of.agent, &of.id);
         let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));
         let status = if had_at.is_some() { FeedStatus::Stale } else { FeedStatus::Unavailable };
@@ -320,14 +294,14 @@ impl Handling {
         let position = self.definition(of).and_then(|it| it.position).unwrap_or_default();
         let as_of = had_at.map(internal::stamp);
         let feed = Feed { status, position, as_of, ..Feed::fresh(&of.id, "") };
-        self.note(of, feed, Some(why), sent);
+        self.note(of, feed, Some(why), emissions);
     }
 
-    fn note(&self, of: &Named, feed: Feed, why: Option<&str>, sent: &mut Sent) {
+    fn note(&self, of: &Named, feed: Feed, why: Option<&str>, emissions: &mut Emissions) {
         let source = self.source(of).and_then(|it| it.name.as_deref().or(it.action.as_deref()));
         let why = why.map(writable);
         let it = ContextFeed { why, ..feed.recorded(source.unwrap_or_default()) };
-        sent.0.push(Note(To(of.agent.clone(), it)));
+        emissions.contents.push(Note(To(of.agent.clone(), it)));
     }
 }
 
