@@ -18,7 +18,9 @@ use super::super::agent::words::{
     CognitionIn, CognitionOut, Interrupt, RULES, Stopped, is_last_word,
 };
 use super::super::feed::shown::Shown;
-use super::graph::{Cancel, Done as Outcome, Graph, Id, Input, Output, Policy, Reply, Time};
+use super::graph::{
+    ActionOutcome, CallOutcome, CancelRequest, Graph, Id, Input, Output, Policy, Time,
+};
 use super::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction, NAME,
 };
@@ -41,14 +43,14 @@ pub struct Actions {
     old: BTreeMap<String, u64>,
     /// The times that wait in the log.
     waiting: BTreeSet<Time>,
-    last: (u64, Arc<[Todo]>),
+    last: (u64, Arc<[Effect]>),
     /// The thread of the last entry: a fork begins in another.
     thread: Option<ThreadId>,
 }
 
 /// What a message leads to.
 #[derive(Clone, Debug)]
-pub(super) enum Todo {
+pub(super) enum Effect {
     /// What the graph says; with the entry of the action that a result is of.
     Output(Output, Option<Entry>),
     /// A thread in which something was done that is of no use any more.
@@ -57,7 +59,7 @@ pub(super) enum Todo {
 
 impl Actions {
     /// What the message at this place leads to.
-    pub(super) fn of(&self, seq: u64) -> Arc<[Todo]> {
+    pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
         if self.last.0 == seq { self.last.1.clone() } else { Arc::default() }
     }
 
@@ -111,7 +113,7 @@ impl Actions {
     fn observe_result(&mut self, entry: &Entry) {
         let Ok(it) = entry.decode::<ActionResult>() else { return };
         let ActionResult { of, status, error, because, .. } = it;
-        self.graph.settle(of, Outcome { status, answer: None, error, because });
+        self.graph.settle(of, ActionOutcome { status, answer: None, error, because });
         self.asked.remove(&of);
         self.tried.remove(&of);
         self.calls.retain(|_, (it, _)| *it != of);
@@ -170,7 +172,7 @@ impl Actions {
         if entry.is::<ActionRefused>() {
             let ActionRefused { of, attempt, code, message } = entry.decode().ok()?;
             let error = ActionError { code, message };
-            let reply = Reply::Failed { error, answer: None, again: false };
+            let reply = CallOutcome::Failed { error, answer: None, again: false };
             return Some(Input::Replied(of, attempt, reply));
         }
         if let Some(call) = entry.reply_to().and_then(|it| self.calls.get(&it.seq)) {
@@ -195,22 +197,22 @@ impl Actions {
         let CancelAction { id, turn, agent, reason } = entry.decode().ok()?;
         let own = (!entry.is_from_identity()).then_some(from);
         let agent = own.or(agent.map(Into::into));
-        Some(Input::Cancel(Cancel { agent, turn, id, reason }))
+        Some(Input::Cancel(CancelRequest { agent, turn, id, reason }))
     }
 
     /// What the graph says, with what the log has of it.
-    fn todo(&mut self, output: Output) -> Option<Todo> {
+    fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {
                 let asked = self.asked.get(action)?.clone();
-                Some(Todo::Output(output, Some(asked)))
+                Some(Effect::Output(output, Some(asked)))
             }
             Output::Abandon { action, attempt } => {
                 let call = (*action, *attempt);
                 let found = self.threads.iter().find(|(_, it)| **it == call);
-                found.map(|(thread, _)| Todo::End(thread.clone()))
+                found.map(|(thread, _)| Effect::End(thread.clone()))
             }
-            _ => Some(Todo::Output(output, None)),
+            _ => Some(Effect::Output(output, None)),
         }
     }
 }
@@ -226,8 +228,8 @@ impl Apply for Actions {
         let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0;
         let input = if is_handled && !entry.is_refused() { self.input(entry) } else { None };
         let outputs = input.map(|it| self.graph.step(entry.at_us(), it)).unwrap_or_default();
-        let todo = outputs.into_iter().filter_map(|it| self.todo(it)).collect();
-        self.last = (entry.seq(), todo);
+        let effects = outputs.into_iter().filter_map(|it| self.effect(it)).collect();
+        self.last = (entry.seq(), effects);
     }
 }
 
@@ -243,13 +245,13 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
 }
 
 /// What an answer comes to; nothing where the call goes on in a thread.
-fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
+fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     if entry.from() == "core" {
         if entry.is::<ThreadSpawned>() {
             return None;
         }
         if entry.is::<Done>() {
-            return Some(Reply::Ok(None));
+            return Some(CallOutcome::Ok(None));
         }
         if let Some(huh) = entry.decode_if::<Huh>() {
             return Some(wrong(&huh));
@@ -262,40 +264,40 @@ fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
     }
     match answer {
         Some(answer) if is_error => Some(answered_error(entry.from(), answer)),
-        answer => Some(Reply::Ok(answer)),
+        answer => Some(CallOutcome::Ok(answer)),
     }
 }
 
 /// What an `Err` comes to. Its payload says more, with its schema at hand.
-fn answered_error(who: &str, answer: Element) -> Reply {
+fn answered_error(who: &str, answer: Element) -> CallOutcome {
     let code = answer.name().local().to_owned();
     let message = format!("{who} answered an error: {code}");
-    Reply::Failed { error: ActionError { code, message }, answer: Some(answer), again: true }
+    CallOutcome::Failed { error: ActionError { code, message }, answer: Some(answer), again: true }
 }
 
-fn wrong(huh: &Huh) -> Reply {
+fn wrong(huh: &Huh) -> CallOutcome {
     let message = format!("{}: {}", huh.message, huh.advice);
     let error = ActionError { code: huh.code.clone(), message };
     if huh.code == Code::OutcomeUnknown.to_string() {
-        return Reply::Unknown(error);
+        return CallOutcome::Unknown(error);
     }
     let again = huh.retry || huh.code == Code::Panic.to_string();
-    Reply::Failed { error, answer: None, again }
+    CallOutcome::Failed { error, answer: None, again }
 }
 
 /// What it comes to that an agent stopped: a run of its own for each attempt may do better, unless
 /// there is nothing left to spend.
-fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> Reply {
+fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> CallOutcome {
     let message = format!("{who} stopped ({}): {}", it.reason, it.text);
     let error = ActionError { code: Stopped::NAME.local().to_owned(), message };
     match &*it.reason {
-        Interrupt::WORD => Reply::Cancelled { error, answer },
-        reason => Reply::Failed { error, answer, again: reason != Stopped::BUDGET },
+        Interrupt::WORD => CallOutcome::Cancelled { error, answer },
+        reason => CallOutcome::Failed { error, answer, again: reason != Stopped::BUDGET },
     }
 }
 
 /// What the end of a thread comes to.
-fn ended(it: ThreadResult, is_old: bool) -> Reply {
+fn ended(it: ThreadResult, is_old: bool) -> CallOutcome {
     let payload = it.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
     if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
         return stopped(&it.thread, &read, it.payload);
@@ -305,17 +307,19 @@ fn ended(it: ThreadResult, is_old: bool) -> Reply {
         message: format!("{} {message}", it.thread),
     };
     match (it.status, it.payload) {
-        (ThreadStatus::Completed, payload) => Reply::Ok(payload),
-        (ThreadStatus::Empty, _) => Reply::Ok(None),
+        (ThreadStatus::Completed, payload) => CallOutcome::Ok(payload),
+        (ThreadStatus::Empty, _) => CallOutcome::Ok(None),
         (ThreadStatus::Cancelled, _) => {
-            Reply::Cancelled { error: error("was cancelled"), answer: None }
+            CallOutcome::Cancelled { error: error("was cancelled"), answer: None }
         }
         (ThreadStatus::Failed, payload) => {
             let huh = payload.as_ref().and_then(|it| Huh::read(it.view()).ok());
             match (huh, payload) {
                 (Some(huh), _) => wrong(&huh),
                 (None, Some(payload)) => answered_error(&it.thread, payload),
-                (None, None) => Reply::Failed { error: error("failed"), answer: None, again: true },
+                (None, None) => {
+                    CallOutcome::Failed { error: error("failed"), answer: None, again: true }
+                }
             }
         }
     }

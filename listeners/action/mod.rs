@@ -20,10 +20,10 @@ use pumphouse::listener::{Context, FromContext, IntoEmit, Need};
 use pumphouse::prelude::*;
 use serde_json::Value;
 
-use self::call::{Values, called, oddity, payload};
+use self::call::{ResolvedValues, called, oddity, payload};
 pub use self::fold::Actions;
-use self::fold::{Todo, key};
-use self::graph::{Done as Outcome, Output, Time};
+use self::fold::{Effect, key};
+use self::graph::{ActionOutcome, Output, Time};
 pub use self::settings::{InternalActions, Settings};
 use self::value::{known, sentence};
 pub use self::words::NAME;
@@ -105,14 +105,14 @@ struct Emissions {
 impl Handling {
     fn emissions(&self) -> Emissions {
         let mut emissions = Emissions::default();
-        for todo in &*self.actions.0.of(self.message.seq()) {
-            match todo {
-                Todo::End(thread) => {
+        for effect in &*self.actions.0.of(self.message.seq()) {
+            match effect {
+                Effect::End(thread) => {
                     let reason = Some("the action that it worked for is over".to_owned());
                     let end = CancelThread { thread: Some(thread.clone()), reason };
                     emissions.ended_threads.push(To("thread", end));
                 }
-                Todo::Output(Output::Call { action, attempt, agent, definition, values }, _) => {
+                Effect::Output(Output::Call { action, attempt, agent, definition, values }, _) => {
                     let values = self.values(agent, definition, values);
                     match self.call(agent, definition, &values) {
                         Ok((listener, payload)) => {
@@ -126,7 +126,7 @@ impl Handling {
                         }
                     }
                 }
-                Todo::Output(output, Some(asked)) => {
+                Effect::Output(output, Some(asked)) => {
                     let Some(result) = self.result(output) else { continue };
                     if is_quiet(output) && !asked.is_from_identity() {
                         let quiet = Note(To(asked.from().to_owned(), result));
@@ -135,14 +135,14 @@ impl Handling {
                         emissions.results.push(Reply(asked.clone(), result));
                     }
                 }
-                Todo::Output(Output::Wake { time: Time { at, of }, is_awaited }, _) => {
+                Effect::Output(Output::Wake { time: Time { at, of }, is_awaited }, _) => {
                     let later = Later::at(*at, ActionsDue { at: *at, of: *of });
                     emissions.timers.push(if *is_awaited { later } else { later.unawaited() });
                 }
-                Todo::Output(Output::Cancelled(count), _) => {
+                Effect::Output(Output::Cancelled(count), _) => {
                     emissions.cancelled = Some(ActionsCancelled { count: *count });
                 }
-                Todo::Output(..) => {}
+                Effect::Output(..) => {}
             }
         }
         emissions
@@ -152,8 +152,8 @@ impl Handling {
     fn call(
         &self,
         agent: &str,
-        definition: &graph::Definition,
-        values: &Values,
+        definition: &graph::ActionDefinition,
+        values: &ResolvedValues,
     ) -> Result<(String, Element), ActionError> {
         let called = called(&self.capabilities, agent, definition, &self.settings.0)?;
         let made = payload(definition, called.schema, values);
@@ -164,11 +164,11 @@ impl Handling {
     fn values(
         &self,
         agent: &str,
-        definition: &graph::Definition,
+        definition: &graph::ActionDefinition,
         values: &graph::Values,
-    ) -> Values {
+    ) -> ResolvedValues {
         let rules = self.actions.0.rules(agent, definition.action.turn);
-        Values::of(&self.capabilities, values, rules)
+        ResolvedValues::of(&self.capabilities, values, rules)
     }
 
     fn result(&self, output: &Output) -> Option<ActionResult> {
@@ -177,7 +177,7 @@ impl Handling {
             return None;
         };
         let action = &definition.action;
-        let Outcome { status, answer, error, because } = &**done;
+        let ActionOutcome { status, answer, error, because } = &**done;
         let (all, rules) = (&self.capabilities, self.actions.0.rules(agent, action.turn));
         let value = match (status, answer) {
             (Status::Ok, None) => Some(Value::Null),
@@ -221,8 +221,8 @@ impl Handling {
     fn warnings(
         &self,
         agent: &str,
-        definition: &graph::Definition,
-        values: &Values,
+        definition: &graph::ActionDefinition,
+        values: &ResolvedValues,
     ) -> Vec<String> {
         let Ok(called) = called(&self.capabilities, agent, definition, &self.settings.0) else {
             return Vec::new();

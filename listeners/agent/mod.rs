@@ -25,21 +25,21 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
-mod aside;
+mod thought;
 mod charge;
-mod cut;
-mod hand;
-pub mod late;
+mod resume;
+mod context;
+pub mod builtin_feeds;
 pub mod messages;
 pub mod mind;
 mod native;
-mod odd;
-mod order;
+mod escape;
+mod prompt_order;
 pub mod recall;
 pub mod render;
-mod settle;
+mod between_turns;
 pub mod settings;
-mod speak;
+mod generation;
 pub mod transcript;
 mod tools;
 mod turn;
@@ -144,7 +144,7 @@ impl Agent {
         let (name, peers) = (self.name.clone(), self.peers.clone());
         let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let max_turns = self.settings.max_turns;
-        let mind = hand::Mindful::new(self);
+        let mind = context::AgentState::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
             .on(turn::interrupted)
@@ -153,7 +153,7 @@ impl Agent {
             .fold::<Actions>()
             .fold::<Metadatas>()
             .fold::<Todos>()
-            .fold::<late::Budgets>()
+            .fold::<builtin_feeds::Budgets>()
             .fold::<Shown>()
             .may_emit::<ContextFeed>()
             .may_emit::<StepsOpen>()

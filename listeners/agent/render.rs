@@ -22,7 +22,7 @@ use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::super::view::part;
 use super::native::Natives;
-use super::order::late;
+use super::prompt_order::late;
 use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped};
 
 /// The newest form of prompts, in which new turns are shown. Older forms stay as they were, so that

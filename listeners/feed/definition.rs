@@ -10,7 +10,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::internal::Internal;
+use super::internal_sources::Internal;
 
 /// The part of a prompt that says how a reply is written.
 pub const PROTOCOL: &str = "protocol";

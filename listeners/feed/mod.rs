@@ -20,9 +20,9 @@
 
 mod change;
 pub mod definition;
-mod internal;
+mod internal_sources;
 pub mod registry;
-mod rounds;
+mod refresh;
 pub mod shown;
 pub mod words;
 
@@ -36,15 +36,15 @@ use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, Feeds, Source};
-use self::internal::{At, Internal, Open, Standing};
-use self::rounds::{Named, Rounds, Todo, key};
+use self::internal_sources::{AgentStatus, Facts, Internal, OpenAction};
+use self::refresh::{Effect, FeedId, Refreshes, key};
 pub use self::shown::{Feed, Shown};
 pub use self::words::NAME;
 use self::words::{
     ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
 };
 use super::action::value::{known, value};
-use super::action::variables::{Known, Lookup, resolve_json};
+use super::action::variables::{KnownValue, Lookup, resolve_json};
 use super::action::{self, Actions, call};
 use super::agent::mind::Minds;
 use super::agent::words::RULES;
@@ -62,12 +62,12 @@ pub fn feed() -> Listener {
         .on(change::add)
         .on(change::update)
         .on(change::remove)
-        .fold::<Rounds>()
+        .fold::<Refreshes>()
         .fold::<Shown>()
         .fold::<Actions>()
         .fold::<Minds>()
         .fold::<Clocks>()
-        .wakes(rounds::wakes)
+        .wakes(refresh::wakes)
         .serial()
         .inline()
         .pure()
@@ -81,7 +81,7 @@ pub fn feed() -> Listener {
 struct Handling {
     message: Message,
     history: History,
-    rounds: Fold<Rounds>,
+    refreshes: Fold<Refreshes>,
     shown: Fold<Shown>,
     actions: Fold<Actions>,
     minds: Fold<Minds>,
@@ -108,11 +108,11 @@ impl Handling {
     async fn handle(mut self) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
         // Values computed in this call; the log does not have them yet.
-        let mut fresh: BTreeMap<String, Known> = BTreeMap::new();
-        for todo in &*self.rounds.of(self.message.seq()) {
-            match todo {
-                Todo::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
-                Todo::Take(of, answer) => {
+        let mut fresh: BTreeMap<String, KnownValue> = BTreeMap::new();
+        for effect in &*self.refreshes.of(self.message.seq()) {
+            match effect {
+                Effect::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
+                Effect::Take(of, answer) => {
                     let value = answer.as_ref().map(|it| value(&self.capabilities, it));
                     let text = match value {
                         None | Some(Value::Null) => String::new(),
@@ -121,17 +121,17 @@ impl Handling {
                     };
                     self.record(of, &text, &mut emissions);
                 }
-                Todo::Lost(of, why, had_at) => match self.recorded(of) {
+                Effect::Lost(of, why, had_at) => match self.recorded(of) {
                     Some(then) => emissions.contents.push(Note(To(of.agent.clone(), then))),
                     None => self.lose(of, why, *had_at, &mut emissions),
                 },
-                Todo::Ready(asked) => {
+                Effect::Ready(asked) => {
                     if let Ok(RefreshFeeds { turn }) = asked.decode() {
                         let refreshed = FeedsRefreshed { turn };
                         emissions.refreshed.push(Reply(asked.clone(), refreshed));
                     }
                 }
-                Todo::Wake(due) => {
+                Effect::Wake(due) => {
                     let later = Later::at(due.at, due.clone());
                     emissions.timers.push(if due.is_awaited { later } else { later.unawaited() });
                 }
@@ -140,19 +140,19 @@ impl Handling {
         Ok(emissions)
     }
 
-    fn definition(&self, of: &Named) -> Option<&Definition> {
-        self.rounds.registry().get(&of.agent, &of.id).map(|it| &it.definition)
+    fn definition(&self, of: &FeedId) -> Option<&Definition> {
+        self.refreshes.registry().get(&of.agent, &of.id).map(|it| &it.definition)
     }
 
-    fn source(&self, of: &Named) -> Option<&Source> {
+    fn source(&self, of: &FeedId) -> Option<&Source> {
         self.definition(of)?.source.as_ref()
     }
 
     /// Asks a feed's source.
     async fn ask(
         &mut self,
-        of: &Named,
-        fresh: &mut BTreeMap<String, Known>,
+        of: &FeedId,
+        fresh: &mut BTreeMap<String, KnownValue>,
         emissions: &mut Emissions,
     ) -> Result<(), Fault> {
         let Some(internal) = self.definition(of).map(Definition::internal) else { return Ok(()) };
@@ -163,26 +163,26 @@ impl Handling {
                     emissions.questions.push(Request::new(To(listener, payload)).key(key));
                 }
                 Err(why) => {
-                    let Named { agent, id } = of.clone();
+                    let FeedId { agent, id } = of.clone();
                     emissions.unasked.push(Again(FeedUnasked { agent, id, why: writable(&why) }));
                 }
             }
             return Ok(());
         };
         let first = self.history.read(0, 1).await?;
-        let standing = match internal {
-            Ok(Internal::Debug) => self.standing(&of.agent),
-            _ => Standing::default(),
+        let status = match internal {
+            Ok(Internal::Debug) => self.status(&of.agent),
+            _ => AgentStatus::default(),
         };
-        let at = At {
-            standing,
+        let facts = Facts {
+            status,
             now_us: self.clock.now_us(),
             chance: self.random.next_u64(),
             opened_us: first.first().map_or(0, Entry::at_us),
             entries: self.message.seq(),
             turns: self.minds.of(&of.agent).turns,
         };
-        match internal.and_then(|it| it.answer(&at)) {
+        match internal.and_then(|it| it.answer(&facts)) {
             Ok(text) => {
                 let text = writable(&text);
                 fresh.insert(of.id.clone(), call::text(&text).into());
@@ -194,15 +194,15 @@ impl Handling {
     }
 
     /// Where an agent stands.
-    fn standing(&self, agent: &str) -> Standing {
+    fn status(&self, agent: &str) -> AgentStatus {
         let open = self.actions.graph().open(agent);
-        let open = open.map(|(action, state)| Open {
+        let open = open.map(|(action, state)| OpenAction {
             id: action.id.clone(),
             name: action.name.clone(),
             turn: action.turn,
             state,
         });
-        Standing {
+        AgentStatus {
             thread: self.message.thread().to_string(),
             agent: agent.to_owned(),
             threads: self.minds.of(agent).threads(),
@@ -214,10 +214,10 @@ impl Handling {
     /// Whom a feed's source is, and what it is asked.
     fn question(
         &self,
-        of: &Named,
-        fresh: &BTreeMap<String, Known>,
+        of: &FeedId,
+        fresh: &BTreeMap<String, KnownValue>,
     ) -> Result<(String, Element), String> {
-        let registered = self.rounds.registry().get(&of.agent, &of.id);
+        let registered = self.refreshes.registry().get(&of.agent, &of.id);
         let (Some(registered), Some(source)) = (registered, self.source(of)) else {
             return Err("it has no source".to_owned());
         };
@@ -240,7 +240,7 @@ impl Handling {
         &'a self,
         agent: &str,
         name: &str,
-        fresh: &'a BTreeMap<String, Known>,
+        fresh: &'a BTreeMap<String, KnownValue>,
     ) -> Lookup<'a> {
         let all = &self.capabilities;
         if let Some(it) = self.actions.graph().value(agent, name) {
@@ -249,11 +249,11 @@ impl Handling {
         let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
         if let Some(it) = fresh.get(name) {
             Lookup::Value(Cow::Borrowed(it))
-        } else if let Some(it) = self.rounds.value(agent, name) {
+        } else if let Some(it) = self.refreshes.value(agent, name) {
             Lookup::Value(Cow::Owned(known(all, it, Some(RULES))))
         } else if let Some(it) = held() {
             Lookup::Value(Cow::Owned(call::text(&it.text).into()))
-        } else if self.rounds.registry().get(agent, name).is_some() {
+        } else if self.refreshes.registry().get(agent, name).is_some() {
             Lookup::Unavailable
         } else {
             Lookup::Unknown
@@ -261,7 +261,7 @@ impl Handling {
     }
 
     /// Records what a feed holds, where that has changed.
-    fn record(&self, of: &Named, text: &str, emissions: &mut Emissions) {
+    fn record(&self, of: &FeedId, text: &str, emissions: &mut Emissions) {
         let Some(definition) = self.definition(of) else { return };
         let (text, is_cut) = fitted(text, definition);
         let status = if is_cut { FeedStatus::Truncated } else { FeedStatus::Fresh };
@@ -277,14 +277,14 @@ impl Handling {
 
     /// What a log of 0.1.0 has of a feed whose agent stopped, where that is replayed: it took what
     /// the agent said of that for content.
-    fn recorded(&self, of: &Named) -> Option<ContextFeed> {
+    fn recorded(&self, of: &FeedId) -> Option<ContextFeed> {
         let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
         let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
         all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }
 
     /// Records that a feed can't be had, where it could before.
-    fn lose(&self, of: &Named, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
+    fn lose(&self, of: &FeedId, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
         let before = self.shown.get(&of.agent, &of.id);
         let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));
         let status = if had_at.is_some() { FeedStatus::Stale } else { FeedStatus::Unavailable };
@@ -292,12 +292,12 @@ impl Handling {
             return;
         }
         let position = self.definition(of).and_then(|it| it.position).unwrap_or_default();
-        let as_of = had_at.map(internal::stamp);
+        let as_of = had_at.map(internal_sources::stamp);
         let feed = Feed { status, position, as_of, ..Feed::fresh(&of.id, "") };
         self.note(of, feed, Some(why), emissions);
     }
 
-    fn note(&self, of: &Named, feed: Feed, why: Option<&str>, emissions: &mut Emissions) {
+    fn note(&self, of: &FeedId, feed: Feed, why: Option<&str>, emissions: &mut Emissions) {
         let source = self.source(of).and_then(|it| it.name.as_deref().or(it.action.as_deref()));
         let why = why.map(writable);
         let it = ContextFeed { why, ..feed.recorded(source.unwrap_or_default()) };

@@ -15,7 +15,7 @@
 //! `docs/metadata.md` is the manual.
 
 pub mod field;
-mod said;
+mod update;
 pub mod show;
 mod state;
 #[cfg(test)]
@@ -23,5 +23,5 @@ mod tests;
 pub mod words;
 
 pub use field::{Field, Fields, Injection, Kind, Method};
-pub use said::Said;
-pub use state::{Known, Metadatas};
+pub use state::{KnownFields, Metadatas};
+pub use update::MetadataUpdate;

@@ -16,7 +16,7 @@ use super::super::metadata::words::Metadata;
 use super::super::metadata::{Metadatas, show};
 use super::super::todo::list::Todos;
 use super::Agent;
-use super::late::Budgets;
+use super::builtin_feeds::Budgets;
 use super::mind::{Mind, Minds};
 use super::settings::Dialect;
 use super::tools::{Tools, offered};
@@ -32,14 +32,14 @@ const NATIVE: &str = include_str!("native.txt");
 
 /// An agent at work: its settings, its model, and what it says of its peers once it knows them.
 #[derive(Debug)]
-pub(super) struct Mindful {
+pub(super) struct AgentState {
     pub(super) agent: Agent,
-    told: OnceLock<Told>,
+    told: OnceLock<SystemPrompt>,
 }
 
 /// What an agent's model is told before all else, and what follows from it.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct SystemPrompt {
     pub(super) text: String,
     /// The names that mean something in its replies.
     pub(super) markup: Markup,
@@ -47,13 +47,13 @@ pub(super) struct Told {
     pub(super) tools: Tools,
 }
 
-impl Mindful {
-    pub(super) fn new(agent: Agent) -> Mindful {
-        Mindful { agent, told: OnceLock::new() }
+impl AgentState {
+    pub(super) fn new(agent: Agent) -> AgentState {
+        AgentState { agent, told: OnceLock::new() }
     }
 
     /// What the model is told before all else, and what follows from it.
-    pub(super) fn told(&self, all: &Capabilities) -> &Told {
+    pub(super) fn told(&self, all: &Capabilities) -> &SystemPrompt {
         self.told.get_or_init(|| {
             let Agent { name, settings, .. } = &self.agent;
             // What stands for any payload in an example is one that it may send.
@@ -99,29 +99,29 @@ impl Mindful {
                     markup = markup.peer(schema.name.local());
                 }
             }
-            Told { text, markup, tools }
+            SystemPrompt { text, markup, tools }
         })
     }
 }
 
 /// What a turn reads and what it sends with.
 #[derive(FromContext)]
-pub(super) struct Turning {
-    pub(super) mindful: State<Arc<Mindful>>,
+pub(super) struct TurnContext {
+    pub(super) state: State<Arc<AgentState>>,
     pub(super) message: Message,
     pub(super) queue: Queue,
     pub(super) view: View,
     pub(super) history: History,
     pub(super) mind: OwnMind,
     pub(super) actions: Fold<Actions>,
-    pub(super) known: Known,
+    pub(super) feed_inputs: FeedInputs,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
     /// Messages that come for the agent while its model writes.
     pub(super) arrivals: Arrivals,
     /// In a replay, the entries that this handling led to.
     pub(super) record: Record,
-    pub(super) out: Out,
+    pub(super) out: Outboxes,
     /// The entries that an earlier attempt at this message sent.
     pub(super) sent: Outbox<Element>,
 }
@@ -137,21 +137,21 @@ impl Deref for OwnMind {
     }
 }
 
-impl FromContext<Arc<Mindful>> for OwnMind {
+impl FromContext<Arc<AgentState>> for OwnMind {
     fn needs() -> Vec<Need> {
-        <Fold<Minds> as FromContext<Arc<Mindful>>>::needs()
+        <Fold<Minds> as FromContext<Arc<AgentState>>>::needs()
     }
 
-    fn from_context(context: &Context<Arc<Mindful>>) -> Result<OwnMind, Fault> {
-        let State(mindful) = State::<Arc<Mindful>>::from_context(context)?;
+    fn from_context(context: &Context<Arc<AgentState>>) -> Result<OwnMind, Fault> {
+        let State(state) = State::<Arc<AgentState>>::from_context(context)?;
         let minds: Fold<Minds> = Fold::from_context(context)?;
-        Ok(OwnMind(minds.of(&mindful.agent.name)))
+        Ok(OwnMind(minds.of(&state.agent.name)))
     }
 }
 
 /// What the built-in feeds at a prompt's end are made of.
 #[derive(FromContext)]
-pub(super) struct Known {
+pub(super) struct FeedInputs {
     pub(super) metadata: Fold<Metadatas>,
     pub(super) todos: Fold<Todos>,
     pub(super) budgets: Fold<Budgets>,
@@ -160,7 +160,7 @@ pub(super) struct Known {
 
 /// What an agent sends while its model writes.
 #[derive(FromContext)]
-pub(super) struct Out {
+pub(super) struct Outboxes {
     pub(super) charge: Outbox<Charge>,
     pub(super) system: Outbox<Note<CognitionSystem>>,
     pub(super) tools: Outbox<Note<CognitionTools>>,
