@@ -11,7 +11,7 @@ use pumphouse::schema::{self, Content, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
-use super::super::agent::words::{is_offered, says_no_type};
+use super::super::words::agent::{is_offered, says_no_type};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open::open;
 use super::settings::Settings;

@@ -14,10 +14,10 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
-use super::super::agent::words::{
+use super::super::feed_contents::shown::Shown;
+use super::super::words::agent::{
     CognitionIn, CognitionOut, Interrupt, RULES, Stopped, is_last_word,
 };
-use super::super::feed::shown::Shown;
 use super::graph::{
     ActionOutcome, CallOutcome, CancelRequest, Graph, Id, Input, Output, Policy, Time,
 };

@@ -4,15 +4,16 @@
 //! to wait: for what it depends on, for an earlier `sync` one, for room. `docs/actions.md` has the
 //! rules; [`graph`] keeps them; [`fold`] reads its inputs from the log.
 
-pub mod call;
-mod fold;
-pub mod graph;
 mod open;
 pub mod read;
 mod settings;
-pub mod value;
 pub mod variables;
-pub mod words;
+pub mod graph;
+mod fold;
+pub mod value;
+pub mod call;
+
+pub use super::words::action as words;
 
 use std::sync::Arc;
 
@@ -31,8 +32,8 @@ use self::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
     Mode, ResultValue, Status,
 };
-use super::agent::words::{CognitionOut, Stopped};
 use super::thread::CancelThread;
+use super::words::agent::{CognitionOut, Stopped};
 
 /// The listener `action`. Whatever it takes, its fold has read that: no handler does so again.
 #[must_use]

@@ -6,7 +6,7 @@ use pumphouse::schema::{self, Schema};
 use pumphouse::xml::View;
 use serde_json::Value;
 
-use super::super::agent::words::RULES;
+use super::super::words::agent::RULES;
 use super::variables::KnownValue;
 
 /// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`, else its

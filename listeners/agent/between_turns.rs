@@ -16,7 +16,7 @@ use super::super::timer::{ClearTimer, TimerDue};
 use super::context::TurnContext;
 use super::generation::open_name;
 use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
-use super::turn::{Emissions, root};
+use super::outcome::{Emissions, root};
 use super::words::{Interrupt, Notice, Response, Stopped, reading};
 
 impl TurnContext {

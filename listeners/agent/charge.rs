@@ -10,8 +10,8 @@ use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::context::{SystemPrompt, TurnContext};
 use super::generation::Generation;
+use super::outcome::{Emissions, TurnOutcome};
 use super::render::Form;
-use super::turn::{Emissions, TurnOutcome};
 use super::words::{CognitionIn, Interrupt, Stopped};
 
 /// How few bytes of a result a prompt shows at the least.

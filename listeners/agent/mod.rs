@@ -25,26 +25,30 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
+pub mod builtin_feeds;
+mod escape;
+mod form;
+mod prompt_order;
+pub mod settings;
 mod thought;
+mod tools;
+mod context;
+mod native;
+pub mod render;
+pub mod recall;
+pub mod transcript;
+pub mod messages;
+mod write;
+mod generation;
+mod outcome;
+mod between_turns;
 mod charge;
 mod resume;
-mod context;
-pub mod builtin_feeds;
-pub mod messages;
-pub mod mind;
-mod native;
-mod escape;
-mod prompt_order;
-pub mod recall;
-pub mod render;
-mod between_turns;
-pub mod settings;
-mod generation;
-pub mod transcript;
-mod tools;
 mod turn;
-pub mod words;
-mod write;
+
+pub use super::mind;
+pub use super::words::agent as words;
+pub use super::words::agent::root;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,16 +178,10 @@ impl Agent {
     }
 }
 
-/// The payload that the agent of this name owns.
-#[must_use]
-pub fn root(agent: &str) -> Name {
-    Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())
-}
-
 /// Something for the agent of this name to do, in words.
 ///
 /// # Errors
 /// Where the text holds what XML can't.
 pub fn ask(agent: &str, text: &str) -> Result<Element, Fault> {
-    turn::root(&root(agent), &[], text)
+    outcome::root(&root(agent), &[], text)
 }

@@ -11,7 +11,7 @@ use pumphouse::xml::{Profile, read};
 
 use super::super::action::words::{Action, ActionResult, Dialect, Status};
 use super::escape;
-use super::render::{Form, shown};
+use super::form::{Form, shown};
 use super::tools::legal;
 use super::words::{CognitionOut, Notice};
 

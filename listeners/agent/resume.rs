@@ -8,7 +8,7 @@ use super::super::action::words::Action;
 use super::context::{OwnMind, SystemPrompt, TurnContext};
 use super::generation::{FinalAnswer, Generation, open_name};
 use super::mind::{Mind, Minds};
-use super::turn::{Emissions, TurnOutcome};
+use super::outcome::{Emissions, TurnOutcome};
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
 use super::write::{Heard, Writing};
 

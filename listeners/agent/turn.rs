@@ -2,19 +2,14 @@
 //! payloads while it is written. Between turns: responses that waited are delivered or withdrawn,
 //! and work ends.
 
-use pumphouse::limits::XmlLimits;
-use pumphouse::listener::{Answer, Emit, IntoEmit, Need, Park};
+use pumphouse::listener::Answer;
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
 use pumphouse::wire::core::ContextCleared;
-use pumphouse::xml::Writer;
 
-use super::super::action::words::CancelAction;
 use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
 use super::super::feed::{self, Feed, Shown};
-use super::super::timer::ClearTimer;
-use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::Agent;
 use super::builtin_feeds;
@@ -22,6 +17,7 @@ use super::charge::{Prepared, TOKEN_BYTES, bytes};
 use super::context::{SystemPrompt, TurnContext};
 use super::generation::{Generation, Speaking};
 use super::mind::{Mind, Next, PendingResponse, Rules};
+use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::OnFull;
@@ -32,58 +28,6 @@ use super::words::{
 
 /// How much of a reply is quoted to a model that wrote nothing else.
 const QUOTED: usize = 40;
-
-/// The agent's own root, with text in it.
-pub(super) fn root(
-    name: &Name,
-    attributes: &[(&str, String)],
-    text: &str,
-) -> Result<Element, Fault> {
-    let mut writer = Writer::new(XmlLimits::INSIDE);
-    writer.start(name.namespace(), name.local());
-    for (name, value) in attributes {
-        writer.attribute(name, value);
-    }
-    writer.text(text);
-    writer.end();
-    Ok(writer.finish()?)
-}
-
-/// What a handling comes to, in its order, and the messages that stay in the queue.
-#[derive(Default)]
-pub(super) struct Emissions(Emit);
-
-impl Emissions {
-    pub(super) fn add(&mut self, it: impl IntoEmit) {
-        self.0.extend(it.into_emit());
-    }
-}
-
-impl IntoEmit for Emissions {
-    fn into_emit(self) -> Emit {
-        self.0
-    }
-
-    fn emits() -> Vec<Need> {
-        [
-            Answer::<Response>::emits(),
-            Answer::<Stopped>::emits(),
-            Answer::<StepsOpen>::emits(),
-            Reply::<Done>::emits(),
-            Note::<Correction>::emits(),
-            Note::<Notice>::emits(),
-            Note::<ContextFull>::emits(),
-            To::<ClearContext>::emits(),
-            To::<CancelAction>::emits(),
-            To::<ClearTimer>::emits(),
-            To::<CognitionOut>::emits(),
-            Note::<To<DeclareFeeds>>::emits(),
-            To::<RefreshFeeds>::emits(),
-            Park::emits(),
-        ]
-        .concat()
-    }
-}
 
 pub(super) async fn turn(context: TurnContext, _: Element) -> Result<Emissions, Fault> {
     context.handle().await
@@ -479,18 +423,6 @@ impl TurnContext {
 /// What 0.1.0 told a model that wrote nothing but text.
 const CORRECTION_1: &str = "[Nothing emissions of that: text outside of all elements reaches nobody. \
     Answer within <response>…</response>, or begin an <action>.]";
-
-/// How far a turn came.
-pub(super) enum TurnOutcome {
-    /// The model wrote its reply.
-    Turned(Box<Generation>),
-    /// Something else has to come first.
-    Full(Emissions),
-    /// An interrupt came while it waited for its budget.
-    Interrupted,
-    /// It stops: why in a word and in a sentence, and what comes before.
-    Stopped(&'static str, String, Emissions),
-}
 
 /// The correction for a reply of which nothing reached a receiver.
 fn correction(outside: &str, reply: &str) -> String {

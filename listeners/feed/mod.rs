@@ -19,12 +19,10 @@
 //! manual.
 
 mod change;
-pub mod definition;
-mod internal_sources;
-pub mod registry;
 mod refresh;
-pub mod shown;
-pub mod words;
+
+use super::feed_contents::internal_sources;
+pub use super::feed_contents::{definition, registry, shown, words};
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -46,9 +44,9 @@ use self::words::{
 use super::action::value::{known, value};
 use super::action::variables::{KnownValue, Lookup, resolve_json};
 use super::action::{self, Actions, call};
-use super::agent::mind::Minds;
-use super::agent::words::RULES;
+use super::mind::Minds;
 use super::timer::Timers as Clocks;
+use super::words::agent::RULES;
 
 /// The listener `feed`.
 #[must_use]

@@ -12,8 +12,8 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::action::variables::names_in;
-use super::super::agent::words::{Response, Stopped};
 use super::super::todo::words::StepsOpen;
+use super::super::words::agent::{Response, Stopped};
 use super::definition::Definition;
 use super::registry::{Registered, Registry};
 use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};

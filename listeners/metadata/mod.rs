@@ -14,13 +14,13 @@
 //! what doesn't is told in the next turn. What is kept is a fold of what the agent recorded.
 //! `docs/metadata.md` is the manual.
 
-pub mod field;
-mod update;
+pub mod words;
 pub mod show;
 mod state;
+mod update;
+pub mod field;
 #[cfg(test)]
 mod tests;
-pub mod words;
 
 pub use field::{Field, Fields, Injection, Kind, Method};
 pub use state::{KnownFields, Metadatas};

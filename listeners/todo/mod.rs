@@ -1,8 +1,8 @@
 //! The listener `todo`: checklists, and reminders when what they wait for has come. A checklist
 //! that is open is a message that waits in the log until it is closed or its thread ends.
 
-pub mod list;
 pub mod words;
+pub mod list;
 
 use pumphouse::prelude::*;
 use pumphouse::schema;

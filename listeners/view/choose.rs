@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 
-use super::super::agent::root;
-use super::super::agent::words::{CognitionOut, Correction, Notice};
+use super::super::words::agent::root;
+use super::super::words::agent::{CognitionOut, Correction, Notice};
 use super::pending::{AgentProgress, CallKind, Pending, PendingCall};
 
 /// What was asked for.

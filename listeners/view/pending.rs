@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{NothingUnderWay, ThreadResult, ThreadSpawned};
 
-use super::super::action::words::{Action, ActionResult};
-use super::super::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
 use super::super::todo::words::StepsOpen;
+use super::super::words::action::{Action, ActionResult};
+use super::super::words::agent::{CognitionIn, CognitionOut, Response, Stopped};
 
 /// The questions of a thread that have no answer, the calls that have no result, and how far each
 /// agent was shown the thread. A fold.
@@ -156,7 +156,7 @@ impl Pending {
     /// Whether an agent asks another listener for something, in the turn that it is in.
     fn asks(&self, entry: &Entry, to: &str) -> bool {
         let is_turn = self.agents.get(entry.from()).is_some_and(|it| it.begun.is_some());
-        is_turn && entry.receivers() > 0 && to != super::super::action::NAME
+        is_turn && entry.receivers() > 0 && to != super::super::words::action::NAME
     }
 
     fn begins(&mut self, entry: &Entry) {

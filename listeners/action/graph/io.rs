@@ -7,7 +7,7 @@ use std::time::Duration;
 use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 
-use super::super::super::agent::words::Dispatch;
+use super::super::super::words::agent::Dispatch;
 use super::super::words::{Action, ActionError, Status};
 use super::{ActionDefinition, Id};
 

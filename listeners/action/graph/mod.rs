@@ -20,7 +20,7 @@ pub use self::io::{
     ActionOutcome, CallOutcome, CancelRequest, FeedContents, Input, Meaning, Output, Policy, Time,
     Value, Values,
 };
-use super::super::agent::words::Dispatch;
+use super::super::words::agent::Dispatch;
 use super::words::{ActionError, Mode, OnError, Status};
 
 /// An action, by its place in the thread.

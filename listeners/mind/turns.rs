@@ -4,8 +4,8 @@ use std::mem::take;
 
 use pumphouse::prelude::*;
 
-use super::super::super::action::words::{Action, Mode, OnError, Status};
-use super::super::words::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
+use super::super::words::action::{Action, Mode, OnError, Status};
+use super::super::words::agent::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
 use super::rules::Stop;
 use super::{ActionRecord, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work};
 
@@ -158,7 +158,7 @@ impl Mind {
         let Some((from, to)) = it.held_from.zip(it.held_to) else { return };
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let Some(text) = it.text.get(place(from)..place(to)) else { return };
-        let names = super::super::super::action::variables::names(text);
+        let names = super::super::action::variables::names(text);
         let meant = |name: &str| (name.to_owned(), self.names.meant(name));
         self.pending.push_back(PendingResponse {
             at: u64::MAX,

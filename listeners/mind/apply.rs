@@ -6,13 +6,13 @@ use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
 use pumphouse::wire::core::{NothingUnderWay, SystemThreadError, ThreadResult, ThreadSpawned};
 
-use super::super::super::action::words::{Action, ActionResult, CancelAction, Status};
-use super::super::super::feed::words::{ContextFeed, DeclareFeeds, FeedsRefreshed, RefreshFeeds};
-use super::super::super::thread::wait::ThreadsAwaited;
-use super::super::super::timer::{ClearTimer, SetTimer, Tick, TimerCleared, TimerSet};
-use super::super::super::todo::words::{TodoComplete, TodoNudge, TodoUntil};
-use super::super::root;
-use super::super::words::{
+use super::super::feed_contents::words::{ContextFeed, DeclareFeeds, FeedsRefreshed, RefreshFeeds};
+use super::super::thread::wait::ThreadsAwaited;
+use super::super::timer::{ClearTimer, SetTimer, Tick, TimerCleared, TimerSet};
+use super::super::todo::words::{TodoComplete, TodoNudge, TodoUntil};
+use super::super::words::action::{Action, ActionResult, CancelAction, Status};
+use super::super::words::agent::root;
+use super::super::words::agent::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction, Interrupt, Notice,
     Response, ResponseWaits, Stopped, is_last_word,
 };

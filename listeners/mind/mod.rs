@@ -4,9 +4,9 @@
 //! *Work* has one asker: it begins with a message or a tick and ends with a final response or a
 //! stop. What it began and nothing came of yet is *under way*. `docs/agents.md` has the rules.
 
-mod apply;
 mod names;
 mod rules;
+mod apply;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,9 +15,22 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
 
-use super::super::action::words::{Mode, Status};
-use super::words::CognitionTools;
+use super::words::action::{Mode, Status};
+use super::words::agent::CognitionTools;
 pub use rules::{Next, Rules, Stop, StopReason};
+
+/// What becomes of a final response while actions of its turn are unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinalWithActions {
+    /// It waits; it is delivered if all succeed, else there is another turn.
+    #[default]
+    Hold,
+    /// There is another turn.
+    Strict,
+    /// It is delivered at once.
+    Trust,
+}
 
 /// The agents of a thread. A fold.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Which actions an agent's names mean.
 
-use super::super::super::action::words::Action;
+use super::super::words::action::Action;
 use super::Names;
 
 impl Names {

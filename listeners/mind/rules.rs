@@ -5,8 +5,8 @@
 
 use pumphouse::prelude::*;
 
-use super::super::super::action::words::{Mode, Status};
-use super::super::settings::FinalWithActions;
+use super::super::words::action::{Mode, Status};
+use super::FinalWithActions;
 use super::{
     ActionRecord, Asker, LastTurn, Mind, Outstanding, OutstandingKind, PendingResponse, Queued,
     Work,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// What the pump itself is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Internal {
+pub(in super::super) enum Internal {
     /// What time it is.
     Clock { format: TimeFormat, zone: TimeZone },
     /// A whole number from one to another.
@@ -21,7 +21,7 @@ pub(super) enum Internal {
 
 /// How a time is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TimeFormat {
+pub(in super::super) enum TimeFormat {
     Iso,
     /// Seconds since 1970.
     Unix,
@@ -31,44 +31,44 @@ pub(super) enum TimeFormat {
 
 /// What an answer is made of.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
-    pub(super) now_us: u64,
-    pub(super) chance: u64,
-    pub(super) opened_us: u64,
-    pub(super) entries: u64,
-    pub(super) turns: u64,
+pub(in super::super) struct Facts {
+    pub(in super::super) now_us: u64,
+    pub(in super::super) chance: u64,
+    pub(in super::super) opened_us: u64,
+    pub(in super::super) entries: u64,
+    pub(in super::super) turns: u64,
     /// Where the agent stands, where that is asked.
-    pub(super) status: AgentStatus,
+    pub(in super::super) status: AgentStatus,
 }
 
 /// Where an agent stands, and what is under way for it: all that the log tells.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AgentStatus {
-    pub(super) thread: String,
-    pub(super) agent: String,
+pub(in super::super) struct AgentStatus {
+    pub(in super::super) thread: String,
+    pub(in super::super) agent: String,
     /// How many threads it opened that go on.
-    pub(super) threads: u32,
-    pub(super) actions: Vec<OpenAction>,
+    pub(in super::super) threads: u32,
+    pub(in super::super) actions: Vec<OpenAction>,
     /// The timers of the thread, by what set each.
-    pub(super) timers: Vec<u64>,
+    pub(in super::super) timers: Vec<u64>,
 }
 
 /// An action that isn't done.
 #[derive(Clone, Debug)]
-pub(super) struct OpenAction {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) turn: Option<u64>,
-    pub(super) state: &'static str,
+pub(in super::super) struct OpenAction {
+    pub(in super::super) id: String,
+    pub(in super::super) name: String,
+    pub(in super::super) turn: Option<u64>,
+    pub(in super::super) state: &'static str,
 }
 
 impl Internal {
     /// What may be asked.
-    pub(super) const ACTIONS: [&str; 4] =
+    pub(in super::super) const ACTIONS: [&str; 4] =
         ["system_clock", "random_number", "thread_statistics", "debug_context"];
 
     /// What a source asks.
-    pub(super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
+    pub(in super::super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
         let none = Map::new();
         let params = params.and_then(Value::as_object).unwrap_or(&none);
         match action {
@@ -124,7 +124,7 @@ impl Internal {
     }
 
     /// What it says.
-    pub(super) fn answer(&self, at: &Facts) -> Result<String, String> {
+    pub(in super::super) fn answer(&self, at: &Facts) -> Result<String, String> {
         match self {
             Internal::Clock { format, zone } => {
                 let now = stamp(at.now_us).to_zoned(zone.clone());
@@ -176,7 +176,7 @@ fn iso(us: u64) -> String {
     stamp(us / 1_000_000 * 1_000_000).to_string()
 }
 
-pub(super) fn stamp(us: u64) -> Timestamp {
+pub(in super::super) fn stamp(us: u64) -> Timestamp {
     i64::try_from(us).ok().and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default()
 }
 
@@ -209,7 +209,7 @@ fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<()
 }
 
 /// What may have been meant.
-pub(super) fn meant(wrong: &str, right: &[&str]) -> String {
+pub(in super::super) fn meant(wrong: &str, right: &[&str]) -> String {
     let near = nearest(wrong, right.iter().copied());
     near.map(|it| format!("; did you mean {it}?")).unwrap_or_default()
 }
