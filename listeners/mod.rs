@@ -7,6 +7,7 @@ pub mod todo;
 pub mod metadata;
 pub mod words;
 pub mod feed_contents;
+mod schedule;
 pub mod action;
 pub mod view;
 pub mod mind;

@@ -15,6 +15,7 @@ use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::feed_contents::shown::Shown;
+use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::words::agent::{
     CognitionIn, CognitionOut, Interrupt, RULES, Stopped, is_last_word,
 };
@@ -35,17 +36,14 @@ pub struct Actions {
     asked: BTreeMap<Id, Entry>,
     /// How often each of them was tried, as the log shows it.
     tried: BTreeMap<Id, u32>,
-    /// What was called where, by the place of the call.
-    calls: BTreeMap<u64, (Id, u32)>,
-    /// What is done in threads of its own.
-    threads: BTreeMap<String, (Id, u32)>,
+    /// The action and the attempt of each open call.
+    calls: OpenCalls<(Id, u32)>,
     /// The newest turn of each agent that 0.1.0 began.
     old: BTreeMap<String, u64>,
     /// The times that wait in the log.
     waiting: BTreeSet<Time>,
-    last: (u64, Arc<[Effect]>),
-    /// The thread of the last entry: a fork begins in another.
-    thread: Option<ThreadId>,
+    latest: Latest<Effect>,
+    thread: CurrentThread,
 }
 
 /// What a message leads to.
@@ -60,7 +58,7 @@ pub(super) enum Effect {
 impl Actions {
     /// What the message at this place leads to.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
-        if self.last.0 == seq { self.last.1.clone() } else { Arc::default() }
+        self.latest.of(seq)
     }
 
     /// What is known of the thread's actions.
@@ -79,7 +77,7 @@ impl Actions {
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
-        let (thread, old) = (self.thread.take(), std::mem::take(&mut self.old));
+        let (thread, old) = (self.thread.clone(), std::mem::take(&mut self.old));
         let feeds = std::mem::take(&mut self.feeds);
         *self = Actions { graph, feeds, thread, old, ..Actions::default() };
     }
@@ -116,23 +114,21 @@ impl Actions {
         self.graph.settle(of, ActionOutcome { status, answer: None, error, because });
         self.asked.remove(&of);
         self.tried.remove(&of);
-        self.calls.retain(|_, (it, _)| *it != of);
-        self.threads.retain(|_, (it, _)| *it != of);
+        self.calls.retain(|(action, _)| *action != of);
     }
 
     fn observe_call(&mut self, entry: &Entry) {
         if entry.is::<ThreadSpawned>() && entry.from() != "core" {
             return;
         }
-        let spawned = || entry.decode_if::<ThreadSpawned>().map(|it| it.assigned_id);
         let key = entry.key();
         let Some(id) = key.as_deref().and_then(|it| it.rsplit_once('/')?.1.parse::<Id>().ok())
         else {
             // A call may be answered with the thread in which it goes on.
-            let call = entry.reply_to().and_then(|it| self.calls.get(&it.seq));
-            if let (true, Some(call), Some(thread)) = (entry.is::<ThreadSpawned>(), call, spawned())
+            if entry.is::<ThreadSpawned>()
+                && let Some(call) = self.calls.replied(entry).copied()
             {
-                self.threads.insert(thread, *call);
+                self.calls.record(entry, call);
             }
             return;
         };
@@ -141,11 +137,7 @@ impl Actions {
             return;
         }
         self.tried.insert(id, attempt);
-        let call = (id, attempt);
-        match entry.is::<ThreadSpawned>() {
-            true => self.threads.extend(spawned().map(|it| (it, call))),
-            false => drop(self.calls.insert(entry.seq(), call)),
-        }
+        self.calls.record(entry, (id, attempt));
     }
 
     /// Whether an action belongs to a turn of 0.1.0: there an agent that stopped had answered like
@@ -175,12 +167,12 @@ impl Actions {
             let reply = CallOutcome::Failed { error, answer: None, again: false };
             return Some(Input::Replied(of, attempt, reply));
         }
-        if let Some(call) = entry.reply_to().and_then(|it| self.calls.get(&it.seq)) {
+        if let Some(call) = self.calls.replied(entry) {
             return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
         }
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
-            let call = self.threads.get(&result.thread)?;
+            let call = self.calls.in_thread(&result.thread)?;
             return Some(Input::Replied(call.0, call.1, ended(result, self.is_old(call.0))));
         }
         if entry.reply_to().is_some() {
@@ -209,8 +201,8 @@ impl Actions {
             }
             Output::Abandon { action, attempt } => {
                 let call = (*action, *attempt);
-                let found = self.threads.iter().find(|(_, it)| **it == call);
-                found.map(|(thread, _)| Effect::End(thread.clone()))
+                let thread = self.calls.thread_of(|it| *it == call);
+                thread.map(|it| Effect::End(it.to_owned()))
             }
             _ => Some(Effect::Output(output, None)),
         }
@@ -219,9 +211,7 @@ impl Actions {
 
 impl Apply for Actions {
     fn apply(&mut self, entry: &Entry) {
-        if self.thread.as_ref() != Some(entry.thread())
-            && self.thread.replace(entry.thread().clone()).is_some()
-        {
+        if self.thread.enter(entry) {
             self.forked();
         }
         self.observe(entry);
@@ -229,7 +219,7 @@ impl Apply for Actions {
         let input = if is_handled && !entry.is_refused() { self.input(entry) } else { None };
         let outputs = input.map(|it| self.graph.step(entry.at_us(), it)).unwrap_or_default();
         let effects = outputs.into_iter().filter_map(|it| self.effect(it)).collect();
-        self.last = (entry.seq(), effects);
+        self.latest.set(entry, effects);
     }
 }
 

@@ -421,7 +421,7 @@ impl TurnContext {
 }
 
 /// What 0.1.0 told a model that wrote nothing but text.
-const CORRECTION_1: &str = "[Nothing emissions of that: text outside of all elements reaches nobody. \
+const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
     Answer within <response>…</response>, or begin an <action>.]";
 
 /// The correction for a reply of which nothing reached a receiver.

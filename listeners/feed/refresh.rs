@@ -12,6 +12,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::action::variables::names_in;
+use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{Response, Stopped};
 use super::definition::Definition;
@@ -23,17 +24,14 @@ use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
 pub(super) struct Refreshes {
     registry: Registry,
     agents: BTreeMap<String, AgentFeeds>,
-    /// What was asked where, by the place of the question.
-    calls: BTreeMap<u64, FeedId>,
-    /// What is answered by threads of their own.
-    threads: BTreeMap<String, FeedId>,
+    /// The feed of each question that has no answer yet.
+    calls: OpenCalls<FeedId>,
     /// The times that were asked for and haven't come, and whether a turn waits for them.
     armed: BTreeSet<(bool, u64)>,
     /// What a time comes because of: itself, as it waits in the log, or a turn that begins.
     reasons: BTreeSet<u64>,
-    last: (u64, Arc<[Effect]>),
-    /// The thread of the last entry: a fork begins in another.
-    thread: Option<ThreadId>,
+    latest: Latest<Effect>,
+    thread: CurrentThread,
 }
 
 /// A feed of an agent.
@@ -88,7 +86,7 @@ struct FeedState {
 impl Refreshes {
     /// What the message at this place leads to.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
-        if self.last.0 == seq { self.last.1.clone() } else { Arc::default() }
+        self.latest.of(seq)
     }
 
     /// Which feeds there are.
@@ -103,8 +101,7 @@ impl Refreshes {
 
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
-        self.calls.clear();
-        self.threads.clear();
+        self.calls = OpenCalls::default();
         self.armed.clear();
         self.reasons.clear();
         for agent_feeds in self.agents.values_mut() {
@@ -135,13 +132,10 @@ impl Refreshes {
         let asked = entry.key().as_deref().and_then(named).or_else(|| {
             // A question may be answered with the thread in which it goes on.
             let asked = entry.reply_to().filter(|_| entry.is::<ThreadSpawned>());
-            asked.and_then(|it| self.calls.get(&it.seq)).cloned()
+            asked.and_then(|_| self.calls.replied(entry)).cloned()
         });
         let Some(asked) = asked else { return };
-        match entry.decode::<ThreadSpawned>() {
-            Ok(it) => drop(self.threads.insert(it.assigned_id, asked)),
-            Err(_) => drop(self.calls.insert(entry.seq(), asked)),
-        }
+        self.calls.record(entry, asked);
     }
 
     /// What a message to `feed` leads to.
@@ -176,7 +170,7 @@ impl Refreshes {
     fn answer(&mut self, entry: &Entry) -> Option<(FeedId, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let it = entry.decode_if::<ThreadResult>()?;
-            let asked = self.threads.remove(&it.thread)?;
+            let asked = self.calls.take_in_thread(&it.thread)?;
             let stopped = it.payload.as_ref().and_then(stopped);
             return Some((
                 asked,
@@ -189,11 +183,10 @@ impl Refreshes {
                 },
             ));
         }
-        let asked = entry.reply_to()?;
         if entry.is::<ThreadSpawned>() || is_partial(entry) {
             return None;
         }
-        let asked = self.calls.remove(&asked.seq)?;
+        let asked = self.calls.take_replied(entry)?;
         if let Some(why) = refused(entry).or_else(|| entry.element().ok().and_then(stopped)) {
             return Some((asked, Err(why)));
         }
@@ -340,16 +333,14 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
 
 impl Apply for Refreshes {
     fn apply(&mut self, entry: &Entry) {
-        if self.thread.as_ref() != Some(entry.thread())
-            && self.thread.replace(entry.thread().clone()).is_some()
-        {
+        if self.thread.enter(entry) {
             self.forked();
         }
         self.registry.apply(entry);
         self.observe(entry);
         let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0 && !entry.is_refused();
         let effects = if is_handled { self.input(entry) } else { Vec::new() };
-        self.last = (entry.seq(), effects.into());
+        self.latest.set(entry, effects);
     }
 }
 

@@ -24,9 +24,7 @@ const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
 impl Apply for Minds {
     fn apply(&mut self, entry: &Entry) {
-        if self.thread.as_ref() != Some(entry.thread())
-            && self.thread.replace(entry.thread().clone()).is_some()
-        {
+        if self.thread.enter(entry) {
             self.agents.values_mut().for_each(|it| Arc::make_mut(it).reset_for_fork());
         }
         if entry.is_refused() {
@@ -160,8 +158,9 @@ impl Mind {
             }
             self.add_outstanding(entry.seq(), OutstandingKind::Thread(it.assigned_id));
         } else if let Some(it) = entry.decode_if::<ThreadResult>() {
-            let is_it = |thing: &Outstanding| matches!(&thing.kind, OutstandingKind::Thread(id) if *id == it.thread);
-            let of = self.outstanding.iter().find(|(_, thing)| is_it(thing)).map(|(seq, _)| *seq);
+            let ended = OutstandingKind::Thread(it.thread);
+            let of = self.outstanding.iter().find(|(_, thing)| thing.kind == ended);
+            let of = of.map(|(seq, _)| *seq);
             let thing = of.and_then(|it| self.outstanding.remove(&it));
             self.queue.insert(entry.seq(), Queued::Other(thing.map_or(0, |it| it.work)));
         } else if entry.is::<NothingUnderWay>() {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
 
+use super::schedule::CurrentThread;
 use super::words::action::{Mode, Status};
 use super::words::agent::CognitionTools;
 pub use rules::{Next, Rules, Stop, StopReason};
@@ -38,8 +39,7 @@ pub struct Minds {
     agents: BTreeMap<String, Arc<Mind>>,
     /// Listeners that own a root as an agent does, and are none.
     others: BTreeSet<String>,
-    /// The thread of the last entry: a fork begins in another.
-    thread: Option<ThreadId>,
+    thread: CurrentThread,
 }
 
 /// What a thread's history says of one agent.

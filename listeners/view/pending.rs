@@ -97,9 +97,10 @@ impl Apply for Pending {
                 entry.decode_if().map(|it: ActionResult| self.calls.remove(&it.of));
             }
             _ if entry.is::<ThreadResult>() => {
-                let Some(it) = entry.decode_if::<ThreadResult>() else { return };
-                let is_it = |call: &PendingCall| matches!(&call.kind, CallKind::Thread(id) if *id == it.thread);
-                self.calls.retain(|_, call| !is_it(call));
+                let Some(result) = entry.decode_if::<ThreadResult>() else { return };
+                let is_ended =
+                    |kind: &CallKind| matches!(kind, CallKind::Thread(id) if *id == result.thread);
+                self.calls.retain(|_, call| !is_ended(&call.kind));
             }
             Some(to) if asked.is_none() && self.asks(entry, to) => {
                 self.calls(entry, from, CallKind::Payload(to.to_owned(), entry.name().clone()));
