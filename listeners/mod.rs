@@ -1,17 +1,21 @@
 //! The house staff: ordinary listeners that use only what anyone can use.
 
-pub mod action;
-pub mod agent;
-pub mod demo;
-pub mod describe;
 pub mod echo;
-pub mod feed;
-pub mod metadata;
 pub mod thread;
 pub mod timer;
 pub mod todo;
-pub mod tool;
+pub mod metadata;
+pub mod words;
+pub mod feed_contents;
+mod schedule;
+pub mod action;
 pub mod view;
+pub mod mind;
+pub mod feed;
+pub mod agent;
+pub mod describe;
+pub mod tool;
+pub mod demo;
 
 use pumphouse::model::Models;
 use pumphouse::prelude::{Builder, Factory, Listener};

@@ -11,12 +11,12 @@ use pumphouse::schema::{self, Content, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
-use super::super::agent::words::{is_offered, says_no_type};
-use super::graph::{self, Definition, Parameters};
+use super::super::words::agent::{is_offered, says_no_type};
+use super::graph::{self, ActionDefinition, Parameters};
 use super::open::open;
 use super::settings::Settings;
 use super::value::known;
-use super::variables::{Known, Lookup, Unresolved, resolve, resolve_json};
+use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind, Dialect, NAME};
 
 /// A payload, and the listener that takes it.
@@ -37,7 +37,7 @@ type Means<'a> = &'a dyn Fn(&Described, &Name) -> bool;
 pub(super) fn called<'a>(
     all: &'a Capabilities,
     agent: &str,
-    definition: &Definition,
+    definition: &ActionDefinition,
     settings: &Settings,
 ) -> Result<Called<'a>, ActionError> {
     let name = &*definition.action.name;
@@ -107,13 +107,17 @@ fn undeliverable() -> ActionError {
 }
 
 /// What an action's parameters are, its references put in.
-pub(super) struct Sent {
+pub(super) struct CallPayload {
     pub(super) payload: Result<Element, ActionError>,
     pub(super) unresolved: Vec<Unresolved>,
 }
 
 /// Makes the payload that an action sends.
-pub(super) fn payload(definition: &Definition, schema: &Schema, values: &Values) -> Sent {
+pub(super) fn payload(
+    definition: &ActionDefinition,
+    schema: &Schema,
+    values: &ResolvedValues,
+) -> CallPayload {
     let mut unresolved = Vec::new();
     let made = match &definition.parameters {
         Parameters::Json(json) => {
@@ -132,7 +136,7 @@ pub(super) fn payload(definition: &Definition, schema: &Schema, values: &Values)
         }
     };
     let wrong = |message| ActionError { code: "parameters".to_owned(), message };
-    Sent { payload: made.map_err(wrong), unresolved }
+    CallPayload { payload: made.map_err(wrong), unresolved }
 }
 
 /// A payload by its parameters, also one that may hold anything.
@@ -153,7 +157,7 @@ fn write(
     view: View<'_>,
     local: &str,
     name: &Name,
-    values: &Values,
+    values: &ResolvedValues,
     writer: &mut Writer,
     unresolved: &mut Vec<Unresolved>,
 ) {
@@ -186,13 +190,17 @@ fn write(
 
 /// What references stand for.
 #[derive(Debug, Default)]
-pub(super) struct Values(BTreeMap<String, Lookup<'static>>);
+pub(super) struct ResolvedValues(BTreeMap<String, Lookup<'static>>);
 
-impl Values {
+impl ResolvedValues {
     /// The values as the organism's schemas say them, by the rules of a turn.
-    pub(super) fn of(all: &Capabilities, values: &graph::Values, rules: Option<u32>) -> Values {
+    pub(super) fn of(
+        all: &Capabilities,
+        values: &graph::Values,
+        rules: Option<u32>,
+    ) -> ResolvedValues {
         let each = values.iter();
-        Values(each.map(|(name, it)| (name.clone(), lookup(all, it, rules))).collect())
+        ResolvedValues(each.map(|(name, it)| (name.clone(), lookup(all, it, rules))).collect())
     }
 
     fn get(&self, name: &str) -> Lookup<'_> {
@@ -203,7 +211,7 @@ impl Values {
 /// What a name of an agent's stands for, by the rules of a turn.
 #[must_use]
 pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
-    let known: Known = match value {
+    let known: KnownValue = match value {
         graph::Value::Result(None) => Value::Null.into(),
         graph::Value::Result(Some(it)) => known(all, it, rules),
         graph::Value::Feed(it) => text(it).into(),
@@ -223,7 +231,7 @@ pub fn text(text: &str) -> Value {
 
 /// What is odd about an action that calls this, by the rules of its turn.
 pub(super) fn oddity(
-    definition: &Definition,
+    definition: &ActionDefinition,
     called: &Called<'_>,
     rules: Option<u32>,
 ) -> Option<String> {

@@ -14,11 +14,14 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 
-use super::super::agent::words::{
+use super::super::feed_contents::shown::Shown;
+use super::super::schedule::{CurrentThread, Latest, OpenCalls};
+use super::super::words::agent::{
     CognitionIn, CognitionOut, Interrupt, RULES, Stopped, is_last_word,
 };
-use super::super::feed::shown::Shown;
-use super::graph::{Cancel, Done as Outcome, Graph, Id, Input, Output, Policy, Reply, Time};
+use super::graph::{
+    ActionOutcome, CallOutcome, CancelRequest, Graph, Id, Input, Output, Policy, Time,
+};
 use super::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction, NAME,
 };
@@ -33,22 +36,19 @@ pub struct Actions {
     asked: BTreeMap<Id, Entry>,
     /// How often each of them was tried, as the log shows it.
     tried: BTreeMap<Id, u32>,
-    /// What was called where, by the place of the call.
-    calls: BTreeMap<u64, (Id, u32)>,
-    /// What is done in threads of its own.
-    threads: BTreeMap<String, (Id, u32)>,
+    /// The action and the attempt of each open call.
+    calls: OpenCalls<(Id, u32)>,
     /// The newest turn of each agent that 0.1.0 began.
     old: BTreeMap<String, u64>,
     /// The times that wait in the log.
     waiting: BTreeSet<Time>,
-    last: (u64, Arc<[Todo]>),
-    /// The thread of the last entry: a fork begins in another.
-    thread: Option<ThreadId>,
+    latest: Latest<Effect>,
+    thread: CurrentThread,
 }
 
 /// What a message leads to.
 #[derive(Clone, Debug)]
-pub(super) enum Todo {
+pub(super) enum Effect {
     /// What the graph says; with the entry of the action that a result is of.
     Output(Output, Option<Entry>),
     /// A thread in which something was done that is of no use any more.
@@ -57,8 +57,8 @@ pub(super) enum Todo {
 
 impl Actions {
     /// What the message at this place leads to.
-    pub(super) fn of(&self, seq: u64) -> Arc<[Todo]> {
-        if self.last.0 == seq { self.last.1.clone() } else { Arc::default() }
+    pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
+        self.latest.of(seq)
     }
 
     /// What is known of the thread's actions.
@@ -77,7 +77,7 @@ impl Actions {
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
-        let (thread, old) = (self.thread.take(), std::mem::take(&mut self.old));
+        let (thread, old) = (self.thread.clone(), std::mem::take(&mut self.old));
         let feeds = std::mem::take(&mut self.feeds);
         *self = Actions { graph, feeds, thread, old, ..Actions::default() };
     }
@@ -111,26 +111,24 @@ impl Actions {
     fn observe_result(&mut self, entry: &Entry) {
         let Ok(it) = entry.decode::<ActionResult>() else { return };
         let ActionResult { of, status, error, because, .. } = it;
-        self.graph.settle(of, Outcome { status, answer: None, error, because });
+        self.graph.settle(of, ActionOutcome { status, answer: None, error, because });
         self.asked.remove(&of);
         self.tried.remove(&of);
-        self.calls.retain(|_, (it, _)| *it != of);
-        self.threads.retain(|_, (it, _)| *it != of);
+        self.calls.retain(|(action, _)| *action != of);
     }
 
     fn observe_call(&mut self, entry: &Entry) {
         if entry.is::<ThreadSpawned>() && entry.from() != "core" {
             return;
         }
-        let spawned = || entry.decode_if::<ThreadSpawned>().map(|it| it.assigned_id);
         let key = entry.key();
         let Some(id) = key.as_deref().and_then(|it| it.rsplit_once('/')?.1.parse::<Id>().ok())
         else {
             // A call may be answered with the thread in which it goes on.
-            let call = entry.reply_to().and_then(|it| self.calls.get(&it.seq));
-            if let (true, Some(call), Some(thread)) = (entry.is::<ThreadSpawned>(), call, spawned())
+            if entry.is::<ThreadSpawned>()
+                && let Some(call) = self.calls.replied(entry).copied()
             {
-                self.threads.insert(thread, *call);
+                self.calls.record(entry, call);
             }
             return;
         };
@@ -139,11 +137,7 @@ impl Actions {
             return;
         }
         self.tried.insert(id, attempt);
-        let call = (id, attempt);
-        match entry.is::<ThreadSpawned>() {
-            true => self.threads.extend(spawned().map(|it| (it, call))),
-            false => drop(self.calls.insert(entry.seq(), call)),
-        }
+        self.calls.record(entry, (id, attempt));
     }
 
     /// Whether an action belongs to a turn of 0.1.0: there an agent that stopped had answered like
@@ -170,15 +164,15 @@ impl Actions {
         if entry.is::<ActionRefused>() {
             let ActionRefused { of, attempt, code, message } = entry.decode().ok()?;
             let error = ActionError { code, message };
-            let reply = Reply::Failed { error, answer: None, again: false };
+            let reply = CallOutcome::Failed { error, answer: None, again: false };
             return Some(Input::Replied(of, attempt, reply));
         }
-        if let Some(call) = entry.reply_to().and_then(|it| self.calls.get(&it.seq)) {
+        if let Some(call) = self.calls.replied(entry) {
             return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
         }
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
-            let call = self.threads.get(&result.thread)?;
+            let call = self.calls.in_thread(&result.thread)?;
             return Some(Input::Replied(call.0, call.1, ended(result, self.is_old(call.0))));
         }
         if entry.reply_to().is_some() {
@@ -195,39 +189,37 @@ impl Actions {
         let CancelAction { id, turn, agent, reason } = entry.decode().ok()?;
         let own = (!entry.is_from_identity()).then_some(from);
         let agent = own.or(agent.map(Into::into));
-        Some(Input::Cancel(Cancel { agent, turn, id, reason }))
+        Some(Input::Cancel(CancelRequest { agent, turn, id, reason }))
     }
 
     /// What the graph says, with what the log has of it.
-    fn todo(&mut self, output: Output) -> Option<Todo> {
+    fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {
                 let asked = self.asked.get(action)?.clone();
-                Some(Todo::Output(output, Some(asked)))
+                Some(Effect::Output(output, Some(asked)))
             }
             Output::Abandon { action, attempt } => {
                 let call = (*action, *attempt);
-                let found = self.threads.iter().find(|(_, it)| **it == call);
-                found.map(|(thread, _)| Todo::End(thread.clone()))
+                let thread = self.calls.thread_of(|it| *it == call);
+                thread.map(|it| Effect::End(it.to_owned()))
             }
-            _ => Some(Todo::Output(output, None)),
+            _ => Some(Effect::Output(output, None)),
         }
     }
 }
 
 impl Apply for Actions {
     fn apply(&mut self, entry: &Entry) {
-        if self.thread.as_ref() != Some(entry.thread())
-            && self.thread.replace(entry.thread().clone()).is_some()
-        {
+        if self.thread.enter(entry) {
             self.forked();
         }
         self.observe(entry);
         let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0;
         let input = if is_handled && !entry.is_refused() { self.input(entry) } else { None };
         let outputs = input.map(|it| self.graph.step(entry.at_us(), it)).unwrap_or_default();
-        let todo = outputs.into_iter().filter_map(|it| self.todo(it)).collect();
-        self.last = (entry.seq(), todo);
+        let effects = outputs.into_iter().filter_map(|it| self.effect(it)).collect();
+        self.latest.set(entry, effects);
     }
 }
 
@@ -243,13 +235,13 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
 }
 
 /// What an answer comes to; nothing where the call goes on in a thread.
-fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
+fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     if entry.from() == "core" {
         if entry.is::<ThreadSpawned>() {
             return None;
         }
         if entry.is::<Done>() {
-            return Some(Reply::Ok(None));
+            return Some(CallOutcome::Ok(None));
         }
         if let Some(huh) = entry.decode_if::<Huh>() {
             return Some(wrong(&huh));
@@ -262,40 +254,40 @@ fn replied(entry: &Entry, is_old: bool) -> Option<Reply> {
     }
     match answer {
         Some(answer) if is_error => Some(answered_error(entry.from(), answer)),
-        answer => Some(Reply::Ok(answer)),
+        answer => Some(CallOutcome::Ok(answer)),
     }
 }
 
 /// What an `Err` comes to. Its payload says more, with its schema at hand.
-fn answered_error(who: &str, answer: Element) -> Reply {
+fn answered_error(who: &str, answer: Element) -> CallOutcome {
     let code = answer.name().local().to_owned();
     let message = format!("{who} answered an error: {code}");
-    Reply::Failed { error: ActionError { code, message }, answer: Some(answer), again: true }
+    CallOutcome::Failed { error: ActionError { code, message }, answer: Some(answer), again: true }
 }
 
-fn wrong(huh: &Huh) -> Reply {
+fn wrong(huh: &Huh) -> CallOutcome {
     let message = format!("{}: {}", huh.message, huh.advice);
     let error = ActionError { code: huh.code.clone(), message };
     if huh.code == Code::OutcomeUnknown.to_string() {
-        return Reply::Unknown(error);
+        return CallOutcome::Unknown(error);
     }
     let again = huh.retry || huh.code == Code::Panic.to_string();
-    Reply::Failed { error, answer: None, again }
+    CallOutcome::Failed { error, answer: None, again }
 }
 
 /// What it comes to that an agent stopped: a run of its own for each attempt may do better, unless
 /// there is nothing left to spend.
-fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> Reply {
+fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> CallOutcome {
     let message = format!("{who} stopped ({}): {}", it.reason, it.text);
     let error = ActionError { code: Stopped::NAME.local().to_owned(), message };
     match &*it.reason {
-        Interrupt::WORD => Reply::Cancelled { error, answer },
-        reason => Reply::Failed { error, answer, again: reason != Stopped::BUDGET },
+        Interrupt::WORD => CallOutcome::Cancelled { error, answer },
+        reason => CallOutcome::Failed { error, answer, again: reason != Stopped::BUDGET },
     }
 }
 
 /// What the end of a thread comes to.
-fn ended(it: ThreadResult, is_old: bool) -> Reply {
+fn ended(it: ThreadResult, is_old: bool) -> CallOutcome {
     let payload = it.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
     if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
         return stopped(&it.thread, &read, it.payload);
@@ -305,17 +297,19 @@ fn ended(it: ThreadResult, is_old: bool) -> Reply {
         message: format!("{} {message}", it.thread),
     };
     match (it.status, it.payload) {
-        (ThreadStatus::Completed, payload) => Reply::Ok(payload),
-        (ThreadStatus::Empty, _) => Reply::Ok(None),
+        (ThreadStatus::Completed, payload) => CallOutcome::Ok(payload),
+        (ThreadStatus::Empty, _) => CallOutcome::Ok(None),
         (ThreadStatus::Cancelled, _) => {
-            Reply::Cancelled { error: error("was cancelled"), answer: None }
+            CallOutcome::Cancelled { error: error("was cancelled"), answer: None }
         }
         (ThreadStatus::Failed, payload) => {
             let huh = payload.as_ref().and_then(|it| Huh::read(it.view()).ok());
             match (huh, payload) {
                 (Some(huh), _) => wrong(&huh),
                 (None, Some(payload)) => answered_error(&it.thread, payload),
-                (None, None) => Reply::Failed { error: error("failed"), answer: None, again: true },
+                (None, None) => {
+                    CallOutcome::Failed { error: error("failed"), answer: None, again: true }
+                }
             }
         }
     }

@@ -4,26 +4,27 @@
 //! to wait: for what it depends on, for an earlier `sync` one, for room. `docs/actions.md` has the
 //! rules; [`graph`] keeps them; [`fold`] reads its inputs from the log.
 
-pub mod call;
-mod fold;
-pub mod graph;
 mod open;
 pub mod read;
 mod settings;
-pub mod value;
 pub mod variables;
-pub mod words;
+pub mod graph;
+mod fold;
+pub mod value;
+pub mod call;
+
+pub use super::words::action as words;
 
 use std::sync::Arc;
 
-use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::listener::{Context, FromContext, IntoEmit, Need};
 use pumphouse::prelude::*;
 use serde_json::Value;
 
-use self::call::{Values, called, oddity, payload};
+use self::call::{ResolvedValues, called, oddity, payload};
 pub use self::fold::Actions;
-use self::fold::{Todo, key};
-use self::graph::{Done as Outcome, Output, Time};
+use self::fold::{Effect, key};
+use self::graph::{ActionOutcome, Output, Time};
 pub use self::settings::{InternalActions, Settings};
 use self::value::{known, sentence};
 pub use self::words::NAME;
@@ -31,19 +32,19 @@ use self::words::{
     Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
     Mode, ResultValue, Status,
 };
-use super::agent::words::{CognitionOut, Stopped};
 use super::thread::CancelThread;
+use super::words::agent::{CognitionOut, Stopped};
 
 /// The listener `action`. Whatever it takes, its fold has read that: no handler does so again.
 #[must_use]
 pub fn action(settings: Settings) -> Listener {
     Listener::with_state(NAME, Arc::new(settings))
-        .on_named(Action::schema().clone(), goes_on)
-        .on_named(CognitionOut::schema().clone(), goes_on)
-        .on_named(CancelAction::schema().clone(), goes_on)
-        .on_named(ActionRefused::schema().clone(), goes_on)
-        .on_named(ActionsDue::schema().clone(), goes_on)
-        .on_any_reply(goes_on)
+        .on_named(Action::schema().clone(), handle)
+        .on_named(CognitionOut::schema().clone(), handle)
+        .on_named(CancelAction::schema().clone(), handle)
+        .on_named(ActionRefused::schema().clone(), handle)
+        .on_named(ActionsDue::schema().clone(), handle)
+        .on_any_reply(handle)
         .fold::<Actions>()
         .wakes(fold::wakes)
         .serial()
@@ -56,103 +57,106 @@ pub fn action(settings: Settings) -> Listener {
         .stateless()
 }
 
-async fn goes_on(it: Handling, _: Element) -> Sent {
-    it.goes_on()
+async fn handle(handling: Handling, _: Element) -> Emissions {
+    handling.emissions()
 }
 
-/// A message, and what it goes by.
+/// A message to `action`, and what its handler reads.
+#[derive(FromContext)]
 struct Handling {
     message: Message,
-    actions: Fold<Actions>,
+    actions: ReadableActions,
     capabilities: Capabilities,
-    settings: Arc<Settings>,
+    settings: State<Arc<Settings>>,
 }
 
-impl FromContext<Arc<Settings>> for Handling {
+/// The thread's actions. The fold passes over an action that can't be read; taking this context
+/// fails then, and the fault tells the sender why.
+struct ReadableActions(Fold<Actions>);
+
+impl<S> FromContext<S> for ReadableActions {
     fn needs() -> Vec<Need> {
-        <Fold<Actions> as FromContext<Arc<Settings>>>::needs()
+        <Fold<Actions> as FromContext<S>>::needs()
     }
 
-    fn from_context(context: &Context<Arc<Settings>>) -> Result<Handling, Fault> {
-        let message = Message::from_context(context)?;
+    fn from_context(context: &Context<S>) -> Result<ReadableActions, Fault> {
         let actions: Fold<Actions> = Fold::from_context(context)?;
-        // The fold passes over what can't be read, and its sender is told why.
+        let message = context.message();
         if message.is::<Action>() && actions.of(message.seq()).is_empty() {
             message.decode::<Action>()?;
         }
-        Ok(Handling {
-            message,
-            actions,
-            capabilities: Capabilities::from_context(context)?,
-            settings: State::from_context(context)?.0,
-        })
+        Ok(ReadableActions(actions))
     }
 }
 
-/// What comes of a message: results, those that wake nobody, calls, calls that can't be, threads
-/// that end, times, and how many actions were taken back.
-type Sent = (
-    Vec<Reply<ActionResult>>,
-    Vec<Note<To<ActionResult, String>>>,
-    Vec<Request<To<Element, String>>>,
-    Vec<Again<ActionRefused>>,
-    Vec<To<CancelThread>>,
-    Vec<Later<ActionsDue>>,
-    Option<ActionsCancelled>,
-);
+/// What a handler of `action` emits, in this order.
+#[derive(Default, IntoEmit)]
+struct Emissions {
+    results: Vec<Reply<ActionResult>>,
+    /// Results of `fire_and_forget` actions: they wake no agent.
+    quiet_results: Vec<Note<To<ActionResult, String>>>,
+    calls: Vec<Request<To<Element, String>>>,
+    /// Calls that can't be sent.
+    refusals: Vec<Again<ActionRefused>>,
+    ended_threads: Vec<To<CancelThread>>,
+    timers: Vec<Later<ActionsDue>>,
+    cancelled: Option<ActionsCancelled>,
+}
 
 impl Handling {
-    fn goes_on(&self) -> Sent {
-        let mut sent = Sent::default();
-        for it in &*self.actions.of(self.message.seq()) {
-            match it {
-                Todo::End(thread) => {
+    fn emissions(&self) -> Emissions {
+        let mut emissions = Emissions::default();
+        for effect in &*self.actions.0.of(self.message.seq()) {
+            match effect {
+                Effect::End(thread) => {
                     let reason = Some("the action that it worked for is over".to_owned());
                     let end = CancelThread { thread: Some(thread.clone()), reason };
-                    sent.4.push(To("thread", end));
+                    emissions.ended_threads.push(To("thread", end));
                 }
-                Todo::Output(Output::Call { action, attempt, agent, definition, values }, _) => {
+                Effect::Output(Output::Call { action, attempt, agent, definition, values }, _) => {
                     let values = self.values(agent, definition, values);
                     match self.call(agent, definition, &values) {
                         Ok((listener, payload)) => {
                             let key = key(self.message.thread(), *action);
-                            sent.2.push(Request::new(To(listener, payload)).key(key));
+                            emissions.calls.push(Request::new(To(listener, payload)).key(key));
                         }
                         Err(ActionError { code, message }) => {
                             let (of, attempt) = (*action, *attempt);
-                            sent.3.push(Again(ActionRefused { of, attempt, code, message }));
+                            let refused = ActionRefused { of, attempt, code, message };
+                            emissions.refusals.push(Again(refused));
                         }
                     }
                 }
-                Todo::Output(output, Some(asked)) => {
+                Effect::Output(output, Some(asked)) => {
                     let Some(result) = self.result(output) else { continue };
-                    let is_quiet = self.is_quiet(output) && !asked.is_from_identity();
-                    match is_quiet {
-                        true => sent.1.push(Note(To(asked.from().to_owned(), result))),
-                        false => sent.0.push(Reply(asked.clone(), result)),
+                    if is_quiet(output) && !asked.is_from_identity() {
+                        let quiet = Note(To(asked.from().to_owned(), result));
+                        emissions.quiet_results.push(quiet);
+                    } else {
+                        emissions.results.push(Reply(asked.clone(), result));
                     }
                 }
-                Todo::Output(Output::Wake { time: Time { at, of }, is_awaited }, _) => {
+                Effect::Output(Output::Wake { time: Time { at, of }, is_awaited }, _) => {
                     let later = Later::at(*at, ActionsDue { at: *at, of: *of });
-                    sent.5.push(if *is_awaited { later } else { later.unawaited() });
+                    emissions.timers.push(if *is_awaited { later } else { later.unawaited() });
                 }
-                Todo::Output(Output::Cancelled(count), _) => {
-                    sent.6 = Some(ActionsCancelled { count: *count });
+                Effect::Output(Output::Cancelled(count), _) => {
+                    emissions.cancelled = Some(ActionsCancelled { count: *count });
                 }
-                Todo::Output(..) => {}
+                Effect::Output(..) => {}
             }
         }
-        sent
+        emissions
     }
 
     /// Whom an action calls, and with what.
     fn call(
         &self,
         agent: &str,
-        definition: &graph::Definition,
-        values: &Values,
+        definition: &graph::ActionDefinition,
+        values: &ResolvedValues,
     ) -> Result<(String, Element), ActionError> {
-        let called = called(&self.capabilities, agent, definition, &self.settings)?;
+        let called = called(&self.capabilities, agent, definition, &self.settings.0)?;
         let made = payload(definition, called.schema, values);
         Ok((called.listener.name.clone(), made.payload?))
     }
@@ -161,16 +165,11 @@ impl Handling {
     fn values(
         &self,
         agent: &str,
-        definition: &graph::Definition,
+        definition: &graph::ActionDefinition,
         values: &graph::Values,
-    ) -> Values {
-        let rules = self.actions.rules(agent, definition.action.turn);
-        Values::of(&self.capabilities, values, rules)
-    }
-
-    fn is_quiet(&self, output: &Output) -> bool {
-        let Output::Result { definition, .. } = output else { return false };
-        definition.action.mode == Mode::FireAndForget
+    ) -> ResolvedValues {
+        let rules = self.actions.0.rules(agent, definition.action.turn);
+        ResolvedValues::of(&self.capabilities, values, rules)
     }
 
     fn result(&self, output: &Output) -> Option<ActionResult> {
@@ -179,8 +178,8 @@ impl Handling {
             return None;
         };
         let action = &definition.action;
-        let Outcome { status, answer, error, because } = &**done;
-        let (all, rules) = (&self.capabilities, self.actions.rules(agent, action.turn));
+        let ActionOutcome { status, answer, error, because } = &**done;
+        let (all, rules) = (&self.capabilities, self.actions.0.rules(agent, action.turn));
         let value = match (status, answer) {
             (Status::Ok, None) => Some(Value::Null),
             (_, it) => it.as_ref().map(|it| known(all, it, rules).value),
@@ -223,19 +222,25 @@ impl Handling {
     fn warnings(
         &self,
         agent: &str,
-        definition: &graph::Definition,
-        values: &Values,
+        definition: &graph::ActionDefinition,
+        values: &ResolvedValues,
     ) -> Vec<String> {
-        let Ok(called) = called(&self.capabilities, agent, definition, &self.settings) else {
+        let Ok(called) = called(&self.capabilities, agent, definition, &self.settings.0) else {
             return Vec::new();
         };
         let unresolved = payload(definition, called.schema, values).unresolved;
-        let rules = self.actions.rules(agent, definition.action.turn);
+        let rules = self.actions.0.rules(agent, definition.action.turn);
         let own = &definition.action.id;
         let unresolved = unresolved.iter().map(|it| match it.name == *own {
             true => format!("{} stays as it is: {own} is this action itself", it.reference),
-            false => it.advised(self.actions.graph().known(agent)),
+            false => it.advised(self.actions.0.graph().known(agent)),
         });
         oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
     }
+}
+
+/// Whether an output is the result of a `fire_and_forget` action.
+fn is_quiet(output: &Output) -> bool {
+    let Output::Result { definition, .. } = output else { return false };
+    definition.action.mode == Mode::FireAndForget
 }

@@ -178,7 +178,7 @@ impl Reading {
             "mode" => self.action.mode = self.word(name, value, &MODES).unwrap_or_default(),
             "id" => self.id(value),
             "show" => self.action.show = self.word(name, value, &TRUTHS),
-            _ if ATTRIBUTES.contains(&name) => self.field(name, &Said::Text(value)),
+            _ if ATTRIBUTES.contains(&name) => self.field(name, &RawValue::Text(value)),
             _ => self.unknown("attribute", name, &ATTRIBUTES),
         }
     }
@@ -205,8 +205,8 @@ impl Reading {
     }
 
     /// A field, whether the tag says it or the body.
-    fn field(&mut self, name: &str, said: &Said<'_>) {
-        if matches!(said, Said::Json(Value::Null)) && name != "name" {
+    fn field(&mut self, name: &str, said: &RawValue<'_>) {
+        if matches!(said, RawValue::Json(Value::Null)) && name != "name" {
             return;
         }
         match name {
@@ -231,7 +231,7 @@ impl Reading {
         }
     }
 
-    fn text(&mut self, name: &str, said: &Said<'_>) -> Option<String> {
+    fn text(&mut self, name: &str, said: &RawValue<'_>) -> Option<String> {
         let text = said.as_text().map(str::trim).filter(|it| !it.is_empty());
         if text.is_none() {
             self.wrong(format!("{name} takes a text that isn't empty, not {said}"));
@@ -240,12 +240,12 @@ impl Reading {
     }
 
     /// `["a", "b"]`, `a,b` or `a b`.
-    fn depends_on(&mut self, said: &Said<'_>) {
+    fn depends_on(&mut self, said: &RawValue<'_>) {
         let bracketed = said.as_text().filter(|it| it.trim().starts_with('['));
         let from_text = bracketed.and_then(|it| json::read(it).ok());
         let said_json = match (said, &from_text) {
             (_, Some(it)) => Some(it),
-            (Said::Json(it @ Value::Array(_)), None) => Some(*it),
+            (RawValue::Json(it @ Value::Array(_)), None) => Some(*it),
             _ => None,
         };
         if let Some(Value::Array(items)) = said_json {
@@ -266,7 +266,7 @@ impl Reading {
         self.action.depends_on.extend(ids.map(str::to_owned));
     }
 
-    fn timeout(&mut self, said: &Said<'_>) {
+    fn timeout(&mut self, said: &RawValue<'_>) {
         let most = self.limits.timeout_max.as_secs_f64();
         let seconds = said.number().filter(|it| *it > 0.0 && *it <= most);
         match seconds {
@@ -282,7 +282,7 @@ impl Reading {
         }
     }
 
-    fn retry(&mut self, said: &Said<'_>) {
+    fn retry(&mut self, said: &RawValue<'_>) {
         let most = u32::try_from(self.limits.retry_max).unwrap_or(u32::MAX);
         let times = (0..=most).find(|it| said.number() == Some(f64::from(*it)));
         if times.is_none() {
@@ -301,7 +301,7 @@ impl Reading {
         for (name, value) in &properties {
             match &**name {
                 "parameters" => self.parameters(value),
-                name if FIELDS.contains(&name) => self.field(name, &Said::Json(value)),
+                name if FIELDS.contains(&name) => self.field(name, &RawValue::Json(value)),
                 name => self.unknown("field", name, &FIELDS),
             }
         }
@@ -339,7 +339,7 @@ impl Reading {
                     self.input(&text);
                 }
                 "parameters" => self.given(it),
-                name if FIELDS.contains(&name) => self.field(name, &Said::Text(&text)),
+                name if FIELDS.contains(&name) => self.field(name, &RawValue::Text(&text)),
                 name => self.unknown("field", name, &FIELDS),
             }
         }
@@ -362,32 +362,32 @@ impl Reading {
 }
 
 /// A value as it was written.
-enum Said<'a> {
+enum RawValue<'a> {
     Text(&'a str),
     Json(&'a Value),
 }
 
-impl Said<'_> {
+impl RawValue<'_> {
     fn as_text(&self) -> Option<&str> {
         match self {
-            Said::Text(it) => Some(it),
-            Said::Json(it) => it.as_str(),
+            RawValue::Text(it) => Some(it),
+            RawValue::Json(it) => it.as_str(),
         }
     }
 
     fn number(&self) -> Option<f64> {
         match self {
-            Said::Text(it) => it.trim().parse().ok(),
-            Said::Json(it) => it.as_f64(),
+            RawValue::Text(it) => it.trim().parse().ok(),
+            RawValue::Json(it) => it.as_f64(),
         }
     }
 }
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for RawValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Said::Text(it) => write!(f, "{it:?}"),
-            Said::Json(it) => write!(f, "{it}"),
+            RawValue::Text(it) => write!(f, "{it:?}"),
+            RawValue::Json(it) => write!(f, "{it}"),
         }
     }
 }

@@ -6,8 +6,8 @@ use pumphouse::schema::{self, Schema};
 use pumphouse::xml::View;
 use serde_json::Value;
 
-use super::super::agent::words::RULES;
-use super::variables::Known;
+use super::super::words::agent::RULES;
+use super::variables::KnownValue;
 
 /// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`, else its
 /// one text, else all of it. A payload that nobody here knows is its XML.
@@ -19,7 +19,7 @@ pub fn value(all: &Capabilities, payload: &Element) -> Value {
 /// The value of a payload, and the payload's fields beside it, by the rules of a turn as its
 /// `cognition_in` has them.
 #[must_use]
-pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known {
+pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> KnownValue {
     let Some((schema, json)) = all.schema(&payload.name()).and_then(|it| with_json(it, payload))
     else {
         return Value::String(xml(payload)).into();
@@ -31,7 +31,7 @@ pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known
         return value.filter(|_| is_one).unwrap_or(json).into();
     }
     match value {
-        Some(value) => Known { value, fields: Some(json) },
+        Some(value) => KnownValue { value, fields: Some(json) },
         None => json.into(),
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(of(wrong), json!({ "at": 3, "reason": "closed" }));
         let fields = json!({ "title": "T", "size": 7, "link": ["a"] });
         assert_eq!(known(&all, &page(Some(7)), Some(RULES)).fields, Some(fields.clone()));
-        let before = Known { value: fields, fields: None };
+        let before = KnownValue { value: fields, fields: None };
         assert_eq!(known(&all, &page(Some(7)), None), before, "0.1.0 knew no marks");
     }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 // Exhaustive: a lookup that forgets one would fill in something else.
 pub enum Lookup<'a> {
     /// A value.
-    Value(Cow<'a, Known>),
+    Value(Cow<'a, KnownValue>),
     /// An action that came to no result. A reference to `fetch` reads `[fetch: failed]`.
     Failed,
     /// A feed of which the turn's prompt showed nothing. One to `weather` reads
@@ -84,20 +84,20 @@ impl Unresolved {
 /// What a name stands for: a value, and the payload that it is the value of.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Known {
+pub struct KnownValue {
     /// The value: what the name alone stands for.
     pub value: Value,
     /// The payload as JSON, where the value is a part of it: `${name.field}` is one of its fields.
     pub fields: Option<Value>,
 }
 
-impl From<Value> for Known {
-    fn from(value: Value) -> Known {
-        Known { value, fields: None }
+impl From<Value> for KnownValue {
+    fn from(value: Value) -> KnownValue {
+        KnownValue { value, fields: None }
     }
 }
 
-impl Known {
+impl KnownValue {
     /// What a path begins in: the value, where it has the first step, else the payload.
     fn root(&self, first: Option<&str>) -> &Value {
         let is_there = |step| step_into(&self.value, step).is_some();
@@ -347,12 +347,12 @@ mod tests {
             "my-id" => json!(true),
             "sum" => {
                 let fields = Some(json!({"value": "42"}));
-                return Lookup::Value(Cow::Owned(Known { value: json!("42"), fields }));
+                return Lookup::Value(Cow::Owned(KnownValue { value: json!("42"), fields }));
             }
             "found" => {
                 let value = json!({"hits": ["a"], "took": "inside"});
                 let fields = Some(json!({"took": 7, "by": {"name": "ada"}, "all": value}));
-                return Lookup::Value(Cow::Owned(Known { value, fields }));
+                return Lookup::Value(Cow::Owned(KnownValue { value, fields }));
             }
             "fetch" => return Lookup::Failed,
             "weather" => return Lookup::Unavailable,

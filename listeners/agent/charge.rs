@@ -8,10 +8,10 @@ use pumphouse::wire::fault::Left;
 
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
-use super::hand::{Told, Turning};
+use super::context::{SystemPrompt, TurnContext};
+use super::generation::Generation;
+use super::outcome::{Emissions, TurnOutcome};
 use super::render::Form;
-use super::speak::Spoken;
-use super::turn::{Came, Spoke};
 use super::words::{CognitionIn, Interrupt, Stopped};
 
 /// How few bytes of a result a prompt shows at the least.
@@ -65,21 +65,21 @@ fn held(sent: &[Entry]) -> Option<budget::Charge> {
     reservations(sent).find(|(entry, _)| !entry.is_refused()).map(|(_, it)| it)
 }
 
-impl Turning {
+impl TurnContext {
     /// Makes the prompt of a turn and reserves what it may cost, waiting for others where there is
     /// room but for them. What an earlier attempt reserved is kept.
-    pub(super) async fn prepares(
+    pub(super) async fn prepare(
         &self,
-        told: &Told,
+        told: &SystemPrompt,
         turn: u64,
         until: u64,
         earlier: &[Entry],
-    ) -> Result<Result<Prepared, Spoke>, Fault> {
+    ) -> Result<Result<Prepared, TurnOutcome>, Fault> {
         let begun = self.begun_as(earlier);
         let was_last = begun.as_ref().filter(|it| it.is_last == Some(true));
         let is_short = was_last.is_some() && !self.is_last_by_turns();
         let mut most = self.result_bytes(begun.as_ref());
-        let mut it = self.prepared(told, turn, until, earlier, (is_short, most)).await?;
+        let mut it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;
         // Where no more can be hidden, results are cut shorter.
         while begun.is_none()
             && most > RESULT_BYTES_MIN
@@ -87,16 +87,16 @@ impl Turning {
             && self.keeps().is_none()
         {
             most = (most / 4).max(RESULT_BYTES_MIN);
-            it = self.prepared(told, turn, until, earlier, (is_short, most)).await?;
+            it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;
         }
         // What is left bounds the reply of a last turn.
         let mut bound = was_last.and_then(|it| it.max_tokens);
         it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
-        if let Some(spoke) = self.is_full(&it.prompt) {
+        if let Some(spoke) = self.overflow(&it.prompt) {
             return Ok(Err(spoke));
         }
         if let Some(record) = &self.record.0 {
-            return self.reserves_again(it, record, begun.is_some()).await;
+            return self.replay_reservation(it, record, begun.is_some()).await;
         }
         if self.attempt.0 > 1
             && let Some(reserved) = held(&self.sent.sent().await?)
@@ -111,13 +111,17 @@ impl Turning {
             let fault = match self.arrivals.unless::<Interrupt, _>(charge).await {
                 Some(Ok(())) => return Ok(Ok(it)),
                 Some(Err(fault)) => fault,
-                None => return Ok(Err(Spoke::Interrupted)),
+                None => return Ok(Err(TurnOutcome::Interrupted)),
             };
-            let last = self.prepared(told, turn, until, earlier, (true, most)).await?;
+            let last = self.build_prompt(told, turn, until, earlier, (true, most)).await?;
             let room = self.room(&last.prompt, fault.left());
             let room = room.filter(|it| bound.is_none_or(|before| *it < before));
             if room.is_none() {
-                return Ok(Err(Spoke::Stopped(Stopped::BUDGET, fault.message, Came::default())));
+                return Ok(Err(TurnOutcome::Stopped(
+                    Stopped::BUDGET,
+                    fault.message,
+                    Emissions::default(),
+                )));
             }
             (it, bound) = (last, room);
             it.prompt.max_tokens = bound;
@@ -125,29 +129,31 @@ impl Turning {
     }
 
     /// Repeats a recorded charge in a replay: the log has its amount and its outcome.
-    async fn reserves_again(
+    async fn replay_reservation(
         &self,
         mut it: Prepared,
         record: &[Entry],
         has_begun: bool,
-    ) -> Result<Result<Prepared, Spoke>, Fault> {
+    ) -> Result<Result<Prepared, TurnOutcome>, Fault> {
         let mut refused = None;
         for (_, reserved) in reservations(record) {
             refused = self.out.charge.send(reserved.clone().into()).await.err();
             it.reserved = reserved;
         }
         Ok(match refused {
-            Some(it) => Err(Spoke::Stopped(Stopped::BUDGET, it.message, Came::default())),
+            Some(it) => {
+                Err(TurnOutcome::Stopped(Stopped::BUDGET, it.message, Emissions::default()))
+            }
             None if has_begun => Ok(it),
             // It was interrupted while it waited.
-            None => Err(Spoke::Interrupted),
+            None => Err(TurnOutcome::Interrupted),
         })
     }
 
     /// The prompt of a turn, and what it shows beside the history.
-    async fn prepared(
+    async fn build_prompt(
         &self,
-        told: &Told,
+        told: &SystemPrompt,
         turn: u64,
         until: u64,
         earlier: &[Entry],
@@ -156,7 +162,7 @@ impl Turning {
         let (feeds, changed) = match earlier {
             [] => self.feeds(turn, is_short),
             sent => {
-                let mut shown = Shown::clone(&self.known.feeds);
+                let mut shown = Shown::clone(&self.feed_inputs.feeds);
                 sent.iter().for_each(|it| shown.apply(it));
                 let recorded = sent.iter().filter_map(|it| it.decode().ok()).collect();
                 (shown.of(&self.agent().name), recorded)
@@ -230,7 +236,7 @@ impl Turning {
         &self,
         reserved: &budget::Charge,
         prompt_bytes: u64,
-        it: &Spoken,
+        it: &Generation,
     ) -> Option<budget::Charge> {
         if let Some(record) = &self.record.0 {
             // What a handling before left open is settled first.
@@ -248,7 +254,7 @@ impl Turning {
     }
 
     /// What a turn that a stop cut settles, unless it had done so: what it had written counts.
-    pub(super) fn settles_cut(&self, sent: &[Entry], it: &Spoken) -> Option<budget::Charge> {
+    pub(super) fn cut_settlement(&self, sent: &[Entry], it: &Generation) -> Option<budget::Charge> {
         let reserved = held(sent).filter(|_| settlements(sent).next().is_none())?;
         let shown = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
         self.settlement(&reserved, shown.map_or(0, |it| it.bytes), it)
@@ -256,7 +262,7 @@ impl Turning {
 
     /// Settles what an earlier handling left open: it was interrupted before its turn began, or it
     /// failed in the middle of one, and nobody knows what that took.
-    pub(super) async fn settles_open(&self) -> Result<(), Fault> {
+    pub(super) async fn settle_open(&self) -> Result<(), Fault> {
         let Some(reserved) = &self.mind.reserved else { return Ok(()) };
         if self.attempt.0 > 1 && held(&self.sent.sent().await?).is_some() {
             // It may be the one of an attempt before this.
@@ -306,7 +312,7 @@ fn whole(it: u64) -> i64 {
     i64::try_from(it).unwrap_or(i64::MAX)
 }
 
-impl Spoken {
+impl Generation {
     /// Notes that no reply began. Where the model never got to the prompt, nothing was spent.
     pub(super) fn fails(&mut self, error: &model::Error) {
         use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};

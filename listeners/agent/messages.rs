@@ -8,7 +8,7 @@
 use pumphouse::reply::{Config, Dialect, Kind, Parser, What as Heard};
 use serde_json::{Value, json};
 
-use super::transcript::{Event, What};
+use super::transcript::{Event, EventKind};
 
 /// What stands for the result of a call that has none.
 pub const INTERRUPTED: &str = "[interrupted: no result came]";
@@ -37,14 +37,14 @@ pub enum Side {
         /// The words, without the calls.
         text: String,
         /// The calls, in order.
-        calls: Vec<Call>,
+        calls: Vec<ToolCall>,
     },
 }
 
 /// A call, and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Call {
+pub struct ToolCall {
     /// Its id, which no other has.
     pub id: String,
     /// Its name, of letters, digits, `_` and `-`.
@@ -63,7 +63,7 @@ pub struct Call {
 pub fn agents(events: &[Event]) -> Vec<&str> {
     let mut all: Vec<&str> = Vec::new();
     for event in events {
-        if matches!(event.what, What::StepStart { .. }) && !all.contains(&&*event.agent) {
+        if matches!(event.what, EventKind::StepStart { .. }) && !all.contains(&&*event.agent) {
             all.push(&event.agent);
         }
     }
@@ -84,51 +84,51 @@ pub fn conversation(agent: &str, events: &[Event]) -> Conversation {
 #[derive(Default)]
 struct Building {
     conversation: Conversation,
-    open: Option<Open>,
+    open: Option<TurnInProgress>,
 }
 
 /// A turn that isn't over.
 #[derive(Default)]
-struct Open {
+struct TurnInProgress {
     turn: u64,
     /// Its words as they came.
     deltas: String,
     /// Its thoughts and partial responses, as elements.
     parts: Vec<String>,
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
     /// What came from outside meanwhile.
     during: Vec<String>,
 }
 
 impl Building {
-    fn hear(&mut self, what: &What) {
+    fn hear(&mut self, what: &EventKind) {
         match what {
-            What::CognitionIn { role, text, .. } if role == "system" => {
+            EventKind::CognitionIn { role, text, .. } if role == "system" => {
                 self.conversation.system.clone_from(text);
             }
-            What::CognitionIn { text, .. } => match &mut self.open {
+            EventKind::CognitionIn { text, .. } => match &mut self.open {
                 Some(open) => open.during.push(text.clone()),
                 None => self.user(text),
             },
-            What::StepStart { turn, .. } => {
+            EventKind::StepStart { turn, .. } => {
                 self.closes(None);
-                self.open = Some(Open { turn: *turn, ..Open::default() });
+                self.open = Some(TurnInProgress { turn: *turn, ..TurnInProgress::default() });
             }
-            What::CognitionOutDelta { within, text, .. } if within != "reasoning" => {
+            EventKind::CognitionOutDelta { within, text, .. } if within != "reasoning" => {
                 self.open().deltas.push_str(text);
             }
-            What::Thought { text, .. } => {
+            EventKind::Thought { text, .. } => {
                 self.open().parts.push(format!("<thought>{text}</thought>"));
             }
             // One that waited is among the words of its turn, which is over.
-            What::Response { turn, text, is_final: false }
+            EventKind::Response { turn, text, is_final: false }
                 if self.open.as_ref().is_some_and(|it| it.turn == *turn) =>
             {
                 let part = format!("<response final=\"false\">{text}</response>");
                 self.open().parts.push(part);
             }
-            What::ToolCallStart { call_id, id, tool, input, .. } => {
-                let call = Call {
+            EventKind::ToolCallStart { call_id, id, tool, input, .. } => {
+                let call = ToolCall {
                     id: legal(call_id, usize::MAX),
                     tool: legal(tool, NAME_MAX),
                     input: if input.is_object() { input.clone() } else { json!({}) },
@@ -138,14 +138,14 @@ impl Building {
                 };
                 self.open().calls.push(call);
             }
-            What::ToolCallResult { call_id, status, output, error, .. } => {
+            EventKind::ToolCallResult { call_id, status, output, error, .. } => {
                 let (output, is_error) = came(status, output.as_ref(), error.as_deref());
                 let id = legal(call_id, usize::MAX);
                 if let Some(call) = self.calls().find(|it| it.id == id) {
                     (call.output, call.is_error) = (output, is_error);
                 }
             }
-            What::CognitionOut { text, is_partial, completion_percentage, .. } => {
+            EventKind::CognitionOut { text, is_partial, completion_percentage, .. } => {
                 self.closes(Some(text));
                 if *is_partial {
                     let percent = completion_percentage.map(|it| it.to_string());
@@ -157,12 +157,12 @@ impl Building {
         }
     }
 
-    fn open(&mut self) -> &mut Open {
+    fn open(&mut self) -> &mut TurnInProgress {
         self.open.get_or_insert_default()
     }
 
     /// All calls so far, the newest first.
-    fn calls(&mut self) -> impl Iterator<Item = &mut Call> {
+    fn calls(&mut self) -> impl Iterator<Item = &mut ToolCall> {
         let open = self.open.iter_mut().flat_map(|it| it.calls.iter_mut().rev());
         let sides = self.conversation.sides.iter_mut().rev();
         let closed = sides.flat_map(|it| match it {
@@ -197,7 +197,7 @@ impl Building {
         }
     }
 
-    fn assistant(&mut self, said: String, called: Vec<Call>) {
+    fn assistant(&mut self, said: String, called: Vec<ToolCall>) {
         if said.is_empty() && called.is_empty() {
             return;
         }
@@ -227,7 +227,7 @@ fn came(status: &str, output: Option<&Value>, error: Option<&str>) -> (String, b
 }
 
 /// The words of a reply without those calls that ran.
-fn without(text: &str, calls: &[Call]) -> String {
+fn without(text: &str, calls: &[ToolCall]) -> String {
     let mut left: Vec<&str> = calls.iter().map(|it| &*it.written).collect();
     let (mut out, mut parser) = (String::new(), Parser::new(reading()));
     let mut each = |event: pumphouse::reply::Event<'_>| {
@@ -325,7 +325,7 @@ impl Conversation {
     }
 }
 
-fn openai_call(it: &Call) -> Value {
+fn openai_call(it: &ToolCall) -> Value {
     json!({
         "id": it.id,
         "type": "function",
@@ -333,7 +333,7 @@ fn openai_call(it: &Call) -> Value {
     })
 }
 
-fn anthropic_result(it: &Call) -> Value {
+fn anthropic_result(it: &ToolCall) -> Value {
     let mut result = json!({ "type": "tool_result", "tool_use_id": it.id, "content": it.output });
     if it.is_error {
         result["is_error"] = true.into();

@@ -25,26 +25,30 @@
 //! written. A turn without a final response is followed by another one, by a message to itself.
 //! `docs/agents.md` is the manual.
 
-mod aside;
-mod charge;
-mod cut;
-mod hand;
-pub mod late;
-pub mod messages;
-pub mod mind;
-mod native;
-mod odd;
-mod order;
-pub mod recall;
-pub mod render;
-mod settle;
+pub mod builtin_feeds;
+mod escape;
+mod form;
+mod prompt_order;
 pub mod settings;
-mod speak;
-pub mod transcript;
+mod thought;
 mod tools;
-mod turn;
-pub mod words;
+mod context;
+mod native;
+pub mod render;
+pub mod recall;
+pub mod transcript;
+pub mod messages;
 mod write;
+mod generation;
+mod outcome;
+mod between_turns;
+mod charge;
+mod resume;
+mod turn;
+
+pub use super::mind;
+pub use super::words::agent as words;
+pub use super::words::agent::root;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +148,7 @@ impl Agent {
         let (name, peers) = (self.name.clone(), self.peers.clone());
         let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let max_turns = self.settings.max_turns;
-        let mind = hand::Mindful::new(self);
+        let mind = context::AgentState::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
             .on(turn::interrupted)
@@ -153,7 +157,7 @@ impl Agent {
             .fold::<Actions>()
             .fold::<Metadatas>()
             .fold::<Todos>()
-            .fold::<late::Budgets>()
+            .fold::<builtin_feeds::Budgets>()
             .fold::<Shown>()
             .may_emit::<ContextFeed>()
             .may_emit::<StepsOpen>()
@@ -174,16 +178,10 @@ impl Agent {
     }
 }
 
-/// The payload that the agent of this name owns.
-#[must_use]
-pub fn root(agent: &str) -> Name {
-    Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())
-}
-
 /// Something for the agent of this name to do, in words.
 ///
 /// # Errors
 /// Where the text holds what XML can't.
 pub fn ask(agent: &str, text: &str) -> Result<Element, Fault> {
-    turn::root(&root(agent), &[], text)
+    outcome::root(&root(agent), &[], text)
 }

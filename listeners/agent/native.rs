@@ -10,8 +10,8 @@ use pumphouse::schema::json;
 use pumphouse::xml::{Profile, read};
 
 use super::super::action::words::{Action, ActionResult, Dialect, Status};
-use super::odd;
-use super::render::{Form, shown};
+use super::escape;
+use super::form::{Form, shown};
 use super::tools::legal;
 use super::words::{CognitionOut, Notice};
 
@@ -123,7 +123,7 @@ fn call(element: &str) -> Option<Call> {
     let (tag, body) = element.split_once('>')?;
     let arguments = body.trim_end().strip_suffix("</tool_use>")?;
     let tag = read(format!("{tag}/>"), Profile::Wire, &XmlLimits::INSIDE).ok()?;
-    let arguments = odd::written(arguments);
+    let arguments = escape::written(arguments);
     // Providers refuse a history with broken JSON in it; what was wrong is the call's result.
     let is_sound = json::read(&arguments).is_ok_and(|it| it.is_object());
     let arguments = if is_sound { &*arguments } else { "{}" };

@@ -7,7 +7,7 @@ use pumphouse::model::{Prompt, Tool};
 use pumphouse::prelude::*;
 
 use super::super::feed::Shown;
-use super::order::ordered;
+use super::prompt_order::ordered;
 use super::render::{Form, RENDERING, render};
 use super::words::{CognitionIn, CognitionSystem, CognitionTools};
 

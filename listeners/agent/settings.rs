@@ -5,7 +5,8 @@ use pumphouse::limits::{ActionLimits, ReplyLimits};
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
-use super::render::RESULT_BYTES;
+pub use super::super::mind::FinalWithActions;
+use super::form::RESULT_BYTES;
 use super::words::Dispatch;
 
 /// How an agent is set up.
@@ -90,19 +91,6 @@ pub enum Dialect {
     /// In its provider's own protocol: what its peers take is offered there. Elements are
     /// understood as well.
     Native,
-}
-
-/// What becomes of a final response while actions of its turn are unfinished.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FinalWithActions {
-    /// It waits; it is delivered if all succeed, else there is another turn.
-    #[default]
-    Hold,
-    /// There is another turn.
-    Strict,
-    /// It is delivered at once.
-    Trust,
 }
 
 /// Where calls of an agent run.

@@ -28,7 +28,7 @@ use super::words::{
 pub struct Event {
     /// What happened.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
     /// The agent.
     pub agent: String,
     /// The thread.
@@ -48,7 +48,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum What {
+pub enum EventKind {
     /// The model is told something: by the `system`, or as a `user`'s words.
     CognitionIn {
         /// `system` or `user`.
@@ -223,10 +223,10 @@ pub fn transcript(thread: &[Entry]) -> Vec<Event> {
 /// A thread while it is read: what its events hang together by.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    standing: BTreeMap<String, Standing>,
+    standing: BTreeMap<String, Participant>,
     /// How many calls each agent's turn defined so far.
     called: BTreeMap<String, u64>,
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, ActionRef>,
     /// The calls' ids so far.
     ids: BTreeSet<String>,
     /// The turn that each agent is in.
@@ -237,7 +237,7 @@ pub struct Transcript {
 
 /// What is known of somebody in the thread.
 #[derive(Clone, Debug)]
-enum Standing {
+enum Participant {
     /// It was sent its own root, and said nothing yet.
     Asked(Vec<Event>),
     /// It is an agent.
@@ -247,7 +247,7 @@ enum Standing {
 }
 
 #[derive(Clone, Debug)]
-struct Call {
+struct ActionRef {
     id: String,
     agent: String,
     tool: String,
@@ -263,12 +263,12 @@ impl Transcript {
         }
         let mut events = self.meets(entry);
         let what = match self.standing.get(entry.from()) {
-            Some(Standing::Agent) => self.says(entry),
+            Some(Participant::Agent) => self.says(entry),
             _ => None,
         };
         match what {
             Some(what) => {
-                let begins = matches!(what, What::StepStart { .. });
+                let begins = matches!(what, EventKind::StepStart { .. });
                 events.push(event(entry.from(), entry, what));
                 if begins {
                     events.append(&mut self.early);
@@ -287,7 +287,7 @@ impl Transcript {
             return self.progress(from, thread, payload);
         }
         let Delta { turn, within, text } = Delta::decode(payload).ok()?;
-        let what = What::CognitionOutDelta { turn, within, text };
+        let what = EventKind::CognitionOutDelta { turn, within, text };
         let (agent, thread) = (from.to_owned(), thread.as_str().to_owned());
         let event = Event { what, agent, thread, entry: None, time: None, show: true };
         if self.turns.get(from).is_none_or(|it| *it < turn) {
@@ -308,7 +308,7 @@ impl Transcript {
         };
         let call = self.calls.values().rev().find(|it| is_of(&it.tool))?;
         let (call_id, tool) = (call.id.clone(), call.tool.clone());
-        let what = What::ToolCallProgress { call_id, tool, done, total, text };
+        let what = EventKind::ToolCallProgress { call_id, tool, done, total, text };
         let (agent, thread) = (call.agent.clone(), thread.as_str().to_owned());
         Some(Event { what, agent, thread, entry: None, time: None, show: true })
     }
@@ -316,57 +316,59 @@ impl Transcript {
     /// Learns who is an agent; what it was told before that showed.
     fn meets(&mut self, entry: &Entry) -> Vec<Event> {
         let from = entry.from();
-        if let Some(Standing::Agent | Standing::Other) = self.standing.get(from) {
+        if let Some(Participant::Agent | Participant::Other) = self.standing.get(from) {
             return Vec::new();
         }
         let is_own = entry.to() == Some(from) && !entry.is_from_identity();
         let begins =
             entry.is::<CognitionSystem>() || entry.is::<CognitionIn>() || entry.is::<ContextFull>();
         let standing = match is_own && begins {
-            true => Standing::Agent,
+            true => Participant::Agent,
             // Whoever answers without a turn has no mind of its own.
-            false if self.answers(entry) => Standing::Other,
+            false if self.answers(entry) => Participant::Other,
             false => return Vec::new(),
         };
         match self.standing.insert(from.to_owned(), standing) {
-            Some(Standing::Asked(waiting)) if begins => waiting,
+            Some(Participant::Asked(waiting)) if begins => waiting,
             _ => Vec::new(),
         }
     }
 
     /// Whether somebody answers who was sent its own root, and had no turn.
     fn answers(&self, entry: &Entry) -> bool {
-        let Some(Standing::Asked(waiting)) = self.standing.get(entry.from()) else { return false };
+        let Some(Participant::Asked(waiting)) = self.standing.get(entry.from()) else {
+            return false;
+        };
         waiting.iter().any(|it| match &it.what {
-            What::CognitionIn { from, .. } => entry.to() == Some(from),
+            EventKind::CognitionIn { from, .. } => entry.to() == Some(from),
             _ => false,
         })
     }
 
     /// What an agent says by an entry.
-    fn says(&mut self, entry: &Entry) -> Option<What> {
+    fn says(&mut self, entry: &Entry) -> Option<EventKind> {
         if let Some(CognitionSystem { text }) = read(entry) {
             let from = entry.from().to_owned();
-            return Some(What::CognitionIn { role: "system".to_owned(), from, text });
+            return Some(EventKind::CognitionIn { role: "system".to_owned(), from, text });
         }
         if let Some(CognitionIn { turn, model, asker, .. }) = read(entry) {
             self.called.insert(entry.from().to_owned(), 0);
             self.turns.insert(entry.from().to_owned(), turn);
-            return Some(What::StepStart { turn, model, asker });
+            return Some(EventKind::StepStart { turn, model, asker });
         }
         if let Some(it) = read::<CognitionReasoning>(entry) {
             let CognitionReasoning { turn, text, is_partial, was_interrupted } = it;
-            return Some(What::CognitionReasoning { turn, text, is_partial, was_interrupted });
+            return Some(EventKind::CognitionReasoning { turn, text, is_partial, was_interrupted });
         }
         if let Some(Thought { turn, text }) = read(entry) {
-            return Some(What::Thought { turn, text });
+            return Some(EventKind::Thought { turn, text });
         }
         if let Some(it) = read::<Action>(entry) {
             *self.called.entry(entry.from().to_owned()).or_default() += 1;
             return Some(self.calls(entry, it));
         }
         if let Some(it) = read::<CognitionOut>(entry) {
-            return Some(What::CognitionOut {
+            return Some(EventKind::CognitionOut {
                 turn: it.turn,
                 text: it.text,
                 tool_count: self.called.get(entry.from()).copied().unwrap_or(0),
@@ -377,26 +379,26 @@ impl Transcript {
             });
         }
         if let Some(Response { turn, text, is_final, .. }) = read(entry) {
-            return Some(What::Response { turn, text, is_final });
+            return Some(EventKind::Response { turn, text, is_final });
         }
         if let Some(Stopped { reason, text, .. }) = read(entry) {
-            return Some(What::Stopped { reason, text });
+            return Some(EventKind::Stopped { reason, text });
         }
         if let Some(Repair { turn, text, .. }) = read(entry) {
-            return Some(What::Repair { turn, text });
+            return Some(EventKind::Repair { turn, text });
         }
         if let Some(Metadata { turn, fields, error }) = read(entry) {
             let fields = fields.and_then(|it| serde_json::from_str(&it).ok());
             let fields = fields.unwrap_or_else(|| Value::Object(Map::new()));
             let errors = error.into_iter().map(|it| it.message).collect();
-            return Some(What::Metadata { turn, fields, errors });
+            return Some(EventKind::Metadata { turn, fields, errors });
         }
         // What it asks of its feeds is the runtime's, and none of the model's.
         let is_quiet = entry.is::<RefreshFeeds>() || entry.is::<DeclareFeeds>();
         if is_quiet { None } else { sends(entry) }
     }
 
-    fn calls(&mut self, entry: &Entry, it: Action) -> What {
+    fn calls(&mut self, entry: &Entry, it: Action) -> EventKind {
         let seq = entry.seq();
         let mut call_id = it.id.clone();
         // An id may be used again in a later turn.
@@ -405,9 +407,9 @@ impl Transcript {
             self.ids.insert(call_id.clone());
         }
         let (agent, tool) = (entry.from().to_owned(), it.name.clone());
-        self.calls.insert(seq, Call { id: call_id.clone(), agent, tool, turn: it.turn });
+        self.calls.insert(seq, ActionRef { id: call_id.clone(), agent, tool, turn: it.turn });
         let (input, mode) = (input(&it), mode(it.mode).to_owned());
-        What::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
+        EventKind::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
     }
 
     /// What an agent is told by an entry of somebody else's.
@@ -419,19 +421,19 @@ impl Transcript {
         }
         let is_root = *entry.name() == super::root(&to);
         let standing = self.standing.get(&to);
-        if !matches!(standing, Some(Standing::Agent | Standing::Asked(_))) && !is_root {
+        if !matches!(standing, Some(Participant::Agent | Participant::Asked(_))) && !is_root {
             return None;
         }
         let text = render::heard(render::Form::new(render::RENDERING), &super::root(&to), entry)?;
         let (role, from) = ("user".to_owned(), entry.from().to_owned());
-        let event = event(&to, entry, What::CognitionIn { role, from, text });
-        match self.standing.entry(to).or_insert_with(|| Standing::Asked(Vec::new())) {
-            Standing::Agent => Some(event),
-            Standing::Asked(waiting) => {
+        let event = event(&to, entry, EventKind::CognitionIn { role, from, text });
+        match self.standing.entry(to).or_insert_with(|| Participant::Asked(Vec::new())) {
+            Participant::Agent => Some(event),
+            Participant::Asked(waiting) => {
                 waiting.push(event);
                 None
             }
-            Standing::Other => None,
+            Participant::Other => None,
         }
     }
 }
@@ -441,7 +443,7 @@ fn read<P: Payload>(entry: &Entry) -> Option<P> {
     if entry.is::<P>() { entry.decode().ok() } else { None }
 }
 
-fn event(agent: &str, entry: &Entry, what: What) -> Event {
+fn event(agent: &str, entry: &Entry, what: EventKind) -> Event {
     let shown = |it: Option<bool>| it != Some(false);
     let show = match (read::<Action>(entry), read::<ActionResult>(entry)) {
         (Some(it), _) => shown(it.show),
@@ -459,17 +461,21 @@ fn event(agent: &str, entry: &Entry, what: What) -> Event {
 }
 
 /// What an agent says to itself of its replies, or sends to somebody.
-fn sends(entry: &Entry) -> Option<What> {
+fn sends(entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {
         // People read it as it was written.
         let text = render::told(1, entry)?;
-        return Some(What::CognitionIn { role: "user".to_owned(), from, text });
+        return Some(EventKind::CognitionIn { role: "user".to_owned(), from, text });
     }
     let own = to == from || to == super::super::action::NAME;
     let payload = || String::from_utf8_lossy(entry.body()).into_owned();
     let name = entry.name().local();
-    (!own).then(|| What::Message { to: to.to_owned(), name: name.to_owned(), payload: payload() })
+    (!own).then(|| EventKind::Message {
+        to: to.to_owned(),
+        name: name.to_owned(),
+        payload: payload(),
+    })
 }
 
 /// The parameters of a call, as they were written.
@@ -496,10 +502,10 @@ fn mode(it: Mode) -> &'static str {
     }
 }
 
-fn came(it: ActionResult, call: Option<Call>) -> What {
+fn came(it: ActionResult, call: Option<ActionRef>) -> EventKind {
     let (output, error) = (it.value(), it.why());
     let (turn, call_id) = call.map_or((it.turn, it.id), |call| (call.turn, call.id));
-    What::ToolCallResult {
+    EventKind::ToolCallResult {
         turn,
         call_id,
         tool: it.name,

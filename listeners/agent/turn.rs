@@ -2,29 +2,25 @@
 //! payloads while it is written. Between turns: responses that waited are delivered or withdrawn,
 //! and work ends.
 
-use pumphouse::limits::XmlLimits;
-use pumphouse::listener::{Answer, Emit, IntoEmit, Need, Park};
+use pumphouse::listener::Answer;
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
 use pumphouse::wire::core::ContextCleared;
-use pumphouse::xml::Writer;
 
-use super::super::action::words::CancelAction;
 use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
 use super::super::feed::{self, Feed, Shown};
-use super::super::timer::ClearTimer;
-use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::Agent;
+use super::builtin_feeds;
 use super::charge::{Prepared, TOKEN_BYTES, bytes};
-use super::hand::{Told, Turning};
-use super::late;
-use super::mind::{Mind, Next, Rules, Waiting};
-use super::order::ordered;
+use super::context::{SystemPrompt, TurnContext};
+use super::generation::{Generation, Speaking};
+use super::mind::{Mind, Next, PendingResponse, Rules};
+use super::outcome::{Emissions, TurnOutcome};
+use super::prompt_order::ordered;
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::OnFull;
-use super::speak::{Speaking, Spoken};
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
     Limited, Notice, RULES, Response, Stopped, counts_work, reading,
@@ -33,69 +29,17 @@ use super::words::{
 /// How much of a reply is quoted to a model that wrote nothing else.
 const QUOTED: usize = 40;
 
-/// The agent's own root, with text in it.
-pub(super) fn root(
-    name: &Name,
-    attributes: &[(&str, String)],
-    text: &str,
-) -> Result<Element, Fault> {
-    let mut writer = Writer::new(XmlLimits::INSIDE);
-    writer.start(name.namespace(), name.local());
-    for (name, value) in attributes {
-        writer.attribute(name, value);
-    }
-    writer.text(text);
-    writer.end();
-    Ok(writer.finish()?)
+pub(super) async fn turn(context: TurnContext, _: Element) -> Result<Emissions, Fault> {
+    context.handle().await
 }
 
-/// What a handling comes to, in its order, and the messages that stay in the queue.
-#[derive(Default)]
-pub(super) struct Came(Emit);
-
-impl Came {
-    pub(super) fn add(&mut self, it: impl IntoEmit) {
-        self.0.extend(it.into_emit());
-    }
+pub(super) async fn interrupted(context: TurnContext, _: Interrupt) -> Result<Emissions, Fault> {
+    context.handle().await
 }
 
-impl IntoEmit for Came {
-    fn into_emit(self) -> Emit {
-        self.0
-    }
-
-    fn emits() -> Vec<Need> {
-        [
-            Answer::<Response>::emits(),
-            Answer::<Stopped>::emits(),
-            Answer::<StepsOpen>::emits(),
-            Reply::<Done>::emits(),
-            Note::<Correction>::emits(),
-            Note::<Notice>::emits(),
-            Note::<ContextFull>::emits(),
-            To::<ClearContext>::emits(),
-            To::<CancelAction>::emits(),
-            To::<ClearTimer>::emits(),
-            To::<CognitionOut>::emits(),
-            Note::<To<DeclareFeeds>>::emits(),
-            To::<RefreshFeeds>::emits(),
-            Park::emits(),
-        ]
-        .concat()
-    }
-}
-
-pub(super) async fn turn(it: Turning, _: Element) -> Result<Came, Fault> {
-    it.comes_to().await
-}
-
-pub(super) async fn interrupted(it: Turning, _: Interrupt) -> Result<Came, Fault> {
-    it.comes_to().await
-}
-
-impl Turning {
+impl TurnContext {
     pub(super) fn agent(&self) -> &Agent {
-        &self.mindful.agent
+        &self.state.0.agent
     }
 
     pub(super) fn rules(&self) -> Rules {
@@ -120,80 +64,81 @@ impl Turning {
         last.max(self.message.seq()).max(self.mind.said)
     }
 
-    async fn comes_to(self) -> Result<Came, Fault> {
+    async fn handle(self) -> Result<Emissions, Fault> {
         if let Some(begun) = self.begun().await? {
-            return self.takes_up(begun).await;
+            return self.resume(begun).await;
         }
-        self.settles_open().await?;
-        let (mut mind, mut came) = (Mind::clone(&self.mind), Came::default());
+        self.settle_open().await?;
+        let (mut mind, mut emissions) = (Mind::clone(&self.mind), Emissions::default());
         if self.is_old() && matches!(mind.next(&self.rules()), Next::Withdraw(_)) {
             // A turn of 0.1.0 whose response isn't delivered is followed by another without a word.
-            mind.withdraws_held();
+            mind.withdraw_held();
         }
         if mind.is_turning() {
             // The handling of that turn failed: nothing more comes of it.
-            let it = Spoken { stop: "error".to_owned(), ..Spoken::cut("its handling failed") };
-            let over = self.over(mind.turns, &it);
-            mind.is_over(&over);
-            came.add(To("action", over));
+            let it =
+                Generation { stop: "error".to_owned(), ..Generation::cut("its handling failed") };
+            let over = self.cognition_out(mind.turns, &it);
+            mind.end_turn(&over);
+            emissions.add(To("action", over));
         } else if mind.next(&self.rules()) == Next::Turn {
             return self.turn(mind).await;
         }
-        self.settles(&mut mind, &mut came).await?;
-        self.goes_on(&mind, came)
+        self.settle(&mut mind, &mut emissions).await?;
+        self.finish(&mind, emissions)
     }
 
-    async fn turn(&self, mut mind: Mind) -> Result<Came, Fault> {
+    async fn turn(&self, mut mind: Mind) -> Result<Emissions, Fault> {
         let turn = mind.turns + 1;
-        if let Some(mut came) = self.lacks_feeds(turn) {
-            self.parks(&mind, &mut came);
-            return Ok(came);
+        if let Some(mut emissions) = self.request_feeds(turn) {
+            self.park(&mind, &mut emissions);
+            return Ok(emissions);
         }
         let until = self.until();
-        match self.speaks(turn, until, &[]).await? {
-            Spoke::Turned(it) => self.ends(mind, turn, until, *it).await,
-            Spoke::Full(mut came) => {
-                self.parks(&mind, &mut came);
-                Ok(came)
+        match self.generate(turn, until, &[]).await? {
+            TurnOutcome::Turned(it) => self.end_turn(mind, turn, until, *it).await,
+            TurnOutcome::Full(mut emissions) => {
+                self.park(&mind, &mut emissions);
+                Ok(emissions)
             }
-            Spoke::Interrupted => {
+            TurnOutcome::Interrupted => {
                 // The interrupt is the next message, and ends the work.
-                let mut came = Came::default();
-                self.parks(&mind, &mut came);
-                Ok(came)
+                let mut emissions = Emissions::default();
+                self.park(&mind, &mut emissions);
+                Ok(emissions)
             }
-            Spoke::Stopped(reason, text, mut came) => {
-                self.stops(&mut mind, &mut came, reason, text).await?;
-                self.settles(&mut mind, &mut came).await?;
-                self.goes_on(&mind, came)
+            TurnOutcome::Stopped(reason, text, mut emissions) => {
+                self.stop_work(&mut mind, &mut emissions, reason, text).await?;
+                self.settle(&mut mind, &mut emissions).await?;
+                self.finish(&mind, emissions)
             }
         }
     }
 
     /// Shows the model the thread up to an entry, and does what it says; what an earlier attempt
     /// sent is sent as it was.
-    pub(super) async fn speaks(
+    pub(super) async fn generate(
         &self,
         turn: u64,
         until: u64,
         earlier: &[Entry],
-    ) -> Result<Spoke, Fault> {
-        let told = self.mindful.told(&self.capabilities);
-        let mut it = match self.prepares(told, turn, until, earlier).await? {
+    ) -> Result<TurnOutcome, Fault> {
+        let told = self.state.0.told(&self.capabilities);
+        let mut it = match self.prepare(told, turn, until, earlier).await? {
             Ok(it) => it,
             Err(spoke) => return Ok(spoke),
         };
-        self.tells(told, earlier).await?;
+        self.record_prompt(told, earlier).await?;
         for it in std::mem::take(&mut it.changed) {
             self.out.feed.send(Note(it)).await?;
         }
-        self.begins(turn, until, self.form(earlier), &it).await?;
+        self.record_begin(turn, until, self.form(earlier), &it).await?;
         let bytes = bytes(&it.prompt);
         let speaking = Speaking::new(self, turn, it.is_last, earlier);
         let mut spoken = speaking.speak(it.prompt, told).await?;
         spoken.charge = self.settlement(&it.reserved, bytes, &spoken);
         spoken.is_last = it.is_last;
-        Ok(Spoke::Turned(Box::new(spoken)))
+        Ok(TurnOutcome::Turned(Box::new(spoken)))
     }
 
     /// Whether this is a replay of what 0.1.0 did: it went by other rules.
@@ -229,7 +174,7 @@ impl Turning {
     }
 
     /// Records what the model is told before all else, and offered, where that is new.
-    async fn tells(&self, told: &Told, earlier: &[Entry]) -> Result<(), Fault> {
+    async fn record_prompt(&self, told: &SystemPrompt, earlier: &[Entry]) -> Result<(), Fault> {
         let tools = CognitionTools::from(&**told.tools.all());
         let (has_text, has_tools) = match earlier {
             [] => (self.mind.system.as_deref() == Some(&told.text), *self.mind.tools == tools),
@@ -249,10 +194,10 @@ impl Turning {
     }
 
     /// What has to come before the turn where there are feeds: they are had anew.
-    fn lacks_feeds(&self, turn: u64) -> Option<Came> {
+    fn request_feeds(&self, turn: u64) -> Option<Emissions> {
         let Agent { name, settings, .. } = self.agent();
         let declared = settings.context_feeds.declared();
-        let registry = self.known.feeds.registry();
+        let registry = self.feed_inputs.feeds.registry();
         let is_new = registry.declared(name) != declared;
         let has_none = !is_new && registry.of(name).is_empty();
         if has_none || self.mind.has_feeds {
@@ -260,31 +205,31 @@ impl Turning {
         }
         // What was asked before a fork is answered elsewhere.
         if self.mind.asked.as_ref().is_some_and(|it| it.thread == *self.message.thread()) {
-            return Some(Came::default());
+            return Some(Emissions::default());
         }
-        let mut came = Came::default();
+        let mut emissions = Emissions::default();
         if is_new {
-            came.add(Note(To(feed::NAME, DeclareFeeds { feed: declared.to_vec() })));
+            emissions.add(Note(To(feed::NAME, DeclareFeeds { feed: declared.to_vec() })));
         }
-        came.add(To(feed::NAME, RefreshFeeds { turn }));
-        Some(came)
+        emissions.add(To(feed::NAME, RefreshFeeds { turn }));
+        Some(emissions)
     }
 
     /// What the prompt shows beside the history, and what of that is new.
     pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (Vec<Feed>, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
-        let known = &self.known;
+        let inputs = &self.feed_inputs;
         let rules = self.rules();
         let nth = match rules.counts_work {
             true => self.mind.turns_spent(&rules) + 1,
             false => turn,
         };
         let all = [
-            late::metadata(&settings.metadata, &known.metadata.of(name), self.mind.turns),
-            late::todos(&known.todos),
-            late::budget(name, &known.budgets, nth, (settings.max_turns, is_short)),
+            builtin_feeds::metadata(&settings.metadata, &inputs.metadata.of(name), self.mind.turns),
+            builtin_feeds::todos(&inputs.todos),
+            builtin_feeds::budget(name, &inputs.budgets, nth, (settings.max_turns, is_short)),
         ];
-        let mut shown = Shown::clone(&known.feeds);
+        let mut shown = Shown::clone(&inputs.feeds);
         let mut changed = Vec::new();
         for mut it in all {
             if !settings.context_feeds.has(&it.id) {
@@ -292,7 +237,7 @@ impl Turning {
             }
             let before = shown.get(name, &it.id).map_or("", |it| &it.text);
             if it.text != before {
-                changed.push(it.clone().recorded(late::SOURCE));
+                changed.push(it.clone().recorded(builtin_feeds::SOURCE));
                 shown.hold(name, it);
             }
         }
@@ -301,7 +246,7 @@ impl Turning {
 
     pub(super) async fn prompt(
         &self,
-        told: &Told,
+        told: &SystemPrompt,
         turn: u64,
         until: u64,
         (form, feeds): (Form, &[Feed]),
@@ -328,17 +273,17 @@ impl Turning {
     }
 
     /// What comes of a prompt that doesn't fit the model's window.
-    pub(super) fn is_full(&self, prompt: &Prompt) -> Option<Spoke> {
+    pub(super) fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
         let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
-        let mut came = Came::default();
+        let mut emissions = Emissions::default();
         let keep = self.keeps().filter(|_| agent.settings.on_context_full == OnFull::Clear);
-        came.add(Note(ContextFull { tokens, window, keep }));
+        emissions.add(Note(ContextFull { tokens, window, keep }));
         let Some(keep) = keep else {
             let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
-            return Some(Spoke::Stopped("context-full", text, came));
+            return Some(TurnOutcome::Stopped("context-full", text, emissions));
         };
-        came.add(To("view", ClearContext { keep }));
-        Some(Spoke::Full(came))
+        emissions.add(To("view", ClearContext { keep }));
+        Some(TurnOutcome::Full(emissions))
     }
 
     /// How many messages a clear for the sake of the window leaves in view: as many as the
@@ -350,7 +295,7 @@ impl Turning {
             return then.keep;
         }
         let keep = self.agent().settings.context_keep.max(1);
-        let cleared = self.hand().filter_map(Entry::decode_if::<ContextCleared>).last();
+        let cleared = self.messages().filter_map(Entry::decode_if::<ContextCleared>).last();
         match cleared.map(|it| it.kept_messages) {
             Some(1) => None,
             Some(kept) => Some((kept / 2).min(keep)),
@@ -359,7 +304,7 @@ impl Turning {
     }
 
     /// Records what the model is shown.
-    async fn begins(
+    async fn record_begin(
         &self,
         turn: u64,
         until: u64,
@@ -388,28 +333,28 @@ impl Turning {
     }
 
     /// Records what the model said, and says how it goes on.
-    pub(super) async fn ends(
+    pub(super) async fn end_turn(
         &self,
         mut mind: Mind,
         turn: u64,
         until: u64,
-        mut it: Spoken,
-    ) -> Result<Came, Fault> {
+        mut it: Generation,
+    ) -> Result<Emissions, Fault> {
         let is_last = it.is_last || self.is_last_by_turns();
-        let over = self.over(turn, &it);
+        let over = self.cognition_out(turn, &it);
         // Both take their places at once, and are kept together.
         let charged = it.charge.take().map(|it| self.out.charge.send(it.into()));
         self.out.over.send(To("action", over.clone())).await?;
         if let Some(charged) = charged {
             charged.await?;
         }
-        mind.turned(turn, until, is_last);
-        mind.is_over(&over);
-        self.ended(mind, it).await
+        mind.record_silent_turn(turn, until, is_last);
+        mind.end_turn(&over);
+        self.after_turn(mind, it).await
     }
 
     /// What a turn came to.
-    pub(super) fn over(&self, turn: u64, it: &Spoken) -> CognitionOut {
+    pub(super) fn cognition_out(&self, turn: u64, it: &Generation) -> CognitionOut {
         let is_old = self.is_old();
         let held = it.answer.as_ref().filter(|it| is_old && it.waits).map(|it| it.place);
         CognitionOut {
@@ -432,60 +377,52 @@ impl Turning {
 
     /// What follows on a turn that is over: an answer that waits for nothing is delivered; all else
     /// is looked at once more, with what came meanwhile.
-    pub(super) async fn ended(&self, mut mind: Mind, it: Spoken) -> Result<Came, Fault> {
-        let mut came = Came::default();
+    pub(super) async fn after_turn(
+        &self,
+        mut mind: Mind,
+        it: Generation,
+    ) -> Result<Emissions, Fault> {
+        let mut emissions = Emissions::default();
         let is_interrupted = it.stop == Interrupt::WORD;
         let is_old = self.is_old();
         if is_old && it.is_idle(true) && mind.under_way().next().is_none() {
-            came.add(Note(Correction { turn: mind.turns, text: CORRECTION_1.to_owned() }));
+            emissions.add(Note(Correction { turn: mind.turns, text: CORRECTION_1.to_owned() }));
         } else if it.is_idle(false) && !is_old {
-            came.add(Note(Correction {
+            emissions.add(Note(Correction {
                 turn: mind.turns,
                 text: correction(&it.outside, &it.text),
             }));
         }
         if let Some(answer) = it.answer.as_ref().filter(|it| !it.waits) {
             let asked = self.entries(&mind.answered()).await?;
-            if let Some(left) = self.known.todos.left_after(&it.todos, &it.closed) {
-                came.add(Answer::partial(asked.clone(), left));
+            if let Some(left) = self.feed_inputs.todos.left_after(&it.todos, &it.closed) {
+                emissions.add(Answer::partial(asked.clone(), left));
             }
             match &answer.finale {
-                Some(element) => came.add(Answer::new(asked, element.clone())),
+                Some(element) => emissions.add(Answer::new(asked, element.clone())),
                 None => {
                     let turn = mind.turns;
                     let rules = self.form(&[]).1;
-                    let text = self.filled(&Waiting::now(turn, &answer.text), &mind, rules);
+                    let text = self.filled(&PendingResponse::now(turn, &answer.text), &mind, rules);
                     let response = Response { is_final: true, turn, was_held: false, text };
-                    came.add(Answer::new(asked, response));
+                    emissions.add(Answer::new(asked, response));
                 }
             }
-            mind.responds(true, false);
+            mind.close_response(true, false);
         }
         // What came of the turn's actions meanwhile, the next handling knows.
         if mind.work.is_some() && !is_interrupted {
-            came.add(self.again(&mind)?);
+            emissions.add(self.own_root(&mind)?);
         }
         let is_held = it.answer.is_some_and(|it| it.waits);
-        self.keeps_in_hand(&mind, is_held, &mut came);
-        Ok(came)
+        self.park_messages(&mind, is_held, &mut emissions);
+        Ok(emissions)
     }
 }
 
 /// What 0.1.0 told a model that wrote nothing but text.
 const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
     Answer within <response>…</response>, or begin an <action>.]";
-
-/// How far a turn came.
-pub(super) enum Spoke {
-    /// The model wrote its reply.
-    Turned(Box<Spoken>),
-    /// Something else has to come first.
-    Full(Came),
-    /// An interrupt came while it waited for its budget.
-    Interrupted,
-    /// It stops: why in a word and in a sentence, and what comes before.
-    Stopped(&'static str, String, Came),
-}
 
 /// The correction for a reply of which nothing reached a receiver.
 fn correction(outside: &str, reply: &str) -> String {
@@ -502,7 +439,7 @@ fn correction(outside: &str, reply: &str) -> String {
     format!("[{what} Answer within <response>…</response>, or begin an <action>.]")
 }
 
-impl Spoken {
+impl Generation {
     /// Whether nothing came of it: it was empty, or had text outside of elements beside nothing but
     /// thoughts.
     fn is_idle(&self, is_old: bool) -> bool {

@@ -10,10 +10,10 @@ use pumphouse::xml::{self, Profile, is_character};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as ActionDialect};
-use super::super::metadata::Said;
-use super::aside::{Open, Thinking};
-use super::odd;
+use super::super::metadata::MetadataUpdate;
+use super::escape;
 use super::settings::{Dialect, Settings};
+use super::thought::{OpenElements, ThoughtText};
 
 /// How a call in the provider's own protocol stands among the words: it begins so, and
 const OPEN: &str = "<tool_use";
@@ -24,7 +24,7 @@ const CLOSE: &str = "</tool_use>\n";
 pub(super) enum Heard {
     /// Text as it comes: where it stands, and the text.
     Text(&'static str, String),
-    Thought(Thinking),
+    Thought(ThoughtText),
     /// A call, or all that is wrong with it.
     Call(Box<Result<Action, Mistakes>>),
     /// A response; whether it says that it is final, and where its words stand.
@@ -35,7 +35,7 @@ pub(super) enum Heard {
         to: usize,
     },
     /// What it says of its own state, or why that can't be read.
-    Metadata(Result<Said, String>),
+    Metadata(Result<MetadataUpdate, String>),
     /// A payload for the core or for a peer, and where it stands.
     Payload {
         local: String,
@@ -100,7 +100,7 @@ struct Hearing {
     is_old: bool,
     reading: Reading,
     /// What stands around.
-    open: Open,
+    open: OpenElements,
 }
 
 impl Writing {
@@ -128,7 +128,7 @@ impl Writing {
             response: 0,
             is_old,
             reading,
-            open: Open::default(),
+            open: OpenElements::default(),
         };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
@@ -170,7 +170,7 @@ impl Writing {
     /// Takes words that were written before, with the calls that were put among them.
     pub(super) fn again(&mut self, text: &str) -> Vec<Heard> {
         let text = match self.config.reading {
-            Reading::CommonMark => odd::written(text),
+            Reading::CommonMark => escape::written(text),
             _ => text.into(),
         };
         let (mut text, mut heard) = (&*text, Vec::new());
@@ -186,7 +186,7 @@ impl Writing {
     /// Takes more of the reply, and gives what that comes to.
     pub(super) fn feed(&mut self, text: &str) -> Vec<Heard> {
         match self.config.reading {
-            Reading::CommonMark => self.text.push_str(&odd::recorded(text)),
+            Reading::CommonMark => self.text.push_str(&escape::recorded(text)),
             _ => self.text.push_str(text),
         }
         let hearing = &mut self.hearing;
@@ -226,7 +226,7 @@ impl Hearing {
     /// What XML doesn't have of a text is recorded in other characters; turns of before didn't.
     fn recorded<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.reading {
-            Reading::CommonMark => odd::recorded(text),
+            Reading::CommonMark => escape::recorded(text),
             _ => Cow::Borrowed(text),
         }
     }
@@ -317,7 +317,7 @@ impl Hearing {
             Kind::Action | Kind::ToolUse => {
                 action_within(it, Some(self.turn), self.dialect, &self.limits).is_ok()
             }
-            Kind::Metadata => Said::read(it).is_ok(),
+            Kind::Metadata => MetadataUpdate::read(it).is_ok(),
             _ => is_payload,
         };
         let element = payload.transpose().ok()?;
@@ -345,7 +345,7 @@ impl Hearing {
                 let it = action_within(it, Some(self.turn), self.dialect, &self.limits);
                 Heard::Call(Box::new(it))
             }
-            Kind::Metadata => Heard::Metadata(Said::read(it)),
+            Kind::Metadata => Heard::Metadata(MetadataUpdate::read(it)),
             Kind::Core | Kind::Peer => {
                 let element = element(it);
                 let is_core = it.kind == Kind::Core;
@@ -363,8 +363,8 @@ impl Hearing {
 
 /// What won't run, in characters that XML has.
 fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> Heard {
-    let call = call.map(|it| odd::recorded(&it).into_owned());
-    Heard::Broken { call, text: odd::recorded(text).into_owned(), line, column }
+    let call = call.map(|it| escape::recorded(&it).into_owned());
+    Heard::Broken { call, text: escape::recorded(text).into_owned(), line, column }
 }
 
 /// Whether an element only speaks of actions: `<action>` or `<tool_use>` without attributes, and

@@ -19,55 +19,53 @@
 //! manual.
 
 mod change;
-pub mod definition;
-mod internal;
-pub mod registry;
-mod rounds;
-pub mod shown;
-pub mod words;
+mod refresh;
+
+use super::feed_contents::internal_sources;
+pub use super::feed_contents::{definition, registry, shown, words};
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pumphouse::limits::FeedLimits;
-use pumphouse::listener::{Context, FromContext, Need, Record};
+use pumphouse::listener::{FromContext, IntoEmit, Record};
 use pumphouse::prelude::*;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, Feeds, Source};
-use self::internal::{At, Internal, Open, Standing};
-use self::rounds::{Named, Rounds, Todo, key};
+use self::internal_sources::{AgentStatus, Facts, Internal, OpenAction};
+use self::refresh::{Effect, FeedId, Refreshes, key};
 pub use self::shown::{Feed, Shown};
 pub use self::words::NAME;
 use self::words::{
     ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
 };
 use super::action::value::{known, value};
-use super::action::variables::{Known, Lookup, resolve_json};
+use super::action::variables::{KnownValue, Lookup, resolve_json};
 use super::action::{self, Actions, call};
-use super::agent::mind::Minds;
-use super::agent::words::RULES;
+use super::mind::Minds;
 use super::timer::Timers as Clocks;
+use super::words::agent::RULES;
 
 /// The listener `feed`.
 #[must_use]
 pub fn feed() -> Listener {
     Listener::new(NAME)
         .on(async |_: DeclareFeeds| {})
-        .on(async |it: Handling, _: RefreshFeeds| it.goes_on().await)
-        .on(async |it: Handling, _: FeedsDue| it.goes_on().await)
-        .on(async |it: Handling, _: FeedUnasked| it.goes_on().await)
-        .on_any_reply(async |it: Handling, _: Element| it.goes_on().await)
+        .on(async |handling: Handling, _: RefreshFeeds| handling.handle().await)
+        .on(async |handling: Handling, _: FeedsDue| handling.handle().await)
+        .on(async |handling: Handling, _: FeedUnasked| handling.handle().await)
+        .on_any_reply(async |handling: Handling, _: Element| handling.handle().await)
         .on(change::add)
         .on(change::update)
         .on(change::remove)
-        .fold::<Rounds>()
+        .fold::<Refreshes>()
         .fold::<Shown>()
         .fold::<Actions>()
         .fold::<Minds>()
         .fold::<Clocks>()
-        .wakes(rounds::wakes)
+        .wakes(refresh::wakes)
         .serial()
         .inline()
         .pure()
@@ -76,11 +74,12 @@ pub fn feed() -> Listener {
         .describe("Has agents' feeds had anew, and keeps which they have.")
 }
 
-/// A message, and what it goes by.
+/// A message to `feed`, and what its handler reads.
+#[derive(FromContext)]
 struct Handling {
     message: Message,
     history: History,
-    rounds: Fold<Rounds>,
+    refreshes: Fold<Refreshes>,
     shown: Fold<Shown>,
     actions: Fold<Actions>,
     minds: Fold<Minds>,
@@ -91,144 +90,117 @@ struct Handling {
     record: Record,
 }
 
-impl<S> FromContext<S> for Handling {
-    fn needs() -> Vec<Need> {
-        [
-            <History as FromContext<S>>::needs(),
-            <Fold<Rounds> as FromContext<S>>::needs(),
-            <Fold<Shown> as FromContext<S>>::needs(),
-            <Fold<Actions> as FromContext<S>>::needs(),
-            <Fold<Minds> as FromContext<S>>::needs(),
-            <Fold<Clocks> as FromContext<S>>::needs(),
-        ]
-        .concat()
-    }
-
-    fn from_context(context: &Context<S>) -> Result<Handling, Fault> {
-        Ok(Handling {
-            message: Message::from_context(context)?,
-            history: History::from_context(context)?,
-            rounds: Fold::from_context(context)?,
-            shown: Fold::from_context(context)?,
-            actions: Fold::from_context(context)?,
-            minds: Fold::from_context(context)?,
-            clocks: Fold::from_context(context)?,
-            capabilities: Capabilities::from_context(context)?,
-            clock: Clock::from_context(context)?,
-            random: Random::from_context(context)?,
-            record: Record::from_context(context)?,
-        })
-    }
+/// What a handler of `feed` emits, in this order.
+#[derive(Default, IntoEmit)]
+struct Emissions {
+    contents: Vec<Note<To<ContextFeed, String>>>,
+    questions: Vec<Request<To<Element, String>>>,
+    /// Questions that can't be sent.
+    unasked: Vec<Again<FeedUnasked>>,
+    /// Answers to agents whose feeds are up to date.
+    refreshed: Vec<Reply<FeedsRefreshed>>,
+    timers: Vec<Later<FeedsDue>>,
 }
 
-/// What comes of a message: what feeds hold, questions, questions that can't be, agents that may
-/// go on, and times.
-type Sent = (
-    Vec<Note<To<ContextFeed, String>>>,
-    Vec<Request<To<Element, String>>>,
-    Vec<Again<FeedUnasked>>,
-    Vec<Reply<FeedsRefreshed>>,
-    Vec<Later<FeedsDue>>,
-);
-
 impl Handling {
-    async fn goes_on(mut self) -> Result<Sent, Fault> {
-        let mut sent = Sent::default();
-        // What pure inside is known of before it is in the log.
-        let mut fresh: BTreeMap<String, Known> = BTreeMap::new();
-        for it in &*self.rounds.of(self.message.seq()) {
-            match it {
-                Todo::Ask(of) => self.ask(of, &mut fresh, &mut sent).await?,
-                Todo::Take(of, answer) => {
+    async fn handle(mut self) -> Result<Emissions, Fault> {
+        let mut emissions = Emissions::default();
+        // Values computed in this call; the log does not have them yet.
+        let mut fresh: BTreeMap<String, KnownValue> = BTreeMap::new();
+        for effect in &*self.refreshes.of(self.message.seq()) {
+            match effect {
+                Effect::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
+                Effect::Take(of, answer) => {
                     let value = answer.as_ref().map(|it| value(&self.capabilities, it));
                     let text = match value {
                         None | Some(Value::Null) => String::new(),
-                        Some(Value::String(it)) => it,
-                        Some(it) => format!("{it:#}"),
+                        Some(Value::String(text)) => text,
+                        Some(value) => format!("{value:#}"),
                     };
-                    self.record(of, &text, &mut sent);
+                    self.record(of, &text, &mut emissions);
                 }
-                Todo::Lost(of, why, had_at) => match self.recorded(of) {
-                    Some(then) => sent.0.push(Note(To(of.agent.clone(), then))),
-                    None => self.lose(of, why, *had_at, &mut sent),
+                Effect::Lost(of, why, had_at) => match self.recorded(of) {
+                    Some(then) => emissions.contents.push(Note(To(of.agent.clone(), then))),
+                    None => self.lose(of, why, *had_at, &mut emissions),
                 },
-                Todo::Ready(asked) => {
+                Effect::Ready(asked) => {
                     if let Ok(RefreshFeeds { turn }) = asked.decode() {
-                        sent.3.push(Reply(asked.clone(), FeedsRefreshed { turn }));
+                        let refreshed = FeedsRefreshed { turn };
+                        emissions.refreshed.push(Reply(asked.clone(), refreshed));
                     }
                 }
-                Todo::Wake(it) => {
-                    let later = Later::at(it.at, it.clone());
-                    sent.4.push(if it.is_awaited { later } else { later.unawaited() });
+                Effect::Wake(due) => {
+                    let later = Later::at(due.at, due.clone());
+                    emissions.timers.push(if due.is_awaited { later } else { later.unawaited() });
                 }
             }
         }
-        Ok(sent)
+        Ok(emissions)
     }
 
-    fn definition(&self, of: &Named) -> Option<&Definition> {
-        self.rounds.registry().get(&of.agent, &of.id).map(|it| &it.definition)
+    fn definition(&self, of: &FeedId) -> Option<&Definition> {
+        self.refreshes.registry().get(&of.agent, &of.id).map(|it| &it.definition)
     }
 
-    fn source(&self, of: &Named) -> Option<&Source> {
+    fn source(&self, of: &FeedId) -> Option<&Source> {
         self.definition(of)?.source.as_ref()
     }
 
     /// Asks a feed's source.
     async fn ask(
         &mut self,
-        of: &Named,
-        fresh: &mut BTreeMap<String, Known>,
-        sent: &mut Sent,
+        of: &FeedId,
+        fresh: &mut BTreeMap<String, KnownValue>,
+        emissions: &mut Emissions,
     ) -> Result<(), Fault> {
         let Some(internal) = self.definition(of).map(Definition::internal) else { return Ok(()) };
         let Some(internal) = internal else {
             match self.question(of, fresh) {
                 Ok((listener, payload)) => {
                     let key = key(&self.message, of);
-                    sent.1.push(Request::new(To(listener, payload)).key(key));
+                    emissions.questions.push(Request::new(To(listener, payload)).key(key));
                 }
                 Err(why) => {
-                    let Named { agent, id } = of.clone();
-                    sent.2.push(Again(FeedUnasked { agent, id, why: writable(&why) }));
+                    let FeedId { agent, id } = of.clone();
+                    emissions.unasked.push(Again(FeedUnasked { agent, id, why: writable(&why) }));
                 }
             }
             return Ok(());
         };
         let first = self.history.read(0, 1).await?;
-        let standing = match internal {
-            Ok(Internal::Debug) => self.standing(&of.agent),
-            _ => Standing::default(),
+        let status = match internal {
+            Ok(Internal::Debug) => self.status(&of.agent),
+            _ => AgentStatus::default(),
         };
-        let at = At {
-            standing,
+        let facts = Facts {
+            status,
             now_us: self.clock.now_us(),
             chance: self.random.next_u64(),
             opened_us: first.first().map_or(0, Entry::at_us),
             entries: self.message.seq(),
             turns: self.minds.of(&of.agent).turns,
         };
-        match internal.and_then(|it| it.answer(&at)) {
+        match internal.and_then(|it| it.answer(&facts)) {
             Ok(text) => {
                 let text = writable(&text);
                 fresh.insert(of.id.clone(), call::text(&text).into());
-                self.record(of, &text, sent);
+                self.record(of, &text, emissions);
             }
-            Err(why) => self.lose(of, &why, None, sent),
+            Err(why) => self.lose(of, &why, None, emissions),
         }
         Ok(())
     }
 
     /// Where an agent stands.
-    fn standing(&self, agent: &str) -> Standing {
+    fn status(&self, agent: &str) -> AgentStatus {
         let open = self.actions.graph().open(agent);
-        let open = open.map(|(action, state)| Open {
+        let open = open.map(|(action, state)| OpenAction {
             id: action.id.clone(),
             name: action.name.clone(),
             turn: action.turn,
             state,
         });
-        Standing {
+        AgentStatus {
             thread: self.message.thread().to_string(),
             agent: agent.to_owned(),
             threads: self.minds.of(agent).threads(),
@@ -240,10 +212,10 @@ impl Handling {
     /// Whom a feed's source is, and what it is asked.
     fn question(
         &self,
-        of: &Named,
-        fresh: &BTreeMap<String, Known>,
+        of: &FeedId,
+        fresh: &BTreeMap<String, KnownValue>,
     ) -> Result<(String, Element), String> {
-        let registered = self.rounds.registry().get(&of.agent, &of.id);
+        let registered = self.refreshes.registry().get(&of.agent, &of.id);
         let (Some(registered), Some(source)) = (registered, self.source(of)) else {
             return Err("it has no source".to_owned());
         };
@@ -266,7 +238,7 @@ impl Handling {
         &'a self,
         agent: &str,
         name: &str,
-        fresh: &'a BTreeMap<String, Known>,
+        fresh: &'a BTreeMap<String, KnownValue>,
     ) -> Lookup<'a> {
         let all = &self.capabilities;
         if let Some(it) = self.actions.graph().value(agent, name) {
@@ -275,11 +247,11 @@ impl Handling {
         let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
         if let Some(it) = fresh.get(name) {
             Lookup::Value(Cow::Borrowed(it))
-        } else if let Some(it) = self.rounds.value(agent, name) {
+        } else if let Some(it) = self.refreshes.value(agent, name) {
             Lookup::Value(Cow::Owned(known(all, it, Some(RULES))))
         } else if let Some(it) = held() {
             Lookup::Value(Cow::Owned(call::text(&it.text).into()))
-        } else if self.rounds.registry().get(agent, name).is_some() {
+        } else if self.refreshes.registry().get(agent, name).is_some() {
             Lookup::Unavailable
         } else {
             Lookup::Unknown
@@ -287,7 +259,7 @@ impl Handling {
     }
 
     /// Records what a feed holds, where that has changed.
-    fn record(&self, of: &Named, text: &str, sent: &mut Sent) {
+    fn record(&self, of: &FeedId, text: &str, emissions: &mut Emissions) {
         let Some(definition) = self.definition(of) else { return };
         let (text, is_cut) = fitted(text, definition);
         let status = if is_cut { FeedStatus::Truncated } else { FeedStatus::Fresh };
@@ -297,20 +269,20 @@ impl Handling {
             ..Feed::fresh(&of.id, text)
         };
         if self.shown.get(&of.agent, &of.id) != Some(&feed) {
-            self.note(of, feed, None, sent);
+            self.note(of, feed, None, emissions);
         }
     }
 
     /// What a log of 0.1.0 has of a feed whose agent stopped, where that is replayed: it took what
     /// the agent said of that for content.
-    fn recorded(&self, of: &Named) -> Option<ContextFeed> {
+    fn recorded(&self, of: &FeedId) -> Option<ContextFeed> {
         let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
         let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
         all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }
 
     /// Records that a feed can't be had, where it could before.
-    fn lose(&self, of: &Named, why: &str, had_at: Option<u64>, sent: &mut Sent) {
+    fn lose(&self, of: &FeedId, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
         let before = self.shown.get(&of.agent, &of.id);
         let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));
         let status = if had_at.is_some() { FeedStatus::Stale } else { FeedStatus::Unavailable };
@@ -318,16 +290,16 @@ impl Handling {
             return;
         }
         let position = self.definition(of).and_then(|it| it.position).unwrap_or_default();
-        let as_of = had_at.map(internal::stamp);
+        let as_of = had_at.map(internal_sources::stamp);
         let feed = Feed { status, position, as_of, ..Feed::fresh(&of.id, "") };
-        self.note(of, feed, Some(why), sent);
+        self.note(of, feed, Some(why), emissions);
     }
 
-    fn note(&self, of: &Named, feed: Feed, why: Option<&str>, sent: &mut Sent) {
+    fn note(&self, of: &FeedId, feed: Feed, why: Option<&str>, emissions: &mut Emissions) {
         let source = self.source(of).and_then(|it| it.name.as_deref().or(it.action.as_deref()));
         let why = why.map(writable);
         let it = ContextFeed { why, ..feed.recorded(source.unwrap_or_default()) };
-        sent.0.push(Note(To(of.agent.clone(), it)));
+        emissions.contents.push(Note(To(of.agent.clone(), it)));
     }
 }
 

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::said::cut;
+use super::update::cut;
 
 /// The fields that an agent may set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

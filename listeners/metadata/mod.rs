@@ -14,14 +14,14 @@
 //! what doesn't is told in the next turn. What is kept is a fold of what the agent recorded.
 //! `docs/metadata.md` is the manual.
 
-pub mod field;
-mod said;
+pub mod words;
 pub mod show;
 mod state;
+mod update;
+pub mod field;
 #[cfg(test)]
 mod tests;
-pub mod words;
 
 pub use field::{Field, Fields, Injection, Kind, Method};
-pub use said::Said;
-pub use state::{Known, Metadatas};
+pub use state::{KnownFields, Metadatas};
+pub use update::MetadataUpdate;

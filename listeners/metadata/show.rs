@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::words::MetadataError;
-use super::{Field, Fields, Kind, Known, Method};
+use super::{Field, Fields, Kind, KnownFields, Method};
 
 /// What the fields are, for the beginning of a prompt. Nothing where there are none, or where a
 /// template says it.
@@ -27,7 +27,7 @@ pub fn declared(fields: &Fields) -> String {
 
 /// What the fields hold, and what of the last turn's update didn't fit, for the end of a prompt.
 #[must_use]
-pub fn current(fields: &Fields, known: &Known, last_turn: u64) -> String {
+pub fn current(fields: &Fields, known: &KnownFields, last_turn: u64) -> String {
     if fields.is_empty() || fields.injection.method == Method::None {
         return String::new();
     }
@@ -51,7 +51,7 @@ pub fn current(fields: &Fields, known: &Known, last_turn: u64) -> String {
 }
 
 /// What the fields hold, and what of that an update would have changed but for its errors.
-fn held(fields: &Fields, known: &Known, errors: &[MetadataError]) -> String {
+fn held(fields: &Fields, known: &KnownFields, errors: &[MetadataError]) -> String {
     let nothing = !errors.is_empty() && !known.has_changed;
     let mut text =
         if nothing { "Current metadata (unchanged):" } else { "Current metadata:" }.to_owned();
@@ -65,7 +65,7 @@ fn held(fields: &Fields, known: &Known, errors: &[MetadataError]) -> String {
 }
 
 /// A template with its values put in: those of the field that each line is about.
-fn filled(template: &str, fields: &Fields, known: &Known) -> String {
+fn filled(template: &str, fields: &Fields, known: &KnownFields) -> String {
     let line = |line: &str| {
         let begins = line.trim_start().trim_start_matches(['-', '*']).trim_start();
         let name = begins.split_once(':').map_or(begins, |(name, _)| name).trim_end();
@@ -92,7 +92,7 @@ fn values(field: &Field) -> String {
 }
 
 /// What a field holds, as text.
-fn value(fields: &Fields, known: &Known, field: &Field) -> String {
+fn value(fields: &Fields, known: &KnownFields, field: &Field) -> String {
     match known.value(fields, field.name()) {
         None => "not set".to_owned(),
         Some(Value::String(it)) => it.clone(),

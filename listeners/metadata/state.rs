@@ -11,12 +11,12 @@ use super::words::{Metadata, MetadataError};
 
 /// The metadata of a thread's agents. A fold.
 #[derive(Clone, Debug, Default)]
-pub struct Metadatas(BTreeMap<String, Known>);
+pub struct Metadatas(BTreeMap<String, KnownFields>);
 
 /// What one agent said.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Known {
+pub struct KnownFields {
     values: BTreeMap<String, Value>,
     /// The turn that said something last.
     pub turn: u64,
@@ -41,12 +41,12 @@ impl Apply for Metadatas {
 impl Metadatas {
     /// What is known of an agent.
     #[must_use]
-    pub fn of(&self, agent: &str) -> Known {
+    pub fn of(&self, agent: &str) -> KnownFields {
         self.0.get(agent).cloned().unwrap_or_default()
     }
 }
 
-impl Known {
+impl KnownFields {
     /// What a field holds, if it holds anything.
     #[must_use]
     pub fn value<'a>(&'a self, fields: &'a Fields, name: &str) -> Option<&'a Value> {

@@ -40,7 +40,7 @@ fn made(fields: &Fields, reply: &str) -> Vec<Metadata> {
         if let What::Closed(it) = event.what
             && it.name == "metadata"
         {
-            found.push(Said::read(&it).unwrap().held_against(fields, 1));
+            found.push(MetadataUpdate::read(&it).unwrap().held_against(fields, 1));
         }
     });
     found
@@ -86,7 +86,7 @@ This will automatically trigger documentation and changelog workflows.
 
 #[test]
 fn the_example_of_errors_has_its_text() {
-    let mut known = Known::default();
+    let mut known = KnownFields::default();
     let before = r#"<metadata>{"status": "CODING", "priority": "HIGH"}</metadata>"#;
     made(&coding(), before).into_iter().for_each(|it| known.take(it));
     let wrong = r#"<metadata>
@@ -120,7 +120,7 @@ fn what_fits_of_an_update_is_kept_and_the_rest_is_told() {
     let errors = [&*busy, "Unknown field: prio"];
     check(&coding(), reply, Some(r#"{"priority":"LOW"}"#), &errors);
     check(&coding().atomic(), reply, None, &errors);
-    let mut known = Known::default();
+    let mut known = KnownFields::default();
     made(&coding(), reply).into_iter().for_each(|it| known.take(it));
     let told = current(&coding(), &known, 1);
     assert!(told.contains("Current metadata:\n  - status: IDLE (unchanged)\n  - priority: LOW\n"));
@@ -184,7 +184,7 @@ fn a_body_that_is_no_object_is_refused() {
     let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
     parser.feed("<metadata>[1]</metadata>", &mut |event| {
         if let What::Closed(it) = event.what {
-            found.push(Said::read(&it));
+            found.push(MetadataUpdate::read(&it));
         }
     });
     assert_eq!(found, [Err("the body is a JSON object, not [1]".to_owned())]);
@@ -200,7 +200,10 @@ fn the_fields_are_told_before_all_else_and_their_values_at_the_end() {
     assert!(told.starts_with(first), "{told}");
     let silent = Injection { method: Method::None, ..Injection::default() };
     let silent = coding().injection(silent);
-    assert_eq!((declared(&silent), current(&silent, &Known::default(), 0)), Default::default());
+    assert_eq!(
+        (declared(&silent), current(&silent, &KnownFields::default(), 0)),
+        Default::default()
+    );
 }
 
 #[test]
@@ -213,7 +216,7 @@ fn a_template_has_the_words_of_the_document() {
 ";
     let injection = Injection { template: Some(template.to_owned()), ..Injection::default() };
     let fields = coding().injection(injection);
-    let mut known = Known::default();
+    let mut known = KnownFields::default();
     let reply = r#"<metadata>{"context": {"a": 1}}</metadata>"#;
     made(&fields, reply).into_iter().for_each(|it| known.take(it));
     let told = "Available metadata fields (use <metadata> tag to update):
@@ -230,7 +233,7 @@ fn errors_come_with_what_the_fields_hold_beside_a_template_too() {
     let template = "- status: {values} (current: {current_value})\n";
     let injection = Injection { template: Some(template.to_owned()), ..Injection::default() };
     let (plain, fields) = (coding(), coding().injection(injection));
-    let mut known = Known::default();
+    let mut known = KnownFields::default();
     let reply = r#"<metadata>{"status": "COMPILING", "priority": "CRITICAL"}</metadata>"#;
     made(&fields, reply).into_iter().for_each(|it| known.take(it));
     let told = current(&fields, &known, known.turn);
@@ -257,7 +260,7 @@ fn a_manifest_declares_fields() {
     let names: Vec<&str> = fields.all().map(Field::name).collect();
     assert_eq!(names.len(), 3);
     assert_eq!(fields.get("status").unwrap().initial(), Some(&json!("IDLE")));
-    assert_eq!(current(&fields, &Known::default(), 0), "- status: IDLE");
+    assert_eq!(current(&fields, &KnownFields::default(), 0), "- status: IDLE");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The listener `todo`: checklists, and reminders when what they wait for has come. A checklist
 //! that is open is a message that waits in the log until it is closed or its thread ends.
 
-pub mod list;
 pub mod words;
+pub mod list;
 
 use pumphouse::prelude::*;
 use pumphouse::schema;
@@ -29,7 +29,7 @@ pub fn todo() -> Listener {
         .describe("Keeps checklists, and says when what they wait for has come.")
 }
 
-type Registered = Result<(TodoRegistered, Later<TodoOpen>), TodoRefused>;
+type Registration = Result<(TodoRegistered, Later<TodoOpen>), TodoRefused>;
 
 /// Opens a list, or writes the one of the same condition anew.
 async fn until(
@@ -38,7 +38,7 @@ async fn until(
     capabilities: Capabilities,
     limits: Limits,
     it: TodoUntil,
-) -> Registered {
+) -> Registration {
     if it.from.is_some() && it.wait_for.is_none() {
         let message = "from says who is to send what wait-for names: say wait-for, too".to_owned();
         return Err(TodoRefused { message });

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use pumphouse::wire::iso_time;
 use pumphouse::xml::{Child, View as Part};
@@ -94,7 +95,7 @@ pub struct NotRecalled {
 #[must_use]
 pub fn recall() -> Listener {
     let text = "Finds what was said before in this thread, also what isn't shown any more.";
-    Listener::new(NAME).own_namespace().on(find).describe(text)
+    Listener::new(NAME).own_namespace().on(find).describe(text).effects(Effects::Reads)
 }
 
 async fn find(

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pumphouse::listener::Beside;
+use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -111,7 +112,7 @@ pub fn skills(settings: &Settings) -> Result<Listener, String> {
     let list: Vec<String> = all.iter().map(each).collect();
     let text = format!("Shows how something is done. Skills:\n{}", list.join("\n"));
     let listener = Listener::with_state(NAME, Arc::new(all)).own_namespace().on(load);
-    Ok(listener.describe(text).stateless())
+    Ok(listener.describe(text).effects(Effects::Reads).stateless())
 }
 
 async fn load(

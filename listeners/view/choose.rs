@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 
-use super::super::agent::root;
-use super::super::agent::words::{CognitionOut, Correction, Notice};
-use super::pending::{Agent, Call, Pending, What};
+use super::super::words::agent::root;
+use super::super::words::agent::{CognitionOut, Correction, Notice};
+use super::pending::{AgentProgress, CallKind, Pending, PendingCall};
 
 /// What was asked for.
 pub(super) struct Request<'a> {
@@ -63,13 +63,13 @@ pub(super) fn choose(
 struct Readers<'a> {
     pending: &'a Pending,
     all: &'a Capabilities,
-    agents: Vec<(&'a str, &'a Agent)>,
+    agents: Vec<(&'a str, &'a AgentProgress)>,
 }
 
 impl<'a> Readers<'a> {
     fn new(pending: &'a Pending, all: &'a Capabilities) -> Readers<'a> {
         // One that had a turn is an agent, though the organism may have it no more.
-        let is_agent = |name: &str, it: &Agent| {
+        let is_agent = |name: &str, it: &AgentProgress| {
             let is_one = || all.listener(name).is_some_and(|it| it.kind == "agent");
             it.until > 0 || is_one() && all.takers(&root(name)).any(|it| it.name == name)
         };
@@ -78,7 +78,7 @@ impl<'a> Readers<'a> {
         Readers { pending, all, agents }
     }
 
-    fn agent(&self, name: &str) -> Option<&'a Agent> {
+    fn agent(&self, name: &str) -> Option<&'a AgentProgress> {
         self.agents.iter().find(|(it, _)| *it == name).map(|(_, it)| *it)
     }
 
@@ -117,11 +117,11 @@ impl<'a> Readers<'a> {
     }
 
     /// Whether something may come of a call. A listener that answers nothing leaves nothing open.
-    fn is_awaited(&self, call: &Call) -> bool {
-        match &call.what {
-            What::Action => true,
-            What::Thread(_) => self.agent(&call.from).is_some(),
-            What::Payload(to, name) => {
+    fn is_awaited(&self, call: &PendingCall) -> bool {
+        match &call.kind {
+            CallKind::Action => true,
+            CallKind::Thread(_) => self.agent(&call.from).is_some(),
+            CallKind::Payload(to, name) => {
                 let emits = |it: &pumphouse::listener::Described| {
                     it.emits.get(name).is_some_and(|it| !it.is_empty())
                 };

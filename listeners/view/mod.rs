@@ -1,16 +1,16 @@
 //! The listener `view`: hides old messages from prompts, shows them again, and reads on in results
 //! that prompts showed cut. The log stays as it is.
 
-mod choose;
 mod part;
 mod pending;
+mod choose;
 mod words;
 
 use pumphouse::listener::{Clears, Record};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ContextCleared, ContextRestored};
 
-use super::action::words::ActionResult;
+use super::words::action::ActionResult;
 use choose::{Request, choose};
 pub use part::{READ_BYTES, part};
 use pending::Pending;
@@ -86,7 +86,7 @@ async fn read_result(
 /// The agent that reads: the sender of the action, where it is one.
 async fn reader(message: &Message, history: &History) -> Result<String, Fault> {
     let action = message.key().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
-    if let Some(action) = action.filter(|_| message.from() == super::action::NAME) {
+    if let Some(action) = action.filter(|_| message.from() == super::words::action::NAME) {
         let found = history.read(action.saturating_sub(1), 1).await?.pop();
         if let Some(found) = found.filter(|it| it.seq() == action) {
             return Ok(found.from().to_owned());

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{NothingUnderWay, ThreadResult, ThreadSpawned};
 
-use super::super::action::words::{Action, ActionResult};
-use super::super::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
 use super::super::todo::words::StepsOpen;
+use super::super::words::action::{Action, ActionResult};
+use super::super::words::agent::{CognitionIn, CognitionOut, Response, Stopped};
 
 /// The questions of a thread that have no answer, the calls that have no result, and how far each
 /// agent was shown the thread. A fold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
-    pub(super) agents: BTreeMap<String, Agent>,
+    pub(super) agents: BTreeMap<String, AgentProgress>,
     /// By the entry of the call.
-    pub(super) calls: BTreeMap<u64, Call>,
+    pub(super) calls: BTreeMap<u64, PendingCall>,
     thread: Option<ThreadId>,
 }
 
 /// One that is asked by its root.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Agent {
+pub(super) struct AgentProgress {
     /// The entries that ask it and have no answer, by their sender.
     pub(super) questions: BTreeMap<String, BTreeSet<u64>>,
     /// The last entry that its newest turn was shown; 0 before its first turn.
@@ -34,15 +34,15 @@ pub(super) struct Agent {
 
 /// What somebody began, and nothing came of yet.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct PendingCall {
     pub(super) from: String,
-    pub(super) what: What,
+    pub(super) kind: CallKind,
     /// The reply of the model that wrote it, once that is over.
     pub(super) written: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum CallKind {
     Action,
     /// A payload to a listener.
     Payload(String, Name),
@@ -50,7 +50,7 @@ pub(super) enum What {
     Thread(String),
 }
 
-impl Agent {
+impl AgentProgress {
     /// Whether it has something to do.
     pub(super) fn is_at_work(&self) -> bool {
         self.begun.is_some() || !self.questions.is_empty()
@@ -85,10 +85,10 @@ impl Apply for Pending {
         match entry.to() {
             Some(to) if to == from => self.begins(entry),
             _ if entry.is::<CognitionOut>() => self.wrote(entry),
-            _ if entry.is::<Action>() => self.calls(entry, from, What::Action),
+            _ if entry.is::<Action>() => self.calls(entry, from, CallKind::Action),
             Some(to) if from == "core" && entry.is::<ThreadSpawned>() => {
                 let Some(it) = entry.decode_if::<ThreadSpawned>() else { return };
-                self.calls(entry, to, What::Thread(it.assigned_id));
+                self.calls(entry, to, CallKind::Thread(it.assigned_id));
                 if let (Some(call), Some(by)) = (self.calls.get_mut(&entry.seq()), replied) {
                     call.written = by.written;
                 }
@@ -97,13 +97,13 @@ impl Apply for Pending {
                 entry.decode_if().map(|it: ActionResult| self.calls.remove(&it.of));
             }
             _ if entry.is::<ThreadResult>() => {
-                let Some(it) = entry.decode_if::<ThreadResult>() else { return };
-                let is_it =
-                    |call: &Call| matches!(&call.what, What::Thread(id) if *id == it.thread);
-                self.calls.retain(|_, call| !is_it(call));
+                let Some(result) = entry.decode_if::<ThreadResult>() else { return };
+                let is_ended =
+                    |kind: &CallKind| matches!(kind, CallKind::Thread(id) if *id == result.thread);
+                self.calls.retain(|_, call| !is_ended(&call.kind));
             }
             Some(to) if asked.is_none() && self.asks(entry, to) => {
-                self.calls(entry, from, What::Payload(to.to_owned(), entry.name().clone()));
+                self.calls(entry, from, CallKind::Payload(to.to_owned(), entry.name().clone()));
             }
             _ => {}
         }
@@ -124,7 +124,7 @@ impl Pending {
     }
 
     /// A reply: the call that it answers, if it answers one.
-    fn answers(&mut self, entry: &Entry, asked: u64) -> Option<Call> {
+    fn answers(&mut self, entry: &Entry, asked: u64) -> Option<PendingCall> {
         let is_news = entry.is::<StepsOpen>() || entry.is::<NothingUnderWay>();
         if is_news || entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
             return None;
@@ -144,19 +144,20 @@ impl Pending {
             agent.questions.retain(|_, all| !all.is_empty());
             agent.answered = entry.seq();
             // What it asked of its peers on the way matters no more.
-            let is_open = |it: &Call| it.from != *name || !matches!(it.what, What::Payload(..));
+            let is_open =
+                |it: &PendingCall| it.from != *name || !matches!(it.kind, CallKind::Payload(..));
             self.calls.retain(|_, it| is_open(it));
         }
-        match self.calls.get(&asked)?.what {
-            What::Payload(..) => self.calls.remove(&asked),
-            What::Action | What::Thread(_) => None,
+        match self.calls.get(&asked)?.kind {
+            CallKind::Payload(..) => self.calls.remove(&asked),
+            CallKind::Action | CallKind::Thread(_) => None,
         }
     }
 
     /// Whether an agent asks another listener for something, in the turn that it is in.
     fn asks(&self, entry: &Entry, to: &str) -> bool {
         let is_turn = self.agents.get(entry.from()).is_some_and(|it| it.begun.is_some());
-        is_turn && entry.receivers() > 0 && to != super::super::action::NAME
+        is_turn && entry.receivers() > 0 && to != super::super::words::action::NAME
     }
 
     fn begins(&mut self, entry: &Entry) {
@@ -174,8 +175,8 @@ impl Pending {
         }
     }
 
-    fn calls(&mut self, entry: &Entry, from: &str, what: What) {
-        self.calls.insert(entry.seq(), Call { from: from.to_owned(), what, written: None });
+    fn calls(&mut self, entry: &Entry, from: &str, kind: CallKind) {
+        self.calls.insert(entry.seq(), PendingCall { from: from.to_owned(), kind, written: None });
     }
 }
 

@@ -202,6 +202,11 @@ pub(crate) const ON_TYPE: Message =
 pub(crate) const ON_FIELD: Message =
     Message("this option belongs on a field", "move it above the field it is for");
 
+pub(crate) const NO_NAMED_FIELDS: Message = Message(
+    "contexts and emissions are derived for structs with named fields only",
+    "name what is taken or emitted: `struct Sent { answer: Reply<Sum>, note: Note<Seen> }`",
+);
+
 /// The complaints so far.
 #[derive(Default)]
 pub(crate) struct Errors(Option<syn::Error>);

@@ -1,6 +1,8 @@
 //! `#[derive(Payload)]`: a type's own words become its schema, its XML and back.
+//! `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: what a handler takes and emits, as structs.
 
 mod check;
+mod compose;
 mod error;
 mod expand;
 mod facets;
@@ -80,6 +82,54 @@ pub fn derive_payload(input: TokenStream) -> TokenStream {
     }
     match (input, errors.into_tokens()) {
         (Some(input), None) => expand::input(&input).into(),
+        (_, errors) => errors.unwrap_or_default().into(),
+    }
+}
+
+/// Makes a struct an argument of handlers: each of its fields is taken from the message's context.
+///
+/// ```text
+/// #[derive(FromContext)]
+/// struct Tally {
+///     message: Message,
+///     sums: Fold<Sums>,
+/// }
+///
+/// async fn add(tally: Tally, Add { a, b }: Add) -> Sum { … }
+/// ```
+///
+/// The struct needs what its fields need, and `build()` checks that. It names its fields; each of
+/// them implements `FromContext`. A field of type `State<T>` makes it an argument of listeners
+/// with a state of type `T` only.
+#[proc_macro_derive(FromContext)]
+pub fn derive_from_context(input: TokenStream) -> TokenStream {
+    composed(input, compose::from_context)
+}
+
+/// Makes a struct something that handlers return: it emits each of its fields, in their order.
+///
+/// ```text
+/// #[derive(IntoEmit)]
+/// struct Sent {
+///     answers: Vec<Reply<Sum>>,
+///     warning: Option<Note<Overflow>>,
+/// }
+/// ```
+///
+/// It emits what its fields emit, and `build()` checks that. It names its fields; each of them
+/// implements `IntoEmit`.
+#[proc_macro_derive(IntoEmit)]
+pub fn derive_into_emit(input: TokenStream) -> TokenStream {
+    composed(input, compose::into_emit)
+}
+
+type Derive = fn(&syn::DeriveInput, &mut error::Errors) -> Option<proc_macro2::TokenStream>;
+
+fn composed(input: TokenStream, derive: Derive) -> TokenStream {
+    let mut errors = error::Errors::default();
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    match (derive(&input, &mut errors), errors.into_tokens()) {
+        (Some(code), None) => code.into(),
         (_, errors) => errors.unwrap_or_default().into(),
     }
 }

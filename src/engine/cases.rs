@@ -5,9 +5,9 @@
 //! effects of its step: entries; marks; effects. `BLESS=1 cargo test --lib engine::cases` writes
 //! the results anew.
 
-mod script;
-mod shown;
 mod stage;
+mod shown;
+mod script;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

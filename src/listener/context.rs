@@ -16,8 +16,23 @@ use crate::listener::{Apply, Boxed, Call, Entry, FoldOf, Grant, IntoEmit, Need, 
 use crate::log::Flags;
 use crate::wire::{Code, Fault, Live};
 
-/// An argument taken from the message's context; a user's own may be made of others, and passes
-/// their `needs()` on.
+/// An argument taken from the message's context. A struct of arguments derives it:
+///
+/// ```
+/// use pumphouse::listener::FromContext;
+/// use pumphouse::prelude::*;
+///
+/// #[derive(FromContext)]
+/// struct Handling {
+///     message: Message,
+///     clock: Clock,
+/// }
+///
+/// let late = async |it: Handling, _: Done| -> () { it.message.at_us() < it.clock.now_us(); };
+/// # let _ = Listener::new("late").on(late);
+/// ```
+///
+/// An implementation by hand passes on the `needs()` of what it takes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken from a message's context",
     label = "no context",

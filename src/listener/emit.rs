@@ -16,7 +16,24 @@ use crate::xml::Element;
 /// a listener, in a [`Request`] one that has to answer; [`Reply`] answers an earlier message;
 /// [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
 /// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`ThreadControl`] ends or
-/// holds some; `Option`, `Result`, `Vec` and tuples hold those.
+/// holds some; `Option`, `Result`, `Vec` and tuples hold those. A struct with named fields emits
+/// them in their order:
+///
+/// ```
+/// use pumphouse::listener::IntoEmit;
+/// use pumphouse::prelude::*;
+///
+/// #[derive(IntoEmit)]
+/// struct Ended {
+///     answers: Vec<Reply<Done>>,
+///     note: Option<Note<Done>>,
+/// }
+///
+/// # async fn end(_: Done) -> Ended {
+/// Ended { answers: Vec::new(), note: Some(Note(Done {})) }
+/// # }
+/// # let _ = Listener::new("end").on(end);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be emitted",
     note = "return (), a payload, To(name, it), Again(it), or an Option, Result, Vec or tuple of \

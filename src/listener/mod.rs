@@ -41,6 +41,7 @@ pub(crate) use grant::may_emit;
 pub use grant::{Charges, EmitCore, Grant, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
 pub use need::{Kept, Need};
+pub use pumphouse_macros::{FromContext, IntoEmit};
 pub use request::{Reply, Request};
 pub use road::{Boxed, Call, Host};
 pub use setting::{Beside, Besides, DeclaredPayload};

@@ -10,11 +10,11 @@ use pumphouse::xml::{Child, View};
 
 use super::super::variables::{names, names_in};
 use super::super::words::{Action, ActionError, Dialect, OnError};
-use super::{Graph, Id, Node, Output, State, micros};
+use super::{Graph, Id, Node, NodeState, Output, micros};
 
 /// An action as it was defined, looked at once.
 #[derive(Clone, Debug)]
-pub struct Definition {
+pub struct ActionDefinition {
     /// What was said, but for the parameters.
     pub action: Action,
     /// The parameters.
@@ -42,8 +42,8 @@ pub enum Parameters {
     Elements(Element),
 }
 
-impl Definition {
-    fn of(mut action: Action, limits: &ActionLimits) -> Definition {
+impl ActionDefinition {
+    fn of(mut action: Action, limits: &ActionLimits) -> ActionDefinition {
         let mut wrong = Vec::new();
         let parameters = match (action.parameters.take(), action.elements.take()) {
             (None, None) => Parameters::Json(serde_json::Value::Object(serde_json::Map::new())),
@@ -79,7 +79,7 @@ impl Definition {
         let wrong = (!wrong.is_empty())
             .then(|| ActionError { code: "definition".to_owned(), message: wrong.join("; ") });
         let again = u32::from(action.on_error == Some(OnError::Retry));
-        Definition {
+        ActionDefinition {
             group: group(&action, &parameters),
             timeout_us: timeout.unwrap_or_else(|| micros(limits.timeout)),
             retry: action.retry.unwrap_or(0).max(again).min(retry_max),
@@ -150,7 +150,7 @@ impl Graph {
         let scope = self.scopes.entry(agent.clone()).or_default();
         let turn = scope.turns.entry(action.turn.unwrap_or(0)).or_default();
         let limits = turn.policy.limits;
-        let definition = Arc::new(Definition::of(action, &limits));
+        let definition = Arc::new(ActionDefinition::of(action, &limits));
         let action = &definition.action;
         if action.turn.is_none() {
             turn.end();
@@ -170,7 +170,7 @@ impl Graph {
             bound,
             values: Arc::default(),
             attempts: 0,
-            state: State::Waiting,
+            state: NodeState::Waiting,
             answer: None,
             is_recorded: false,
         };
@@ -230,7 +230,7 @@ impl Graph {
 
     /// The actions that aren't done and that this one waits for, and why.
     fn waits_for(&self, id: Id) -> Vec<(Id, String)> {
-        let waiting = self.nodes.get(&id).filter(|it| matches!(it.state, State::Waiting));
+        let waiting = self.nodes.get(&id).filter(|it| matches!(it.state, NodeState::Waiting));
         let Some(node) = waiting else { return Vec::new() };
         let own = &node.definition.action.id;
         let needs = node.needs.iter().filter_map(|it| {

@@ -4,7 +4,7 @@
 mod define;
 mod names;
 mod record;
-mod said;
+mod io;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +14,13 @@ use std::sync::Arc;
 use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 
-pub use self::define::{Definition, Parameters};
-use self::said::micros;
-pub use self::said::{
-    Cancel, Done, Feeds, Input, Meaning, Output, Policy, Reply, Time, Value, Values,
+pub use self::define::{ActionDefinition, Parameters};
+use self::io::micros;
+pub use self::io::{
+    ActionOutcome, CallOutcome, CancelRequest, FeedContents, Input, Meaning, Output, Policy, Time,
+    Value, Values,
 };
-use super::super::agent::words::Dispatch;
+use super::super::words::agent::Dispatch;
 use super::words::{ActionError, Mode, OnError, Status};
 
 /// An action, by its place in the thread.
@@ -48,7 +49,7 @@ struct Scope {
     /// The first action that called a listener, and the second, if there is one.
     targets: BTreeMap<String, (Id, Option<Id>)>,
     /// What the prompts of its turns showed of its feeds.
-    shown: BTreeMap<u64, Arc<Feeds>>,
+    shown: BTreeMap<u64, Arc<FeedContents>>,
     /// Whether it has turns, and hasn't answered since.
     is_at_work: bool,
     at_once: Option<usize>,
@@ -67,13 +68,13 @@ struct Turn {
 #[derive(Clone, Debug)]
 struct Node {
     agent: Arc<str>,
-    definition: Arc<Definition>,
+    definition: Arc<ActionDefinition>,
     needs: Vec<Needed>,
     /// What its references mean.
     bound: BTreeMap<String, Bound>,
     values: Arc<Values>,
     attempts: u32,
-    state: State,
+    state: NodeState,
     /// The last payload that an attempt was answered with.
     answer: Option<Element>,
     /// Whether the log has its result.
@@ -99,7 +100,7 @@ struct Needed {
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum NodeState {
     /// For what it depends on, or for its turn to let it.
     Waiting,
     /// For others to begin with it.
@@ -110,18 +111,18 @@ enum State {
     Running(u64),
     /// For the next attempt, until then.
     Pausing(u64),
-    Done(Arc<Done>),
+    Done(Arc<ActionOutcome>),
 }
 
-impl State {
+impl NodeState {
     fn word(&self) -> &'static str {
         match self {
-            State::Waiting => "waiting",
-            State::Batched => "batched",
-            State::Queued => "queued",
-            State::Running(_) => "running",
-            State::Pausing(_) => "pausing",
-            State::Done(_) => "done",
+            NodeState::Waiting => "waiting",
+            NodeState::Batched => "batched",
+            NodeState::Queued => "queued",
+            NodeState::Running(_) => "running",
+            NodeState::Pausing(_) => "pausing",
+            NodeState::Done(_) => "done",
         }
     }
 }
@@ -185,23 +186,30 @@ impl Graph {
         self.live.contains(&id)
     }
 
-    fn replied(&mut self, now: u64, id: Id, attempt: u32, reply: Reply, out: &mut Vec<Output>) {
+    fn replied(
+        &mut self,
+        now: u64,
+        id: Id,
+        attempt: u32,
+        reply: CallOutcome,
+        out: &mut Vec<Output>,
+    ) {
         let Some(node) = self.nodes.get(&id) else { return };
         let is_late = attempt < node.attempts;
         match node.state {
-            State::Running(_) | State::Pausing(_) | State::Queued => {}
-            State::Waiting | State::Batched | State::Done(_) => return,
+            NodeState::Running(_) | NodeState::Pausing(_) | NodeState::Queued => {}
+            NodeState::Waiting | NodeState::Batched | NodeState::Done(_) => return,
         }
-        let done = |status, answer, error| Done { status, answer, error, because: None };
+        let done = |status, answer, error| ActionOutcome { status, answer, error, because: None };
         // An earlier attempt that comes to something after all is as good as the next.
         let (again, done) = match reply {
-            Reply::Ok(answer) => (false, done(Status::Ok, answer, None)),
-            _ if is_late || !matches!(node.state, State::Running(_)) => return,
-            Reply::Failed { error, answer, again } => {
+            CallOutcome::Ok(answer) => (false, done(Status::Ok, answer, None)),
+            _ if is_late || !matches!(node.state, NodeState::Running(_)) => return,
+            CallOutcome::Failed { error, answer, again } => {
                 (again, done(Status::Failed, answer, Some(error)))
             }
-            Reply::Unknown(error) => (false, done(Status::Unknown, None, Some(error))),
-            Reply::Cancelled { error, answer } => {
+            CallOutcome::Unknown(error) => (false, done(Status::Unknown, None, Some(error))),
+            CallOutcome::Cancelled { error, answer } => {
                 (false, done(Status::Cancelled, answer, Some(error)))
             }
         };
@@ -212,22 +220,29 @@ impl Graph {
     }
 
     /// An attempt came to its end.
-    fn attempted(&mut self, now: u64, id: Id, done: Done, again: bool, out: &mut Vec<Output>) {
+    fn attempted(
+        &mut self,
+        now: u64,
+        id: Id,
+        done: ActionOutcome,
+        again: bool,
+        out: &mut Vec<Output>,
+    ) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.answer.clone_from(&done.answer);
         if again && node.attempts <= node.definition.retry {
             let pause = node.definition.retry_delay_us;
             let times = node.attempts.saturating_sub(1).min(32);
-            node.state = State::Pausing(now.saturating_add(pause.saturating_mul(1 << times)));
+            node.state = NodeState::Pausing(now.saturating_add(pause.saturating_mul(1 << times)));
         } else {
             self.finish(id, done, out);
         }
     }
 
-    fn finish(&mut self, id: Id, done: Done, out: &mut Vec<Output>) {
+    fn finish(&mut self, id: Id, done: ActionOutcome, out: &mut Vec<Output>) {
         let Some(node) = self.nodes.get_mut(&id).filter(|_| self.live.remove(&id)) else { return };
         let done = Arc::new(done);
-        node.state = State::Done(done.clone());
+        node.state = NodeState::Done(done.clone());
         let (agent, definition) = (node.agent.clone(), node.definition.clone());
         let (values, attempts) = (std::mem::take(&mut node.values), node.attempts);
         out.push(Output::Result { action: id, agent, definition, values, attempts, done });
@@ -235,11 +250,11 @@ impl Graph {
 
     fn fail(&mut self, id: Id, code: &str, message: String, out: &mut Vec<Output>) {
         let error = Some(ActionError { code: code.to_owned(), message });
-        let done = Done { status: Status::Failed, answer: None, error, because: None };
+        let done = ActionOutcome { status: Status::Failed, answer: None, error, because: None };
         self.finish(id, done, out);
     }
 
-    fn cancel(&mut self, which: &Cancel, out: &mut Vec<Output>) {
+    fn cancel(&mut self, which: &CancelRequest, out: &mut Vec<Output>) {
         let is_meant = |it: &Node| {
             which.agent.as_ref().is_none_or(|agent| it.agent == *agent)
                 && which.turn.is_none_or(|turn| it.definition.action.turn == Some(turn))
@@ -250,11 +265,12 @@ impl Graph {
         let reason = which.reason.clone().unwrap_or_else(|| "it was taken back".to_owned());
         for id in &meant {
             let Some(node) = self.nodes.get(id) else { continue };
-            if matches!(node.state, State::Running(_)) {
+            if matches!(node.state, NodeState::Running(_)) {
                 out.push(Output::Abandon { action: *id, attempt: node.attempts });
             }
             let error = Some(ActionError { code: "cancelled".to_owned(), message: reason.clone() });
-            let done = Done { status: Status::Cancelled, answer: None, error, because: None };
+            let done =
+                ActionOutcome { status: Status::Cancelled, answer: None, error, because: None };
             self.finish(*id, done, out);
         }
         out.push(Output::Cancelled(meant.len() as u64));
@@ -273,16 +289,17 @@ impl Graph {
     fn advance(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
         let Some(node) = self.nodes.get_mut(&id) else { return false };
         match node.state {
-            State::Waiting => return self.look(now, id, out),
-            State::Running(until) if until <= now => {
+            NodeState::Waiting => return self.look(now, id, out),
+            NodeState::Running(until) if until <= now => {
                 let seconds = node.definition.timeout_us as f64 / 1e6;
                 let message = format!("no answer came in {seconds} s");
                 let error = Some(ActionError { code: "timed-out".to_owned(), message });
-                let done = Done { status: Status::TimedOut, answer: None, error, because: None };
+                let done =
+                    ActionOutcome { status: Status::TimedOut, answer: None, error, because: None };
                 out.push(Output::Abandon { action: id, attempt: node.attempts });
                 self.attempted(now, id, done, true, out);
             }
-            State::Pausing(until) if until <= now => node.state = State::Queued,
+            NodeState::Pausing(until) if until <= now => node.state = NodeState::Queued,
             _ => return false,
         }
         true
@@ -308,7 +325,7 @@ impl Graph {
                 is_ready = false;
                 continue;
             };
-            let Some(State::Done(done)) = self.nodes.get(&on).map(|it| &it.state) else {
+            let Some(NodeState::Done(done)) = self.nodes.get(&on).map(|it| &it.state) else {
                 is_ready = false;
                 continue;
             };
@@ -317,7 +334,7 @@ impl Graph {
                 let message = done.reason(&it.id);
                 let error = Some(ActionError { code: "skipped".to_owned(), message });
                 let (status, because) = (Status::Skipped, Some(because));
-                self.finish(id, Done { status, answer: None, error, because }, out);
+                self.finish(id, ActionOutcome { status, answer: None, error, because }, out);
                 return true;
             }
         }
@@ -326,10 +343,10 @@ impl Graph {
         }
         let state = match policy.dispatch {
             Dispatch::AfterResponse if !is_over => return false,
-            Dispatch::Batched if !is_over => State::Batched,
-            _ => State::Queued,
+            Dispatch::Batched if !is_over => NodeState::Batched,
+            _ => NodeState::Queued,
         };
-        if matches!(state, State::Batched)
+        if matches!(state, NodeState::Batched)
             && let Some(turn) = self.turn_mut(id)
         {
             let delay = micros(turn.policy.limits.batch_delay);
@@ -342,7 +359,7 @@ impl Graph {
     }
 
     /// Whether what depends on this may run.
-    fn lets_through(&self, id: Id, done: &Done) -> bool {
+    fn lets_through(&self, id: Id, done: &ActionOutcome) -> bool {
         let skips = self.nodes.get(&id).is_some_and(|it| it.definition.on_error() == OnError::Skip);
         match done.status {
             Status::Ok => true,
@@ -370,7 +387,9 @@ impl Graph {
     fn release(&mut self, now: u64) -> bool {
         let mut batches: BTreeMap<(Arc<str>, u64), Vec<Id>> = BTreeMap::new();
         for id in &self.live {
-            if let Some(node) = self.nodes.get(id).filter(|it| matches!(it.state, State::Batched)) {
+            if let Some(node) =
+                self.nodes.get(id).filter(|it| matches!(it.state, NodeState::Batched))
+            {
                 batches.entry((node.agent.clone(), node.turn())).or_default().push(*id);
             }
         }
@@ -391,7 +410,7 @@ impl Graph {
             turn.batch_due = None;
             for id in ids {
                 if let Some(node) = self.nodes.get_mut(&id) {
-                    node.state = State::Queued;
+                    node.state = NodeState::Queued;
                 }
             }
             changed = true;
@@ -404,10 +423,10 @@ impl Graph {
         let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();
         for node in self.live.iter().filter_map(|it| self.nodes.get(it)) {
-            if matches!(node.state, State::Running(_)) {
+            if matches!(node.state, NodeState::Running(_)) {
                 *running.entry(node.agent.clone()).or_default() += 1;
             }
-            if matches!(node.state, State::Running(_) | State::Pausing(_)) {
+            if matches!(node.state, NodeState::Running(_) | NodeState::Pausing(_)) {
                 groups.extend(self.group(node));
             }
         }
@@ -429,7 +448,7 @@ impl Graph {
             let Some(node) = self.nodes.get_mut(id) else { continue };
             node.attempts += 1;
             node.values = values.clone();
-            node.state = State::Running(now.saturating_add(node.definition.timeout_us));
+            node.state = NodeState::Running(now.saturating_add(node.definition.timeout_us));
             let (agent, definition) = (node.agent.clone(), node.definition.clone());
             let attempt = node.attempts;
             out.push(Output::Call { action: *id, attempt, agent, definition, values });
@@ -462,9 +481,9 @@ impl Graph {
         for (of, node) in self.live.iter().filter_map(|it| Some((*it, self.nodes.get(it)?))) {
             let is_heard = node.definition.action.mode != Mode::FireAndForget;
             match node.state {
-                State::Running(at) => add(&node.agent, is_heard, Time { at, of }),
-                State::Pausing(at) => add(&node.agent, true, Time { at, of }),
-                State::Batched => {
+                NodeState::Running(at) => add(&node.agent, is_heard, Time { at, of }),
+                NodeState::Pausing(at) => add(&node.agent, true, Time { at, of }),
+                NodeState::Batched => {
                     let at = self.turn(node).and_then(|it| it.batch_due);
                     at.into_iter().for_each(|at| add(&node.agent, true, Time { at, of }));
                 }
@@ -519,6 +538,6 @@ impl Node {
     }
 
     fn is_queued(&self) -> bool {
-        matches!(self.state, State::Queued)
+        matches!(self.state, NodeState::Queued)
     }
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use pumphouse::schema::nearest;
 
-use super::{Bound, Definition, Done, Feeds, Graph, Id, Meaning, Needed, Node, Scope, State};
+use super::{
+    ActionDefinition, ActionOutcome, Bound, FeedContents, Graph, Id, Meaning, Needed, Node,
+    NodeState, Scope,
+};
 use super::{Status, Value, Values};
 
 impl Graph {
     /// Says what the prompt of an agent's turn shows of its feeds: their names, and nothing for
     /// those of which it shows nothing. Until the next turn, a feed's name stands for this.
-    pub fn shows(&mut self, agent: &Arc<str>, turn: u64, feeds: Feeds) {
+    pub fn shows(&mut self, agent: &Arc<str>, turn: u64, feeds: FeedContents) {
         let scope = self.scopes.entry(agent.clone()).or_default();
         let before = scope.shown.values().next_back();
         let feeds = before.filter(|it| ***it == feeds).cloned().unwrap_or_else(|| Arc::new(feeds));
@@ -58,9 +61,9 @@ impl Graph {
 
     /// The end of an action; none while it isn't done, or where nothing is known of it.
     #[must_use]
-    pub fn outcome(&self, id: Id) -> Option<&Done> {
+    pub fn outcome(&self, id: Id) -> Option<&ActionOutcome> {
         match &self.nodes.get(&id)?.state {
-            State::Done(done) => Some(done),
+            NodeState::Done(done) => Some(done),
             _ => None,
         }
     }
@@ -107,7 +110,7 @@ impl Graph {
     pub(super) fn needs(
         &self,
         agent: &str,
-        definition: &Definition,
+        definition: &ActionDefinition,
     ) -> (Vec<Needed>, BTreeMap<String, Bound>) {
         let none = Scope::default();
         let scope = self.scopes.get(agent).unwrap_or(&none);
@@ -147,7 +150,7 @@ impl Graph {
     }
 
     /// Lets the action be called by its names from now on.
-    pub(super) fn name(&mut self, agent: &str, id: Id, definition: &Definition) {
+    pub(super) fn name(&mut self, agent: &str, id: Id, definition: &ActionDefinition) {
         let Some(scope) = self.scopes.get_mut(agent) else { return };
         let action = &definition.action;
         let mut is_anothers = scope.names.insert(action.id.clone(), id).is_some();
@@ -257,7 +260,7 @@ impl Scope {
     }
 }
 
-impl Definition {
+impl ActionDefinition {
     fn has_key(&self, name: &str) -> bool {
         self.action.output_key.as_deref() == Some(name)
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Done, Graph, Id, State, Status, Turn};
+use super::{ActionOutcome, Graph, Id, NodeState, Status, Turn};
 
 impl Graph {
     /// Takes in that the log has a call of an action: its attempt runs. Says whether an answer to
@@ -18,7 +18,7 @@ impl Graph {
         let until = self.now.saturating_add(node.definition.timeout_us);
         if let Some(node) = self.nodes.get_mut(&id) {
             (node.attempts, node.values) = (attempt, values);
-            node.state = State::Running(until);
+            node.state = NodeState::Running(until);
         }
         self.live.insert(id);
         // The time that it may take was asked for with the call.
@@ -29,24 +29,25 @@ impl Graph {
     /// Takes in the result that the log has of an action. Where the graph made something else of
     /// it, the log is right: what the action was answered stays its answer, and those that depend
     /// on it go by the recorded status.
-    pub fn settle(&mut self, id: Id, recorded: Done) {
+    pub fn settle(&mut self, id: Id, recorded: ActionOutcome) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.is_recorded = true;
-        if matches!(&node.state, State::Done(it) if it.status == recorded.status) {
+        if matches!(&node.state, NodeState::Done(it) if it.status == recorded.status) {
             return;
         }
         let answer = recorded.answer.or_else(|| node.answer.clone());
-        node.state = State::Done(Arc::new(Done { answer, ..recorded }));
+        node.state = NodeState::Done(Arc::new(ActionOutcome { answer, ..recorded }));
         self.live.remove(&id);
         self.armed.values_mut().for_each(|it| it.retain(|time| time.of != id));
         self.armed.retain(|_, it| !it.is_empty());
         // It may be why others were skipped, of which the log knows nothing.
         for (id, node) in &mut self.nodes {
-            let is_skipped = matches!(&node.state, State::Done(it) if it.status == Status::Skipped);
+            let is_skipped =
+                matches!(&node.state, NodeState::Done(it) if it.status == Status::Skipped);
             if !is_skipped || node.is_recorded {
                 continue;
             }
-            node.state = State::Waiting;
+            node.state = NodeState::Waiting;
             self.live.insert(*id);
             let scope = self.scopes.entry(node.agent.clone()).or_default();
             let over = || Turn { is_over: true, ..Turn::default() };

@@ -26,10 +26,10 @@
 //!
 //! An expression has at most 4,096 bytes and 64 levels of nesting.
 
-mod evaluate;
-mod function;
 mod number;
+mod function;
 mod parse;
+mod evaluate;
 #[cfg(test)]
 mod tests;
 

@@ -13,16 +13,16 @@
 //! Two listeners of this kind have a root each, and payloads that go by their names.
 
 mod diff;
-mod edit;
 pub mod limits;
-mod list;
-mod read;
 mod refuse;
 pub(super) mod root;
+mod list;
+mod read;
 mod search;
+mod write;
+mod edit;
 #[cfg(test)]
 mod tests;
-mod write;
 
 use std::io;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use crate::audit::{self, Paint, Style};
 use crate::cli::chat::terminal::Terminal;
-use crate::listeners::agent::transcript::{Event, What};
+use crate::listeners::agent::transcript::{Event, EventKind};
 use crate::listeners::agent::words::Interrupt;
 use serde_json::Value;
 
@@ -108,32 +108,32 @@ impl Page {
             return;
         }
         match &event.what {
-            What::CognitionOutDelta { within, text, .. } => self.delta(within, text),
-            What::CognitionReasoning { text, .. } => {
+            EventKind::CognitionOutDelta { within, text, .. } => self.delta(within, text),
+            EventKind::CognitionReasoning { text, .. } => {
                 self.closes("reasoning", Some(Paint::Faint), text);
             }
-            What::Thought { text, .. } => self.closes("thought", Some(Paint::Faint), text),
-            What::Response { text, is_final, .. } => {
+            EventKind::Thought { text, .. } => self.closes("thought", Some(Paint::Faint), text),
+            EventKind::Response { text, is_final, .. } => {
                 self.closes("response", None, text);
                 self.is_over |= *is_final && asker.is_none();
                 if let Some(asker) = asker.filter(|_| *is_final) {
                     self.note(Paint::Faint, &format!("↑ for {asker}"));
                 }
             }
-            What::StepStart { .. } => self.waits_since_us = None,
-            What::ToolCallStart { call_id, id, tool, input, .. } => {
+            EventKind::StepStart { .. } => self.waits_since_us = None,
+            EventKind::ToolCallStart { call_id, id, tool, input, .. } => {
                 let label = label(tool, input);
                 let (call, time) = (call_id.clone(), event.time.clone());
                 let (id, progress) = (id.clone(), String::new());
                 self.running.push(Running { call, id, label, since_us: now_us, time, progress });
             }
-            What::ToolCallProgress { call_id, done, total, text, .. } => {
+            EventKind::ToolCallProgress { call_id, done, total, text, .. } => {
                 let run = self.running.iter_mut().find(|it| it.call == *call_id);
                 if let Some(run) = run {
                     run.progress = progress(*done, *total, text);
                 }
             }
-            What::ToolCallResult { call_id, tool, status, error, .. } => {
+            EventKind::ToolCallResult { call_id, tool, status, error, .. } => {
                 let at = self.running.iter().position(|it| it.call == *call_id);
                 if at.is_none() && status == "cancelled" {
                     // It was shown when its agent was interrupted.
@@ -142,28 +142,30 @@ impl Page {
                 let run = at.map(|at| self.running.remove(at));
                 self.came(run.as_ref(), tool, status, error.as_deref(), event.time.as_deref());
             }
-            What::CognitionOut { error, .. } => {
+            EventKind::CognitionOut { error, .. } => {
                 self.waits_since_us = Some(now_us);
                 if let Some(error) = error.as_ref().filter(|it| *it != Interrupt::ERROR) {
                     self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
                 }
             }
-            What::Metadata { fields, errors, .. } => self.metadata(fields, errors),
-            What::Message { to, name, .. } if !QUIET.contains(&&**to) => {
+            EventKind::Metadata { fields, errors, .. } => self.metadata(fields, errors),
+            EventKind::Message { to, name, .. } if !QUIET.contains(&&**to) => {
                 let text = format!("→ {to}: <{name}>");
                 self.note(Paint::Faint, &text);
             }
-            What::CognitionIn { role, from, text } if role == "user" && *from == self.agent => {
+            EventKind::CognitionIn { role, from, text }
+                if role == "user" && *from == self.agent =>
+            {
                 self.note(Paint::Faint, text);
             }
-            What::Stopped { reason, .. } if reason == Interrupt::WORD => {
+            EventKind::Stopped { reason, .. } if reason == Interrupt::WORD => {
                 self.terminal.end();
                 for it in std::mem::take(&mut self.running) {
                     self.came(Some(&it), "", Interrupt::WORD, None, None);
                 }
                 self.stopped(reason, asker);
             }
-            What::Stopped { reason, text } => {
+            EventKind::Stopped { reason, text } => {
                 self.terminal.end();
                 self.stopped(&format!("{} stopped, {reason}: {text}", self.agent), asker);
             }

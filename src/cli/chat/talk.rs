@@ -15,7 +15,7 @@ use crate::engine::{Port as _, Tokio};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Apply as _;
 use crate::listeners::agent;
-use crate::listeners::agent::transcript::{Event, Transcript, What};
+use crate::listeners::agent::transcript::{Event, EventKind, Transcript};
 use crate::listeners::agent::words::{Interrupt, Response, Stopped};
 use crate::listeners::todo::list::Todos;
 use crate::listeners::todo::words::StepsOpen;
@@ -238,8 +238,10 @@ impl<'a, 'b> Talk<'a, 'b> {
         let events = transcript::hear(&mut self.transcript, message);
         for event in events.iter().filter(|it| it.agent == self.agent) {
             match &event.what {
-                What::StepStart { asker, .. } => self.asker.clone_from(asker),
-                What::Response { is_final: true, .. } | What::Stopped { .. } => self.asker = None,
+                EventKind::StepStart { asker, .. } => self.asker.clone_from(asker),
+                EventKind::Response { is_final: true, .. } | EventKind::Stopped { .. } => {
+                    self.asker = None
+                }
                 _ => {}
             }
         }
@@ -259,7 +261,7 @@ impl<'a, 'b> Talk<'a, 'b> {
                 let line = serde_json::to_string(event).map_err(io::Error::from)?;
                 self.to.line(&ascii(&line))?;
             }
-            if let (What::Response { is_final: true, .. }, Some(seq), None) =
+            if let (EventKind::Response { is_final: true, .. }, Some(seq), None) =
                 (&event.what, event.entry, &other)
             {
                 self.answer = Some(EntryId { thread: ThreadId::new(&event.thread), seq });

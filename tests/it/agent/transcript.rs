@@ -7,7 +7,7 @@ use pumphouse::engine::Followed;
 use pumphouse::listeners::agent::messages::{INTERRUPTED, agents, conversation};
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::Settings;
-use pumphouse::listeners::agent::transcript::{Event, Transcript, What, transcript};
+use pumphouse::listeners::agent::transcript::{Event, EventKind, Transcript, transcript};
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use pumphouse::listeners::metadata::{Field, Fields};
 use pumphouse::listeners::tool::calculate::Calculate;
@@ -58,8 +58,8 @@ async fn live(script: Script) -> Vec<Event> {
     events
 }
 
-fn is_final(it: &What) -> bool {
-    matches!(it, What::Response { is_final: true, .. })
+fn is_final(it: &EventKind) -> bool {
+    matches!(it, EventKind::Response { is_final: true, .. })
 }
 
 /// The types of events, in order, the same ones in a row once.
@@ -100,7 +100,7 @@ async fn test_cognition_out_always_last() {
     for script in scripts {
         let thread = thread(oracle(Scripted::replies([script]))).await;
         let events = transcript(&thread);
-        let is_out = |it: &Event| matches!(it.what, What::CognitionOut { .. });
+        let is_out = |it: &Event| matches!(it.what, EventKind::CognitionOut { .. });
         let out = events.iter().position(is_out).unwrap();
         let after = types(&events[out + 1..]);
         // What others do may come later, and what is made of its words.
@@ -146,18 +146,19 @@ async fn test_accumulate_deltas_to_full_text() {
     let events = live(Script::text(text).chunks(3).every(Duration::from_millis(1))).await;
     let mut written = String::new();
     for event in &events {
-        if let What::CognitionOutDelta { text, .. } = &event.what {
+        if let EventKind::CognitionOutDelta { text, .. } = &event.what {
             written.push_str(text);
         }
     }
     assert_eq!(written, "Six times seven <i>is</i> … 42 & no more");
     let out = events.iter().find_map(|it| match &it.what {
-        What::CognitionOut { text, .. } => Some(text),
+        EventKind::CognitionOut { text, .. } => Some(text),
         _ => None,
     });
     assert_eq!(out.unwrap(), text);
     // Where nobody knows the whole text yet, the pieces stand for it.
-    let is_out = |it: &Event| matches!(it.what, What::CognitionOut { .. } | What::Response { .. });
+    let is_out =
+        |it: &Event| matches!(it.what, EventKind::CognitionOut { .. } | EventKind::Response { .. });
     let unfinished: Vec<Event> = events.iter().filter(|it| !is_out(it)).cloned().collect();
     let talk = conversation("oracle", &unfinished).openai();
     let last = talk["messages"].as_array().unwrap().last().unwrap();
@@ -177,8 +178,8 @@ async fn a_reply_that_was_interrupted_is_kept_and_gone_on_from() {
     settings.max_tokens = Some(20);
     let thread = thread(oracle(model).settings(settings)).await;
     let events = transcript(&thread);
-    let is_out = |it: &&Event| matches!(it.what, What::CognitionOut { .. });
-    let reasons = |it: &&Event| matches!(it.what, What::CognitionReasoning { .. });
+    let is_out = |it: &&Event| matches!(it.what, EventKind::CognitionOut { .. });
+    let reasons = |it: &&Event| matches!(it.what, EventKind::CognitionReasoning { .. });
     let told = |it: Option<&Event>| serde_json::to_value(it.unwrap()).unwrap();
     let it = told(events.iter().find(reasons));
     assert_eq!((it["text"].as_str(), &it["is_partial"]), (Some(reasoning), &true.into()));
@@ -281,7 +282,7 @@ fn anthropic(messages: &Value) {
 async fn a_call_without_a_result_was_interrupted() {
     let thread = thread(oracle(Scripted::replies([SUM, "<response>42</response>"]))).await;
     let events = transcript(&thread);
-    let start = events.iter().position(|it| matches!(it.what, What::ToolCallStart { .. }));
+    let start = events.iter().position(|it| matches!(it.what, EventKind::ToolCallStart { .. }));
     let talk = conversation("oracle", &events[..=start.unwrap()]).anthropic();
     let last = talk["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["content"][0]["content"], INTERRUPTED);

@@ -3,7 +3,7 @@
 use pumphouse::listeners::action::words::{ActionError, ActionResult, ResultValue, ValueForm};
 use pumphouse::listeners::agent::messages::conversation;
 use pumphouse::listeners::agent::render::{Form, render};
-use pumphouse::listeners::agent::transcript::{What, transcript};
+use pumphouse::listeners::agent::transcript::{EventKind, transcript};
 use pumphouse::listeners::feed::words::ContextFeed;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use pumphouse::log::{Batch, Draft, NewThread};
@@ -160,7 +160,7 @@ fn an_error_is_a_sentence_with_its_fields_wherever_it_is_told() {
     assert_eq!(came.shown(2), format!("{shown}</action-result>"));
     let events = transcript(&came.entries());
     let told = events.iter().find_map(|it| match &it.what {
-        What::ToolCallResult { error, .. } => error.clone(),
+        EventKind::ToolCallResult { error, .. } => error.clone(),
         _ => None,
     });
     assert_eq!(told, Some(format!("problem: {said}")));

@@ -5,6 +5,7 @@ mod asked;
 mod budgets;
 mod build;
 mod clocks;
+mod composed;
 mod crash;
 mod damaged;
 mod early;

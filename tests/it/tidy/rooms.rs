@@ -45,13 +45,14 @@ impl<'a> Rooms<'a> {
         let Some(own) = self.module(&file.path) else { return Vec::new() };
         let Some(order) = self.orders.get(&own) else { return Vec::new() };
         let mut complaints = Vec::new();
-        for (at, path) in self.uses(file) {
+        let relative = relative(file, &own).into_iter().filter(|(_, it)| self.home(it).is_some());
+        for (at, path) in self.uses(file).into_iter().chain(relative) {
             match self.home(&path) {
                 None => complaints.push(file.complaint(
                     at,
                     &format!("`{path}` names no room: say the module that it is from"),
                 )),
-                Some(home) if home == own || self.orders[&home] < *order => {}
+                Some(home) if related(&own, &home) || self.orders[&home] < *order => {}
                 Some(home) => complaints.push(
                     file.complaint(at, &format!("`{own}` uses `{home}`, which stands below it")),
                 ),
@@ -78,34 +79,61 @@ impl<'a> Rooms<'a> {
     fn uses(&self, file: &File) -> Vec<(usize, String)> {
         let root = self.folder.trim_start_matches("src/");
         let start = format!("crate::{root}::");
-        let mut uses = Vec::new();
-        for (at, _) in file.code.match_indices(&start) {
-            let (mut names, mut end) = (Vec::new(), at + start.len());
-            loop {
-                let name = identifier(&file.code[end..]);
-                if name.is_empty() {
-                    break;
-                }
-                names.push(name);
-                end += name.len();
-                match file.code[end..].strip_prefix("::") {
-                    Some(_) => end += 2,
-                    None => break,
-                }
-            }
-            let path = names.join("::");
-            if file.code[end..].starts_with('{') {
-                let inner = group(&file.code, end).into_iter();
-                let join = |(at, name)| (at, format!("{path}::{name}"));
-                uses.extend(
-                    inner.map(join).map(|(at, it)| (at, it.trim_start_matches(':').into())),
-                );
-            } else {
-                uses.push((at, path));
-            }
-        }
-        uses
+        let starts = file.code.match_indices(&start);
+        starts.flat_map(|(at, _)| paths(&file.code, at, at + start.len(), &[])).collect()
     }
+}
+
+/// Whether one of two modules is around the other, or both are one: what a `mod.rs` has, the files
+/// of its room may use, and it may use theirs.
+fn related(one: &str, other: &str) -> bool {
+    let is_around = |outer: &str, inner: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    is_around(one, other) || is_around(other, one)
+}
+
+/// The paths behind `super::` and `self::` in a module, but for its inline ones.
+fn relative(file: &File, own: &str) -> Vec<(usize, String)> {
+    let own: Vec<&str> = own.split("::").collect();
+    let inline = file.inline_modules();
+    let is_inline = |at: usize| inline.iter().any(|(_, open, end)| (*open..*end).contains(&at));
+    let firsts = ["super", "self"].into_iter().flat_map(|root| file.words(root));
+    let firsts = firsts.filter(|&at| !file.code[..at].ends_with("::") && !is_inline(at));
+    let all = firsts.flat_map(|at| {
+        let (mut base, mut from) = (own.clone(), at);
+        while let Some(rest) = file.code[from..].strip_prefix("super::") {
+            base.pop();
+            from = file.code.len() - rest.len();
+        }
+        let from = if file.code[from..].starts_with("self::") { from + 6 } else { from };
+        if from == at { Vec::new() } else { paths(&file.code, at, from, &base) }
+    });
+    all.collect()
+}
+
+/// The path that begins at `from`, below `base`; of a group each one by itself.
+fn paths(code: &str, at: usize, from: usize, base: &[&str]) -> Vec<(usize, String)> {
+    let (mut names, mut end) = (base.to_vec(), from);
+    loop {
+        let name = identifier(&code[end..]);
+        if name.is_empty() {
+            break;
+        }
+        names.push(name);
+        end += name.len();
+        match code[end..].strip_prefix("::") {
+            Some(_) => end += 2,
+            None => break,
+        }
+    }
+    let path = names.join("::");
+    if !code[end..].starts_with('{') {
+        return vec![(at, path)];
+    }
+    let join = |(at, name)| (at, format!("{path}::{name}"));
+    let all = group(code, end).into_iter().map(join);
+    all.map(|(at, it)| (at, it.trim_start_matches(':').into())).collect()
 }
 
 /// The modules that a file declares and doesn't write out, in their order.
@@ -146,6 +174,30 @@ mod tests {
         let code = "use crate::pump::tree::{step, event::{Event}};";
         assert_eq!(complaints("src/pump/worker/slot.rs", code), [""; 0]);
         assert_eq!(complaints("src/door/tcp.rs", "use crate::pump::Anything;"), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_and_the_mod_rs_around_it_may_use_each_other() {
+        for (path, code) in [
+            ("src/pump/tree/step.rs", "use super::{Tree, event::Event};"),
+            ("src/pump/tree/step.rs", "use super::super::{port, Pump};"),
+            ("src/pump/tree/mod.rs", "use self::step::Step; pub(super) fn a() {}"),
+            ("src/pump/tree/event.rs", "mod tests { use super::*; use super::super::step; }"),
+        ] {
+            assert_eq!(complaints(path, code), [""; 0], "{path}: {code}");
+        }
+    }
+
+    #[test]
+    fn what_stands_below_may_not_by_a_relative_path_either() {
+        let below = "`tree::event` uses `tree::step`, which stands below it";
+        for code in ["use super::step::Tree;", "use super::{Tree, step};", "super::step::go()"] {
+            let why = format!("src/pump/tree/event.rs:1: {below}");
+            assert_eq!(complaints("src/pump/tree/event.rs", code), [why], "{code}");
+        }
+        let why = "src/pump/tree/mod.rs:1: `tree` uses `worker::slot`, which stands below it";
+        let code = "use super::worker::slot::Slot;";
+        assert_eq!(complaints("src/pump/tree/mod.rs", code), [why]);
     }
 
     #[test]

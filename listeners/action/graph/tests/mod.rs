@@ -105,7 +105,7 @@ impl Play {
             Output::Wake { time, .. } => {
                 self.due.insert(time);
                 let node = &self.graph.nodes[&time.of];
-                let is_running = matches!(node.state, State::Running(_));
+                let is_running = matches!(node.state, NodeState::Running(_));
                 let maybe = if is_running { " maybe" } else { "" };
                 format!("wake {}{maybe}", (time.at - self.now) as f64 / 1e6)
             }
@@ -120,7 +120,7 @@ impl Play {
         self.step(Input::Defined(AGENT.into(), id, Box::new(action)))
     }
 
-    fn reply(&mut self, id: &str, attempt: Option<u32>, reply: Reply) -> Vec<String> {
+    fn reply(&mut self, id: &str, attempt: Option<u32>, reply: CallOutcome) -> Vec<String> {
         let is_meant = |it: &&Id| self.names[it] == id && self.graph.nodes.contains_key(it);
         let id = *self.names.keys().rev().find(is_meant).unwrap();
         let attempt = attempt.or_else(|| self.graph.nodes.get(&id).map(|it| it.attempts));
@@ -142,17 +142,17 @@ impl Play {
 
     fn line(&mut self, line: &str) -> Vec<String> {
         let error = || ActionError { code: "E".to_owned(), message: "no".to_owned() };
-        let failed = || Reply::Failed { error: error(), answer: None, again: true };
+        let failed = || CallOutcome::Failed { error: error(), answer: None, again: true };
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (id, attempt) = rest.split_once(' ').unwrap_or((rest, ""));
         let attempt = attempt.parse().ok();
         match word {
-            "ok" => self.reply(id, attempt, Reply::Ok(None)),
+            "ok" => self.reply(id, attempt, CallOutcome::Ok(None)),
             "fail" => self.reply(id, attempt, failed()),
-            "unknown" => self.reply(id, attempt, Reply::Unknown(error())),
+            "unknown" => self.reply(id, attempt, CallOutcome::Unknown(error())),
             "shows" => {
                 let words = rest.split(' ').filter_map(|it| it.split_once('='));
-                let (mut feeds, mut turn) = (Feeds::new(), 1);
+                let (mut feeds, mut turn) = (FeedContents::new(), 1);
                 for (key, value) in words {
                     match key {
                         "turn" => turn = value.parse().unwrap(),
@@ -175,7 +175,7 @@ impl Play {
             "wait" => self.wait(rest.parse().unwrap()),
             "cancel" => {
                 let id = (!rest.is_empty()).then(|| rest.to_owned());
-                self.step(Input::Cancel(Cancel { id, ..Cancel::default() }))
+                self.step(Input::Cancel(CancelRequest { id, ..CancelRequest::default() }))
             }
             "policy" => {
                 let mut policy = Policy::default();

@@ -144,7 +144,7 @@ fn later_turns_change_nothing_about_a_reference() {
             told = play.line(line.split(" =>").next().unwrap().trim());
         }
         assert_eq!(told, Vec::<String>::new());
-        let first = Input::Replied(2, 1, Reply::Ok(None));
+        let first = Input::Replied(2, 1, CallOutcome::Ok(None));
         assert_eq!(play.step(first), ["a ok".to_owned(), format!("call b ${reference}")]);
     }
 }
@@ -250,7 +250,7 @@ fn said(play: &Play, name: &str) -> String {
 fn a_name_means_the_newest_and_a_key_goes_before_an_id() {
     let mut play = Play::default();
     let ok = |play: &mut Play, id: &str, local: &str| {
-        play.reply(id, None, Reply::Ok(Some(answer(local))));
+        play.reply(id, None, CallOutcome::Ok(Some(answer(local))));
     };
     play.line("a async");
     assert_eq!(said(&play, "a"), "None");

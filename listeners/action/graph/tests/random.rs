@@ -9,10 +9,10 @@ use super::*;
 #[derive(Clone, Debug)]
 enum Happens {
     Define { mode: u8, on: Vec<u8>, refers: Option<u8>, retry: u8, skip: bool, id: u8 },
-    Reply { which: u8, kind: u8 },
+    CallOutcome { which: u8, kind: u8 },
     Time(u8),
     Over,
-    Cancel(u8),
+    CancelRequest(u8),
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -29,10 +29,10 @@ fn happens() -> impl Strategy<Value = Happens> {
     );
     prop_oneof![
         6 => define,
-        8 => (any::<u8>(), 0..5_u8).prop_map(|(which, kind)| Happens::Reply { which, kind }),
+        8 => (any::<u8>(), 0..5_u8).prop_map(|(which, kind)| Happens::CallOutcome { which, kind }),
         3 => any::<u8>().prop_map(Happens::Time),
         1 => Just(Happens::Over),
-        1 => any::<u8>().prop_map(Happens::Cancel),
+        1 => any::<u8>().prop_map(Happens::CancelRequest),
     ]
 }
 
@@ -93,23 +93,23 @@ impl Story {
                 self.defined.insert(place, it.clone());
                 self.happen(Input::Defined(AGENT.into(), place, Box::new(it)));
             }
-            Happens::Reply { which, kind } if !self.open.is_empty() => {
+            Happens::CallOutcome { which, kind } if !self.open.is_empty() => {
                 let (id, attempt) = self.open.remove(usize::from(which) % self.open.len());
                 let error = ActionError { code: "E".to_owned(), message: String::new() };
                 let reply = match kind {
-                    0 | 1 => Reply::Ok(None),
-                    2 => Reply::Failed { error, answer: None, again: true },
-                    3 => Reply::Failed { error, answer: None, again: false },
-                    _ => Reply::Unknown(error),
+                    0 | 1 => CallOutcome::Ok(None),
+                    2 => CallOutcome::Failed { error, answer: None, again: true },
+                    3 => CallOutcome::Failed { error, answer: None, again: false },
+                    _ => CallOutcome::Unknown(error),
                 };
                 self.happen(Input::Replied(id, attempt, reply));
             }
-            Happens::Reply { .. } => {}
+            Happens::CallOutcome { .. } => {}
             Happens::Time(by) => self.pass(u64::from(by) * u64::from(by) * 10_000),
             Happens::Over => self.happen(Input::TurnOver(AGENT.into(), 1)),
-            Happens::Cancel(id) => {
+            Happens::CancelRequest(id) => {
                 let id = Some(format!("n{}", id % 12));
-                self.happen(Input::Cancel(Cancel { id, ..Cancel::default() }));
+                self.happen(Input::Cancel(CancelRequest { id, ..CancelRequest::default() }));
             }
         }
     }
@@ -158,7 +158,7 @@ impl Story {
         output: &Output,
         policy: Policy,
         running: &mut BTreeMap<Id, u32>,
-        done: &mut BTreeMap<Id, Arc<Done>>,
+        done: &mut BTreeMap<Id, Arc<ActionOutcome>>,
     ) {
         match output {
             Output::Call { action, attempt, definition, .. } => {
@@ -197,7 +197,7 @@ impl Story {
     }
 
     /// An action begins after those that it depends on, and after the sync ones before it.
-    fn judge_order(&self, id: Id, done: &BTreeMap<Id, Arc<Done>>) {
+    fn judge_order(&self, id: Id, done: &BTreeMap<Id, Arc<ActionOutcome>>) {
         let named = |name: &str| {
             // The first that has the name: the others are refused.
             self.defined.iter().find(|(_, it)| it.id == name).map(|(id, _)| *id)

@@ -6,13 +6,13 @@ use super::*;
 impl Play {
     /// The log has this result of an action.
     fn recorded(&mut self, id: Id, status: Status) {
-        self.graph.settle(id, Done { status, answer: None, error: None, because: None });
+        self.graph.settle(id, ActionOutcome { status, answer: None, error: None, because: None });
     }
 
     /// An attempt failed with this payload.
     fn failed(&mut self, id: Id, local: &str) -> Vec<String> {
         let error = ActionError { code: "E".to_owned(), message: "no".to_owned() };
-        let reply = Reply::Failed { error, answer: Some(answer(local)), again: true };
+        let reply = CallOutcome::Failed { error, answer: Some(answer(local)), again: true };
         self.step(Input::Replied(id, 1, reply))
     }
 }

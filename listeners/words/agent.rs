@@ -10,9 +10,9 @@ use pumphouse::schema::Schema;
 use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::{Json, SignedDuration};
 
-use super::super::action::words::{Action, ActionResult};
 use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
+use super::action::{Action, ActionResult};
 
 /// The newest rules by which agents go on, as `cognition_in` says them. Turns go by the rules that
 /// they record:
@@ -515,4 +515,10 @@ pub struct Delta {
     /// The text.
     #[payload(text, example = "It may")]
     pub text: String,
+}
+
+/// The payload that the agent of this name owns.
+#[must_use]
+pub fn root(agent: &str) -> Name {
+    Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())
 }

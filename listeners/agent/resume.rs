@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 
 use super::super::action::words::Action;
-use super::hand::{Told, Turning};
+use super::context::{OwnMind, SystemPrompt, TurnContext};
+use super::generation::{FinalAnswer, Generation, open_name};
 use super::mind::{Mind, Minds};
-use super::speak::{Answer, Spoken, open_name};
-use super::turn::{Came, Spoke};
+use super::outcome::{Emissions, TurnOutcome};
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
 use super::write::{Heard, Writing};
 
@@ -16,7 +16,7 @@ use super::write::{Heard, Writing};
 const PAGE: usize = 1_000;
 
 /// A turn that an earlier attempt began.
-pub(super) struct Begun {
+pub(super) struct BegunTurn {
     turn: u64,
     /// What its model was shown: up to which entry.
     until: u64,
@@ -24,17 +24,17 @@ pub(super) struct Begun {
     sent: Vec<Entry>,
 }
 
-impl Turning {
+impl TurnContext {
     /// The turn that an earlier attempt at this message began, if one did.
-    pub(super) async fn begun(&self) -> Result<Option<Begun>, Fault> {
+    pub(super) async fn begun(&self) -> Result<Option<BegunTurn>, Fault> {
         if self.attempt.0 <= 1 {
             return Ok(None);
         }
         let sent = self.sent.sent().await?;
         let begun = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
-        let begun = begun.map(|CognitionIn { turn, until, .. }| Begun { turn, until, sent });
+        let begun = begun.map(|CognitionIn { turn, until, .. }| BegunTurn { turn, until, sent });
         // An interrupt that came first has ended it.
-        let is_ended = |it: &Begun| {
+        let is_ended = |it: &BegunTurn| {
             let is_over = it.sent.iter().any(Entry::is::<CognitionOut>);
             !is_over && self.mind.turns >= it.turn && !self.mind.is_turning()
         };
@@ -44,32 +44,32 @@ impl Turning {
     /// Goes on with it. What the model had said to its end is read again, and not asked for; a
     /// model that says the same to the same prompt is asked again; of any other there is what it
     /// had said, since it would say something else, and do it twice.
-    pub(super) async fn takes_up(mut self, it: Begun) -> Result<Came, Fault> {
-        let Begun { turn, until, sent } = it;
+    pub(super) async fn resume(mut self, it: BegunTurn) -> Result<Emissions, Fault> {
+        let BegunTurn { turn, until, sent } = it;
         let mut mind = Mind::clone(&self.mind);
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
-            sent.iter().for_each(|it| mind.says(it));
-            let told = self.mindful.told(&self.capabilities);
+            sent.iter().for_each(|it| mind.apply_sent(it));
+            let told = self.state.0.told(&self.capabilities);
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
             let mut spoken = recalled(&self, &over, told, &sent);
             if let Some(it) = &mut spoken.answer {
                 it.waits = waits;
             }
-            return self.ended(mind, spoken).await;
+            return self.after_turn(mind, spoken).await;
         }
         // What came since the turn began, its prompt doesn't show.
-        self.mind = self.mind_at(until).await?;
+        self.mind = OwnMind(self.mind_at(until).await?);
         let is_wanted = self.interrupted_at().is_none();
         if is_wanted
             && self.agent().model.is_repeatable()
-            && let Spoke::Turned(it) = self.speaks(turn, until, &sent).await?
+            && let TurnOutcome::Turned(it) = self.generate(turn, until, &sent).await?
         {
-            return self.ends(mind, turn, until, *it).await;
+            return self.end_turn(mind, turn, until, *it).await;
         }
         let mut spoken = cut(&sent);
-        spoken.charge = self.settles_cut(&sent, &spoken);
-        self.ends(mind, turn, until, spoken).await
+        spoken.charge = self.cut_settlement(&sent, &spoken);
+        self.end_turn(mind, turn, until, spoken).await
     }
 
     /// What the thread says of the agent up to an entry.
@@ -89,8 +89,8 @@ impl Turning {
 }
 
 /// What there is of a reply that wasn't written to its end.
-fn cut(sent: &[Entry]) -> Spoken {
-    let mut spoken = Spoken::cut("the pump stopped while the model wrote");
+fn cut(sent: &[Entry]) -> Generation {
+    let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {
         if let Some(it) = entry.decode_if::<Thought>() {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);
@@ -105,15 +105,20 @@ fn cut(sent: &[Entry]) -> Spoken {
 
 /// The answer of a reply that was written to its end before a stop, where it didn't have to wait:
 /// nothing is sent again.
-fn recalled(it: &Turning, over: &CognitionOut, told: &Told, sent: &[Entry]) -> Spoken {
+fn recalled(
+    it: &TurnContext,
+    over: &CognitionOut,
+    told: &SystemPrompt,
+    sent: &[Entry],
+) -> Generation {
     let settings = &it.agent().settings;
     let how = (it.is_old(), it.reading(sent));
     let mut writing = Writing::new(over.turn, told.markup.clone(), settings, how);
     let CognitionOut { stop, error, truncated, text, .. } = over.clone();
-    let mut spoken = Spoken { stop, error, truncated, did: true, ..Spoken::default() };
+    let mut spoken = Generation { stop, error, truncated, did: true, ..Generation::default() };
     let mut heard = writing.again(&text);
     heard.extend(spoken.finished(writing).1);
-    let answer = |finale, text| Some(Answer { text, finale, waits: false, place: (0, 0) });
+    let answer = |finale, text| Some(FinalAnswer { text, finale, waits: false, place: (0, 0) });
     spoken.answer = heard.into_iter().find_map(|it_was| match it_was {
         Heard::Response { is_final, text, .. } if is_final.unwrap_or(settings.final_default) => {
             answer(None, text)

@@ -4,8 +4,10 @@
 //! *Work* has one asker: it begins with a message or a tick and ends with a final response or a
 //! stop. What it began and nothing came of yet is *under way*. `docs/agents.md` has the rules.
 
-mod hear;
+mod names;
 mod rules;
+mod apply;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,9 +15,23 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
 
-use super::super::action::words::{Mode, Status};
-use super::words::CognitionTools;
+use super::schedule::CurrentThread;
+use super::words::action::{Mode, Status};
+use super::words::agent::CognitionTools;
 pub use rules::{Next, Rules, Stop, StopReason};
+
+/// What becomes of a final response while actions of its turn are unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinalWithActions {
+    /// It waits; it is delivered if all succeed, else there is another turn.
+    #[default]
+    Hold,
+    /// There is another turn.
+    Strict,
+    /// It is delivered at once.
+    Trust,
+}
 
 /// The agents of a thread. A fold.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +39,7 @@ pub struct Minds {
     agents: BTreeMap<String, Arc<Mind>>,
     /// Listeners that own a root as an agent does, and are none.
     others: BTreeSet<String>,
-    /// The thread of the last entry: a fork begins in another.
-    thread: Option<ThreadId>,
+    thread: CurrentThread,
 }
 
 /// What a thread's history says of one agent.
@@ -52,7 +67,7 @@ pub struct Mind {
     /// How many turns counted when that began.
     before: u64,
     /// Responses that wait, in the order in which they were written.
-    pub pending: VecDeque<Waiting>,
+    pub pending: VecDeque<PendingResponse>,
     /// Messages to it that end its work, and that it hasn't answered.
     pub interrupts: Vec<u64>,
     /// How many turns in a row did nothing.
@@ -62,20 +77,20 @@ pub struct Mind {
     /// What it has reserved of the tree's budget and not settled.
     pub(super) reserved: Option<Charge>,
     /// The turn at hand.
-    turn: Option<Turn>,
+    turn: Option<OpenTurn>,
     /// Responses of the turn at hand that wait.
-    written: Vec<Waiting>,
+    written: Vec<PendingResponse>,
     /// What no turn has shown yet.
     queue: BTreeMap<u64, Queued>,
-    actions: BTreeMap<u64, Acting>,
+    actions: BTreeMap<u64, ActionRecord>,
     /// The action that each name means now.
     names: Names,
     /// Timers, threads and payloads to peers that nothing came of yet.
-    things: BTreeMap<u64, Thing>,
+    outstanding: BTreeMap<u64, Outstanding>,
     /// The timers that it set, by the place of what set them.
     timers: BTreeMap<u64, Timer>,
     /// What became of its newest turn.
-    last: Last,
+    last: LastTurn,
     /// How many turns in a row its model failed.
     failures: u32,
     /// Whether it sleeps until there is news.
@@ -109,7 +124,7 @@ pub struct Work {
 /// A response that waits for what it names, or for the actions of its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Waiting {
+pub struct PendingResponse {
     /// The entry that says that it waits: what was called before it stands before that.
     pub at: u64,
     /// The turn that it was written in.
@@ -133,7 +148,7 @@ pub struct Waiting {
 
 /// A turn at hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Turn {
+struct OpenTurn {
     /// The entry with which it began.
     at: u64,
     is_last: bool,
@@ -149,12 +164,12 @@ enum Queued {
     /// An action is done; the work of which a response waited for it.
     Result(u64, Option<u64>),
     /// Something else that this work waited for.
-    Came(u64),
+    Other(u64),
 }
 
 /// An action that an agent began.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Acting {
+struct ActionRecord {
     id: String,
     turn: u64,
     work: Option<u64>,
@@ -181,15 +196,15 @@ struct Names {
 
 /// Something that an agent began and waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Thing {
+struct Outstanding {
     work: u64,
-    what: What,
+    kind: OutstandingKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum OutstandingKind {
     /// A payload to a peer, not answered yet.
-    Sent,
+    Payload,
     /// A timer that ticks once, or over and over.
     Timer,
     /// A thread below this one.
@@ -209,7 +224,7 @@ struct Timer {
 
 /// What became of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Last {
+struct LastTurn {
     /// It began something: an action, a payload, its own root.
     began: bool,
     /// Something in it didn't run, or its response wasn't delivered.
@@ -241,7 +256,8 @@ impl Mind {
     /// How many threads it opened that haven't ended.
     #[must_use]
     pub fn threads(&self) -> u32 {
-        let open = self.things.values().filter(|it| matches!(it.what, What::Thread(_)));
+        let open =
+            self.outstanding.values().filter(|it| matches!(it.kind, OutstandingKind::Thread(_)));
         u32::try_from(open.count()).unwrap_or(u32::MAX)
     }
 

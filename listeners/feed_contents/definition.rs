@@ -10,7 +10,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::internal::Internal;
+use super::internal_sources::Internal;
 
 /// The part of a prompt that says how a reply is written.
 pub const PROTOCOL: &str = "protocol";
@@ -232,18 +232,18 @@ impl Definition {
     }
 
     /// For how long what was had will do, in microseconds.
-    pub(super) fn ttl_us(&self) -> u64 {
+    pub(in super::super) fn ttl_us(&self) -> u64 {
         let seconds = if self.is_periodic() { self.interval } else { self.cache_ttl };
         micros(seconds.unwrap_or(0.0))
     }
 
     /// How long a turn waits for it, in microseconds.
-    pub(super) fn timeout_us(&self) -> u64 {
+    pub(in super::super) fn timeout_us(&self) -> u64 {
         micros(self.timeout.unwrap_or_else(|| FeedLimits::default().timeout.as_secs_f64()))
     }
 
     /// What the pump itself is asked for it, if that is its source.
-    pub(super) fn internal(&self) -> Option<Result<Internal, String>> {
+    pub(in super::super) fn internal(&self) -> Option<Result<Internal, String>> {
         let source = self.source.as_ref().filter(|it| it.kind == SourceKind::Internal)?;
         let action = source.action.as_deref().unwrap_or_default();
         Some(Internal::read(action, source.params.as_ref().map(|it| &it.0)))

@@ -10,11 +10,11 @@ use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, Dec
 
 /// The feeds of a thread's agents. A fold.
 #[derive(Clone, Debug, Default)]
-pub struct Registry(BTreeMap<String, Desk>);
+pub struct Registry(BTreeMap<String, FeedList>);
 
 /// The feeds of one agent, in their order.
 #[derive(Clone, Debug, Default)]
-struct Desk {
+struct FeedList {
     declared: Vec<Definition>,
     all: Vec<Registered>,
 }

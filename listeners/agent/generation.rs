@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use pumphouse::listener::Answer as ToAskers;
+use pumphouse::listener::Answer;
 use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
@@ -11,10 +11,10 @@ use pumphouse::wire::budget::Charge;
 use super::super::action::read::Mistakes;
 use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
-use super::super::metadata::Said;
+use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
-use super::hand::{Told, Turning};
-use super::odd;
+use super::context::{SystemPrompt, TurnContext};
+use super::escape;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
     Thought, places_calls,
@@ -26,7 +26,7 @@ const LAST: &str = "This was your last turn: no action runs. Give your final res
 
 /// What a generation came to.
 #[derive(Default)]
-pub(super) struct Spoken {
+pub(super) struct Generation {
     pub(super) text: String,
     pub(super) stop: String,
     pub(super) error: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Spoken {
     pub(super) charge: Option<Charge>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<FinalAnswer>,
     /// How many calls there were, also such as didn't run.
     pub(super) calls: usize,
     /// How many calls were sync.
@@ -69,11 +69,11 @@ pub(super) struct Spoken {
     pub(super) closed: Vec<u64>,
 }
 
-impl Spoken {
+impl Generation {
     /// A reply that comes to nothing more, and why.
-    pub(super) fn cut(why: &str) -> Spoken {
+    pub(super) fn cut(why: &str) -> Generation {
         let (error, stop) = (Some(why.to_owned()), CognitionOut::STOPPED.to_owned());
-        Spoken { error, stop, truncated: true, did: true, ..Spoken::default() }
+        Generation { error, stop, truncated: true, did: true, ..Generation::default() }
     }
 
     /// Counts an action.
@@ -95,7 +95,7 @@ impl Spoken {
 }
 
 /// The words of a final response, or the payload that ends the work.
-pub(super) struct Answer {
+pub(super) struct FinalAnswer {
     pub(super) text: String,
     pub(super) finale: Option<Element>,
     /// Whether it waits for something.
@@ -106,7 +106,7 @@ pub(super) struct Answer {
 
 /// A generation under way.
 pub(super) struct Speaking<'a> {
-    it: &'a Turning,
+    it: &'a TurnContext,
     turn: u64,
     reading: Reading,
     places_calls: bool,
@@ -114,7 +114,7 @@ pub(super) struct Speaking<'a> {
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
     reasoning: String,
-    spoken: Spoken,
+    spoken: Generation,
     /// How many calls and payloads were refused, and where the payloads among them begin.
     refused: usize,
     unsent: Vec<usize>,
@@ -130,12 +130,12 @@ pub(super) fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Na
 
 impl<'a> Speaking<'a> {
     pub(super) fn new(
-        it: &'a Turning,
+        it: &'a TurnContext,
         turn: u64,
         is_last: bool,
         earlier: &[Entry],
     ) -> Speaking<'a> {
-        let (spoken, reading) = (Spoken::default(), it.reading(earlier));
+        let (spoken, reading) = (Generation::default(), it.reading(earlier));
         let places_calls = places_calls(it.form(earlier).1.filter(|_| !it.is_old()));
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
@@ -154,7 +154,11 @@ impl<'a> Speaking<'a> {
         }
     }
 
-    pub(super) async fn speak(mut self, prompt: Prompt, told: &Told) -> Result<Spoken, Fault> {
+    pub(super) async fn speak(
+        mut self,
+        prompt: Prompt,
+        told: &SystemPrompt,
+    ) -> Result<Generation, Fault> {
         let agent = self.it.agent();
         let how = (self.it.is_old(), self.reading);
         let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings, how);
@@ -184,7 +188,7 @@ impl<'a> Speaking<'a> {
         &mut self,
         prompt: Prompt,
         writing: &mut Writing,
-        told: &Told,
+        told: &SystemPrompt,
     ) -> Result<(), Fault> {
         let (model, arrivals) = (&self.it.agent().model, &self.it.arrivals);
         match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
@@ -218,7 +222,7 @@ impl<'a> Speaking<'a> {
         self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
         let CognitionOut { stop, error, truncated, tokens_in, tokens_out, text, .. } = over;
         self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));
-        self.spoken = Spoken { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
+        self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
         for heard in writing.again(&text) {
             self.act(heard).await?;
         }
@@ -229,7 +233,7 @@ impl<'a> Speaking<'a> {
         &mut self,
         reply: &mut dyn ModelReply,
         writing: &mut Writing,
-        told: &Told,
+        told: &SystemPrompt,
     ) -> Result<(), Fault> {
         loop {
             let piece = self.it.arrivals.unless::<Interrupt, _>(reply.next()).await;
@@ -244,7 +248,7 @@ impl<'a> Speaking<'a> {
                     }
                 }
                 Ok(Some(Piece::Reasoning(text))) => {
-                    let text = odd::recorded(&text).into_owned();
+                    let text = escape::recorded(&text).into_owned();
                     self.live("reasoning", text.clone());
                     self.spoken.reasoned += text.len();
                     self.reasoning += &text;
@@ -264,13 +268,13 @@ impl<'a> Speaking<'a> {
                     self.spoken.stop = stop.as_str().to_owned();
                 }
                 Ok(Some(Piece::Refusal(why))) => {
-                    let why = odd::recorded(&why);
+                    let why = escape::recorded(&why);
                     self.spoken.error = Some(format!("the model declined: {why}"));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.spoken.error = Some(odd::recorded(&error.to_string()).into_owned());
+                    self.spoken.error = Some(escape::recorded(&error.to_string()).into_owned());
                     return Ok(());
                 }
             }
@@ -378,7 +382,7 @@ impl<'a> Speaking<'a> {
     }
 
     /// What it says of its own state is kept as far as it fits; the rest is told next turn.
-    async fn metadata(&mut self, said: Result<Said, String>) -> Result<(), Fault> {
+    async fn metadata(&mut self, said: Result<MetadataUpdate, String>) -> Result<(), Fault> {
         let fields = &self.it.agent().settings.metadata;
         if fields.is_empty() {
             let text = "<metadata> has no meaning here: you have no fields.";
@@ -439,12 +443,12 @@ impl<'a> Speaking<'a> {
         }
         if is_final {
             let place = (from, to);
-            self.spoken.answer = Some(Answer { text, finale: None, waits: !is_free, place });
+            self.spoken.answer = Some(FinalAnswer { text, finale: None, waits: !is_free, place });
         } else if is_free {
             let now = || self.it.partial(self.turn, &text);
             let response = self.earlier.next().unwrap_or_else(now);
             let asked = self.it.entries(&self.it.mind.answered_by(self.it.until())).await?;
-            self.it.out.partial.send(ToAskers::partial(asked, response)).await?;
+            self.it.out.partial.send(Answer::partial(asked, response)).await?;
         }
         Ok(())
     }
@@ -452,7 +456,7 @@ impl<'a> Speaking<'a> {
     /// Whether a response needn't wait. What its own calls come to, and in what order, only the
     /// next handling knows.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
-        let Spoken { calls, syncs, heeded, waiting, .. } = self.spoken;
+        let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
         if self.it.is_old() {
             return !is_final || heeded == 0;
         }
@@ -556,7 +560,7 @@ impl<'a> Speaking<'a> {
                 }
                 let (text, waits) = (String::new(), !is_free);
                 let finale = Some(element);
-                self.spoken.answer = Some(Answer { text, finale, waits, place });
+                self.spoken.answer = Some(FinalAnswer { text, finale, waits, place });
                 Ok(())
             }
             Err(fault) => self.misunderstood(local, &fault).await,

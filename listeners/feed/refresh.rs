@@ -12,46 +12,44 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::action::variables::names_in;
-use super::super::agent::words::{Response, Stopped};
+use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::todo::words::StepsOpen;
+use super::super::words::agent::{Response, Stopped};
 use super::definition::Definition;
 use super::registry::{Registered, Registry};
 use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
 
 /// The feeds of a thread's agents while they are had. A fold.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rounds {
+pub(super) struct Refreshes {
     registry: Registry,
-    desks: BTreeMap<String, Desk>,
-    /// What was asked where, by the place of the question.
-    calls: BTreeMap<u64, Named>,
-    /// What is answered by threads of their own.
-    threads: BTreeMap<String, Named>,
+    agents: BTreeMap<String, AgentFeeds>,
+    /// The feed of each question that has no answer yet.
+    calls: OpenCalls<FeedId>,
     /// The times that were asked for and haven't come, and whether a turn waits for them.
     armed: BTreeSet<(bool, u64)>,
     /// What a time comes because of: itself, as it waits in the log, or a turn that begins.
     reasons: BTreeSet<u64>,
-    last: (u64, Arc<[Todo]>),
-    /// The thread of the last entry: a fork begins in another.
-    thread: Option<ThreadId>,
+    latest: Latest<Effect>,
+    thread: CurrentThread,
 }
 
 /// A feed of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct FeedId {
     pub(super) agent: String,
     pub(super) id: String,
 }
 
 /// What a message leads to.
 #[derive(Clone, Debug)]
-pub(super) enum Todo {
+pub(super) enum Effect {
     /// The source is asked.
-    Ask(Named),
+    Ask(FeedId),
     /// It answered; nothing where there was nothing to say.
-    Take(Named, Option<Element>),
+    Take(FeedId, Option<Element>),
     /// It didn't, or with an error: why, and when it last did.
-    Lost(Named, String, Option<u64>),
+    Lost(FeedId, String, Option<u64>),
     /// All that a turn waits for is there: what it asked.
     Ready(Entry),
     /// A time is waited for.
@@ -60,22 +58,22 @@ pub(super) enum Todo {
 
 /// The feeds of an agent while they are had.
 #[derive(Clone, Debug, Default)]
-struct Desk {
+struct AgentFeeds {
     /// Whether it has something to answer.
     is_at_work: bool,
-    feeds: BTreeMap<String, State>,
-    round: Option<Round>,
+    feeds: BTreeMap<String, FeedState>,
+    refresh: Option<PendingRefresh>,
 }
 
 /// What a turn waits for.
 #[derive(Clone, Debug)]
-struct Round {
+struct PendingRefresh {
     asked: Entry,
     pending: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct FeedState {
     had_at: Option<u64>,
     failed_at: Option<u64>,
     /// When it is too late, where an answer is waited for.
@@ -85,10 +83,10 @@ struct State {
     value: Option<Element>,
 }
 
-impl Rounds {
+impl Refreshes {
     /// What the message at this place leads to.
-    pub(super) fn of(&self, seq: u64) -> Arc<[Todo]> {
-        if self.last.0 == seq { self.last.1.clone() } else { Arc::default() }
+    pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
+        self.latest.of(seq)
     }
 
     /// Which feeds there are.
@@ -98,18 +96,17 @@ impl Rounds {
 
     /// What a feed's source answered last.
     pub(super) fn value(&self, agent: &str, id: &str) -> Option<&Element> {
-        self.desks.get(agent)?.feeds.get(id)?.value.as_ref()
+        self.agents.get(agent)?.feeds.get(id)?.value.as_ref()
     }
 
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
-        self.calls.clear();
-        self.threads.clear();
+        self.calls = OpenCalls::default();
         self.armed.clear();
         self.reasons.clear();
-        for desk in self.desks.values_mut() {
-            desk.round = None;
-            desk.feeds.values_mut().for_each(|it| (it.until, it.is_held) = (None, false));
+        for agent_feeds in self.agents.values_mut() {
+            agent_feeds.refresh = None;
+            agent_feeds.feeds.values_mut().for_each(|it| (it.until, it.is_held) = (None, false));
         }
     }
 
@@ -126,8 +123,8 @@ impl Rounds {
         }
         let is_over =
             entry.is::<Stopped>() || entry.decode_if::<Response>().is_some_and(|it| it.is_final);
-        if let Some(desk) = self.desks.get_mut(entry.from()).filter(|_| is_over) {
-            desk.is_at_work = false;
+        if let Some(agent_feeds) = self.agents.get_mut(entry.from()).filter(|_| is_over) {
+            agent_feeds.is_at_work = false;
         }
     }
 
@@ -135,48 +132,45 @@ impl Rounds {
         let asked = entry.key().as_deref().and_then(named).or_else(|| {
             // A question may be answered with the thread in which it goes on.
             let asked = entry.reply_to().filter(|_| entry.is::<ThreadSpawned>());
-            asked.and_then(|it| self.calls.get(&it.seq)).cloned()
+            asked.and_then(|_| self.calls.replied(entry)).cloned()
         });
         let Some(asked) = asked else { return };
-        match entry.decode::<ThreadSpawned>() {
-            Ok(it) => drop(self.threads.insert(it.assigned_id, asked)),
-            Err(_) => drop(self.calls.insert(entry.seq(), asked)),
-        }
+        self.calls.record(entry, asked);
     }
 
     /// What a message to `feed` leads to.
-    fn input(&mut self, entry: &Entry) -> Vec<Todo> {
-        let (now, mut todo) = (entry.at_us(), Vec::new());
+    fn input(&mut self, entry: &Entry) -> Vec<Effect> {
+        let (now, mut effects) = (entry.at_us(), Vec::new());
         if entry.is::<FeedsDue>() {
-            let Ok(FeedsDue { at, is_awaited }) = entry.decode() else { return todo };
+            let Ok(FeedsDue { at, is_awaited }) = entry.decode() else { return effects };
             if entry.cause().is_none_or(|it| !self.reasons.contains(&it.seq)) {
                 self.reasons.insert(entry.seq());
-                return todo;
+                return effects;
             }
             self.armed.remove(&(is_awaited, at));
             if self.armed.is_empty() {
                 self.reasons.clear();
             }
-            self.due(now, &mut todo);
+            self.due(now, &mut effects);
         } else if entry.is::<RefreshFeeds>() {
-            self.refresh(entry, &mut todo);
+            self.refresh(entry, &mut effects);
         } else if let Ok(FeedUnasked { agent, id, why }) = entry.decode() {
-            self.lost(now, Named { agent, id }, why, &mut todo);
+            self.lost(now, FeedId { agent, id }, why, &mut effects);
         } else if let Some((asked, answer)) = self.answer(entry) {
             match answer {
-                Ok(answer) => self.had(now, asked, answer, &mut todo),
-                Err(why) => self.lost(now, asked, why, &mut todo),
+                Ok(answer) => self.had(now, asked, answer, &mut effects),
+                Err(why) => self.lost(now, asked, why, &mut effects),
             }
         }
-        self.arm(&mut todo);
-        todo
+        self.arm(&mut effects);
+        effects
     }
 
     /// The feed that an answer is for, and what it comes to.
-    fn answer(&mut self, entry: &Entry) -> Option<(Named, Result<Option<Element>, String>)> {
+    fn answer(&mut self, entry: &Entry) -> Option<(FeedId, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let it = entry.decode_if::<ThreadResult>()?;
-            let asked = self.threads.remove(&it.thread)?;
+            let asked = self.calls.take_in_thread(&it.thread)?;
             let stopped = it.payload.as_ref().and_then(stopped);
             return Some((
                 asked,
@@ -189,11 +183,10 @@ impl Rounds {
                 },
             ));
         }
-        let asked = entry.reply_to()?;
         if entry.is::<ThreadSpawned>() || is_partial(entry) {
             return None;
         }
-        let asked = self.calls.remove(&asked.seq)?;
+        let asked = self.calls.take_replied(entry)?;
         if let Some(why) = refused(entry).or_else(|| entry.element().ok().and_then(stopped)) {
             return Some((asked, Err(why)));
         }
@@ -204,20 +197,21 @@ impl Rounds {
     }
 
     /// An agent is about to turn.
-    fn refresh(&mut self, entry: &Entry, todo: &mut Vec<Todo>) {
+    fn refresh(&mut self, entry: &Entry, effects: &mut Vec<Effect>) {
         let (agent, now) = (entry.from(), entry.at_us());
-        let desk = self.desks.entry(agent.to_owned()).or_default();
-        desk.is_at_work = true;
+        let agent_feeds = self.agents.entry(agent.to_owned()).or_default();
+        agent_feeds.is_at_work = true;
         let mut pending = BTreeSet::new();
         for it in self.registry.of(agent).iter().map(|it| &it.definition) {
-            let state = desk.feeds.entry(it.id.clone()).or_default();
+            let state = agent_feeds.feeds.entry(it.id.clone()).or_default();
             if !it.is_enabled() {
                 continue;
             }
             if state.until.is_none() && state.is_old(it, now) {
                 state.begin(it, now);
                 if it.internal().is_some() {
-                    todo.push(Todo::Ask(Named { agent: agent.to_owned(), id: it.id.clone() }));
+                    effects
+                        .push(Effect::Ask(FeedId { agent: agent.to_owned(), id: it.id.clone() }));
                 }
             }
             let will_do = it.is_periodic() && state.had_at.is_some();
@@ -225,93 +219,96 @@ impl Rounds {
                 pending.insert(it.id.clone());
             }
         }
-        desk.round = Some(Round { asked: entry.clone(), pending });
-        self.go_on(agent, todo);
+        agent_feeds.refresh = Some(PendingRefresh { asked: entry.clone(), pending });
+        self.go_on(agent, effects);
     }
 
-    fn had(&mut self, now: u64, asked: Named, answer: Option<Element>, todo: &mut Vec<Todo>) {
+    fn had(&mut self, now: u64, asked: FeedId, answer: Option<Element>, effects: &mut Vec<Effect>) {
         let Some(state) = self.state(&asked) else { return };
         (state.until, state.failed_at, state.had_at) = (None, None, Some(now));
         state.value.clone_from(&answer);
         let agent = asked.agent.clone();
-        todo.push(Todo::Take(asked, answer));
-        self.go_on(&agent, todo);
+        effects.push(Effect::Take(asked, answer));
+        self.go_on(&agent, effects);
     }
 
-    fn lost(&mut self, now: u64, asked: Named, why: String, todo: &mut Vec<Todo>) {
+    fn lost(&mut self, now: u64, asked: FeedId, why: String, effects: &mut Vec<Effect>) {
         let agent = asked.agent.clone();
-        self.give_up(now, asked, why, todo);
-        self.go_on(&agent, todo);
+        self.give_up(now, asked, why, effects);
+        self.go_on(&agent, effects);
     }
 
-    fn give_up(&mut self, now: u64, asked: Named, why: String, todo: &mut Vec<Todo>) {
+    fn give_up(&mut self, now: u64, asked: FeedId, why: String, effects: &mut Vec<Effect>) {
         let Some(state) = self.state(&asked).filter(|it| it.until.is_some()) else { return };
         (state.until, state.is_held, state.failed_at) = (None, false, Some(now));
         let had_at = state.had_at;
-        todo.push(Todo::Lost(asked, why, had_at));
+        effects.push(Effect::Lost(asked, why, had_at));
     }
 
     /// The state of a feed that is still there.
-    fn state(&mut self, of: &Named) -> Option<&mut State> {
+    fn state(&mut self, of: &FeedId) -> Option<&mut FeedState> {
         self.registry.get(&of.agent, &of.id)?;
-        self.desks.get_mut(&of.agent)?.feeds.get_mut(&of.id)
+        self.agents.get_mut(&of.agent)?.feeds.get_mut(&of.id)
     }
 
     /// Asks the sources that need wait no more, and says so when none is left.
-    fn go_on(&mut self, agent: &str, todo: &mut Vec<Todo>) {
-        let Some(desk) = self.desks.get_mut(agent) else { return };
-        let awaited: BTreeSet<String> = desk.awaited().map(str::to_owned).collect();
+    fn go_on(&mut self, agent: &str, effects: &mut Vec<Effect>) {
+        let Some(agent_feeds) = self.agents.get_mut(agent) else { return };
+        let awaited: BTreeSet<String> = agent_feeds.awaited().map(str::to_owned).collect();
         for it in self.registry.of(agent).iter().map(|it| &it.definition) {
             let is_free = refers_to(it).iter().all(|of| *of == it.id || !awaited.contains(*of));
-            if let Some(state) = desk.feeds.get_mut(&it.id).filter(|it| it.is_held && is_free) {
+            if let Some(state) =
+                agent_feeds.feeds.get_mut(&it.id).filter(|it| it.is_held && is_free)
+            {
                 state.is_held = false;
-                todo.push(Todo::Ask(Named { agent: agent.to_owned(), id: it.id.clone() }));
+                effects.push(Effect::Ask(FeedId { agent: agent.to_owned(), id: it.id.clone() }));
             }
         }
-        let Some(round) = &mut desk.round else { return };
-        round.pending.retain(|it| awaited.contains(it));
-        if round.pending.is_empty() {
-            todo.extend(desk.round.take().map(|it| Todo::Ready(it.asked)));
+        let Some(refresh) = &mut agent_feeds.refresh else { return };
+        refresh.pending.retain(|it| awaited.contains(it));
+        if refresh.pending.is_empty() {
+            effects.extend(agent_feeds.refresh.take().map(|it| Effect::Ready(it.asked)));
         }
     }
 
     /// A time came: some sources took too long, some feeds are to be had again.
-    fn due(&mut self, now: u64, todo: &mut Vec<Todo>) {
-        let agents: Vec<String> = self.desks.keys().cloned().collect();
+    fn due(&mut self, now: u64, effects: &mut Vec<Effect>) {
+        let agents: Vec<String> = self.agents.keys().cloned().collect();
         for agent in agents {
-            let is_at_work = self.desks.get(&agent).is_some_and(|it| it.is_at_work);
+            let is_at_work = self.agents.get(&agent).is_some_and(|it| it.is_at_work);
             for Registered { definition: it, .. } in self.registry.of(&agent).to_vec() {
-                let asked = Named { agent: agent.clone(), id: it.id.clone() };
+                let asked = FeedId { agent: agent.clone(), id: it.id.clone() };
                 let Some(state) = self.state(&asked) else { continue };
                 if state.until.is_some_and(|until| until <= now) {
                     let why = match state.is_held {
                         true => format!("it waits for {}", refers_to(&it).join(", ")),
                         false => format!("no answer came in {} s", it.timeout_us() as f64 / 1e6),
                     };
-                    self.give_up(now, asked, why, todo);
+                    self.give_up(now, asked, why, effects);
                 } else if is_at_work && state.next(&it).is_some_and(|next| next <= now) {
                     state.begin(&it, now);
                     if it.internal().is_some() {
-                        todo.push(Todo::Ask(asked));
+                        effects.push(Effect::Ask(asked));
                     }
                 }
             }
-            self.go_on(&agent, todo);
+            self.go_on(&agent, effects);
         }
     }
 
     /// Asks for the next times at which something is due: for turns that wait, and for feeds that
     /// are had by themselves.
-    fn arm(&mut self, todo: &mut Vec<Todo>) {
+    fn arm(&mut self, effects: &mut Vec<Effect>) {
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
-        for (agent, desk) in &self.desks {
+        for (agent, agent_feeds) in &self.agents {
             for it in self.registry.of(agent).iter().map(|it| &it.definition) {
-                let Some(state) = desk.feeds.get(&it.id) else { continue };
-                let is_pending = desk.round.as_ref().is_some_and(|of| of.pending.contains(&it.id));
+                let Some(state) = agent_feeds.feeds.get(&it.id) else { continue };
+                let is_pending =
+                    agent_feeds.refresh.as_ref().is_some_and(|of| of.pending.contains(&it.id));
                 match state.until {
                     Some(until) if is_pending => awaited.push(until),
                     Some(until) => others.push(until),
-                    None => others.extend(state.next(it).filter(|_| desk.is_at_work)),
+                    None => others.extend(state.next(it).filter(|_| agent_feeds.is_at_work)),
                 }
             }
         }
@@ -320,7 +317,7 @@ impl Rounds {
             let mut armed = self.armed.iter().filter(|it| it.0 == is_awaited);
             if armed.next().is_none_or(|it| at < it.1) {
                 self.armed.insert((is_awaited, at));
-                todo.push(Todo::Wake(FeedsDue { at, is_awaited }));
+                effects.push(Effect::Wake(FeedsDue { at, is_awaited }));
             }
         }
     }
@@ -334,29 +331,27 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
         && waiting.decode_if::<FeedsDue>().is_some_and(|it| it.is_awaited)
 }
 
-impl Apply for Rounds {
+impl Apply for Refreshes {
     fn apply(&mut self, entry: &Entry) {
-        if self.thread.as_ref() != Some(entry.thread())
-            && self.thread.replace(entry.thread().clone()).is_some()
-        {
+        if self.thread.enter(entry) {
             self.forked();
         }
         self.registry.apply(entry);
         self.observe(entry);
         let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0 && !entry.is_refused();
-        let todo = if is_handled { self.input(entry) } else { Vec::new() };
-        self.last = (entry.seq(), todo.into());
+        let effects = if is_handled { self.input(entry) } else { Vec::new() };
+        self.latest.set(entry, effects);
     }
 }
 
-impl Desk {
+impl AgentFeeds {
     /// The feeds whose sources haven't answered.
     fn awaited(&self) -> impl Iterator<Item = &str> {
         self.feeds.iter().filter(|(_, it)| it.until.is_some()).map(|(id, _)| &**id)
     }
 }
 
-impl State {
+impl FeedState {
     /// Whether what was had won't do any more, and it may be tried.
     fn is_old(&self, it: &Definition, now: u64) -> bool {
         let pause = u64::try_from(FeedLimits::default().pause.as_micros()).unwrap_or(u64::MAX);
@@ -414,13 +409,13 @@ fn refers_to(it: &Definition) -> Vec<&str> {
 }
 
 /// The key of a question: what asks, for whom, what for.
-pub(super) fn key(message: &Entry, of: &Named) -> String {
+pub(super) fn key(message: &Entry, of: &FeedId) -> String {
     format!("{}/{}/{}/{}", message.thread(), message.seq(), of.agent, of.id)
 }
 
-fn named(key: &str) -> Option<Named> {
+fn named(key: &str) -> Option<FeedId> {
     let mut parts = key.rsplit('/');
     let (id, agent) = (parts.next()?.to_owned(), parts.next()?.to_owned());
     parts.next()?.parse::<u64>().ok()?;
-    Some(Named { agent, id })
+    Some(FeedId { agent, id })
 }

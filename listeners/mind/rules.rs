@@ -5,9 +5,12 @@
 
 use pumphouse::prelude::*;
 
-use super::super::super::action::words::{Mode, Status};
-use super::super::settings::FinalWithActions;
-use super::{Acting, Asker, Last, Mind, Queued, Thing, Waiting, What, Work};
+use super::super::words::action::{Mode, Status};
+use super::FinalWithActions;
+use super::{
+    ActionRecord, Asker, LastTurn, Mind, Outstanding, OutstandingKind, PendingResponse, Queued,
+    Work,
+};
 
 /// How many turns in a row may do nothing.
 pub(super) const IDLE_MAX: u32 = 2;
@@ -96,7 +99,7 @@ impl Mind {
         if self.is_blocked() || self.held().is_some() {
             return Next::Wait;
         }
-        let Last { began, mistake, failed, is_cut, .. } = self.last;
+        let LastTurn { began, mistake, failed, is_cut, .. } = self.last;
         let goes_on = is_news || began || mistake || failed || is_cut;
         if goes_on || !self.slept { Next::Turn } else { Next::Wait }
     }
@@ -109,12 +112,12 @@ impl Mind {
 
     /// The final response that waits.
     #[must_use]
-    pub fn held(&self) -> Option<&Waiting> {
+    pub fn held(&self) -> Option<&PendingResponse> {
         self.pending.back().filter(|it| it.is_final)
     }
 
     /// The reason to withdraw the final response, where there is one.
-    fn withdraws(&self, held: &Waiting, work: &Work, rules: &Rules) -> Option<String> {
+    fn withdraws(&self, held: &PendingResponse, work: &Work, rules: &Rules) -> Option<String> {
         if held.is_last {
             return None;
         }
@@ -122,7 +125,7 @@ impl Mind {
         if self.queue.values().any(joins) {
             return Some(format!("{} has sent another message", work.asker.name));
         }
-        let failed: Vec<String> = self.failed_for(held, rules).map(Acting::told).collect();
+        let failed: Vec<String> = self.failed_for(held, rules).map(ActionRecord::told).collect();
         if !failed.is_empty() {
             return Some(failed.join("; "));
         }
@@ -131,8 +134,8 @@ impl Mind {
     }
 
     /// Whether a response may go out, being the first that waits.
-    pub(super) fn is_ready(&self, it: &Waiting, rules: &Rules) -> bool {
-        let holds = |seq: u64, action: &Acting| {
+    pub(super) fn is_ready(&self, it: &PendingResponse, rules: &Rules) -> bool {
+        let holds = |seq: u64, action: &ActionRecord| {
             let is_before = action.mode == Mode::Sync && seq < it.at;
             let is_held = it.is_final
                 && action.mode != Mode::FireAndForget
@@ -155,11 +158,11 @@ impl Mind {
     /// shown.
     fn failed_for<'a>(
         &'a self,
-        it: &'a Waiting,
+        it: &'a PendingResponse,
         rules: &Rules,
-    ) -> impl Iterator<Item = &'a Acting> {
+    ) -> impl Iterator<Item = &'a ActionRecord> {
         let is_trusted = rules.policy == FinalWithActions::Trust;
-        let counts = move |action: &&Acting| {
+        let counts = move |action: &&ActionRecord| {
             !is_trusted
                 && action.work == Some(it.work)
                 && action.ended.is_some_and(|(status, _)| status != Status::Ok)
@@ -187,10 +190,11 @@ impl Mind {
                 .get(timer)
                 .is_some_and(|it| it.asker == work.asker || it.work == work.id),
             Queued::Result(of, waited) => {
-                let own = |it: &Acting| it.work == Some(work.id) && it.mode != Mode::FireAndForget;
+                let own =
+                    |it: &ActionRecord| it.work == Some(work.id) && it.mode != Mode::FireAndForget;
                 *waited == Some(work.id) || self.actions.get(of).is_some_and(own)
             }
-            Queued::Came(of) => *of == work.id,
+            Queued::Other(of) => *of == work.id,
         }
     }
 
@@ -203,7 +207,7 @@ impl Mind {
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         let is_open =
-            |it: &Acting| it.mode == Mode::Sync && it.ended.is_none() && self.owns(it.work);
+            |it: &ActionRecord| it.mode == Mode::Sync && it.ended.is_none() && self.owns(it.work);
         self.actions.values().any(is_open)
     }
 
@@ -214,25 +218,26 @@ impl Mind {
     /// What the work at hand waits for, by the places of what began it.
     pub fn under_way(&self) -> impl Iterator<Item = u64> {
         let named: Vec<u64> = self.named().collect();
-        let is_open = move |seq: u64, it: &Acting| {
+        let is_open = move |seq: u64, it: &ActionRecord| {
             let is_own = self.owns(it.work) && it.mode != Mode::FireAndForget;
             it.ended.is_none() && (is_own || named.contains(&seq))
         };
         let actions = self.actions.iter().filter(move |(seq, it)| is_open(**seq, it));
-        let things = self.things.iter().filter(|(_, it)| self.owns(Some(it.work)));
+        let things = self.outstanding.iter().filter(|(_, it)| self.owns(Some(it.work)));
         actions.map(|(seq, _)| *seq).chain(things.map(|(seq, _)| *seq))
     }
 
     /// The timers that the work at hand set and that may tick, by the places of what set them.
     #[must_use]
     pub(in super::super) fn own_timers(&self) -> Vec<u64> {
-        let is_own = |it: &Thing| it.what == What::Timer && self.owns(Some(it.work));
-        self.things.iter().filter(|(_, it)| is_own(it)).map(|(seq, _)| *seq).collect()
+        let is_own =
+            |it: &Outstanding| it.kind == OutstandingKind::Timer && self.owns(Some(it.work));
+        self.outstanding.iter().filter(|(_, it)| is_own(it)).map(|(seq, _)| *seq).collect()
     }
 
     /// The actions that responses which wait mean.
     pub(super) fn named(&self) -> impl Iterator<Item = u64> {
-        self.pending.iter().flat_map(Waiting::meant)
+        self.pending.iter().flat_map(PendingResponse::meant)
     }
 
     /// The actions of the work at hand that aren't done: their ids and turns; and whether they are
@@ -252,15 +257,16 @@ impl Mind {
             Some(seq) => is_done(&seq),
             None => is_final || self.names.feeds.contains(*name),
         };
-        let is_open = |it: &Acting| it.ended.is_none() && it.mode != Mode::FireAndForget;
-        let holds = |it: &Acting| is_final && is_open(it) && self.owns(it.work);
+        let is_open = |it: &ActionRecord| it.ended.is_none() && it.mode != Mode::FireAndForget;
+        let holds = |it: &ActionRecord| is_final && is_open(it) && self.owns(it.work);
         self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
     }
 
     /// Whether a call of a name, up to a turn, didn't even become an action.
     #[must_use]
     pub fn has_failed(&self, name: &str, turn: u64) -> bool {
-        let failed = |it: &Acting| it.ended.is_some_and(|(status, _)| status == Status::Failed);
+        let failed =
+            |it: &ActionRecord| it.ended.is_some_and(|(status, _)| status == Status::Failed);
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
@@ -278,7 +284,7 @@ impl Mind {
             match it {
                 Queued::Ask(_) | Queued::Tick(_) if is_own => own.push(*seq),
                 Queued::Ask(_) | Queued::Tick(_) => others.push(*seq),
-                Queued::Result(..) | Queued::Came(_) => {}
+                Queued::Result(..) | Queued::Other(_) => {}
             }
         }
         own.sort_unstable();
@@ -322,11 +328,11 @@ impl Mind {
     /// What a stop takes besides, of what came up to an entry: messages that it answers, and timers
     /// that it clears.
     #[must_use]
-    pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Taken {
-        let mut taken = Taken::default();
+    pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Dismissed {
+        let mut taken = Dismissed::default();
         let Some(work) = &self.work else { return taken };
         let timers = self.own_timers();
-        let is_unturned = work.asked.is_empty() && self.last == Last::default();
+        let is_unturned = work.asked.is_empty() && self.last == LastTurn::default();
         for (seq, it) in self.queue.range(..=until) {
             let is_taken = match (it, stop) {
                 (Queued::Ask(asker), Stop::Interrupted) => *asker == work.asker,
@@ -341,7 +347,7 @@ impl Mind {
                 Queued::Ask(_) if is_taken => taken.asks.push(*seq),
                 Queued::Tick(timer) if is_taken => {
                     taken.ticks.push(*seq);
-                    if stop == Stop::Spent && self.things.contains_key(timer) {
+                    if stop == Stop::Spent && self.outstanding.contains_key(timer) {
                         taken.timers.push(*timer);
                     }
                 }
@@ -383,7 +389,7 @@ impl Stop {
 
 /// What a stop takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Taken {
+pub(in super::super) struct Dismissed {
     /// Messages that no turn had shown, and that it answers.
     pub(in super::super) asks: Vec<u64>,
     /// Ticks that nothing comes of.
@@ -392,10 +398,10 @@ pub(in super::super) struct Taken {
     pub(in super::super) timers: Vec<u64>,
 }
 
-impl Waiting {
+impl PendingResponse {
     /// A response that waits for nothing.
-    pub(in super::super) fn now(turn: u64, text: &str) -> Waiting {
-        Waiting {
+    pub(in super::super) fn now(turn: u64, text: &str) -> PendingResponse {
+        PendingResponse {
             at: u64::MAX,
             turn,
             is_final: true,
@@ -415,7 +421,7 @@ impl Waiting {
     }
 }
 
-impl Acting {
+impl ActionRecord {
     /// What became of it, in words.
     fn told(&self) -> String {
         let id = &self.id;
@@ -429,9 +435,9 @@ impl Acting {
     }
 }
 
-impl Thing {
-    pub(super) fn new(work: u64, what: What) -> Thing {
-        Thing { work, what }
+impl Outstanding {
+    pub(super) fn new(work: u64, kind: OutstandingKind) -> Outstanding {
+        Outstanding { work, kind }
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 
-use super::super::super::agent::words::Dispatch;
+use super::super::super::words::agent::Dispatch;
 use super::super::words::{Action, ActionError, Status};
-use super::{Definition, Id};
+use super::{ActionDefinition, Id};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -19,16 +19,16 @@ pub enum Input {
     /// A turn of an agent is over.
     TurnOver(Arc<str>, u64),
     /// An attempt at an action has its answer.
-    Replied(Id, u32, Reply),
+    Replied(Id, u32, CallOutcome),
     /// A time has come, or isn't needed any more.
     Due(Time),
     /// Somebody takes actions back.
-    Cancel(Cancel),
+    Cancel(CancelRequest),
 }
 
 /// Which actions are taken back.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel {
+pub struct CancelRequest {
     /// Whose; anybody's unless said.
     pub agent: Option<Arc<str>>,
     /// Of which turn; any unless said.
@@ -41,7 +41,7 @@ pub struct Cancel {
 
 /// What was answered.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum CallOutcome {
     /// A payload, or that there is none.
     Ok(Option<Element>),
     /// It went wrong.
@@ -76,7 +76,7 @@ pub enum Output {
         /// Whose.
         agent: Arc<str>,
         /// What it is.
-        definition: Arc<Definition>,
+        definition: Arc<ActionDefinition>,
         /// What it refers to.
         values: Arc<Values>,
     },
@@ -87,13 +87,13 @@ pub enum Output {
         /// Whose.
         agent: Arc<str>,
         /// What it was.
-        definition: Arc<Definition>,
+        definition: Arc<ActionDefinition>,
         /// What it referred to.
         values: Arc<Values>,
         /// How often it was tried.
         attempts: u32,
         /// What came of it.
-        done: Arc<Done>,
+        done: Arc<ActionOutcome>,
     },
     /// An attempt is given up: its answer is of no use any more.
     Abandon {
@@ -124,7 +124,7 @@ pub struct Time {
 
 /// What came of an action.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct ActionOutcome {
     /// In a word.
     pub status: Status,
     /// What was answered.
@@ -135,7 +135,7 @@ pub struct Done {
     pub because: Option<String>,
 }
 
-impl Done {
+impl ActionOutcome {
     /// Why what depends on an action called so is skipped.
     pub(super) fn reason(&self, id: &str) -> String {
         match (&self.because, self.status) {
@@ -152,7 +152,7 @@ impl Done {
 pub type Values = BTreeMap<String, Value>;
 
 /// What a turn's prompt shows of an agent's feeds, by their names; none where it shows nothing.
-pub type Feeds = BTreeMap<String, Option<Arc<str>>>;
+pub type FeedContents = BTreeMap<String, Option<Arc<str>>>;
 
 /// What a name stands for.
 #[derive(Clone, Debug)]

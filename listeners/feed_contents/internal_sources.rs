@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 /// What the pump itself is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Internal {
+pub(in super::super) enum Internal {
     /// What time it is.
-    Clock { format: Format, zone: TimeZone },
+    Clock { format: TimeFormat, zone: TimeZone },
     /// A whole number from one to another.
     Random { min: i64, max: i64 },
     /// What there is to count of the thread.
@@ -21,7 +21,7 @@ pub(super) enum Internal {
 
 /// How a time is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(in super::super) enum TimeFormat {
     Iso,
     /// Seconds since 1970.
     Unix,
@@ -31,44 +31,44 @@ pub(super) enum Format {
 
 /// What an answer is made of.
 #[derive(Clone, Debug, Default)]
-pub(super) struct At {
-    pub(super) now_us: u64,
-    pub(super) chance: u64,
-    pub(super) opened_us: u64,
-    pub(super) entries: u64,
-    pub(super) turns: u64,
+pub(in super::super) struct Facts {
+    pub(in super::super) now_us: u64,
+    pub(in super::super) chance: u64,
+    pub(in super::super) opened_us: u64,
+    pub(in super::super) entries: u64,
+    pub(in super::super) turns: u64,
     /// Where the agent stands, where that is asked.
-    pub(super) standing: Standing,
+    pub(in super::super) status: AgentStatus,
 }
 
 /// Where an agent stands, and what is under way for it: all that the log tells.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Standing {
-    pub(super) thread: String,
-    pub(super) agent: String,
+pub(in super::super) struct AgentStatus {
+    pub(in super::super) thread: String,
+    pub(in super::super) agent: String,
     /// How many threads it opened that go on.
-    pub(super) threads: u32,
-    pub(super) actions: Vec<Open>,
+    pub(in super::super) threads: u32,
+    pub(in super::super) actions: Vec<OpenAction>,
     /// The timers of the thread, by what set each.
-    pub(super) timers: Vec<u64>,
+    pub(in super::super) timers: Vec<u64>,
 }
 
 /// An action that isn't done.
 #[derive(Clone, Debug)]
-pub(super) struct Open {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) turn: Option<u64>,
-    pub(super) state: &'static str,
+pub(in super::super) struct OpenAction {
+    pub(in super::super) id: String,
+    pub(in super::super) name: String,
+    pub(in super::super) turn: Option<u64>,
+    pub(in super::super) state: &'static str,
 }
 
 impl Internal {
     /// What may be asked.
-    pub(super) const ACTIONS: [&str; 4] =
+    pub(in super::super) const ACTIONS: [&str; 4] =
         ["system_clock", "random_number", "thread_statistics", "debug_context"];
 
     /// What a source asks.
-    pub(super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
+    pub(in super::super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
         let none = Map::new();
         let params = params.and_then(Value::as_object).unwrap_or(&none);
         match action {
@@ -92,9 +92,9 @@ impl Internal {
             Some(it) => Err(format!("{name} is a text, not {it}")),
         };
         let format = match text("format")? {
-            None | Some("ISO8601") => Format::Iso,
-            Some("unix") => Format::Unix,
-            Some(it) if it.contains('%') => Format::Pattern(it.to_owned()),
+            None | Some("ISO8601") => TimeFormat::Iso,
+            Some("unix") => TimeFormat::Unix,
+            Some(it) if it.contains('%') => TimeFormat::Pattern(it.to_owned()),
             Some(it) => {
                 let text = format!("format is ISO8601, unix, or a pattern such as %H:%M, not {it}");
                 return Err(text + &meant(it, &["ISO8601", "unix"]));
@@ -107,7 +107,7 @@ impl Internal {
                 .ok_or_else(|| format!("timezone is UTC or an offset such as +02:00, not {it}"))?,
         };
         let it = Internal::Clock { format, zone };
-        it.answer(&At::default()).map(|_| it)
+        it.answer(&Facts::default()).map(|_| it)
     }
 
     fn random(params: &Map<String, Value>) -> Result<Internal, String> {
@@ -124,17 +124,17 @@ impl Internal {
     }
 
     /// What it says.
-    pub(super) fn answer(&self, at: &At) -> Result<String, String> {
+    pub(in super::super) fn answer(&self, at: &Facts) -> Result<String, String> {
         match self {
             Internal::Clock { format, zone } => {
                 let now = stamp(at.now_us).to_zoned(zone.clone());
                 match format {
-                    Format::Unix => Ok((at.now_us / 1_000_000).to_string()),
-                    Format::Pattern(it) => {
+                    TimeFormat::Unix => Ok((at.now_us / 1_000_000).to_string()),
+                    TimeFormat::Pattern(it) => {
                         strtime::format(it, &now).map_err(|error| format!("format: {error}"))
                     }
-                    Format::Iso if *zone == TimeZone::UTC => Ok(iso(at.now_us)),
-                    Format::Iso => {
+                    TimeFormat::Iso if *zone == TimeZone::UTC => Ok(iso(at.now_us)),
+                    TimeFormat::Iso => {
                         let text = strtime::format("%Y-%m-%dT%H:%M:%S%:z", &now);
                         text.map_err(|error| format!("format: {error}"))
                     }
@@ -154,9 +154,9 @@ impl Internal {
                 Ok(format!("{all:#}"))
             }
             Internal::Debug => {
-                let it = &at.standing;
-                let open = |it: &Open| {
-                    let Open { id, name, turn, state } = it;
+                let it = &at.status;
+                let open = |it: &OpenAction| {
+                    let OpenAction { id, name, turn, state } = it;
                     json!({ "id": id, "name": name, "turn": turn, "state": state })
                 };
                 let actions: Vec<Value> = it.actions.iter().map(open).collect();
@@ -176,7 +176,7 @@ fn iso(us: u64) -> String {
     stamp(us / 1_000_000 * 1_000_000).to_string()
 }
 
-pub(super) fn stamp(us: u64) -> Timestamp {
+pub(in super::super) fn stamp(us: u64) -> Timestamp {
     i64::try_from(us).ok().and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default()
 }
 
@@ -209,7 +209,7 @@ fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<()
 }
 
 /// What may have been meant.
-pub(super) fn meant(wrong: &str, right: &[&str]) -> String {
+pub(in super::super) fn meant(wrong: &str, right: &[&str]) -> String {
     let near = nearest(wrong, right.iter().copied());
     near.map(|it| format!("; did you mean {it}?")).unwrap_or_default()
 }
@@ -222,26 +222,26 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, params: &Value, expected: &str) {
-        let open = |id: &str, turn| Open {
+        let open = |id: &str, turn| OpenAction {
             id: id.to_owned(),
             name: "fetch".to_owned(),
             turn,
             state: "running",
         };
-        let standing = Standing {
+        let status = AgentStatus {
             thread: "sess-a".to_owned(),
             agent: "ada".to_owned(),
             threads: 1,
             actions: vec![open("a", Some(2))],
             timers: vec![5],
         };
-        let at = At {
+        let at = Facts {
             now_us: JUNE,
             chance: 12,
             opened_us: JUNE - 5_000_000,
             entries: 7,
             turns: 2,
-            standing,
+            status,
         };
         let said = Internal::read(action, Some(params)).and_then(|it| it.answer(&at));
         assert_eq!(said.unwrap_or_else(|it| it), expected, "{action} {params}");

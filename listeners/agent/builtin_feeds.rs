@@ -8,7 +8,7 @@ use pumphouse::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning};
 
 use super::super::feed::definition::{BUDGET, METADATA, TODOS};
 use super::super::feed::shown::Feed;
-use super::super::metadata::{Fields, Known, show};
+use super::super::metadata::{Fields, KnownFields, show};
 use super::super::todo::list::Todos;
 
 /// What is said to be the source of those that are recorded.
@@ -33,7 +33,7 @@ impl Apply for Budgets {
 }
 
 /// What the metadata hold, before a turn.
-pub(super) fn metadata(fields: &Fields, known: &Known, last_turn: u64) -> Feed {
+pub(super) fn metadata(fields: &Fields, known: &KnownFields, last_turn: u64) -> Feed {
     Feed::fresh(METADATA, show::current(fields, known, last_turn))
 }
 

@@ -3,11 +3,11 @@
 
 use pumphouse::reply::{Kind, Reading};
 
-use super::odd;
+use super::escape;
 
 /// The text of a thought, and what may stay in it.
 #[derive(Debug, Default)]
-pub(super) struct Thinking {
+pub(super) struct ThoughtText {
     text: String,
     asides: Vec<Aside>,
 }
@@ -21,7 +21,7 @@ struct Aside {
     source: String,
 }
 
-impl Thinking {
+impl ThoughtText {
     /// The text as it is recorded, with the payloads in it that weren't sent.
     pub(super) fn recorded(&self, unsent: &[usize], reading: Reading) -> String {
         let (mut whole, mut from) = (String::new(), 0);
@@ -34,7 +34,7 @@ impl Thinking {
         }
         whole += self.text.get(from..).unwrap_or_default();
         match reading {
-            Reading::CommonMark => odd::recorded(whole.trim()).into_owned(),
+            Reading::CommonMark => escape::recorded(whole.trim()).into_owned(),
             _ => whole.trim().to_owned(),
         }
     }
@@ -42,19 +42,19 @@ impl Thinking {
 
 /// The elements of text that are open, the innermost last.
 #[derive(Debug, Default)]
-pub(super) struct Open(Vec<Within>);
+pub(super) struct OpenElements(Vec<OpenElement>);
 
 #[derive(Debug)]
-struct Within {
+struct OpenElement {
     kind: Kind,
     /// Bytes of its own text.
     bytes: usize,
     asides: Vec<Aside>,
 }
 
-impl Open {
+impl OpenElements {
     pub(super) fn opens(&mut self, kind: Kind) {
-        self.0.push(Within { kind, bytes: 0, asides: Vec::new() });
+        self.0.push(OpenElement { kind, bytes: 0, asides: Vec::new() });
     }
 
     /// So many bytes of text come.
@@ -85,9 +85,9 @@ impl Open {
     }
 
     /// The innermost is closed, and this is its text.
-    pub(super) fn closes(&mut self, text: &str) -> Thinking {
+    pub(super) fn closes(&mut self, text: &str) -> ThoughtText {
         let asides = self.0.pop().map(|it| it.asides).unwrap_or_default();
-        Thinking { text: text.to_owned(), asides }
+        ThoughtText { text: text.to_owned(), asides }
     }
 }
 
@@ -95,11 +95,11 @@ impl Open {
 mod tests {
     use pumphouse::reply::{Kind, Reading};
 
-    use super::Open;
+    use super::OpenElements;
 
     #[test]
     fn a_payload_that_is_not_sent_stays_where_it_stood() {
-        let mut open = Open::default();
+        let mut open = OpenElements::default();
         open.opens(Kind::Thought);
         open.says(2);
         open.keeps(Some(9), "<b/>");

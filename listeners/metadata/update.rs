@@ -14,21 +14,23 @@ const TOLD_MAX: usize = 100;
 
 /// What a model wrote: fields and their values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct MetadataUpdate {
     fields: Vec<(String, Value)>,
     /// Elements hold texts, whatever a field is.
     is_text: bool,
 }
 
-impl Said {
+impl MetadataUpdate {
     /// What an element of a reply says.
     ///
     /// # Errors
     /// Where it is neither a JSON object nor elements.
-    pub fn read(element: &Element<'_>) -> Result<Said, String> {
+    pub fn read(element: &Element<'_>) -> Result<MetadataUpdate, String> {
         match element.body {
             Body::Json(text) => match json::read(text).map_err(|it| it.to_string())? {
-                Value::Object(it) => Ok(Said { fields: it.into_iter().collect(), is_text: false }),
+                Value::Object(it) => {
+                    Ok(MetadataUpdate { fields: it.into_iter().collect(), is_text: false })
+                }
                 it => Err(format!("the body is a JSON object, not {}", cut(&it.to_string()))),
             },
             Body::Elements(text) => {
@@ -37,7 +39,10 @@ impl Said {
                 let field = |it: xml::View<'_>| {
                     (it.local().to_owned(), Value::String(it.text().into_owned()))
                 };
-                Ok(Said { fields: element.elements().map(field).collect(), is_text: true })
+                Ok(MetadataUpdate {
+                    fields: element.elements().map(field).collect(),
+                    is_text: true,
+                })
             }
             _ => Err("the body is a JSON object, and it is empty".to_owned()),
         }

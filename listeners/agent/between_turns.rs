@@ -13,64 +13,73 @@ use super::super::action::graph::{Meaning, Value as Found};
 use super::super::action::variables::{self, Lookup};
 use super::super::action::words::CancelAction;
 use super::super::timer::{ClearTimer, TimerDue};
-use super::hand::Turning;
-use super::mind::{Mind, Next, Stop, StopReason, Waiting};
-use super::speak::open_name;
-use super::turn::{Came, root};
+use super::context::TurnContext;
+use super::generation::open_name;
+use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
+use super::outcome::{Emissions, root};
 use super::words::{Interrupt, Notice, Response, Stopped, reading};
 
-impl Turning {
+impl TurnContext {
     /// Delivers and withdraws what waits, and ends work, until there is a turn or nothing to do.
-    pub(super) async fn settles(&self, mind: &mut Mind, came: &mut Came) -> Result<(), Fault> {
+    pub(super) async fn settle(
+        &self,
+        mind: &mut Mind,
+        emissions: &mut Emissions,
+    ) -> Result<(), Fault> {
         loop {
             match mind.next(&self.rules()) {
                 Next::Wait | Next::Turn => return Ok(()),
                 Next::Interrupt => {
-                    self.stops(mind, came, Interrupt::WORD, "It was interrupted.".to_owned())
-                        .await?;
+                    self.stop_work(
+                        mind,
+                        emissions,
+                        Interrupt::WORD,
+                        "It was interrupted.".to_owned(),
+                    )
+                    .await?;
                 }
                 Next::NoWork => {
                     for it in self.entries(&mind.interrupts).await? {
-                        came.add(Reply(it, Done {}));
+                        emissions.add(Reply(it, Done {}));
                     }
-                    mind.lets_pass();
+                    mind.clear_interrupts();
                 }
-                Next::Deliver => self.delivers(mind, came).await?,
+                Next::Deliver => self.deliver_next(mind, emissions).await?,
                 Next::Withdraw(why) => {
                     let held = mind.held().map(|it| it.text.clone()).unwrap_or_default();
-                    came.add(Note(undelivered(mind.turns, held, &why)));
-                    mind.withdraws_held();
+                    emissions.add(Note(undelivered(mind.turns, held, &why)));
+                    mind.withdraw_held();
                 }
                 Next::Stop(why) => {
                     let (reason, text) = self.reason(why, mind);
-                    self.stops(mind, came, reason, text).await?;
+                    self.stop_work(mind, emissions, reason, text).await?;
                 }
             }
         }
     }
 
     /// What is left: a message to itself where there is a turn, and the messages that it keeps.
-    pub(super) fn goes_on(&self, mind: &Mind, mut came: Came) -> Result<Came, Fault> {
+    pub(super) fn finish(&self, mind: &Mind, mut emissions: Emissions) -> Result<Emissions, Fault> {
         if mind.next(&self.rules()) == Next::Turn {
-            came.add(self.again(mind)?);
+            emissions.add(self.own_root(mind)?);
         }
-        self.parks(mind, &mut came);
-        Ok(came)
+        self.park(mind, &mut emissions);
+        Ok(emissions)
     }
 
     /// The agent's own root: it goes on.
-    pub(super) fn again(&self, mind: &Mind) -> Result<Again<Element>, Fault> {
+    pub(super) fn own_root(&self, mind: &Mind) -> Result<Again<Element>, Fault> {
         let turn = [("turn", (mind.turns + 1).to_string())];
         root(&self.agent().root(), &turn, "").map(Again)
     }
 
     /// Keeps the messages that aren't answered yet.
-    pub(super) fn parks(&self, mind: &Mind, came: &mut Came) {
-        self.keeps_in_hand(mind, mind.held().is_some(), came);
+    pub(super) fn park(&self, mind: &Mind, emissions: &mut Emissions) {
+        self.park_messages(mind, mind.held().is_some(), emissions);
     }
 
     /// The same, where a final response is held or isn't.
-    pub(super) fn keeps_in_hand(&self, mind: &Mind, is_held: bool, came: &mut Came) {
+    pub(super) fn park_messages(&self, mind: &Mind, is_held: bool, emissions: &mut Emissions) {
         let (work, others) = mind.unanswered();
         let park = Park::default().work(work).others(others);
         // What settles a final response needs no model.
@@ -80,27 +89,27 @@ impl Turning {
             !timers.is_empty()
                 && it.decode_if::<TimerDue>().is_some_and(|it| timers.contains(&it.timer))
         };
-        came.add(match mind.work {
+        emissions.add(match mind.work {
             Some(_) => park.quiet().besides(is_own),
             None => park,
         });
     }
 
     /// The messages in hand, in order.
-    pub(super) fn hand(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn messages(&self) -> impl Iterator<Item = &Entry> {
         std::iter::once(&self.message.0).chain(&self.queue.0)
     }
 
     /// The last of the messages in hand that has it stop what it does, if one does.
     pub(super) fn interrupted_at(&self) -> Option<u64> {
-        self.hand().filter(|it| it.is::<Interrupt>()).map(Entry::seq).last()
+        self.messages().filter(|it| it.is::<Interrupt>()).map(Entry::seq).last()
     }
 
     /// Entries of the thread by their numbers: those in hand, and others from the log.
     pub(super) async fn entries(&self, all: &[u64]) -> Result<Vec<Entry>, Fault> {
         let mut found = Vec::new();
         for seq in all {
-            match self.hand().find(|it| it.seq() == *seq) {
+            match self.messages().find(|it| it.seq() == *seq) {
                 Some(it) => found.push(it.clone()),
                 None => found.extend(self.history.read(seq - 1, 1).await?),
             }
@@ -109,16 +118,16 @@ impl Turning {
     }
 
     /// Delivers the first response that waits.
-    async fn delivers(&self, mind: &mut Mind, came: &mut Came) -> Result<(), Fault> {
+    async fn deliver_next(&self, mind: &mut Mind, emissions: &mut Emissions) -> Result<(), Fault> {
         let Some(waiting) = mind.pending.front().cloned() else { return Ok(()) };
         let asked = self.entries(&mind.answered()).await?;
         if let Some(local) = &waiting.payload {
             match self.finale(local, &waiting.text) {
-                Ok(element) => came.add(Answer::new(asked, element)),
+                Ok(element) => emissions.add(Answer::new(asked, element)),
                 Err(why) => {
                     let text = format!("<{local}> was not sent: {why}");
-                    came.add(Note(undelivered(waiting.turn, waiting.text, &text)));
-                    mind.withdraws_held();
+                    emissions.add(Note(undelivered(waiting.turn, waiting.text, &text)));
+                    mind.withdraw_held();
                     return Ok(());
                 }
             }
@@ -128,15 +137,15 @@ impl Turning {
             let response = Response { is_final, turn, was_held: true, text };
             match is_final {
                 true => {
-                    if let Some(left) = self.known.todos.left_after(&[], &[]) {
-                        came.add(Answer::partial(asked.clone(), left));
+                    if let Some(left) = self.feed_inputs.todos.left_after(&[], &[]) {
+                        emissions.add(Answer::partial(asked.clone(), left));
                     }
-                    came.add(Answer::new(asked, response));
+                    emissions.add(Answer::new(asked, response));
                 }
-                false => came.add(Answer::partial(asked, response)),
+                false => emissions.add(Answer::partial(asked, response)),
             }
         }
-        mind.responds(waiting.is_final, true);
+        mind.close_response(waiting.is_final, true);
         Ok(())
     }
 
@@ -151,10 +160,10 @@ impl Turning {
 
     /// Ends the work at hand without an answer: what waits is withdrawn, what was begun is taken
     /// back by an interrupt.
-    pub(super) async fn stops(
+    pub(super) async fn stop_work(
         &self,
         mind: &mut Mind,
-        came: &mut Came,
+        emissions: &mut Emissions,
         reason: &str,
         text: String,
     ) -> Result<(), Fault> {
@@ -164,10 +173,10 @@ impl Turning {
         let until = interrupt.unwrap_or_else(|| self.until());
         let taken = mind.taken_by(stop, until);
         for it in &mind.pending {
-            came.add(Note(undelivered(mind.turns, it.text.clone(), &text)));
+            emissions.add(Note(undelivered(mind.turns, it.text.clone(), &text)));
         }
         for timer in &taken.timers {
-            came.add(To("timer", ClearTimer { timer: *timer }));
+            emissions.add(To("timer", ClearTimer { timer: *timer }));
         }
         let mut asked = mind.work.as_ref().map(|it| it.asked.clone()).unwrap_or_default();
         asked.extend(&taken.asks);
@@ -176,7 +185,7 @@ impl Turning {
         }
         let outcome = match stop {
             Stop::Interrupted => {
-                self.takes_back(mind, came);
+                self.cancel_actions(mind, emissions);
                 asked.extend(&mind.interrupts);
                 Outcome::Cancelled
             }
@@ -185,23 +194,23 @@ impl Turning {
         let reason = reason.to_owned();
         let until_said = Some(until).filter(|_| !self.is_old());
         let it = Stopped { turns: mind.turns, reason, until: until_said, text };
-        came.add(Answer::new(self.entries(&asked).await?, it).outcome(outcome));
-        mind.stops(stop, until);
+        emissions.add(Answer::new(self.entries(&asked).await?, it).outcome(outcome));
+        mind.stop_work(stop, until);
         Ok(())
     }
 
     /// Takes back the actions of the work at hand.
-    fn takes_back(&self, mind: &Mind, came: &mut Came) {
+    fn cancel_actions(&self, mind: &Mind, emissions: &mut Emissions) {
         let agent = Some(self.agent().name.clone());
         let reason = Some("its agent was interrupted".to_owned());
         let cancel =
             |id, turn| CancelAction { id, turn, agent: agent.clone(), reason: reason.clone() };
         match mind.acting() {
             (all, _) if all.is_empty() => {}
-            (_, true) => came.add(To("action", cancel(None, None))),
+            (_, true) => emissions.add(To("action", cancel(None, None))),
             (all, false) => {
                 for (id, turn) in all {
-                    came.add(To("action", cancel(Some(id), Some(turn))));
+                    emissions.add(To("action", cancel(Some(id), Some(turn))));
                 }
             }
         }
@@ -228,12 +237,17 @@ impl Turning {
     }
 
     /// The words of a response, with the values that its references stand for.
-    pub(super) fn filled(&self, waiting: &Waiting, mind: &Mind, rules: Option<u32>) -> String {
+    pub(super) fn filled(
+        &self,
+        waiting: &PendingResponse,
+        mind: &Mind,
+        rules: Option<u32>,
+    ) -> String {
         let (agent, turn) = (&*self.agent().name, waiting.turn);
         let mut graph = Cow::Borrowed(self.actions.graph());
         // What the prompt of the turn at hand showed of feeds the graph doesn't know yet.
         if turn > self.mind.turns && waiting.text.contains('$') {
-            graph.to_mut().shows(&agent.into(), turn, self.known.feeds.contents(agent));
+            graph.to_mut().shows(&agent.into(), turn, self.feed_inputs.feeds.contents(agent));
         }
         let value = |name: &str| {
             let value = match graph.meaning(agent, name, waiting.at, turn) {
@@ -258,7 +272,7 @@ impl Turning {
     /// A partial response that goes out at once.
     pub(super) fn partial(&self, turn: u64, text: &str) -> Response {
         let rules = self.form(&[]).1;
-        let text = self.filled(&Waiting::now(turn, text), &self.mind, rules);
+        let text = self.filled(&PendingResponse::now(turn, text), &self.mind, rules);
         Response { is_final: false, turn, was_held: false, text }
     }
 }

@@ -1,5 +1,6 @@
 //! What an agent has in hand: its settings, the thread, and what it may send.
 
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, Record};
@@ -15,7 +16,7 @@ use super::super::metadata::words::Metadata;
 use super::super::metadata::{Metadatas, show};
 use super::super::todo::list::Todos;
 use super::Agent;
-use super::late::Budgets;
+use super::builtin_feeds::Budgets;
 use super::mind::{Mind, Minds};
 use super::settings::Dialect;
 use super::tools::{Tools, offered};
@@ -31,14 +32,14 @@ const NATIVE: &str = include_str!("native.txt");
 
 /// An agent at work: its settings, its model, and what it says of its peers once it knows them.
 #[derive(Debug)]
-pub(super) struct Mindful {
+pub(super) struct AgentState {
     pub(super) agent: Agent,
-    told: OnceLock<Told>,
+    told: OnceLock<SystemPrompt>,
 }
 
 /// What an agent's model is told before all else, and what follows from it.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct SystemPrompt {
     pub(super) text: String,
     /// The names that mean something in its replies.
     pub(super) markup: Markup,
@@ -46,13 +47,13 @@ pub(super) struct Told {
     pub(super) tools: Tools,
 }
 
-impl Mindful {
-    pub(super) fn new(agent: Agent) -> Mindful {
-        Mindful { agent, told: OnceLock::new() }
+impl AgentState {
+    pub(super) fn new(agent: Agent) -> AgentState {
+        AgentState { agent, told: OnceLock::new() }
     }
 
     /// What the model is told before all else, and what follows from it.
-    pub(super) fn told(&self, all: &Capabilities) -> &Told {
+    pub(super) fn told(&self, all: &Capabilities) -> &SystemPrompt {
         self.told.get_or_init(|| {
             let Agent { name, settings, .. } = &self.agent;
             // What stands for any payload in an example is one that it may send.
@@ -98,42 +99,68 @@ impl Mindful {
                     markup = markup.peer(schema.name.local());
                 }
             }
-            Told { text, markup, tools }
+            SystemPrompt { text, markup, tools }
         })
     }
 }
 
-/// What is in hand, and what an agent goes by.
-pub(super) struct Turning {
-    pub(super) mindful: Arc<Mindful>,
+/// What a turn reads and what it sends with.
+#[derive(FromContext)]
+pub(super) struct TurnContext {
+    pub(super) state: State<Arc<AgentState>>,
     pub(super) message: Message,
     pub(super) queue: Queue,
     pub(super) view: View,
     pub(super) history: History,
-    pub(super) mind: Arc<Mind>,
+    pub(super) mind: OwnMind,
     pub(super) actions: Fold<Actions>,
-    pub(super) known: Known,
+    pub(super) feed_inputs: FeedInputs,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
-    /// What comes for it while its model writes.
+    /// Messages that come for the agent while its model writes.
     pub(super) arrivals: Arrivals,
-    /// What came of it then, where a replay has it again.
+    /// In a replay, the entries that this handling led to.
     pub(super) record: Record,
-    pub(super) out: Out,
-    /// What it sent for this message before a stop.
+    pub(super) out: Outboxes,
+    /// The entries that an earlier attempt at this message sent.
     pub(super) sent: Outbox<Element>,
 }
 
-/// What is known beside the history, for the end of a prompt.
-pub(super) struct Known {
+/// What the thread says of the agent itself.
+pub(super) struct OwnMind(pub(super) Arc<Mind>);
+
+impl Deref for OwnMind {
+    type Target = Mind;
+
+    fn deref(&self) -> &Mind {
+        &self.0
+    }
+}
+
+impl FromContext<Arc<AgentState>> for OwnMind {
+    fn needs() -> Vec<Need> {
+        <Fold<Minds> as FromContext<Arc<AgentState>>>::needs()
+    }
+
+    fn from_context(context: &Context<Arc<AgentState>>) -> Result<OwnMind, Fault> {
+        let State(state) = State::<Arc<AgentState>>::from_context(context)?;
+        let minds: Fold<Minds> = Fold::from_context(context)?;
+        Ok(OwnMind(minds.of(&state.agent.name)))
+    }
+}
+
+/// What the built-in feeds at a prompt's end are made of.
+#[derive(FromContext)]
+pub(super) struct FeedInputs {
     pub(super) metadata: Fold<Metadatas>,
     pub(super) todos: Fold<Todos>,
     pub(super) budgets: Fold<Budgets>,
     pub(super) feeds: Fold<Shown>,
 }
 
-/// What an agent sends while it writes.
-pub(super) struct Out {
+/// What an agent sends while its model writes.
+#[derive(FromContext)]
+pub(super) struct Outboxes {
     pub(super) charge: Outbox<Charge>,
     pub(super) system: Outbox<Note<CognitionSystem>>,
     pub(super) tools: Outbox<Note<CognitionTools>>,
@@ -150,108 +177,4 @@ pub(super) struct Out {
     pub(super) say: Outbox<To<Element, String>>,
     pub(super) over: Outbox<To<CognitionOut>>,
     pub(super) delta: Outbox<Delta>,
-}
-
-type State_ = Arc<Mindful>;
-
-impl FromContext<State_> for Turning {
-    fn needs() -> Vec<Need> {
-        [
-            <Queue as FromContext<State_>>::needs(),
-            <Arrivals as FromContext<State_>>::needs(),
-            <View as FromContext<State_>>::needs(),
-            <History as FromContext<State_>>::needs(),
-            <Fold<Minds> as FromContext<State_>>::needs(),
-            <Fold<Actions> as FromContext<State_>>::needs(),
-            <Known as FromContext<State_>>::needs(),
-            <Out as FromContext<State_>>::needs(),
-        ]
-        .concat()
-    }
-
-    fn from_context(it: &Context<State_>) -> Result<Turning, Fault> {
-        let State(mindful) = State::<State_>::from_context(it)?;
-        let minds = Fold::<Minds>::from_context(it)?;
-        Ok(Turning {
-            mind: minds.of(&mindful.agent.name),
-            mindful,
-            message: Message::from_context(it)?,
-            queue: Queue::from_context(it)?,
-            view: View::from_context(it)?,
-            history: History::from_context(it)?,
-            actions: Fold::from_context(it)?,
-            known: Known::from_context(it)?,
-            capabilities: Capabilities::from_context(it)?,
-            attempt: Attempt::from_context(it)?,
-            arrivals: Arrivals::from_context(it)?,
-            record: Record::from_context(it)?,
-            out: Out::from_context(it)?,
-            sent: Outbox::from_context(it)?,
-        })
-    }
-}
-
-impl FromContext<State_> for Known {
-    fn needs() -> Vec<Need> {
-        [
-            <Fold<Metadatas> as FromContext<State_>>::needs(),
-            <Fold<Todos> as FromContext<State_>>::needs(),
-            <Fold<Budgets> as FromContext<State_>>::needs(),
-            <Fold<Shown> as FromContext<State_>>::needs(),
-        ]
-        .concat()
-    }
-
-    fn from_context(it: &Context<State_>) -> Result<Known, Fault> {
-        Ok(Known {
-            metadata: Fold::from_context(it)?,
-            todos: Fold::from_context(it)?,
-            budgets: Fold::from_context(it)?,
-            feeds: Fold::from_context(it)?,
-        })
-    }
-}
-
-impl FromContext<State_> for Out {
-    fn needs() -> Vec<Need> {
-        [
-            <Outbox<Charge> as FromContext<State_>>::needs(),
-            <Outbox<Note<CognitionSystem>> as FromContext<State_>>::needs(),
-            <Outbox<Note<CognitionTools>> as FromContext<State_>>::needs(),
-            <Outbox<Note<CognitionIn>> as FromContext<State_>>::needs(),
-            <Outbox<Note<ContextFeed>> as FromContext<State_>>::needs(),
-            <Outbox<Note<Thought>> as FromContext<State_>>::needs(),
-            <Outbox<Note<Metadata>> as FromContext<State_>>::needs(),
-            <Outbox<Note<Notice>> as FromContext<State_>>::needs(),
-            <Outbox<Note<Repair>> as FromContext<State_>>::needs(),
-            <Outbox<Note<CognitionReasoning>> as FromContext<State_>>::needs(),
-            <Outbox<To<Action>> as FromContext<State_>>::needs(),
-            <Outbox<Answer<Response>> as FromContext<State_>>::needs(),
-            <Outbox<Note<ResponseWaits>> as FromContext<State_>>::needs(),
-            <Outbox<To<CognitionOut>> as FromContext<State_>>::needs(),
-            <Outbox<Delta> as FromContext<State_>>::needs(),
-        ]
-        .concat()
-    }
-
-    fn from_context(it: &Context<State_>) -> Result<Out, Fault> {
-        Ok(Out {
-            charge: Outbox::from_context(it)?,
-            system: Outbox::from_context(it)?,
-            tools: Outbox::from_context(it)?,
-            begun: Outbox::from_context(it)?,
-            feed: Outbox::from_context(it)?,
-            thought: Outbox::from_context(it)?,
-            metadata: Outbox::from_context(it)?,
-            notice: Outbox::from_context(it)?,
-            repair: Outbox::from_context(it)?,
-            reasoning: Outbox::from_context(it)?,
-            act: Outbox::from_context(it)?,
-            partial: Outbox::from_context(it)?,
-            waits: Outbox::from_context(it)?,
-            say: Outbox::from_context(it)?,
-            over: Outbox::from_context(it)?,
-            delta: Outbox::from_context(it)?,
-        })
-    }
 }

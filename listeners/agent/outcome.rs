@@ -1,0 +1,78 @@
+//! What a handling emits, and how far a turn came.
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listener::{Answer, Emit, IntoEmit, Need, Park};
+use pumphouse::prelude::*;
+use pumphouse::xml::Writer;
+
+use super::super::action::words::CancelAction;
+use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
+use super::super::timer::ClearTimer;
+use super::super::todo::words::StepsOpen;
+use super::super::view::ClearContext;
+use super::generation::Generation;
+use super::words::{CognitionOut, ContextFull, Correction, Notice, Response, Stopped};
+
+/// The agent's own root, with text in it.
+pub(super) fn root(
+    name: &Name,
+    attributes: &[(&str, String)],
+    text: &str,
+) -> Result<Element, Fault> {
+    let mut writer = Writer::new(XmlLimits::INSIDE);
+    writer.start(name.namespace(), name.local());
+    for (name, value) in attributes {
+        writer.attribute(name, value);
+    }
+    writer.text(text);
+    writer.end();
+    Ok(writer.finish()?)
+}
+
+/// What a handling comes to, in its order, and the messages that stay in the queue.
+#[derive(Default)]
+pub(super) struct Emissions(Emit);
+
+impl Emissions {
+    pub(super) fn add(&mut self, it: impl IntoEmit) {
+        self.0.extend(it.into_emit());
+    }
+}
+
+impl IntoEmit for Emissions {
+    fn into_emit(self) -> Emit {
+        self.0
+    }
+
+    fn emits() -> Vec<Need> {
+        [
+            Answer::<Response>::emits(),
+            Answer::<Stopped>::emits(),
+            Answer::<StepsOpen>::emits(),
+            Reply::<Done>::emits(),
+            Note::<Correction>::emits(),
+            Note::<Notice>::emits(),
+            Note::<ContextFull>::emits(),
+            To::<ClearContext>::emits(),
+            To::<CancelAction>::emits(),
+            To::<ClearTimer>::emits(),
+            To::<CognitionOut>::emits(),
+            Note::<To<DeclareFeeds>>::emits(),
+            To::<RefreshFeeds>::emits(),
+            Park::emits(),
+        ]
+        .concat()
+    }
+}
+
+/// How far a turn came.
+pub(super) enum TurnOutcome {
+    /// The model wrote its reply.
+    Turned(Box<Generation>),
+    /// Something else has to come first.
+    Full(Emissions),
+    /// An interrupt came while it waited for its budget.
+    Interrupted,
+    /// It stops: why in a word and in a sentence, and what comes before.
+    Stopped(&'static str, String, Emissions),
+}

@@ -1,0 +1,317 @@
+//! What each entry of a thread changes for its agents.
+
+use std::sync::Arc;
+
+use pumphouse::prelude::*;
+use pumphouse::wire::budget::Charge;
+use pumphouse::wire::core::{NothingUnderWay, SystemThreadError, ThreadResult, ThreadSpawned};
+
+use super::super::feed_contents::words::{ContextFeed, DeclareFeeds, FeedsRefreshed, RefreshFeeds};
+use super::super::thread::wait::ThreadsAwaited;
+use super::super::timer::{ClearTimer, SetTimer, Tick, TimerCleared, TimerSet};
+use super::super::todo::words::{TodoComplete, TodoNudge, TodoUntil};
+use super::super::words::action::{Action, ActionResult, CancelAction, Status};
+use super::super::words::agent::root;
+use super::super::words::agent::{
+    CognitionIn, CognitionOut, CognitionSystem, CognitionTools, Correction, Interrupt, Notice,
+    Response, ResponseWaits, Stopped, is_last_word,
+};
+use super::rules::Stop;
+use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queued, Timer};
+
+/// Listeners whose answers say no more than that something was done, but for what they send later.
+const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
+
+impl Apply for Minds {
+    fn apply(&mut self, entry: &Entry) {
+        if self.thread.enter(entry) {
+            self.agents.values_mut().for_each(|it| Arc::make_mut(it).reset_for_fork());
+        }
+        if entry.is_refused() {
+            return;
+        }
+        if !entry.is_from_identity() {
+            self.apply_sent(entry);
+        }
+        self.apply_received(entry);
+    }
+}
+
+impl Minds {
+    fn mind(&mut self, agent: &str) -> &mut Mind {
+        Arc::make_mut(self.agents.entry(agent.to_owned()).or_default())
+    }
+
+    /// Takes an entry of a listener: an agent is known by its words.
+    fn apply_sent(&mut self, entry: &Entry) {
+        let from = entry.from();
+        let is_word = entry.is::<CognitionSystem>()
+            || entry.is::<CognitionIn>()
+            || entry.is::<RefreshFeeds>()
+            || entry.is::<Stopped>();
+        if let Some(mind) = self.agents.get(from)
+            && mind.turns == 0
+            && !is_word
+            && entry.reply_to().is_some_and(|it| mind.queue.contains_key(&it.seq))
+        {
+            // A listener that answers without a turn is no agent.
+            self.agents.remove(from);
+            self.others.insert(from.to_owned());
+        }
+        let is_own = is_word || entry.is::<Action>();
+        let known = if is_own && !self.others.contains(from) {
+            Some(self.mind(from))
+        } else {
+            self.agents.get_mut(from).map(Arc::make_mut)
+        };
+        if let Some(mind) = known {
+            mind.said = entry.seq();
+            mind.apply_sent(entry);
+        }
+    }
+
+    /// An interrupt that names nobody is for every agent at work; where none is, for all.
+    fn interrupt_all(&mut self, seq: u64) {
+        let is_any = self.agents.values().any(|it| it.work.is_some());
+        let meant = self.agents.values_mut().filter(|it| it.work.is_some() == is_any);
+        meant.for_each(|it| Arc::make_mut(it).interrupts.push(seq));
+    }
+
+    /// Takes an entry that is addressed to an agent, or clears its timer.
+    fn apply_received(&mut self, entry: &Entry) {
+        if entry.to().is_none() && entry.is::<Interrupt>() && entry.receivers() > 0 {
+            return self.interrupt_all(entry.seq());
+        }
+        let Some(to) = entry.to().filter(|it| *it != entry.from() || entry.is_from_identity())
+        else {
+            return;
+        };
+        let is_asked = *entry.name() == root(to) && entry.receivers() > 0;
+        if is_asked && !self.others.contains(to) {
+            self.mind(to).enqueue(entry);
+        } else if let Some(mind) = self.agents.get_mut(to) {
+            Arc::make_mut(mind).apply_received(entry);
+        }
+        // A cleared timer is no agent's any more, whichever sender cleared it.
+        if let Some(it) = entry.decode_if::<TimerCleared>().filter(|it| it.was_set) {
+            let sets = |mind: &&mut Arc<Mind>| mind.outstanding.contains_key(&it.timer);
+            for mind in self.agents.values_mut().filter(sets) {
+                Arc::make_mut(mind).outstanding.remove(&it.timer);
+            }
+        }
+    }
+}
+
+impl Mind {
+    /// What is under way goes on in the thread where it began, and there only.
+    fn reset_for_fork(&mut self) {
+        self.outstanding.clear();
+        self.timers.clear();
+        self.queue.clear();
+        self.interrupts.clear();
+        self.actions.retain(|_, it| it.ended.is_some());
+        (self.asked, self.has_feeds) = (None, false);
+        self.turn = None;
+        self.reserved = None;
+        self.written.clear();
+        self.close();
+    }
+
+    /// A message gives the agent something to do.
+    fn enqueue(&mut self, entry: &Entry) {
+        self.queue.insert(entry.seq(), Queued::Ask(Asker::of(entry)));
+        self.begin_next();
+    }
+
+    /// Takes an entry that another sender addressed to the agent.
+    fn apply_received(&mut self, entry: &Entry) {
+        if entry.is::<Interrupt>() && entry.receivers() > 0 {
+            self.interrupts.push(entry.seq());
+        } else if let Some(it) = entry.decode_if::<ActionResult>() {
+            self.end_action(entry.seq(), &it);
+        } else if entry.is::<FeedsRefreshed>() {
+            self.has_feeds |= entry.reply_to().is_some() && entry.reply_to() == self.asked.as_ref();
+        } else if entry.is::<ContextFeed>() {
+            let id = entry.element().ok().and_then(|it| it.attribute("id").map(str::to_owned));
+            self.names.feeds.extend(id);
+        } else if let Some(it) = entry.decode_if::<Tick>().filter(|_| entry.from() == "timer") {
+            let timer = self.timers.get(&it.timer);
+            if timer.is_some_and(|it| it.is_cleared) {
+                return;
+            }
+            if timer.is_some_and(|it| !it.ticks_on) {
+                self.outstanding.remove(&it.timer);
+            }
+            self.queue.insert(entry.seq(), Queued::Tick(it.timer));
+            self.begin_next();
+        } else if entry.from() == "core" && self.apply_core(entry) {
+        } else if let Some(of) = entry.reply_to().map(|it| it.seq) {
+            self.settle_outstanding(of, entry);
+        }
+    }
+
+    /// What the pump itself says of threads, and that nothing is under way.
+    fn apply_core(&mut self, entry: &Entry) -> bool {
+        if let Some(it) = entry.decode_if::<ThreadSpawned>() {
+            if let Some(of) = entry.reply_to() {
+                self.outstanding.remove(&of.seq);
+            }
+            self.add_outstanding(entry.seq(), OutstandingKind::Thread(it.assigned_id));
+        } else if let Some(it) = entry.decode_if::<ThreadResult>() {
+            let ended = OutstandingKind::Thread(it.thread);
+            let of = self.outstanding.iter().find(|(_, thing)| thing.kind == ended);
+            let of = of.map(|(seq, _)| *seq);
+            let thing = of.and_then(|it| self.outstanding.remove(&it));
+            self.queue.insert(entry.seq(), Queued::Other(thing.map_or(0, |it| it.work)));
+        } else if entry.is::<NothingUnderWay>() {
+            if let Some(work) = self.work.as_ref().map(|it| it.id) {
+                self.outstanding
+                    .retain(|_, it| it.kind != OutstandingKind::Payload || it.work != work);
+                if self.under_way().next().is_none() {
+                    self.queue.insert(entry.seq(), Queued::Other(work));
+                }
+            }
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Something that it sent has an answer.
+    fn settle_outstanding(&mut self, of: u64, entry: &Entry) {
+        let is_staff = STAFF.contains(&entry.from());
+        if let Some(it) = entry.decode_if::<TimerSet>().filter(|_| is_staff) {
+            if let Some(thing) = self.outstanding.get_mut(&of) {
+                thing.kind = OutstandingKind::Timer;
+            }
+            debug_assert_eq!(it.timer, of);
+            return;
+        }
+        let is_fault = entry.is::<Huh>() || entry.is::<SystemThreadError>() || is_error(entry);
+        let is_late = entry.is::<ThreadsAwaited>() || entry.is::<TodoNudge>();
+        let confirms = (is_staff && !is_fault && !is_late) || entry.is::<Done>();
+        let thing = self.outstanding.remove(&of);
+        if is_fault || !is_staff {
+            self.timers.remove(&of);
+        }
+        if !confirms {
+            let current = self.work.as_ref().map_or(0, |it| it.id);
+            let work = thing.map_or(current, |it| it.work);
+            self.queue.insert(entry.seq(), Queued::Other(work));
+        }
+    }
+
+    /// An action came to its end.
+    fn end_action(&mut self, seq: u64, it: &ActionResult) {
+        let is_named = self.named().any(|of| of == it.of);
+        let waited = self.work.as_ref().map(|it| it.id).filter(|_| is_named);
+        let because = it.because.as_ref().and_then(|id| self.names.ids.get(id));
+        let was_taken_back =
+            because.and_then(|it| self.actions.get(it)).is_some_and(|it| it.is_taken_back);
+        let Some(acting) = self.actions.get_mut(&it.of) else { return };
+        acting.ended = Some((it.status, seq));
+        acting.is_taken_back = match it.status {
+            Status::Cancelled => acting.is_taken_back,
+            Status::Skipped => was_taken_back,
+            _ => false,
+        };
+        self.queue.insert(seq, Queued::Result(it.of, waited));
+    }
+
+    /// What it says itself.
+    pub(in super::super) fn apply_sent(&mut self, entry: &Entry) {
+        if let Some(it) = entry.decode_if::<CognitionIn>() {
+            self.begin_turn(entry, &it);
+        } else if let Some(it) = entry.decode_if::<CognitionOut>() {
+            self.end_turn(&it);
+        } else if let Some(it) = entry.decode_if::<Action>() {
+            self.add_action(entry.seq(), &it);
+        } else if let Some(it) = entry.decode_if::<ResponseWaits>() {
+            self.add_response(entry.seq(), it);
+        } else if let Some(it) = entry.decode_if::<Notice>() {
+            self.add_notice(entry.seq(), it);
+        } else if let Some(it) = entry.decode_if::<Response>() {
+            if !it.is_final || self.is_of_work(entry) {
+                self.close_response(it.is_final, it.was_held);
+            }
+        } else if let Some(it) = entry.decode_if::<Stopped>() {
+            self.stop_work(Stop::of(&it.reason), it.until.unwrap_or(entry.seq()));
+        } else if let Some(it) = entry.decode_if::<Charge>() {
+            // Turns of before charged no tokens, and settled nothing.
+            self.reserved = Some(it).filter(|it| !it.settled && it.tokens > 0);
+        } else if entry.is::<CognitionSystem>() {
+            self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
+        } else if entry.is::<CognitionTools>() {
+            self.tools = Arc::new(entry.decode().unwrap_or_default());
+        } else if entry.is::<RefreshFeeds>() {
+            (self.asked, self.has_feeds) = (Some(entry.id().clone()), false);
+        } else if entry.is::<Done>() {
+            let of = entry.reply_to().map(|it| it.seq);
+            self.interrupts.retain(|it| Some(*it) != of);
+        } else if is_last_word(entry) {
+            if self.is_of_work(entry) {
+                self.close_response(true, false);
+            }
+        } else {
+            self.record_payload(entry);
+        }
+    }
+
+    /// Whether an answer is to the work at hand: of several messages that are answered together
+    /// the first answer has ended it.
+    fn is_of_work(&self, entry: &Entry) -> bool {
+        let to = entry.reply_to().filter(|it| it.thread == *entry.thread());
+        let (Some(to), Some(work), Some(_)) = (to, &self.work, self.rules) else { return true };
+        work.id == to.seq || work.origin == Some(to.seq) || work.asked.contains(&to.seq)
+    }
+
+    /// The agent sends a payload.
+    fn record_payload(&mut self, entry: &Entry) {
+        let is_own = entry.to().is_none_or(|it| it == entry.from());
+        let is_bookkeeping = entry.is::<DeclareFeeds>() || entry.is::<Correction>();
+        let is_checklist = entry.is::<TodoUntil>() || entry.is::<TodoComplete>();
+        let is_answer = entry.reply_to().is_some();
+        if is_own || is_bookkeeping || is_checklist || is_answer || entry.receivers() == 0 {
+            return;
+        }
+        // An interrupt takes actions back as well: that is not the model's doing.
+        if self.turn.is_some()
+            && let Some(CancelAction { id, turn, .. }) = entry.decode_if()
+        {
+            let is_meant = |it: &ActionRecord| {
+                it.ended.is_none()
+                    && id.as_ref().is_none_or(|id| it.id == *id)
+                    && turn.is_none_or(|turn| it.turn == turn)
+            };
+            let meant = self.actions.values_mut().filter(|it| is_meant(it));
+            meant.for_each(|it| it.is_taken_back = true);
+        }
+        if entry.is::<ClearTimer>() {
+            // A stop clears timers as well, and that is no turn's doing.
+            self.last.began |= self.turn.is_some();
+            return;
+        }
+        if let Some(it) = entry.decode_if::<SetTimer>()
+            && let Some(work) = &self.work
+        {
+            let origin = work.origin.unwrap_or(work.id);
+            let ticks_on = it.every.is_some() || it.cron.is_some();
+            let (asker, work, is_cleared) = (work.asker.clone(), work.id, false);
+            let timer = Timer { asker, work, origin, ticks_on, is_cleared };
+            self.timers.insert(entry.seq(), timer);
+        }
+        self.add_outstanding(entry.seq(), OutstandingKind::Payload);
+    }
+
+    /// Something that the agent began is under way.
+    fn add_outstanding(&mut self, seq: u64, kind: OutstandingKind) {
+        let work = self.work.as_ref().map_or(0, |it| it.id);
+        self.outstanding.insert(seq, Outstanding::new(work, kind));
+        self.last.began = true;
+    }
+}
+
+/// Whether an answer says that something went wrong.
+fn is_error(entry: &Entry) -> bool {
+    entry.flags().contains(pumphouse::log::Flags::ERROR)
+}

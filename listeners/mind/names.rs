@@ -1,0 +1,26 @@
+//! Which actions an agent's names mean.
+
+use super::super::words::action::Action;
+use super::Names;
+
+impl Names {
+    /// An action may be called by these from now on.
+    pub(super) fn add(&mut self, seq: u64, it: &Action) {
+        self.ids.insert(it.id.clone(), seq);
+        if let Some(key) = &it.output_key {
+            self.keys.insert(key.clone(), seq);
+        }
+        let target = it.name.split_once('.').map_or(&*it.name, |(listener, _)| listener);
+        match self.targets.get_mut(target) {
+            Some(one) => *one = None,
+            None => drop(self.targets.insert(target.to_owned(), Some(seq))),
+        }
+    }
+
+    /// The action that a name means now.
+    pub(super) fn meant(&self, name: &str) -> Option<u64> {
+        let by_name = self.keys.get(name).or_else(|| self.ids.get(name)).copied();
+        let by_target = || self.targets.get(name).copied().flatten();
+        by_name.or_else(|| if self.feeds.contains(name) { None } else { by_target() })
+    }
+}

@@ -1,0 +1,270 @@
+//! How turns and works begin and end, and which responses wait.
+
+use std::mem::take;
+
+use pumphouse::prelude::*;
+
+use super::super::words::action::{Action, Mode, OnError, Status};
+use super::super::words::agent::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
+use super::rules::Stop;
+use super::{ActionRecord, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work};
+
+impl Mind {
+    pub(super) fn begin_turn(&mut self, entry: &Entry, it: &CognitionIn) {
+        self.turns = self.turns.max(it.turn);
+        self.rules = it.rules;
+        self.turn = Some(OpenTurn { at: entry.seq(), is_last: it.is_last == Some(true) });
+        self.written.clear();
+        let shown = self.shown(it.until);
+        self.take_shown(&shown);
+        for acting in self.actions.values_mut() {
+            let is_seen = acting.ended.is_some_and(|(_, at)| at <= it.until);
+            if is_seen && acting.shown.is_none() {
+                acting.shown = Some(self.turns);
+            }
+        }
+        let (current, named) =
+            (self.work.as_ref().map(|it| it.id), self.named().collect::<Vec<_>>());
+        self.actions
+            .retain(|seq, it| it.shown.is_none() || it.work == current || named.contains(seq));
+        (self.asked, self.has_feeds) = (None, false);
+        (self.slept, self.last) = (false, LastTurn::default());
+    }
+
+    /// What of the queue a turn up to an entry shows.
+    fn shown(&self, until: u64) -> Vec<u64> {
+        let upto = self.queue.range(..=until).filter(|(_, it)| self.shows(it));
+        upto.map(|(at, _)| *at).collect()
+    }
+
+    /// A turn shows these: messages among them are answered with the work at hand.
+    fn take_shown(&mut self, shown: &[u64]) {
+        if shown.iter().any(|at| self.queue.get(at).is_some_and(|it| self.is_news(it))) {
+            self.idle = 0;
+        }
+        for at in shown {
+            if let Some(Queued::Ask(_)) = self.queue.remove(at)
+                && let Some(work) = &mut self.work
+            {
+                work.asked.push(*at);
+            }
+        }
+    }
+
+    pub(super) fn add_action(&mut self, seq: u64, it: &Action) {
+        let acting = ActionRecord {
+            id: it.id.clone(),
+            turn: it.turn.unwrap_or(0),
+            work: self.work.as_ref().map(|it| it.id),
+            mode: it.mode,
+            skips: it.on_error == Some(OnError::Skip),
+            ended: None,
+            shown: None,
+            is_taken_back: false,
+        };
+        // A call that a notice refuses has no action, and so no name.
+        let is_action = |at: u64, of: &ActionRecord| of.ended.is_none_or(|(_, ended)| ended != at);
+        let mut all = self.actions.iter();
+        let is_again =
+            all.any(|(at, of)| of.id == acting.id && of.turn == acting.turn && is_action(*at, of));
+        self.actions.insert(seq, acting);
+        self.last.began = true;
+        if is_again {
+            // It is refused: the name is the first one's.
+            return;
+        }
+        self.names.add(seq, it);
+        // What was written before and names it means it, where the name was nobody's then.
+        for (name, meant) in self.written.iter_mut().flat_map(|it| &mut it.names) {
+            if meant.is_none() {
+                *meant = self.names.meant(name).filter(|it| *it == seq);
+            }
+        }
+    }
+
+    pub(super) fn add_response(&mut self, seq: u64, it: ResponseWaits) {
+        let names = it.on.into_iter().map(|name| {
+            let meant = self.names.meant(&name);
+            (name, meant)
+        });
+        self.written.push(PendingResponse {
+            at: seq,
+            turn: it.turn,
+            is_final: it.is_final,
+            is_last: self.turn.as_ref().is_some_and(|it| it.is_last),
+            is_early: false,
+            text: String::new(),
+            payload: it.payload,
+            work: self.work.as_ref().map_or(0, |it| it.id),
+            place: (it.from, it.to),
+            names: names.collect(),
+        });
+    }
+
+    /// Something of its reply didn't run, or its response wasn't delivered.
+    pub(super) fn add_notice(&mut self, seq: u64, it: Notice) {
+        if it.response.is_some() {
+            self.pending.pop_back();
+            self.last.mistake = true;
+        } else if let Some(id) = it.call {
+            let acting = ActionRecord {
+                id,
+                turn: it.turn,
+                work: self.work.as_ref().map(|it| it.id),
+                mode: Mode::Sync,
+                skips: false,
+                ended: Some((Status::Failed, seq)),
+                shown: None,
+                is_taken_back: false,
+            };
+            self.actions.insert(seq, acting);
+            self.last.mistake = true;
+        }
+    }
+
+    pub(in super::super) fn end_turn(&mut self, it: &CognitionOut) {
+        let turn = self.turn.take();
+        let is_cut = it.stop == CognitionOut::STOPPED;
+        self.last.is_over = true;
+        self.last.is_last = turn.as_ref().is_some_and(|it| it.is_last) && !is_cut;
+        self.last.is_cut = is_cut;
+        self.last.failed = it.error.is_some() && !is_cut && it.stop != Interrupt::WORD;
+        self.last.mistake |= it.is_partial && !self.last.failed;
+        self.last.began |= it.wrote_root == Some(true);
+        self.cuts += u64::from(is_cut);
+        self.error = it.error.clone().unwrap_or_default();
+        self.failures = if self.last.failed { self.failures + 1 } else { 0 };
+        self.idle = if it.is_idle { self.idle + 1 } else { 0 };
+        let written = take(&mut self.written);
+        for mut waiting in written.into_iter().filter(|_| !is_cut) {
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+            let text = it.text.get(place(waiting.place.0)..place(waiting.place.1));
+            waiting.text = text.unwrap_or_default().trim().to_owned();
+            waiting.is_early = self.is_early(&waiting);
+            self.pending.push_back(waiting);
+        }
+        self.hold_old_response(it);
+        let LastTurn { began, mistake, failed, is_cut, .. } = self.last;
+        // In turns of 0.1.0 only one that did nothing had it sleep.
+        let is_quiet = match self.rules {
+            Some(_) => !(began || mistake || failed || is_cut),
+            None => it.is_idle,
+        };
+        self.slept = is_quiet && self.held().is_none() && self.under_way().next().is_some();
+    }
+
+    /// A final response that waits as a turn of 0.1.0 has it: its place stands in the reply's end.
+    fn hold_old_response(&mut self, it: &CognitionOut) {
+        let Some((from, to)) = it.held_from.zip(it.held_to) else { return };
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let Some(text) = it.text.get(place(from)..place(to)) else { return };
+        let names = super::super::action::variables::names(text);
+        let meant = |name: &str| (name.to_owned(), self.names.meant(name));
+        self.pending.push_back(PendingResponse {
+            at: u64::MAX,
+            turn: it.turn,
+            is_final: true,
+            is_last: self.last.is_last,
+            is_early: true,
+            text: text.trim().to_owned(),
+            payload: None,
+            work: self.work.as_ref().map_or(0, |it| it.id),
+            place: (from, to),
+            names: names.into_iter().map(meant).collect(),
+        });
+    }
+
+    /// Whether actions of its turn are unfinished, fire-and-forget ones apart.
+    fn is_early(&self, it: &PendingResponse) -> bool {
+        let of_turn = self.actions.values().filter(|action| action.turn == it.turn);
+        let mut open = of_turn.filter(|action| action.ended.is_none());
+        open.any(|action| action.mode != Mode::FireAndForget && action.work == Some(it.work))
+    }
+
+    /// A response is delivered: one that waited is the first of those.
+    pub(in super::super) fn close_response(&mut self, is_final: bool, was_waiting: bool) {
+        if is_final {
+            self.close();
+        } else if was_waiting {
+            self.pending.pop_front();
+        }
+    }
+
+    /// The final response that waits is not delivered.
+    pub(in super::super) fn withdraw_held(&mut self) {
+        self.pending.pop_back();
+        self.last.mistake = true;
+    }
+
+    /// Its work ends without an answer.
+    pub(in super::super) fn stop_work(&mut self, stop: Stop, until: u64) {
+        let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
+        if is_told {
+            // The sender of an interrupt hears of it, too, when the work is over.
+            return;
+        }
+        let taken = self.taken_by(stop, until);
+        for seq in taken.asks.iter().chain(&taken.ticks) {
+            self.queue.remove(seq);
+        }
+        for timer in &taken.timers {
+            self.outstanding.remove(timer);
+            if let Some(it) = self.timers.get_mut(timer) {
+                it.is_cleared = stop == Stop::Interrupted;
+            }
+        }
+        if stop == Stop::Interrupted {
+            let ended = self.work.as_ref().map(|it| it.id);
+            let of = |timer: &u64| self.timers.get(timer).map(|it| it.work);
+            // Also one behind the interrupt, of a timer that ticks once and is done.
+            let is_of = |it: &Queued| matches!(it, Queued::Tick(it) if of(it) == ended);
+            self.queue.retain(|_, it| !is_of(it));
+            self.interrupts.retain(|it| *it > until);
+        }
+        self.turn = None;
+        self.written.clear();
+        self.close();
+    }
+
+    /// Messages that end nothing are answered.
+    pub(in super::super) fn clear_interrupts(&mut self) {
+        self.interrupts.clear();
+    }
+
+    /// A turn begins, and is over, in which nothing was called: what the handler of it knows before
+    /// the fold does.
+    pub(in super::super) fn record_silent_turn(&mut self, turn: u64, until: u64, is_last: bool) {
+        self.turns = turn;
+        let shown: Vec<u64> = self.shown(until);
+        self.take_shown(&shown);
+        (self.slept, self.last) =
+            (false, LastTurn { is_over: true, is_last, ..LastTurn::default() });
+    }
+
+    /// The work at hand is done.
+    pub(super) fn close(&mut self) {
+        self.work = None;
+        self.pending.clear();
+        (self.asked, self.has_feeds) = (None, false);
+        self.begin_next();
+    }
+
+    /// The oldest message or tick that waits begins the next work.
+    pub(super) fn begin_next(&mut self) {
+        if self.work.is_some() {
+            return;
+        }
+        (self.last, self.idle, self.failures) = (LastTurn::default(), 0, 0);
+        self.slept = false;
+        let next = self.queue.iter().find_map(|(seq, it)| match it {
+            Queued::Ask(asker) => Some((*seq, asker.clone(), None)),
+            Queued::Tick(timer) => {
+                let timer = self.timers.get(timer)?;
+                Some((*seq, timer.asker.clone(), Some(timer.origin)))
+            }
+            Queued::Result(..) | Queued::Other(_) => None,
+        });
+        self.work = next.map(|(id, asker, origin)| Work { id, asker, asked: Vec::new(), origin });
+        self.before = self.turns_counted();
+    }
+}

@@ -1,0 +1,99 @@
+//! What the folds of `action` and `feed` have in common: each reads the messages of its listener
+//! from the log, in their order, and computes what the handler of the newest one does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pumphouse::prelude::*;
+use pumphouse::wire::core::ThreadSpawned;
+
+/// The thread that a fold is in. A fork begins in another.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CurrentThread(Option<ThreadId>);
+
+impl CurrentThread {
+    /// Enters the thread of an entry, and says whether the entry is the first after a fork.
+    pub(super) fn enter(&mut self, entry: &Entry) -> bool {
+        self.0.as_ref() != Some(entry.thread()) && self.0.replace(entry.thread().clone()).is_some()
+    }
+}
+
+/// The effects of the newest entry, for the handler of that entry.
+#[derive(Clone, Debug)]
+pub(super) struct Latest<E> {
+    seq: u64,
+    effects: Arc<[E]>,
+}
+
+impl<E> Latest<E> {
+    /// Replaces the effects by those of the next entry.
+    pub(super) fn set(&mut self, entry: &Entry, effects: Vec<E>) {
+        *self = Latest { seq: entry.seq(), effects: effects.into() };
+    }
+
+    /// The effects of the entry with this number; none where another one is the newest.
+    pub(super) fn of(&self, seq: u64) -> Arc<[E]> {
+        if self.seq == seq { self.effects.clone() } else { Arc::default() }
+    }
+}
+
+impl<E> Default for Latest<E> {
+    fn default() -> Latest<E> {
+        Latest { seq: 0, effects: Arc::default() }
+    }
+}
+
+/// Calls that have no answer yet: by the entry that made the call, and by the thread in which the
+/// call goes on.
+#[derive(Clone, Debug)]
+pub(super) struct OpenCalls<C> {
+    entries: BTreeMap<u64, C>,
+    threads: BTreeMap<String, C>,
+}
+
+impl<C> Default for OpenCalls<C> {
+    fn default() -> OpenCalls<C> {
+        OpenCalls { entries: BTreeMap::new(), threads: BTreeMap::new() }
+    }
+}
+
+impl<C: Clone> OpenCalls<C> {
+    /// Records a call: by the thread that the entry says was opened for it, else by the entry.
+    pub(super) fn record(&mut self, entry: &Entry, call: C) {
+        match entry.decode_if::<ThreadSpawned>() {
+            Some(spawned) => self.threads.insert(spawned.assigned_id, call),
+            None => self.entries.insert(entry.seq(), call),
+        };
+    }
+
+    /// The call that an entry replies to.
+    pub(super) fn replied(&self, entry: &Entry) -> Option<&C> {
+        self.entries.get(&entry.reply_to()?.seq)
+    }
+
+    /// The call that goes on in a thread.
+    pub(super) fn in_thread(&self, thread: &str) -> Option<&C> {
+        self.threads.get(thread)
+    }
+
+    /// The thread in which a call goes on.
+    pub(super) fn thread_of(&self, is_call: impl Fn(&C) -> bool) -> Option<&str> {
+        self.threads.iter().find(|(_, call)| is_call(call)).map(|(thread, _)| &**thread)
+    }
+
+    /// Removes the call that an entry replies to.
+    pub(super) fn take_replied(&mut self, entry: &Entry) -> Option<C> {
+        self.entries.remove(&entry.reply_to()?.seq)
+    }
+
+    /// Removes the call that goes on in a thread.
+    pub(super) fn take_in_thread(&mut self, thread: &str) -> Option<C> {
+        self.threads.remove(thread)
+    }
+
+    /// Removes the calls that are over.
+    pub(super) fn retain(&mut self, is_open: impl Fn(&C) -> bool) {
+        self.entries.retain(|_, call| is_open(call));
+        self.threads.retain(|_, call| is_open(call));
+    }
+}

@@ -1,0 +1,4 @@
+//! The payloads of actions and agents: what rooms above this one have in common.
+
+pub mod action;
+pub mod agent;
