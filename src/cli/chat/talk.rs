@@ -240,7 +240,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             match &event.what {
                 EventKind::StepStart { asker, .. } => self.asker.clone_from(asker),
                 EventKind::Response { is_final: true, .. } | EventKind::Stopped { .. } => {
-                    self.asker = None
+                    self.asker = None;
                 }
                 _ => {}
             }
