@@ -92,7 +92,7 @@ pub(super) fn once_read(run: Run) -> Run {
     Arc::new(move |call| {
         let run = run.clone();
         Box::pin(async move {
-            let asked = call.road.asked(&call).await?;
+            let asked = call.host.asked(&call).await?;
             // Nobody else has read it: a call is run once.
             let _ = call.asked.set(asked);
             run(call).await

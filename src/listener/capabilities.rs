@@ -259,7 +259,7 @@ impl fmt::Debug for Capabilities {
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Capabilities {
     fn from_context(it: &Context<S>) -> Result<Capabilities, Fault> {
-        Ok(it.call.road.capabilities().clone())
+        Ok(it.call.host.capabilities().clone())
     }
 }
 

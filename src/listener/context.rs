@@ -220,7 +220,7 @@ pub struct Clock {
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Clock {
     fn from_context(it: &Context<S>) -> Result<Clock, Fault> {
-        Ok(Clock { now_us: it.call.message.at_us(), ahead_us: it.call.road.ahead_us() })
+        Ok(Clock { now_us: it.call.message.at_us(), ahead_us: it.call.host.ahead_us() })
     }
 }
 
@@ -290,7 +290,7 @@ pub struct Record(
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Record {
     fn from_context(it: &Context<S>) -> Result<Record, Fault> {
-        Ok(Record(it.call.road.record()))
+        Ok(Record(it.call.host.record()))
     }
 }
 
@@ -352,7 +352,7 @@ impl History {
     /// # Errors
     /// Where the log can't be read.
     pub async fn read(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Fault> {
-        self.0.road.read(&self.0, after, limit).await
+        self.0.host.read(&self.0, after, limit).await
     }
 
     /// Every entry up to the message at hand, it included.
@@ -370,7 +370,7 @@ impl History {
     /// # Errors
     /// Where the log can't be read.
     pub async fn cause(&self) -> Result<Option<Entry>, Fault> {
-        self.0.road.cause(&self.0).await
+        self.0.host.cause(&self.0).await
     }
 }
 
@@ -378,7 +378,7 @@ impl History {
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Limits {
     fn from_context(it: &Context<S>) -> Result<Limits, Fault> {
-        Ok(it.call.road.limits().clone())
+        Ok(it.call.host.limits().clone())
     }
 }
 
@@ -440,14 +440,14 @@ impl<E: IntoEmit> Outbox<E> {
     /// handler next yields: await it to be sure that it is in the log.
     pub fn send(&self, it: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
-        self.0.road.commit(&self.0, it.into_emit())
+        self.0.host.commit(&self.0, it.into_emit())
     }
 
     /// Answers an earlier message of this thread.
     pub fn reply_to(&self, message: &Entry, it: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         let target = Target::Entry(Box::new(message.clone()));
-        self.0.road.commit(&self.0, aim(it.into_emit(), &target))
+        self.0.host.commit(&self.0, aim(it.into_emit(), &target))
     }
 
     /// Reaches followers only and may be dropped, so there is nothing to await.
@@ -456,7 +456,7 @@ impl<E: IntoEmit> Outbox<E> {
         E: Live,
     {
         match it.encode() {
-            Ok(element) => self.0.road.live(&self.0, element),
+            Ok(element) => self.0.host.live(&self.0, element),
             Err(fault) => {
                 let (listener, fault) = (&*self.0.listener, fault.code);
                 tracing::debug!(listener, %fault, "no live payload");
@@ -469,6 +469,6 @@ impl<E: IntoEmit> Outbox<E> {
     /// # Errors
     /// Where the log can't be read.
     pub async fn sent(&self) -> Result<Vec<Entry>, Fault> {
-        self.0.road.sent(&self.0).await
+        self.0.host.sent(&self.0).await
     }
 }

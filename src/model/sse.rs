@@ -36,7 +36,7 @@ pub struct Decoder {
     /// Bytes of the event that has begun.
     begun: usize,
     /// What the reader takes its bytes from: a line at a time, so that it never has two events.
-    lines: mpsc::Sender<Bytes>,
+    lines: mpsc::SyncSender<Bytes>,
     reader: SseByteStream<BoxStream<'static, Result<Bytes, Infallible>>>,
     id: String,
     retry: Option<Duration>,
@@ -91,7 +91,7 @@ impl Decoder {
     /// A decoder at the beginning of a stream.
     #[must_use]
     pub fn new(event_bytes_max: usize) -> Decoder {
-        let (lines, came) = mpsc::channel();
+        let (lines, came) = mpsc::sync_channel(1);
         let came = poll_fn(move |_| match came.try_recv() {
             Ok(line) => Poll::Ready(Some(Ok(line))),
             Err(mpsc::TryRecvError::Empty) => Poll::Pending,
@@ -135,8 +135,8 @@ impl Decoder {
 
     /// Reads a line, or a part of one.
     fn read(&mut self, line: &[u8]) -> Result<Option<Event>, Error> {
-        // An error says that the reader is gone: it had one.
-        let sent = self.lines.send(Bytes::copy_from_slice(line));
+        // The reader takes each line at once, so that there is room for the next one.
+        let sent = self.lines.try_send(Bytes::copy_from_slice(line));
         match self.reader.next().now_or_never().filter(|_| sent.is_ok()) {
             None => Ok(None),
             Some(Some(Ok(Sse { event, data, id, retry }))) => {

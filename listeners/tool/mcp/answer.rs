@@ -6,9 +6,9 @@ use pumphouse::wire::core::Attachment;
 use serde_json::Value;
 
 use super::super::text::known;
+use super::exchange::Failure;
 use super::limits::{ATTACHMENTS_MAX, McpLimits};
 use super::tools::shown;
-use super::wire::Failure;
 use super::{Reason, ToolFailed, ToolResult};
 
 /// Characters of what an attachment says that it is.

@@ -12,8 +12,9 @@
 
 pub mod limits;
 mod line;
-mod wire;
+mod exchange;
 mod remote;
+mod wire;
 mod server;
 mod tools;
 mod record;
@@ -37,10 +38,11 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use self::attach::{Attached, Attachments, Outlets};
+use self::exchange::within;
 use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::Record;
 use self::remote::Remote;
-use self::server::{Launch, Place, Server, within};
+use self::server::{Launch, Place, Server};
 pub(super) use self::tools::shown;
 use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;

@@ -18,9 +18,8 @@ use tokio::sync::mpsc;
 
 use super::super::web::limits::WebLimits;
 use super::super::web::{Web, content_type, host_of};
+use super::exchange::{Failure, Shared, heard, pass_time, within};
 use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX};
-use super::server::{pass_time, within};
-use super::wire::{Failure, Shared, heard};
 
 /// What a server knows a connection by.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

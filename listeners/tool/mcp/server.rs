@@ -11,10 +11,11 @@ use tokio::sync::{Mutex, mpsc, watch};
 use super::super::command::Bounds;
 use super::super::command::run::{Serving, serve};
 use super::super::text::lossy;
+use super::exchange::{Failure, pass_time, within};
 use super::limits::{ERROR_BYTES_MAX, WAIT_SECONDS_MAX};
 use super::line::{self, Line};
 use super::remote::Remote;
-use super::wire::{Failure, Wire};
+use super::wire::Wire;
 
 /// How long the end of a connection is waited for.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
@@ -200,22 +201,6 @@ impl Server {
             drop(open);
         });
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
-pub(super) async fn pass_time(time: Duration) {
-    tokio::time::sleep(time).await;
-}
-
-/// Its result, or an error when the time is over.
-#[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
-pub(super) async fn within<T>(
-    time: Duration,
-    it: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    let seconds = time.as_secs();
-    let late = |_| Failure::Gone(format!("it didn't answer within {seconds} s"));
-    tokio::time::timeout(time, it).await.map_err(late)?
 }
 
 #[expect(clippy::disallowed_methods, reason = "it ends with its connection, and sends no message")]

@@ -2,15 +2,14 @@
 //!
 //! It knows neither payloads nor how a server is begun.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, oneshot};
 
+use super::exchange::{Failure, Shared, Waiter, heard};
 use super::limits::{DEFINITIONS_BYTES_MAX, LINE_BYTES_MAX, PAGES_MAX, TOOLS_MAX};
 use super::line::{self, Line};
 use super::remote::{self, Remote};
@@ -20,84 +19,12 @@ const REVISION: &str = "2025-11-25";
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", REVISION];
 /// Messages that wait to be written.
 const WRITES_MAX: usize = 64;
-/// What JSON-RPC calls a method that isn't there.
-const NO_METHOD: i64 = -32601;
-
-/// Why a server didn't answer as it should.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// The connection is over.
-    Gone(String),
-    /// It answered with an error.
-    Error(String),
-    /// What it answered makes no sense, or is too much.
-    Nonsense(String),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Gone(it) | Failure::Error(it) | Failure::Nonsense(it)) = self;
-        f.write_str(it)
-    }
-}
 
 /// One connection. Where the last of it is dropped, the connection is closed.
 #[derive(Clone)]
 pub(super) struct Wire {
     shared: Arc<Shared>,
     writes: mpsc::Sender<Value>,
-}
-
-/// What the two ends of a connection share.
-#[derive(Default)]
-pub(super) struct Shared {
-    next: AtomicU64,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    answers: BTreeMap<u64, Waiter>,
-    /// Why nothing comes any more.
-    over: Option<Failure>,
-}
-
-/// Who waits for an answer, and hears how far it is.
-struct Waiter {
-    to: oneshot::Sender<Result<Value, Failure>>,
-    progress: Option<mpsc::Sender<Value>>,
-}
-
-impl Shared {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Why it is over, if it is.
-    pub(super) fn over(&self) -> Option<Failure> {
-        self.waiting().over.clone()
-    }
-
-    /// Whether an answer to this is waited for.
-    pub(super) fn waits(&self, id: u64) -> bool {
-        self.waiting().answers.contains_key(&id)
-    }
-
-    /// Answers one request.
-    pub(super) fn fail(&self, id: u64, why: Failure) {
-        if let Some(waiter) = self.waiting().answers.remove(&id) {
-            let _ = waiter.to.send(Err(why));
-        }
-    }
-
-    /// Answers all who wait.
-    pub(super) fn end(&self, why: &Failure) {
-        let mut waiting = self.waiting();
-        waiting.over.get_or_insert_with(|| why.clone());
-        for (_, waiter) in std::mem::take(&mut waiting.answers) {
-            let _ = waiter.to.send(Err(why.clone()));
-        }
-    }
 }
 
 impl Wire {
@@ -304,51 +231,5 @@ async fn read(
             }
             Err(_) => {}
         }
-    }
-}
-
-/// Takes in a message of the server's.
-pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) {
-    let id = message.get("id").filter(|it| !it.is_null()).cloned();
-    match (message.get("method").and_then(Value::as_str), id) {
-        (Some("ping"), Some(id)) => answer(writes, json!({ "id": id, "result": {} })),
-        // Roots, sampling and elicitation: nothing was offered.
-        (Some(method), Some(id)) => {
-            let error = json!({ "code": NO_METHOD, "message": format!("{method} isn't offered") });
-            answer(writes, json!({ "id": id, "error": error }));
-        }
-        (Some("notifications/progress"), None) => {
-            let params = message.get_mut("params").map(Value::take).unwrap_or_default();
-            let of = params.get("progressToken").and_then(Value::as_u64);
-            let waiting = shared.waiting();
-            let waiter = of.and_then(|it| waiting.answers.get(&it));
-            // Of a server that says more than is shown, some is left out.
-            if let Some(to) = waiter.and_then(|it| it.progress.as_ref()) {
-                let _ = to.try_send(params);
-            }
-        }
-        (Some(_), None) => {}
-        (None, id) => {
-            let to = id.as_ref().and_then(Value::as_u64);
-            // What nobody asked for is nobody's answer.
-            let Some(to) = to.and_then(|it| shared.waiting().answers.remove(&it)) else { return };
-            let error = message.get("error").filter(|it| !it.is_null());
-            let answer = match error {
-                Some(error) => {
-                    let text = error.get("message").and_then(Value::as_str);
-                    Err(Failure::Error(text.unwrap_or("it says no more").to_owned()))
-                }
-                None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
-            };
-            let _ = to.to.send(answer);
-        }
-    }
-}
-
-/// A server that asks faster than it takes answers in gets none.
-fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
-    message["jsonrpc"] = "2.0".into();
-    if let Some(writes) = writes.upgrade() {
-        let _ = writes.try_send(message);
     }
 }

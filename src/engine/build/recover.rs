@@ -7,7 +7,7 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
 use crate::engine::common::shared::Shared;
 use crate::engine::tree::event::Left;
-use crate::engine::worker::past::{came_after, sent_for};
+use crate::engine::worker::history::{came_after, sent_for};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log;

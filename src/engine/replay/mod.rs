@@ -1,6 +1,6 @@
 //! What a log comes to once more: replays, and states at any place of it.
 
 mod record;
-mod road;
+mod replay_host;
 pub(crate) mod rerun;
 pub(crate) mod state;

@@ -13,7 +13,7 @@ use futures_util::future::{Either, select};
 use crate::engine::build::plan::Plan;
 use crate::engine::port::Port;
 use crate::engine::replay::record::{Output, Record};
-use crate::engine::replay::road::Host;
+use crate::engine::replay::replay_host::ReplayHost;
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::route::{Receiver, Registered, Routes};
@@ -287,7 +287,7 @@ impl<P: Port> Replay<'_, P> {
         let Handling { message, receiver, queue, as_of } = it;
         let (routes, limits) = (&self.plan.routes, &self.plan.limits);
         let listener = &routes.listeners[receiver.listener];
-        let road = Arc::new(Host {
+        let host = Arc::new(ReplayHost {
             log: self.log.clone(),
             capabilities: routes.capabilities.clone(),
             limits: limits.clone(),
@@ -311,7 +311,7 @@ impl<P: Port> Replay<'_, P> {
             asked: OnceLock::new(),
             key: self.log.identity().key,
             sent: AtomicU32::new(0),
-            road: road.clone(),
+            host: host.clone(),
         });
         let handler = listener.handlers[receiver.handler].run.clone();
         let handler = AssertUnwindSafe(async move { handler(call).await }).catch_unwind();
@@ -322,7 +322,7 @@ impl<P: Port> Replay<'_, P> {
             Either::Right(_) => Ok(Err(Fault::new(Code::TimeOut, "its time was up"))),
         };
         let mut now = Vec::new();
-        let sent = std::mem::take(&mut *road.sent());
+        let sent = std::mem::take(&mut *host.sent());
         let sent = sent.into_iter().map(|it| check(routes, limits.inside, it));
         for step in sent.chain([came_to(routes, limits.inside, receiver.listener, ended)]) {
             let is_beyond = |it: &Ready| {

@@ -47,7 +47,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) port: P,
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) road: Arc<Host>,
+    pub(crate) host: Arc<Host>,
     /// By ids that strangers may name, so the hash is keyed.
     pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
     /// Trees that have events to take.
@@ -109,7 +109,7 @@ const GRACE_US: u64 = 1_000_000;
 impl<P: Port> Worker<P> {
     pub(crate) fn new(port: P, number: usize, shared: Arc<Shared>) -> Worker<P> {
         Worker {
-            road: Arc::new(Host(shared.clone())),
+            host: Arc::new(Host(shared.clone())),
             now_us: port.now_us(),
             ahead_us: set_by(&port),
             waits: Waits::since(set_by(&port)),

@@ -44,7 +44,7 @@ impl<P: Port> Worker<P> {
             asked: OnceLock::new(),
             key: self.shared.log.identity().key,
             sent: AtomicU32::new(0),
-            road: self.road.clone(),
+            host: self.host.clone(),
         });
         let run = self.shared.routes.handler(start.receiver).run.clone();
         let (name, message) = (&*registered.name, call.message.id());

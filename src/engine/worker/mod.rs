@@ -12,7 +12,7 @@ mod timers;
 mod slot;
 mod handoff;
 pub(crate) mod outcome;
-pub(crate) mod past;
+pub(crate) mod history;
 mod host;
 pub(crate) mod load;
 pub(crate) mod driver;

@@ -38,7 +38,7 @@ pub(super) struct Heard {
 
 /// What the server sends.
 enum Form {
-    Events(Decoder),
+    Events(Box<Decoder>),
     /// One JSON document: a server that doesn't stream.
     Whole(Vec<u8>),
 }
@@ -48,7 +48,7 @@ impl Heard {
     pub(super) fn new(response: Response, timers: Timers, settings: Settings) -> Heard {
         let form = match refusal::media(response.headers()).as_str() {
             "application/json" => Form::Whole(Vec::new()),
-            _ => Form::Events(Decoder::new(settings.limits.event_bytes_max)),
+            _ => Form::Events(Box::new(Decoder::new(settings.limits.event_bytes_max))),
         };
         Heard {
             response,

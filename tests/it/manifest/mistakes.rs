@@ -370,7 +370,7 @@ const MEANING: &[Case] = &[
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
         "echo, calculate, command, mcp, shell, fetch, files, git, http, keyvalue, llm, \
-         system_monitor, sql, greeter, agent",
+         system_monitor, recall, skills, sql, greeter, agent",
     ),
     (
         "name: parrot",

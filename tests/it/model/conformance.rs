@@ -32,7 +32,7 @@ impl Expected {
 }
 
 type Made = Pin<Box<dyn Future<Output = Box<dyn Model>> + Send>>;
-type Make = fn(Expected) -> Made;
+type Make = fn(&Expected) -> Made;
 
 fn prompt() -> Prompt {
     Prompt::new("Be brief.").user("6*7?")
@@ -51,18 +51,19 @@ fn script(said: &Expected) -> Script {
     if said.is_cut { script.fails(characters, Kind::Cut) } else { script }
 }
 
-fn scripted(said: Expected) -> Made {
-    let model: Box<dyn Model> = Box::new(Scripted::repeating([script(&said)], Default::default()));
+fn scripted(said: &Expected) -> Made {
+    let model: Box<dyn Model> = Box::new(Scripted::replies([script(said)]));
     Box::pin(std::future::ready(model))
 }
 
-fn recorded(said: Expected) -> Made {
-    let takes = (0..4).map(|_| Take::new(prompt().digest(), script(&said)));
+fn recorded(said: &Expected) -> Made {
+    let takes = (0..4).map(|_| Take::new(prompt().digest(), script(said)));
     let model: Box<dyn Model> = Box::new(Recorded::new(takes));
     Box::pin(std::future::ready(model))
 }
 
-fn openai(said: Expected) -> Made {
+fn openai(said: &Expected) -> Made {
+    let said = said.clone();
     Box::pin(async move {
         let event = |choice: serde_json::Value| {
             say(format!("data: {}\n\n", json!({ "choices": [choice] })))
@@ -114,7 +115,7 @@ fn text(pieces: &[Piece]) -> String {
 
 /// What is said comes in its order, and is the same as a whole however it is cut.
 async fn text_is_what_was_said(make: Make) {
-    let model = make(Expected::of(&["It is ", "42", ": 日本 𝄞."])).await;
+    let model = make(&Expected::of(&["It is ", "42", ": 日本 𝄞."])).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, error) = pieces(&mut *reply).await;
     assert_eq!(error, None);
@@ -124,7 +125,7 @@ async fn text_is_what_was_said(make: Make) {
 /// The last piece is a stop, and nothing comes after it.
 async fn a_stop_is_the_last_piece(make: Make) {
     for stop in [Stop::End, Stop::MaxTokens] {
-        let model = make(Expected { stop: stop.clone(), ..Expected::of(&["It is"]) }).await;
+        let model = make(&Expected { stop: stop.clone(), ..Expected::of(&["It is"]) }).await;
         let mut reply = model.turn(prompt()).await.unwrap();
         let (pieces, error) = pieces(&mut *reply).await;
         assert_eq!((pieces.last(), error), (Some(&Piece::Stop(stop)), None));
@@ -143,7 +144,7 @@ async fn calls_are_whole_and_in_order(make: Make) {
     ];
     let said =
         Expected { calls: calls.clone(), stop: Stop::Calls, ..Expected::of(&["Let me see."]) };
-    let model = make(said).await;
+    let model = make(&said).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, error) = pieces(&mut *reply).await;
     assert_eq!(error, None);
@@ -157,7 +158,7 @@ async fn calls_are_whole_and_in_order(make: Make) {
 
 /// What a turn has used is told once, before the stop.
 async fn usage_is_told_once(make: Make) {
-    let model = make(Expected::of(&["42"])).await;
+    let model = make(&Expected::of(&["42"])).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, _) = pieces(&mut *reply).await;
     let used: Vec<_> =
@@ -167,7 +168,7 @@ async fn usage_is_told_once(make: Make) {
 
 /// A future that is dropped and asked for again loses no piece.
 async fn a_dropped_future_loses_nothing(make: Make) {
-    let model = make(Expected::of(&["one ", "two ", "three"])).await;
+    let model = make(&Expected::of(&["one ", "two ", "three"])).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let mut came = Vec::new();
     loop {
@@ -189,7 +190,7 @@ async fn a_dropped_future_loses_nothing(make: Make) {
 
 /// Two turns that are read side by side have each its own pieces.
 async fn turns_stay_apart(make: Make) {
-    let model = make(Expected::of(&["one ", "two ", "three"])).await;
+    let model = make(&Expected::of(&["one ", "two ", "three"])).await;
     let (first, second) = (model.turn(prompt()).await, model.turn(prompt()).await);
     let (mut first, mut second) = (first.unwrap(), second.unwrap());
     let (first, second) = tokio::join!(pieces(&mut *first), pieces(&mut *second));
@@ -199,7 +200,7 @@ async fn turns_stay_apart(make: Make) {
 
 /// A turn that nobody waits for any more doesn't harm the next one.
 async fn a_dropped_turn_harms_nobody(make: Make) {
-    let model = make(Expected::of(&["one ", "two"])).await;
+    let model = make(&Expected::of(&["one ", "two"])).await;
     drop(model.turn(prompt()).now_or_never());
     let mut reply = model.turn(prompt()).await.unwrap();
     drop(reply.next().await);
@@ -210,7 +211,7 @@ async fn a_dropped_turn_harms_nobody(make: Make) {
 
 /// A reply that breaks off ends with an error, after what had come, and with nothing after that.
 async fn a_cut_reply_ends_with_an_error(make: Make) {
-    let model = make(Expected { is_cut: true, ..Expected::of(&["It is 4"]) }).await;
+    let model = make(&Expected { is_cut: true, ..Expected::of(&["It is 4"]) }).await;
     let mut reply = model.turn(prompt()).await.unwrap();
     let (pieces, error) = pieces(&mut *reply).await;
     assert_eq!((text(&pieces), error.map(|it| it.kind)), ("It is 4".to_owned(), Some(Kind::Cut)));
@@ -220,7 +221,7 @@ async fn a_cut_reply_ends_with_an_error(make: Make) {
 
 /// It says what it is in one line.
 async fn a_model_describes_itself_in_a_line(make: Make) {
-    let model = make(Expected::of(&["42"])).await;
+    let model = make(&Expected::of(&["42"])).await;
     let described = model.describe();
     assert!(!described.trim().is_empty() && described.lines().count() == 1, "{described:?}");
 }

@@ -1,4 +1,4 @@
-//! The road: what arguments ask of the engine, which implements it.
+//! The host: what arguments ask of the engine, which implements it.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -39,7 +39,7 @@ pub struct Call {
     pub(crate) key: [u8; 32],
     /// How often `Outbox::send` was called.
     pub(crate) sent: AtomicU32,
-    pub(crate) road: Arc<dyn Host>,
+    pub(crate) host: Arc<dyn Host>,
 }
 
 impl Call {

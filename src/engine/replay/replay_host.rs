@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::engine::worker::past::{asked, cause, history};
+use crate::engine::worker::history::{asked, cause, history};
 use crate::limits::Limits;
 use crate::listener;
 use crate::listener::{Boxed, Call, Capabilities, Emit, Entry};
@@ -12,7 +12,7 @@ use crate::wire::Fault;
 use crate::xml::Element;
 
 /// What arguments ask of the engine, answered from the log.
-pub(super) struct Host {
+pub(super) struct ReplayHost {
     pub(super) log: Arc<dyn Log>,
     pub(super) capabilities: Capabilities,
     pub(super) limits: Limits,
@@ -22,14 +22,14 @@ pub(super) struct Host {
     pub(super) sent: Mutex<Vec<Emit>>,
 }
 
-impl Host {
+impl ReplayHost {
     /// What was emitted so far.
     pub(super) fn sent(&self) -> MutexGuard<'_, Vec<Emit>> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl listener::Host for Host {
+impl listener::Host for ReplayHost {
     fn commit(&self, _: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
         let mut sent = self.sent();
         let first: usize = sent.iter().map(Vec::len).sum();
