@@ -1,6 +1,6 @@
-//! A turn: what waits is consumed, the thread is shown to the model, and what it writes becomes
-//! payloads while it is written. Between turns: responses that waited are delivered or withdrawn,
-//! and work ends.
+//! A turn consumes the waiting messages, shows the thread to the model, and turns the model's reply
+//! into payloads while the reply is written. Between turns: responses that waited are delivered or
+//! withdrawn, and work ends.
 
 use pumphouse::listener::Answer;
 use pumphouse::model::Prompt;
@@ -26,7 +26,7 @@ use super::words::{
     Limited, Notice, RULES, Response, Stopped, counts_work, reading,
 };
 
-/// How much of a reply is quoted to a model that wrote nothing else.
+/// How many characters a correction quotes of a reply that reached nobody.
 const QUOTED: usize = 40;
 
 pub(super) async fn turn(context: TurnContext, _: Element) -> Result<Emissions, Fault> {
@@ -49,7 +49,8 @@ impl TurnContext {
         rules
     }
 
-    /// The rules of the turn at hand; in a replay without a turn, those of the turn before.
+    /// The rules of the turn at hand. In the replay of a handling that began no turn, the rules of
+    /// the agent's previous turn.
     fn rules_at_hand(&self) -> Option<u32> {
         let has_begun = self.begun_as(&[]).is_some();
         match self.record.0.is_some() && !has_begun && self.mind.turns > 0 {
@@ -71,11 +72,13 @@ impl TurnContext {
         self.settle_open().await?;
         let (mut mind, mut emissions) = (Mind::clone(&self.mind), Emissions::default());
         if self.is_old() && matches!(mind.next(&self.rules()), Next::Withdraw(_)) {
-            // A turn of 0.1.0 whose response isn't delivered is followed by another without a word.
+            // In 0.1.0, a turn whose response isn't delivered is followed by another turn, and the
+            // model gets no notice.
             mind.withdraw_held();
         }
         if mind.is_turning() {
-            // The handling of that turn failed: nothing more comes of it.
+            // An earlier handling failed in the middle of this turn, so the turn ends here with an
+            // error.
             let it =
                 Generation { stop: "error".to_owned(), ..Generation::cut("its handling failed") };
             let over = self.cognition_out(mind.turns, &it);
@@ -115,8 +118,8 @@ impl TurnContext {
         }
     }
 
-    /// Shows the model the thread up to an entry, and does what it says; what an earlier attempt
-    /// sent is sent as it was.
+    /// Shows the model the thread up to the entry `until`, and turns the reply into payloads. What
+    /// an earlier attempt sent is sent again unchanged.
     pub(super) async fn generate(
         &self,
         turn: u64,
@@ -156,24 +159,26 @@ impl TurnContext {
         }
     }
 
-    /// The form of a turn's prompt and the rules that it goes by: the newest, unless the log has
-    /// the turn begun, for a replay or before a stop.
+    /// The rendering and the rules of a turn: the newest ones, or the recorded ones if the log has
+    /// the turn's beginning. It has that in a replay, and when the pump stopped during the turn.
     pub(super) fn form(&self, earlier: &[Entry]) -> (u32, Option<u32>) {
         self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
 
-    /// How the turn began, where the log has it begun: for a replay, or before a stop.
+    /// The recorded beginning of the turn, in a replay or when the pump stopped during the turn;
+    /// else `None`.
     pub(super) fn begun_as(&self, earlier: &[Entry]) -> Option<CognitionIn> {
         let recorded = self.record.0.iter().flatten();
         earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>())
     }
 
-    /// How a turn's reply is read: as it was then, where the log has the turn begun.
+    /// How a turn's reply is read: by the rules under which the turn began, if the log has its
+    /// beginning.
     pub(super) fn reading(&self, earlier: &[Entry]) -> Reading {
         reading(self.form(earlier).1.filter(|_| !self.is_old()))
     }
 
-    /// Records what the model is told before all else, and offered, where that is new.
+    /// Records the system prompt and the tools that the model is offered, each only if it is new.
     async fn record_prompt(&self, told: &SystemPrompt, earlier: &[Entry]) -> Result<(), Fault> {
         let tools = CognitionTools::from(&**told.tools.all());
         let (has_text, has_tools) = match earlier {
@@ -193,7 +198,8 @@ impl TurnContext {
         Ok(())
     }
 
-    /// What has to come before the turn where there are feeds: they are had anew.
+    /// Asks for a refresh of the agent's feeds, which the turn has to wait for; `None` if the agent
+    /// has no feeds, or if they are refreshed.
     fn request_feeds(&self, turn: u64) -> Option<Emissions> {
         let Agent { name, settings, .. } = self.agent();
         let declared = settings.context_feeds.declared();
@@ -203,7 +209,8 @@ impl TurnContext {
         if has_none || self.mind.has_feeds {
             return None;
         }
-        // What was asked before a fork is answered elsewhere.
+        // A refresh that was requested before a fork is answered in the other thread, so only one
+        // requested in this thread is waited for.
         if self.mind.asked.as_ref().is_some_and(|it| it.thread == *self.message.thread()) {
             return Some(Emissions::default());
         }
@@ -263,7 +270,8 @@ impl TurnContext {
         Ok(prompt)
     }
 
-    /// How many tokens a prompt has and its model's window, where it doesn't fit that.
+    /// The tokens of a prompt and the model's window, if the prompt and its reply don't fit the
+    /// window.
     pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
         let agent = self.agent();
         let window = u64::from(agent.model.window()?);
@@ -286,10 +294,11 @@ impl TurnContext {
         Some(TurnOutcome::Full(emissions))
     }
 
-    /// How many messages a clear for the sake of the window leaves in view: as many as the
-    /// settings say, and half as many where that many were too many. None where one was.
+    /// How many messages stay in view when the prompt is cleared to fit the window: `context_keep`,
+    /// and after an earlier clear at most half of what that clear kept. `None` if the earlier clear
+    /// kept one message.
     pub(super) fn keeps(&self) -> Option<u64> {
-        // A replay takes the word of the log: 0.1.0 stopped after the first clear.
+        // A replay takes the number from the log, because 0.1.0 stopped after the first clear.
         let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
         if let Some(then) = then {
             return then.keep;
@@ -332,7 +341,7 @@ impl TurnContext {
         self.out.begun.send(Note(begun)).await
     }
 
-    /// Records what the model said, and says how it goes on.
+    /// Records the turn's charge and outcome, and returns what the handling emits after the turn.
     pub(super) async fn end_turn(
         &self,
         mut mind: Mind,
@@ -342,7 +351,8 @@ impl TurnContext {
     ) -> Result<Emissions, Fault> {
         let is_last = it.is_last || self.is_last_by_turns();
         let over = self.cognition_out(turn, &it);
-        // Both take their places at once, and are kept together.
+        // The charge and the outcome take their places in the thread at once, and reach the log
+        // together.
         let charged = it.charge.take().map(|it| self.out.charge.send(it.into()));
         self.out.over.send(To("action", over.clone())).await?;
         if let Some(charged) = charged {
@@ -375,8 +385,8 @@ impl TurnContext {
         }
     }
 
-    /// What follows on a turn that is over: an answer that waits for nothing is delivered; all else
-    /// is looked at once more, with what came meanwhile.
+    /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now. The
+    /// agent's next handling decides everything else, and also sees what arrived meanwhile.
     pub(super) async fn after_turn(
         &self,
         mut mind: Mind,
@@ -410,7 +420,7 @@ impl TurnContext {
             }
             mind.close_response(true, false);
         }
-        // What came of the turn's actions meanwhile, the next handling knows.
+        // The next handling knows the results that the turn's actions had meanwhile.
         if mind.work.is_some() && !is_interrupted {
             emissions.add(self.own_root(&mind)?);
         }
@@ -440,8 +450,8 @@ fn correction(outside: &str, reply: &str) -> String {
 }
 
 impl Generation {
-    /// Whether nothing came of it: it was empty, or had text outside of elements beside nothing but
-    /// thoughts.
+    /// Whether the reply had no effect and the model is told so: the reply was empty, or it had
+    /// text outside of elements and nothing else but thoughts.
     fn is_idle(&self, is_old: bool) -> bool {
         if is_old {
             // 0.1.0 looked at calls, messages and responses only.
@@ -451,8 +461,8 @@ impl Generation {
         !self.did && self.error.is_none() && self.answer.is_none() && is_said
     }
 
-    /// How much of a reply came that was cut, as far as that can be known: of what it might have
-    /// had.
+    /// How far a reply that failed had come: its tokens, estimated if the model reported none, in
+    /// percent of `max_tokens`, at most 99. `None` if the reply didn't fail or has no limit.
     fn percent(&self, max_tokens: Option<u32>) -> Option<u32> {
         let most = u64::from(max_tokens.filter(|it| *it > 0)?);
         self.error.as_ref()?;

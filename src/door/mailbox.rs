@@ -1,4 +1,5 @@
-//! What a connection hears: news from the pump, kept until its task takes them.
+//! A connection's mailbox: push events from the pump and orders from the door, queued until the
+//! connection's task takes them.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,8 @@ pub(super) struct Mailbox {
     pub(super) machine: Arc<str>,
     heard: Mutex<Heard>,
     waker: AtomicWaker,
-    /// A [`Silence`]: the time, and in the lowest bit whether it has sent a message; 0 is busy.
+    /// A packed [`Silence`]: the time, and in the lowest bit whether the connection has sent a
+    /// message; 0 is [`Silence::Busy`].
     silence: AtomicU64,
 }
 
@@ -36,7 +38,7 @@ pub(super) enum Order {
 struct Heard {
     news: Vec<(u64, PushEvent)>,
     orders: Vec<Order>,
-    /// Nobody listens any more.
+    /// The connection is closed: new events and orders are dropped.
     closed: bool,
 }
 
@@ -53,7 +55,7 @@ impl Mailbox {
         mailbox
     }
 
-    /// Notes how the connection looks.
+    /// Stores the connection's current [`Silence`].
     pub(super) fn note(&self, silence: Silence) {
         let bits = match silence {
             Silence::Busy => 0,
@@ -63,7 +65,7 @@ impl Mailbox {
         self.silence.store(bits, Ordering::Relaxed);
     }
 
-    /// How the connection looked last.
+    /// The [`Silence`] that was stored last.
     pub(super) fn silence(&self) -> Silence {
         let bits = self.silence.load(Ordering::Relaxed);
         match (bits >> 1, bits & 1) {
@@ -73,7 +75,7 @@ impl Mailbox {
         }
     }
 
-    /// Waits until this is ordered; for a connection that has no session yet.
+    /// Waits until this order is queued. For a connection that has no session yet.
     pub(super) async fn ordered(&self, order: Order) {
         poll_fn(|context| {
             self.waker.register(context.waker());
@@ -85,7 +87,8 @@ impl Mailbox {
         .await;
     }
 
-    /// Takes all there is; `into` is empty and keeps its room.
+    /// Takes all events and orders. `into` must be empty; its allocation is reused for the next
+    /// events.
     pub(super) fn take(&self, into: &mut Vec<(u64, PushEvent)>) -> Vec<Order> {
         let mut heard = self.heard();
         std::mem::swap(&mut heard.news, into);
@@ -102,7 +105,7 @@ impl Mailbox {
     /// Tells the connection what to do.
     pub(super) fn order(&self, order: Order) {
         let mut heard = self.heard();
-        // What was ordered before and isn't done yet, will be done.
+        // An order that is queued already isn't queued twice.
         if !heard.closed && !heard.orders.contains(&order) {
             heard.orders.push(order);
         }
@@ -110,7 +113,7 @@ impl Mailbox {
         self.waker.wake();
     }
 
-    /// Drops what comes from now on.
+    /// Drops the queued events, and all events and orders that come from now on.
     pub(super) fn close(&self) {
         let mut heard = self.heard();
         heard.closed = true;
@@ -131,7 +134,7 @@ impl PushObserver for Mailbox {
         let was_empty = heard.news.is_empty();
         heard.news.push((push, news));
         drop(heard);
-        // Whoever finds something takes all of it, so only the first needs to wake.
+        // The connection's task takes all events at once, so only the first event needs to wake it.
         if was_empty {
             self.waker.wake();
         }

@@ -19,7 +19,7 @@ use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault};
 
 impl Thread {
-    /// Sends what a handler emitted, up to what one message may cause.
+    /// Sends what a handler emitted, up to `emissions_max` for one message.
     pub(crate) fn emit_all(
         &mut self,
         part: &Part,
@@ -79,7 +79,7 @@ impl Thread {
             Target::Askers(asked, outcome) => {
                 self.answer_askers(part, checked, &asked, outcome, world, out);
             }
-            // Only what a handler returns says which messages it keeps.
+            // A `Park` counts only among the emissions that a handler returns; here it is ignored.
             Target::Park(_) => {}
             Target::Opener => self.end_with(part, checked, world, out),
             Target::Along if self.spawner.is_none() => self.end_with(part, checked, world, out),
@@ -111,7 +111,9 @@ impl Thread {
         }
     }
 
-    /// A message to a listener; in a thread of its own where it wants that, or is at work here.
+    /// Sends a message to a listener. The message opens a child thread if the receiver has
+    /// `own_thread`, or if it parks and has unfinished work in this thread; a message to the sender
+    /// itself never does.
     fn call(
         &mut self,
         part: &Part,
@@ -133,7 +135,7 @@ impl Thread {
         }
     }
 
-    /// Records what wakes nobody.
+    /// Records a note: an entry that starts no handler.
     fn take_note(
         &mut self,
         part: &Part,
@@ -148,7 +150,7 @@ impl Thread {
             let fault = world.routes.misaddressed(registered, &to, checked.name());
             let sending = self.sending(part, checked, Some(to), world);
             let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
-            // Nobody waits for what comes of a note.
+            // No sender waits for an answer to a note.
             trace(&refused, &fault);
             return self.tell_refused(part, refused.id(), &fault, world, out);
         }
@@ -156,7 +158,7 @@ impl Thread {
         self.append(sending, world, out);
     }
 
-    /// Keeps what a listener sends itself until its time comes.
+    /// Keeps a message that a listener sends itself until the message is due.
     fn put_off(
         &mut self,
         part: &Part,
@@ -191,7 +193,8 @@ impl Thread {
         out.beyond.push_back(Beyond::Open(Box::new(opening)));
     }
 
-    /// Whether an answer to this message is what comes of the thread.
+    /// Whether an answer to this message ends the thread: the message is the first one of a live
+    /// child thread.
     pub(crate) fn ends_with(&self, answered: &Entry) -> bool {
         self.spawner.is_some()
             && self.state.is_live()
@@ -199,7 +202,8 @@ impl Thread {
             && *answered.thread() == self.id
     }
 
-    /// What comes of the thread: a child ends with it, a session tells whoever pushed.
+    /// Delivers the thread's result. A child thread ends with it; a session sends it to the
+    /// identity that pushed.
     fn end_with(&mut self, part: &Part, checked: Checked, world: &World<'_>, out: &mut Step) {
         let from = &world.routes.listeners[part.listener].name;
         if self.spawner.is_some() {
@@ -220,7 +224,7 @@ impl Thread {
         }
     }
 
-    /// A message to a listener, if it takes it.
+    /// Sends a message to its receiver, or refuses the message if it has none.
     fn forward(
         &mut self,
         part: &Part,
@@ -293,7 +297,8 @@ impl Thread {
         self.start_all_of(&receivers, world, out);
     }
 
-    /// Sends something to an identity: to the connection that pushed, if it is still there.
+    /// Records an entry for an identity, and tells the connection that pushed; if that push is
+    /// settled, a connection of the identity that is still there.
     pub(crate) fn tell(
         &mut self,
         identity: &Arc<str>,
@@ -347,7 +352,8 @@ impl Thread {
         self.answer(part, &part.message, sending, world, out);
     }
 
-    /// Records what a listener tried to send, and tells it why nobody got it.
+    /// Records as refused what a listener tried to send, and tells the listener why nobody got the
+    /// message.
     pub(crate) fn refuse(
         &mut self,
         part: &Part,
@@ -434,7 +440,7 @@ impl Thread {
         }
     }
 
-    /// Tells an identity that what it sent waited in vain.
+    /// Tells an identity that its push was cancelled before it was answered.
     pub(crate) fn tell_cancelled(
         &mut self,
         pushed: u64,

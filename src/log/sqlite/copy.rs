@@ -1,5 +1,6 @@
-//! Copies the write-ahead log into the file beside the writer, so that writing needn't wait for it;
-//! and syncs it now and then, where an append doesn't.
+//! A thread that copies the write-ahead log into the database file, so that the writer needn't wait
+//! for the copy. Where appends don't sync, the thread also syncs the write-ahead log about once a
+//! second.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -18,40 +19,42 @@ use crate::log::sqlite::shared::Shared;
 use crate::log::sqlite::write::{Retry, UNCOPIED, retry};
 use crate::log::{Durability, Error};
 
-/// How long the system alone may know what an append of [`Durability::Normal`] wrote. Left to
-/// itself, it may wait for half a minute.
+/// How long the data of an append of [`Durability::Normal`] may be in the operating system's cache
+/// only. Left to itself, the system may keep the data there for half a minute.
 const SYNC_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages of the write-ahead log (128 MiB) at which it is copied into the file beside the writing:
-/// what is written to often meanwhile, as an index is, is copied once.
+/// Pages of the write-ahead log (128 MiB) at which the copier thread begins to copy them. A page
+/// that is written many times before, as an index page is, is copied once.
 const PAGES_COPIED: i64 = 32_768;
 /// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
 const PAGES_MAX: i64 = 65_536;
-/// Pages (1 MiB) that it may have however little room there is.
+/// Pages (1 MiB) that the write-ahead log may have however full the disk is.
 const PAGES_LEAST: i64 = 256;
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4_096;
-/// The part of the room, its own and what the disk has left, that it may take: the file grows by
-/// what is copied, and what the file has taken the log doesn't get back.
+/// The write-ahead log may take one part in so many of the space that it has and the disk has left.
+/// A copy makes the database file grow, and the log doesn't get that space back.
 const PART_OF_ROOM: u64 = 4;
-/// Pages (1 MiB) after which the room is looked at again.
+/// Pages (1 MiB) after which the free disk space is measured again.
 pub(super) const PAGES_LOOKED: i64 = 256;
-/// How often it is looked whether the log's files are still there.
+/// How often the copier thread checks that the log's files are still there.
 const LOOK_WAIT: Duration = Duration::from_millis(400);
-/// Pages that the writer copies itself once no more are left and the file is settled. It begins
-/// anew only where all of it is copied, and beside steady writing a copy is never quite at its end.
+/// When no more than this many pages are left to copy and the file is settled, the writer copies
+/// them itself. SQLite starts the write-ahead log from its beginning only when all of it is copied,
+/// and a copy that runs during steady writing never quite reaches the end.
 const PAGES_LEFT: i64 = 32;
-/// The part of what is beyond [`PAGES_COPIED`] that it copies too: where much is written at a time,
-/// so little is never left.
+/// Beyond the bound at which copying begins, the writer also copies one page for every so many:
+/// with large commits, as few as [`PAGES_LEFT`] pages are never left.
 const PART_BEYOND: i64 = 8;
-/// Copies beside the writing, one after another and each of something, that say by being quick that
-/// the file is most likely synced: see [`Settling`].
+/// So many quick copies in a row, each of at least one page, show that the file is most likely
+/// synced: see [`Settling`].
 const QUICK_COPIES: u32 = 4;
 /// Microseconds that a quick one takes at the most: a copy of a few pages and its syncs take half.
 const QUICK_US: u64 = 2_000;
-/// Copies after which that is waited for no longer: where the disk is slow, none is quick.
+/// Copies after which the file counts as settled even if none was quick: on a slow disk none is.
 const COPIES_MAX: u32 = 32;
-/// Pages (4 MiB) after which the writer does so again, where a reader kept it from beginning anew.
+/// Pages (4 MiB) by which the write-ahead log grows before the writer copies its end again, where a
+/// reader kept the log from starting from its beginning.
 const PAGES_AGAIN: i64 = 1_024;
 
 /// The thread that copies, on a connection of its own.
@@ -61,7 +64,7 @@ pub(super) struct Copier {
 }
 
 impl Copier {
-    /// Starts it; it waits until it is wanted.
+    /// Starts the thread, which waits until [`Copier::want`] asks for a copy.
     pub(super) fn start(
         path: &Path,
         durability: Durability,
@@ -87,11 +90,11 @@ impl Copier {
 
     /// Asks for a copy; once is enough while one is being made.
     pub(super) fn want(&self) {
-        // Full: it is asked already. Disconnected: the log is poisoned, and says so itself.
+        // Full: a copy is requested already. Disconnected: the log is poisoned, and says so itself.
         let _ = self.wanted.try_send(());
     }
 
-    /// Ends it, after the copy it may be making.
+    /// Stops the thread, after the copy that it may be making.
     pub(super) fn stop(self) {
         drop(self.wanted);
         let _ = self.thread.join();
@@ -143,7 +146,8 @@ impl Copying {
         }
     }
 
-    /// Copies, unless another is in the way; whether the log is still to be trusted.
+    /// Copies, unless another copy is in the way. Returns false if the copy failed for good, which
+    /// poisons the log.
     fn copy(&mut self) -> bool {
         match self.copy_and_look() {
             Err(error) if retry(&error) == Retry::Never => {
@@ -167,30 +171,31 @@ impl Copying {
     }
 }
 
-/// Whether the file is most likely synced, as far as the write-ahead log was copied into it.
+/// Estimates whether the pages that were copied into the database file are synced there.
 ///
-/// SQLite syncs it only in a copy that no commit overtook, and says nothing of it. So the first of
-/// these takes long, for it syncs what all before it wrote, 3 to 20 ms for 128 MiB; the writer
-/// would wait for that if its own copy were the first.
+/// SQLite syncs the file only in a copy that no commit overtook, and doesn't report the sync. So
+/// the first such copy takes long, because it syncs what all earlier copies wrote: 3 to 20 ms for
+/// 128 MiB. If the writer's own copy were the first, the writer would wait for that.
 #[derive(Debug, Default)]
 struct Settling {
-    /// How far it was copied, and how often.
+    /// Pages copied so far, and the number of copies since the write-ahead log last started from
+    /// its beginning.
     pages: i64,
     copies: u32,
-    /// How many of the last of them were quick.
+    /// How many copies in a row were quick, up to the last one.
     quick: u32,
 }
 
 impl Settling {
-    /// Another copy took so long.
+    /// Notes a copy and how long it took. Returns whether the file counts as settled.
     fn copied(&mut self, before: Wal, after: Wal, took_us: u64) -> bool {
         if before.copied() < self.pages {
-            // It began anew since.
+            // The write-ahead log has started from its beginning since the last copy.
             (self.copies, self.quick) = (0, 0);
         }
         self.pages = after.copied();
         self.copies += 1;
-        // One that had nothing to copy says nothing of what there is to sync.
+        // A copy that found nothing to copy doesn't show whether anything is left to sync.
         if after.copied() > before.copied() {
             self.quick = if took_us < QUICK_US { self.quick + 1 } else { 0 };
         }
@@ -210,12 +215,13 @@ pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
     synced.map_err(|it| shared.poison(&format!("syncing the write-ahead log failed: {it}")))
 }
 
-/// Copies what no reader keeps from being copied; whether another copy was in the way.
+/// Copies as much as the readers allow. Returns whether another copy was in the way.
 pub(super) fn copy(db: &Connection) -> rusqlite::Result<bool> {
     db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
 }
 
-/// Copies all of it and has nothing left there, waiting for readers a while; whether it could.
+/// Copies the whole write-ahead log and truncates it, waiting a while for readers. Returns whether
+/// that succeeded.
 pub(super) fn all(db: &Connection) -> rusqlite::Result<bool> {
     let is_busy: bool = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     Ok(!is_busy)
@@ -246,16 +252,17 @@ pub(super) fn wal(db: &Connection) -> rusqlite::Result<Wal> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
-    /// A copy beside the writing.
+    /// A copy by the copier thread, while the writer goes on.
     Beside,
-    /// The little that is left, here and now, so that the next commit begins it anew.
+    /// The writer copies the few pages that are left, so that the next commit starts the
+    /// write-ahead log from its beginning.
     End,
     /// All of it, however long that takes.
     All,
 }
 
-/// At how many pages the write-ahead log is copied beside the writing, and at how many the writing
-/// waits for that.
+/// At how many pages the copier thread begins to copy the write-ahead log, and at how many the
+/// writer waits for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     copied: i64,
@@ -269,15 +276,15 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Those for this room: the bytes that the write-ahead log has, and those that the disk has
-    /// left.
+    /// The bounds for so many bytes: those that the write-ahead log has, and those that the disk
+    /// has left.
     pub(super) fn of(room: u64) -> Bounds {
         let pages = i64::try_from(room / PART_OF_ROOM / PAGE_BYTES).unwrap_or(PAGES_MAX);
         let max = pages.clamp(PAGES_LEAST, PAGES_MAX);
         Bounds { copied: (max / 2).min(PAGES_COPIED), max }
     }
 
-    /// What the write-ahead log has at the most once all of it was copied.
+    /// The bytes that the write-ahead log's file keeps at most once all of it was copied.
     pub(super) fn bytes_kept(self) -> u64 {
         match self.max {
             PAGES_MAX => u64::from(connect::WAL_BYTES_KEPT),
@@ -286,7 +293,8 @@ impl Bounds {
     }
 }
 
-/// The room that there is, where the system says so.
+/// The bytes that the write-ahead log has and those that the disk has left; `None` where the system
+/// doesn't say.
 #[cfg(not(test))]
 pub(super) fn room(path: &Path) -> Option<u64> {
     let own = std::fs::metadata(connect::beside(path, "-wal")).map_or(0, |it| it.len());
@@ -305,8 +313,8 @@ fn left(_: &Path) -> Option<u64> {
     None
 }
 
-/// What is due, where the file is settled or not, and the writer copied the end of it at a length,
-/// since when it only grew.
+/// What is due between two commits. `ended_at` is the length at which the writer last copied the
+/// end of the write-ahead log, or 0 if the log has started from its beginning since.
 pub(super) fn due(
     Wal { pages, left }: Wal,
     is_settled: bool,
@@ -335,11 +343,11 @@ mod tests {
             ((PAGES_COPIED, PAGES_COPIED), 0, Due::Beside),
             ((PAGES_COPIED + 400, 100), 0, Due::Beside),
             ((PAGES_COPIED + 480, 80), 0, Due::End),
-            // A reader is in the way, so it goes on where it was.
+            // A reader keeps the log from starting from its beginning, so the log goes on growing.
             ((PAGES_COPIED + 500, 20), PAGES_COPIED + 480, Due::Nothing),
             ((PAGES_COPIED + 1_480, 1_000), PAGES_COPIED + 480, Due::Beside),
             ((PAGES_COPIED + 1_504, 24), PAGES_COPIED + 480, Due::End),
-            // Much at a time.
+            // Large commits.
             ((PAGES_COPIED + 400, 400), 0, Due::Beside),
             ((PAGES_COPIED + 3_200, 400), 0, Due::End),
             ((PAGES_MAX, PAGES_MAX), 0, Due::All),
@@ -404,7 +412,7 @@ mod tests {
         let anew = [in_a_row, [quick(0), quick(10), quick(20), quick(30)]].concat();
         let of_each = [false, false, false, true];
         assert_eq!(settled(&anew), [of_each, of_each].concat());
-        // A reader keeps them from copying anything.
+        // A reader keeps the copies from copying anything.
         assert_eq!(settled(&[(10, 10, 12, 0); 8]), [false; 8]);
     }
 
