@@ -115,7 +115,7 @@ fn scalar(it: &Scalar, chance: &mut Chance) -> Value {
         _ => integer::<i64>(&text).map(Value::from).or(integer::<u64>(&text).map(Value::from)),
     };
     match it.base() {
-        Scalar::String | Scalar::Character | Scalar::Words(_) => text.into(),
+        Scalar::String | Scalar::Character | Scalar::Bytes | Scalar::Words(_) => text.into(),
         _ => value.unwrap_or(text.into()),
     }
 }
