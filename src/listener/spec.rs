@@ -277,7 +277,11 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// use pumphouse::listener::Effects;
     /// use pumphouse::prelude::*;
     ///
-    /// let fax = Listener::new("fax").effects(Effects::Outside);
+    /// # /// A text to send.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "urn:fax")]
+    /// # struct Fax { text: String }
+    /// let fax = Listener::new("fax").on(async |_: Fax| ()).effects(Effects::Outside);
     /// let plan = pumphouse::builder().with(fax).build()?;
     /// let fax = plan.capabilities().listener("fax").and_then(|it| it.effects);
     /// assert_eq!(fax.map(Effects::as_str), Some("outside"));
