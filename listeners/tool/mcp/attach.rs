@@ -1,11 +1,11 @@
-//! What is no text in an answer: an entry of the thread, which the answer names. And what a tool
-//! says while it is at work: live, for those who follow.
+//! Images, sounds and files in an answer become entries of the thread, which the answer names. The
+//! progress that a tool reports during a call is shown live to followers.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use pumphouse::id::EntryId;
-use pumphouse::listener::{Context, FromContext, Need};
+use pumphouse::listener::FromContext;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{Attachment, Progress};
 use serde_json::Value;
@@ -44,29 +44,11 @@ impl Apply for Attachments {
 }
 
 /// Where a call's attachments and its progress go.
+#[derive(FromContext)]
 pub(super) struct Outlets {
     kept: Fold<Attachments>,
     notes: Outbox<Note<Attachment>>,
     live: Outbox<Progress>,
-}
-
-impl<S> FromContext<S> for Outlets {
-    fn needs() -> Vec<Need> {
-        [
-            <Fold<Attachments> as FromContext<S>>::needs(),
-            <Outbox<Note<Attachment>> as FromContext<S>>::needs(),
-            <Outbox<Progress> as FromContext<S>>::needs(),
-        ]
-        .concat()
-    }
-
-    fn from_context(it: &Context<S>) -> Result<Outlets, Fault> {
-        Ok(Outlets {
-            kept: Fold::from_context(it)?,
-            notes: Outbox::from_context(it)?,
-            live: Outbox::from_context(it)?,
-        })
-    }
 }
 
 impl Outlets {
