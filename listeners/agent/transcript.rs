@@ -114,7 +114,7 @@ pub enum EventKind {
     ToolCallProgress {
         /// The call.
         call_id: String,
-        /// Whom it called.
+        /// The listener that the action calls.
         tool: String,
         /// How much is done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ pub enum EventKind {
         turn: Option<u64>,
         /// The call.
         call_id: String,
-        /// Whom it called.
+        /// The listener that the action calls.
         tool: String,
         /// In a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
         status: String,

@@ -1,5 +1,5 @@
-//! Requests that are under way with a server, and what its messages mean for them: whoever carries
-//! the messages, this is the same.
+//! The requests that wait for a server's answer, and how a message of the server settles them. Both
+//! transports, standard input and output and HTTP, use this.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -122,7 +122,7 @@ pub struct Settings {
     pub command: Vec<Beside>,
     /// Where the server is, if it isn't begun here.
     pub url: Option<Beside>,
-    /// What proves to a server behind a URL who asks.
+    /// The bearer token that is sent to a server at a URL.
     pub bearer: Option<String>,
     /// Variables of its environment, beside `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]

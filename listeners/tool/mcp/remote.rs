@@ -1,5 +1,5 @@
-//! A server over HTTP ("Streamable HTTP"): each message is a request, and what comes of it one
-//! answer in JSON, or a stream of events.
+//! A server over HTTP ("Streamable HTTP"): each message is a request, and the server responds with
+//! one JSON document or with a stream of events.
 //!
 //! Requests go to the one URL that the manifest names; no redirect is followed.
 
@@ -42,7 +42,7 @@ pub(super) struct Remote {
     bearer: Option<Bearer>,
 }
 
-/// What proves to a server who asks.
+/// The bearer token that is sent to the server.
 struct Bearer {
     header: HeaderValue,
     secret: Secret,
@@ -118,7 +118,8 @@ struct Line<'a> {
     session: Mutex<Session>,
 }
 
-/// Sends what is written, and passes on what comes of it, until nobody has the connection any more.
+/// Sends the queued messages to the server and passes its responses on, until every handle of the
+/// connection is dropped.
 pub(super) async fn drive(
     remote: &Remote,
     shared: &Shared,
