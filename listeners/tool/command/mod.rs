@@ -17,6 +17,7 @@
 pub mod limits;
 pub(super) mod programs;
 mod order;
+pub(super) mod scratch;
 mod bounds;
 pub mod confine;
 pub mod supervise;

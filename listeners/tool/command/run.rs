@@ -16,6 +16,7 @@ use super::super::text::lossy;
 use super::bounds::Bounds;
 use super::limits::CommandLimits;
 use super::order::{Order, Report};
+use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
 
 /// Bytes of a report.
@@ -96,6 +97,7 @@ pub(in super::super) async fn run(
 
 /// A supervisor, and the socket by which it is told what to run.
 fn supervised(out: Stdio) -> std::io::Result<(Child, UnixStream)> {
+    clear_once();
     let (ours, theirs) = pair()?;
     let supervisor = Command::new(SELF)
         .arg(SUPERVISE)
