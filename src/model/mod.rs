@@ -22,6 +22,7 @@
 //!
 //! `docs/models.md` is the manual.
 
+mod at_once;
 mod error;
 mod models;
 pub mod openai;
@@ -41,6 +42,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 
+pub use at_once::AtOnce;
 pub use error::{Error, Kind, Wait};
 pub use models::{Models, UnknownModel};
 pub use openai::OpenAi;

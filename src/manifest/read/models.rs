@@ -14,7 +14,7 @@ use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
 use crate::model::openai::NoModel;
-use crate::model::{Model, Models, NoScript, OpenAi, Price, Scripted, Secret};
+use crate::model::{AtOnce, Model, Models, NoScript, OpenAi, Price, Scripted, Secret};
 
 impl Reader<'_> {
     /// The models that are sound; listeners may name these, too.
@@ -35,8 +35,10 @@ impl Reader<'_> {
                 Some("scripted") => self.scripted(item, &path).map(|it| Arc::new(it) as _),
                 _ => None,
             };
+            let most = item.key("at_once").and_then(Node::text);
+            let most = most.and_then(|it| it.replace('_', "").parse().ok());
             if let Some(model) = model {
-                own.insert(name, model);
+                own.insert(name, bounded(name, model, most));
             }
         }
         own.iter().for_each(|(name, it)| drop(self.models.insert(name, it.clone())));
@@ -124,6 +126,14 @@ impl Reader<'_> {
         let mistake = Mistake::new(at.place, "a key doesn't stand in a manifest itself").at(path);
         self.wrong(mistake.advice("put it into a variable, and write its name: `key: ${LLM_KEY}`"));
         None
+    }
+}
+
+/// The model, with at most so many replies at once where that is said.
+fn bounded(name: &str, model: Arc<dyn Model>, most: Option<usize>) -> Arc<dyn Model> {
+    match most {
+        Some(most) => Arc::new(AtOnce::new(name, model, most)),
+        None => model,
     }
 }
 

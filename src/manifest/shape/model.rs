@@ -43,6 +43,7 @@ fn openai() -> Map {
             key("max_tokens", tokens, max_tokens, "max_tokens: 2048"),
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
             price(),
+            at_once(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),
             key("authority", Kind::Path, authority, "authority: issuer.pem"),
             key("proxy", Kind::Text, proxy, "proxy: http://127.0.0.1:3128"),
@@ -59,6 +60,7 @@ fn scripted() -> Map {
         needed(key("file", Kind::Path, file, "file: replies.txt")),
         window(),
         price(),
+        at_once(),
     ];
     Map { what: "a model of the kind scripted", keys, one_of: &[] }
 }
@@ -70,6 +72,12 @@ fn kind(example: &str) -> Key {
 fn window() -> Key {
     let text = "How many tokens prompt and reply may have together.";
     key("window", Kind::Count { min: 1, max: u32::MAX as usize }, text, "window: 8192")
+}
+
+fn at_once() -> Key {
+    let text = "How many of its replies may be under way at once; who asks then waits.";
+    let most = tokio::sync::Semaphore::MAX_PERMITS;
+    key("at_once", Kind::Count { min: 1, max: most }, text, "at_once: 8")
 }
 
 fn price() -> Key {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use pumphouse::manifest::{Manifest, Mistakes};
 use pumphouse::model::{Model, Models, Piece, Price, Prompt, Scripted, UnknownModel};
 use pumphouse::prelude::*;
@@ -155,4 +156,19 @@ fn check_shows_models() {
     assert_eq!(models[1]["name"], "local");
     scene.write("replies.txt", "%% replay\n");
     scene.run(&["check"]).code(1).says(&["organism.yaml:2:32: replies.txt:1: there is no part"]);
+}
+
+/// One model for all agents: `at_once` bounds what they ask of it together.
+#[tokio::test]
+async fn a_model_has_as_many_replies_at_once_as_its_manifest_says() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("replies.txt"), "%% reply\na\n%% reply\nb\n").unwrap();
+    let text = "models: {m: {use: scripted, file: replies.txt, at_once: 1}}\n";
+    let read = read_in(folder.path().join("organism.yaml"), text).unwrap();
+    let model = read.models.get("m").unwrap();
+    let one = model.turn(Prompt::new("Go.")).await.unwrap();
+    let mut two = model.turn(Prompt::new("Go."));
+    assert!((&mut two).now_or_never().is_none());
+    drop(one);
+    assert!(two.await.is_ok());
 }

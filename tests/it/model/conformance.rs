@@ -4,10 +4,12 @@
 //! prompt it is asked.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use pumphouse::model::{
-    Call, Error, Kind, Model, Piece, Prompt, Recorded, Reply, Script, Scripted, Stop, Take, Usage,
+    AtOnce, Call, Error, Kind, Model, Piece, Prompt, Recorded, Reply, Script, Scripted, Stop, Take,
+    Usage,
 };
 use serde_json::json;
 
@@ -53,6 +55,12 @@ fn script(said: &Expected) -> Script {
 
 fn scripted(said: &Expected) -> Made {
     let model: Box<dyn Model> = Box::new(Scripted::replies([script(said)]));
+    Box::pin(std::future::ready(model))
+}
+
+fn at_once(said: &Expected) -> Made {
+    let model = Arc::new(Scripted::replies([script(said)]));
+    let model: Box<dyn Model> = Box::new(AtOnce::new("m", model, 2));
     Box::pin(std::future::ready(model))
 }
 
@@ -229,6 +237,7 @@ async fn a_model_describes_itself_in_a_line(make: Make) {
 macro_rules! suite {
     ($($rule:ident),+ $(,)?) => {
         suite! { @of scripted: $($rule),+ }
+        suite! { @of at_once: $($rule),+ }
         suite! { @of recorded: $($rule),+ }
         suite! { @of openai: $($rule),+ }
     };
