@@ -8,10 +8,11 @@ use pumphouse::wire::fault::Left;
 
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
-use super::context::{SystemPrompt, TurnContext};
+use super::context::TurnContext;
 use super::generation::Generation;
 use super::outcome::{Emissions, TurnOutcome};
 use super::render::Form;
+use super::system::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, Stopped};
 
 /// How few bytes of a result a prompt shows at the least.
@@ -42,11 +43,14 @@ pub(super) fn tokens(bytes: u64) -> u64 {
 
 /// How many bytes a prompt has.
 pub(super) fn bytes(prompt: &Prompt) -> u64 {
-    let calls =
-        |it: &Said| -> usize { it.calls.iter().map(|it| it.name.len() + it.arguments.len()).sum() };
-    let of = |it: &Said| -> usize { it.text.len() + calls(it) };
-    let messages: usize = prompt.messages.iter().map(of).sum();
-    (prompt.system.len() + messages) as u64
+    let messages: u64 = prompt.messages.iter().map(said_bytes).sum();
+    prompt.system.len() as u64 + messages
+}
+
+/// How many bytes one of its messages has.
+pub(super) fn said_bytes(it: &Said) -> u64 {
+    let calls: usize = it.calls.iter().map(|it| it.name.len() + it.arguments.len()).sum();
+    (it.text.len() + calls) as u64
 }
 
 /// The reservations among the entries of a handling, in their order.
@@ -84,7 +88,7 @@ impl TurnContext {
         while begun.is_none()
             && most > RESULT_BYTES_MIN
             && self.over_window(&it.prompt).is_some()
-            && self.keeps().is_none()
+            && self.keeps(&it.prompt).is_none()
         {
             most = (most / 4).max(RESULT_BYTES_MIN);
             it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;

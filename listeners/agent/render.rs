@@ -23,7 +23,7 @@ use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::form::shown;
 pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
-use super::prompt_order::late;
+use super::prompt_order::{late, under_way};
 use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped};
 
 /// What stands before the result of an action, or of a thread, whose work was done when it came.
@@ -64,7 +64,7 @@ pub fn render(
             if entry.is::<CognitionIn>() {
                 during = Some(during.unwrap_or_default());
             } else if entry.is::<CognitionOut>() {
-                wrote(entry, &natives, &mut prompt);
+                wrote(form, entry, &natives, &mut prompt);
                 during
                     .take()
                     .into_iter()
@@ -88,8 +88,9 @@ pub fn render(
     }
     during.into_iter().flatten().for_each(|it| put(&mut prompt, Role::User, &it));
     let last = block(feeds, Position::Late);
-    if !last.is_empty() {
-        put(&mut prompt, Role::User, &last);
+    let under_way = if form.number > 3 { under_way(agent, view) } else { String::new() };
+    for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
+        put(&mut prompt, Role::User, text);
     }
     prompt
 }
@@ -170,7 +171,7 @@ pub(super) fn heard(form: Form, root: &Name, entry: &Entry) -> Option<String> {
         });
     }
     if form.number > 1
-        && let Some(text) = responded(entry)
+        && let Some(text) = responded(form.number, entry)
     {
         return Some(text);
     }
@@ -183,17 +184,28 @@ pub(super) fn heard(form: Form, root: &Name, entry: &Entry) -> Option<String> {
     Some(match (entry.from(), form.number) {
         ("core", _) => text,
         (from, 1) => format!("[From {from}]\n{text}"),
-        (from, _) => format!("[From {from}]\n{}", harmless(&text)),
+        (from, form) => headed(form, from, &text),
     })
 }
 
+/// A text that can't be taken for a result, headed by its sender; what is said at the console is
+/// the user's, and has no heading from form 4 on.
+fn headed(form: u32, from: &str, text: &str) -> String {
+    let text = harmless(text);
+    match (from, form) {
+        (from, ..=3) => format!("[From {from}]\n{text}"),
+        ("console", _) => text.into_owned(),
+        (from, _) => format!("[{from}]\n{text}"),
+    }
+}
+
 /// What another agent responded, by itself or as the end of its thread.
-fn responded(entry: &Entry) -> Option<String> {
+fn responded(form: u32, entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
-        return Some(format!("[From {}]\n{}", entry.from(), harmless(&it.text)));
+        return Some(headed(form, entry.from(), &it.text));
     }
     if let Some(it) = entry.decode_if::<Stopped>() {
-        return Some(format!("[From {}]\n{}", entry.from(), harmless(&why(&it))));
+        return Some(headed(form, entry.from(), &why(&it)));
     }
     let ThreadResult { thread, status, payload } = entry.decode_if()?;
     let payload = payload?;
@@ -217,16 +229,19 @@ fn why(it: &Stopped) -> String {
 }
 
 /// A reply of the agent's, which stands for all that was in it.
-fn wrote(entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
+fn wrote(form: Form, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if let Some(said) = natives.said(&it) {
         prompt.messages.extend(said);
     } else if !it.text.is_empty() {
         put(prompt, Role::Assistant, &it.text);
     }
-    if it.is_partial {
-        let percent = it.completion_percentage.map_or("?".to_owned(), |it| it.to_string());
-        let text = format!("[Previous response was interrupted at {percent}%]");
+    if it.is_partial && (form.number < 4 || !it.text.is_empty()) {
+        let text = match (it.completion_percentage, form.number) {
+            (Some(percent), _) => format!("[Previous response was interrupted at {percent}%]"),
+            (None, 1..=3) => "[Previous response was interrupted at ?%]".to_owned(),
+            (None, _) => "[Previous response was interrupted]".to_owned(),
+        };
         put(prompt, Role::User, &text);
     }
 }

@@ -11,7 +11,9 @@ use crate::limits::PROMPT_BYTES_MAX;
 use crate::listener::Listener;
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
-use crate::listeners::agent::settings::{Calls, Dialect, FinalWithActions, OnFull, Settings};
+use crate::listeners::agent::settings::{
+    Ability, Calls, Dialect, FinalWithActions, OnFull, Settings,
+};
 use crate::listeners::agent::words::Dispatch;
 use crate::manifest::amount;
 use crate::manifest::check::joined;
@@ -97,6 +99,7 @@ impl Reader<'_> {
                 &[("batched", Dispatch::Batched), ("after_response", Dispatch::AfterResponse)],
             ),
             final_default: flag(item, "final_default").unwrap_or(usual.final_default),
+            text_is_response: flag(item, "text_is_response"),
             final_with_actions: chosen(
                 item,
                 "final_with_actions",
@@ -107,9 +110,10 @@ impl Reader<'_> {
             agent_calls: chosen(item, "agent_calls", &[("same-thread", Calls::SameThread)]),
             metadata: self.surroundings(item, "metadata", path)?,
             context_feeds: self.surroundings(item, "context_feeds", path)?,
+            abilities: item.key("abilities").map_or(usual.abilities, abilities),
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
             on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
-            context_keep: count("context_keep").map_or(usual.context_keep, |it| it as u64),
+            context_keep: text("context_keep").and_then(amount::keep).unwrap_or(usual.context_keep),
             result_bytes_max: text("result_bytes_max")
                 .and_then(amount::bytes)
                 .map_or(usual.result_bytes_max, |it| it as u64),
@@ -220,6 +224,18 @@ fn flag(item: &Node, key: &str) -> Option<bool> {
 fn names(item: &Node, key: &str) -> Vec<String> {
     let all = item.key(key).map(Node::items).unwrap_or_default();
     all.iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
+fn abilities(node: &Node) -> Vec<Ability> {
+    let ability = |it: &Node| match it.text()? {
+        "spawn" => Some(Ability::Spawn),
+        "timers" => Some(Ability::Timers),
+        "todo" => Some(Ability::Todo),
+        "clear" => Some(Ability::Clear),
+        "feeds" => Some(Ability::Feeds),
+        _ => None,
+    };
+    node.items().iter().filter_map(ability).collect()
 }
 
 fn internal(node: &Node) -> InternalActions {

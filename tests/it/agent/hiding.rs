@@ -4,7 +4,7 @@ use pumphouse::listener::{Apply as _, Clears};
 use pumphouse::listeners::agent::ask as asking;
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::render::{Form, RENDERING, render};
-use pumphouse::listeners::agent::settings::Settings;
+use pumphouse::listeners::agent::settings::{Keep, Settings};
 use pumphouse::listeners::agent::words::ContextFull;
 use pumphouse::listeners::view::{ClearContext, UndoClear};
 use pumphouse::wire::core::ContextCleared;
@@ -140,10 +140,10 @@ fn a_clear_keeps_as_many_messages_as_it_says_and_counts_what_it_hides() {
         .collect();
     let first = match RENDERING {
         1 => "[From console]\nFirst?",
-        _ => "[From console]\nFirst?\n\n[12 earlier messages are hidden; nothing is lost.]",
+        _ => "First?\n\n[12 earlier messages are hidden; nothing is lost.]",
     };
     let so = "<response>So.</response>";
-    let told_of = [first, so, "[From console]\nQuestion 8?", so, "[From console]\nAnd then?"];
+    let told_of = [first, so, "Question 8?", so, "And then?"];
     assert_eq!(texts, told_of);
     told.recalls();
     // A second clear adds up; what is taken back first is the second.
@@ -255,7 +255,7 @@ fn a_prompt_that_is_still_too_large_hides_more_until_there_is_no_more_to_hide() 
     let long = format!("<response>{}</response>", "word ".repeat(1_000));
     let replies = [&*long, "<response>Short.</response>", "<response>Short again.</response>"];
     let replies = replies.map(Script::text).to_vec();
-    let told = Told::with(replies, Some(1_000), Settings::default());
+    let told = Told::with(replies, Some(1_500), Settings::default());
     // Ten messages would stay, and the long one would be among them.
     told.ask("And now?");
     let full = told.world.all::<ContextFull>(&told.thread);
@@ -267,9 +267,25 @@ fn a_prompt_that_is_still_too_large_hides_more_until_there_is_no_more_to_hide() 
 }
 
 #[test]
+fn d8_so_many_tokens_of_messages_may_stay_instead_of_so_many_messages() {
+    let long = format!("<response>{}</response>", "word ".repeat(1_000));
+    let replies = [&*long, "<response>Short.</response>"].map(Script::text).to_vec();
+    let mut settings = Settings::default();
+    settings.context_keep = Keep::Tokens(100);
+    let told = Told::with(replies, Some(1_500), settings);
+    told.ask("And now?");
+    // The newest message fits, the long one before it doesn't; and the first stays.
+    let full = told.world.all::<ContextFull>(&told.thread);
+    let keep: Vec<_> = full.iter().map(|it| it.keep).collect();
+    assert_eq!(keep, [Some(2)]);
+    assert_eq!(told.world.all::<Response>(&told.thread).last().unwrap().text, "Short.");
+    told.recalls();
+}
+
+#[test]
 fn a_prompt_that_is_too_large_for_its_newest_alone_ends_the_work() {
-    let question = "word ".repeat(1_000);
-    let told = Told::with(vec![Script::text("<response>Yes.</response>")], Some(1_000), {
+    let question = "word ".repeat(2_000);
+    let told = Told::with(vec![Script::text("<response>Yes.</response>")], Some(1_500), {
         Settings::default()
     });
     told.ask(&question);
