@@ -11,6 +11,7 @@ use pumphouse::schema::{self, Content, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
+use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
 use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open::open;
@@ -123,7 +124,9 @@ pub(super) fn with_peers(
         return error;
     }
     let words = |it: &Described| {
-        let taken = it.takes.iter().filter_map(|of| all.schema(of)).filter(|of| is_offered(of));
+        let is_machinery = |of: &Name| *of == DeclareFeeds::NAME || *of == RefreshFeeds::NAME;
+        let taken = it.takes.iter().filter(|of| !is_machinery(of)).filter_map(|of| all.schema(of));
+        let taken = taken.filter(|of| is_offered(of));
         let locals: Vec<&str> = taken.map(|of| of.name.local()).collect();
         match &locals[..] {
             [] => Vec::new(),

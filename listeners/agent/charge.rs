@@ -96,7 +96,7 @@ impl TurnContext {
         // What is left bounds the reply of a last turn.
         let mut bound = was_last.and_then(|it| it.max_tokens);
         it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
-        if let Some(spoke) = self.overflow(&it.prompt) {
+        if let Some(spoke) = self.overflow(&it.prompt).await {
             return Ok(Err(spoke));
         }
         if let Some(record) = &self.record.0 {
@@ -293,7 +293,7 @@ impl TurnContext {
 }
 
 /// The settlement of a reservation of which so many tokens were taken.
-fn settled(
+pub(super) fn settled(
     reserved: &budget::Charge,
     (input, output): (u64, u64),
     cost: Option<u64>,
@@ -312,7 +312,7 @@ fn settled(
     }
 }
 
-fn whole(it: u64) -> i64 {
+pub(super) fn whole(it: u64) -> i64 {
     i64::try_from(it).unwrap_or(i64::MAX)
 }
 

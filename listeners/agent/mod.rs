@@ -48,6 +48,7 @@ mod outcome;
 mod between_turns;
 mod charge;
 pub mod cost;
+mod summary;
 mod resume;
 mod turn;
 

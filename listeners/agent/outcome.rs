@@ -11,7 +11,9 @@ use super::super::timer::ClearTimer;
 use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::generation::Generation;
-use super::words::{CognitionOut, ContextFull, Correction, Notice, Response, Stopped};
+use super::words::{
+    CognitionOut, ContextFull, ContextSummary, Correction, Notice, Response, Stopped,
+};
 
 /// The agent's own root, with text in it.
 pub(super) fn root(
@@ -53,6 +55,7 @@ impl IntoEmit for Emissions {
             Note::<Correction>::emits(),
             Note::<Notice>::emits(),
             Note::<ContextFull>::emits(),
+            Note::<ContextSummary>::emits(),
             To::<ClearContext>::emits(),
             To::<CancelAction>::emits(),
             To::<ClearTimer>::emits(),

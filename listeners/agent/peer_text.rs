@@ -8,6 +8,7 @@ use pumphouse::schema::{self, Content, Schema, to_json};
 use pumphouse::xml::{self, Profile};
 use serde_json::{Map, Value, json};
 
+use super::super::action::words::NAME as ACTION;
 use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
 use super::abilities::STAFF;
 use super::settings::{Ability, Settings};
@@ -26,7 +27,9 @@ pub(super) struct PeerCall<'a> {
 pub(super) fn calls<'a>(seen: &'a Capabilities, it: &'a Described) -> Vec<PeerCall<'a>> {
     let is_machinery =
         |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
-    let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
+    // No action can call what runs actions.
+    let taken = it.takes.iter().filter(|_| it.name != ACTION);
+    let schemas = taken.filter_map(|name| seen.schema(name));
     let schemas: Vec<&Schema> = schemas.filter(|of| is_offered(of) && !is_machinery(of)).collect();
     let is_one = schemas.len() == 1;
     let call = |schema: &'a Schema| match is_one {

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use pumphouse::listener::Clears;
 use pumphouse::model::{Prompt, Role, Said};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{ThreadResult, ThreadStatus};
+use pumphouse::wire::core::{ContextCleared, ContextRestored, ThreadResult, ThreadStatus};
 use pumphouse::xml::{Child, escape_attribute};
 
 use super::super::action::words::ActionResult;
@@ -24,7 +24,9 @@ use super::form::shown;
 pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
 use super::prompt_order::{late, under_way};
-use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped};
+use super::words::{
+    CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
+};
 
 /// What stands before the result of an action, or of a thread, whose work was done when it came.
 const LATE: &str = "[A late result, of work that you have answered:]";
@@ -50,7 +52,7 @@ pub fn render(
     // What came while the model wrote stands behind what it wrote, and so does what came just
     // before and wasn't shown to it.
     let mut during: Option<Vec<String>> = None;
-    let mut gap = gap(form.number, view);
+    let mut gap = gap(form.number, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
     let natives = Natives::of(form, agent, view);
     for entry in view.iter().filter(|it| !it.is_refused() && !natives.tells(it)) {
@@ -141,17 +143,39 @@ struct Gap {
 /// What a prompt says in the place of what clears hide; from form 2 on.
 ///
 /// The newest clear in force is always in view itself, so the view tells.
-fn gap(form: u32, view: &[Entry]) -> Option<Gap> {
+fn gap(form: u32, agent: &str, view: &[Entry]) -> Option<Gap> {
     let mut clears = Clears::default();
     view.iter().for_each(|it| clears.apply(it));
     let first = *clears.hidden().first().filter(|_| form >= 2)?.start();
     let said = match clears.messages() {
         Some(0) => return None,
-        Some(1) => "[1 earlier message is hidden; nothing is lost.]".to_owned(),
-        Some(count) => format!("[{count} earlier messages are hidden; nothing is lost.]"),
-        None => "[Earlier messages are hidden; nothing is lost.]".to_owned(),
+        Some(1) => "1 earlier message is hidden; nothing is lost.".to_owned(),
+        Some(count) => format!("{count} earlier messages are hidden; nothing is lost."),
+        None => "Earlier messages are hidden; nothing is lost.".to_owned(),
+    };
+    let said = match summary(agent, view) {
+        None => format!("[{said}]"),
+        Some(ContextSummary { error: Some(_), .. }) => {
+            format!("[{said} There is no summary of them.]")
+        }
+        Some(it) => format!("[{said} In short:]\n{}", harmless(&it.text)),
     };
     Some(Gap { first, said })
+}
+
+/// The newest summary that an agent has of messages that clears in force hide.
+fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
+    let (mut newest, mut in_force) = (None, Vec::new());
+    for entry in view.iter().filter(|it| !it.is_refused()) {
+        if entry.from() == agent && entry.is::<ContextSummary>() {
+            newest = entry.decode_if::<ContextSummary>();
+        } else if entry.is::<ContextCleared>() {
+            in_force.push(newest.take());
+        } else if entry.is::<ContextRestored>() {
+            in_force.pop();
+        }
+    }
+    in_force.into_iter().rev().flatten().next()
 }
 
 /// What somebody else sent the agent.

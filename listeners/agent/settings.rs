@@ -1,6 +1,9 @@
 //! How an agent is set up.
 
+use std::sync::Arc;
+
 use pumphouse::limits::{ActionLimits, ReplyLimits};
+use pumphouse::model::Model;
 
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
@@ -44,6 +47,8 @@ pub struct Settings {
     pub internal_actions: InternalActions,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
+    /// Which model writes summaries; the agent's own unless said.
+    pub summary_model: Option<Arc<dyn Model>>,
     /// How much stays in view where that is a clear.
     pub context_keep: Keep,
     /// How many bytes of a result a prompt shows.
@@ -76,6 +81,7 @@ impl Default for Settings {
             abilities: Ability::ALL.to_vec(),
             internal_actions: InternalActions::default(),
             on_context_full: OnFull::Clear,
+            summary_model: None,
             context_keep: Keep::Messages(10),
             result_bytes_max: RESULT_BYTES,
             reply_limits: ReplyLimits::default(),
@@ -158,6 +164,8 @@ pub enum OnFull {
     /// Old messages are hidden.
     #[default]
     Clear,
+    /// The same, and a model writes a summary of them, which prompts show in their place.
+    Summarise,
     /// The agent stops.
     Stop,
 }

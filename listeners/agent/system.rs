@@ -8,6 +8,7 @@ use pumphouse::listener::Described;
 use pumphouse::prelude::*;
 use pumphouse::reply::Markup;
 
+use super::super::action::words::NAME as ACTION;
 use super::super::feed::definition::{METADATA, PEERS, PROTOCOL};
 use super::super::metadata::show;
 use super::Agent;
@@ -78,7 +79,7 @@ impl SystemPrompt {
             part(endings, &finals(settings, &seen));
         }
         if has(PEERS) && !is_native {
-            let shown = peers.iter().filter(|it| is_shown(settings, &it.name));
+            let shown = peers.iter().filter(|it| it.name != ACTION && is_shown(settings, &it.name));
             let shown: Vec<String> = shown.map(|it| call(&seen, it)).collect();
             part(call_whom, &shown.join("\n"));
         }

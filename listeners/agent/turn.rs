@@ -290,15 +290,20 @@ impl TurnContext {
     }
 
     /// What comes of a prompt that doesn't fit the model's window.
-    pub(super) fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
+    pub(super) async fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
         let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
         let mut emissions = Emissions::default();
-        let keep = self.keeps(prompt).filter(|_| agent.settings.on_context_full == OnFull::Clear);
+        let keep = self.keeps(prompt).filter(|_| agent.settings.on_context_full != OnFull::Stop);
         emissions.add(Note(ContextFull { tokens, window, keep }));
         let Some(keep) = keep else {
             let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
             return Some(TurnOutcome::Stopped("context-full", text, emissions));
         };
+        if agent.settings.on_context_full == OnFull::Summarise
+            && let Some(summary) = self.summary(prompt, keep).await
+        {
+            emissions.add(Note(summary));
+        }
         emissions.add(To("view", ClearContext { keep }));
         Some(TurnOutcome::Full(emissions))
     }

@@ -472,6 +472,22 @@ pub struct ContextFull {
     pub keep: Option<u64>,
 }
 
+/// What a model wrote of the messages that the next clear hides. A prompt shows it in their place
+/// while that clear is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context-summary", bookkeeping)]
+pub struct ContextSummary {
+    /// The model's name.
+    #[payload(attribute, example = "local")]
+    pub model: String,
+    /// Why there is none, where that is so: the messages are hidden all the same.
+    #[payload(attribute, no_example)]
+    pub error: Option<String>,
+    /// The summary.
+    #[payload(text, example = "The weather was asked for; it will rain.")]
+    pub text: String,
+}
+
 /// Has an agent stop what it does in the thread: its model writes no more, its actions are taken
 /// back, and the asker gets `agent-stopped`. What it said and did until then stays, and the
 /// thread goes on with what it is told next. Every agent of the thread, unless it is sent to one.

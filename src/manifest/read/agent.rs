@@ -34,13 +34,13 @@ impl Reader<'_> {
     pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
         // Each is looked at, whatever is wrong with the others.
         let name = item.key("name").and_then(|it| self.name(it, path));
-        let model = item.key("model").and_then(|it| self.mind(it, path));
+        let model = item.key("model").and_then(|it| self.mind(it, path, "model"));
         let settings = self.settings(item, path);
         Some(Agent::new(name?, model?).settings(settings?).listener())
     }
 
     /// The model of this name.
-    fn mind(&self, node: &Node, path: &str) -> Option<Arc<dyn Model>> {
+    fn mind(&self, node: &Node, path: &str, key: &str) -> Option<Arc<dyn Model>> {
         let unknown = match self.models.get(node.text()?) {
             Ok(model) => return Some(model),
             Err(it) => it,
@@ -48,7 +48,7 @@ impl Reader<'_> {
         // What is wrong with a model stands among the models.
         if !self.is_named(&unknown.name) {
             let mistake = Mistake::new(node.place, unknown.to_string());
-            self.wrong(mistake.at(&joined(path, "model")));
+            self.wrong(mistake.at(&joined(path, key)));
         }
         None
     }
@@ -112,7 +112,14 @@ impl Reader<'_> {
             context_feeds: self.surroundings(item, "context_feeds", path)?,
             abilities: item.key("abilities").map_or(usual.abilities, abilities),
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
-            on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
+            on_context_full: chosen(
+                item,
+                "on_context_full",
+                &[("summarise", OnFull::Summarise), ("stop", OnFull::Stop)],
+            ),
+            summary_model: item
+                .key("summary_model")
+                .and_then(|it| self.mind(it, path, "summary_model")),
             context_keep: text("context_keep").and_then(amount::keep).unwrap_or(usual.context_keep),
             result_bytes_max: text("result_bytes_max")
                 .and_then(amount::bytes)

@@ -27,8 +27,11 @@ const CALLS: &[(&str, &str)] = &[
     ("same-thread", "In the caller's."),
 ];
 
-const ON_FULL: &[(&str, &str)] =
-    &[("clear", "Old messages are hidden."), ("stop", "The agent stops.")];
+const ON_FULL: &[(&str, &str)] = &[
+    ("clear", "Old messages are hidden."),
+    ("summarise", "A model writes a summary of them, and they are hidden."),
+    ("stop", "The agent stops."),
+];
 
 const ABILITIES: &[(&str, &str)] = &[
     ("spawn", "Open threads below its own."),
@@ -75,6 +78,7 @@ fn mind() -> Vec<Key> {
         key("max_tokens", count(), max_tokens, "max_tokens: 2048"),
         key("temperature", Kind::Number, temperature, "temperature: 0.2"),
         key("on_context_full", Kind::Word(ON_FULL), FULL, "on_context_full: clear"),
+        key("summary_model", Kind::Name, SUMMARY, "summary_model: local"),
         key("context_keep", Kind::Keep, KEEP, "context_keep: 10"),
         key("result_bytes_max", Kind::Bytes { min: 512 }, RESULT, "result_bytes_max: 32 KiB"),
     ]
@@ -82,6 +86,7 @@ fn mind() -> Vec<Key> {
 
 const FULL: &str = "What becomes of a prompt that doesn't fit the model's window; clear unless \
                     said.";
+const SUMMARY: &str = "Which of the models writes summaries; its own unless said.";
 const ACTIONS: &str = "What its actions may come to.";
 const REPLY: &str = "How large the parts of a reply may be.";
 const RESULT: &str = "How many bytes of a result a prompt shows; 32 KiB unless said, and a quarter \

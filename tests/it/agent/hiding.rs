@@ -4,9 +4,12 @@ use pumphouse::listener::{Apply as _, Clears};
 use pumphouse::listeners::agent::ask as asking;
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::render::{Form, RENDERING, render};
-use pumphouse::listeners::agent::settings::{Keep, Settings};
-use pumphouse::listeners::agent::words::ContextFull;
+use pumphouse::listeners::agent::settings::{Keep, OnFull, Settings};
+use pumphouse::listeners::agent::words::{ContextFull, ContextSummary};
+
 use pumphouse::listeners::view::{ClearContext, UndoClear};
+use pumphouse::model::Kind;
+use pumphouse::wire::budget::Charge;
 use pumphouse::wire::core::ContextCleared;
 
 use super::world::World;
@@ -279,6 +282,68 @@ fn d8_so_many_tokens_of_messages_may_stay_instead_of_so_many_messages() {
     let keep: Vec<_> = full.iter().map(|it| it.keep).collect();
     assert_eq!(keep, [Some(2)]);
     assert_eq!(told.world.all::<Response>(&told.thread).last().unwrap().text, "Short.");
+    told.recalls();
+}
+
+/// An oracle with a long answer and a small window; `summary` is what its model says of the past.
+fn summarising(summary: Script) -> Told {
+    let long = format!("<response>{}</response>", "word ".repeat(1_000));
+    let world = World::new(7);
+    let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
+    let kept = seen.clone();
+    let mind = Scripted::new(move |prompt: &Prompt, turn| {
+        kept.lock().unwrap().push(prompt.clone());
+        match turn {
+            1 => Script::text(&*long),
+            _ => Script::text("<response>So.</response>"),
+        }
+    });
+    let writes = Scripted::new(move |_: &Prompt, _| summary.clone()).with_window(1_000);
+    let mut settings = Settings::default();
+    (settings.on_context_full, settings.context_keep) = (OnFull::Summarise, Keep::Messages(2));
+    settings.summary_model = Some(Arc::new(world.timed(writes)));
+    let agent = Agent::new("oracle", Arc::new(world.timed(mind).with_window(1_500)));
+    let agent = agent.settings(settings).peers(["calculate", "tool", "clerk"]);
+    let question = agent.ask("First?").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(1));
+    let pump = pump.in_thread(&thread);
+    Told { world, pump, thread, seen }
+}
+
+#[test]
+fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone() {
+    let told = summarising(Script::text("Many words were said."));
+    told.ask("And now?");
+    let [summary] = &told.world.all::<ContextSummary>(&told.thread)[..] else { panic!() };
+    assert_eq!((&*summary.text, &summary.error), ("Many words were said.", &None));
+    let said = "nothing is lost. In short:]\nMany words were said.";
+    assert!(told.prompt().contains(said), "{}", told.prompt());
+    // What it took is charged: it was read in pieces.
+    let charges = told.world.all::<Charge>(&told.thread);
+    assert!(charges.iter().filter(|it| it.settled).count() > 3, "{charges:#?}");
+    told.recalls();
+    let undo = told.pump.tell(UndoClear);
+    told.world.sim.run(undo).unwrap().unwrap();
+    told.wait();
+    let view = render_now(&told);
+    assert!(!view.contains("In short"), "{view}");
+}
+
+/// What a prompt would show now.
+fn render_now(told: &Told) -> String {
+    let root = pumphouse::listeners::agent::root("oracle");
+    let prompt = render(Form::new(RENDERING), "oracle", &root, "", &told.in_view(), &[]);
+    prompt.messages.iter().map(|it| it.text.clone() + "\n").collect()
+}
+
+#[test]
+fn d8_where_no_summary_can_be_written_the_messages_are_hidden_and_the_prompt_says_so() {
+    let told = summarising(Script::new().fails(0, Kind::Refused));
+    told.ask("And now?");
+    let prompt = told.prompt();
+    assert!(prompt.contains("hidden; nothing is lost. There is no summary of them.]"), "{prompt}");
+    assert_eq!(told.world.all::<Response>(&told.thread).last().unwrap().text, "So.");
     told.recalls();
 }
 
