@@ -85,12 +85,12 @@ pub mod prelude {
     pub use crate::limits::Limits;
     pub use crate::listener::{
         Again, Apply, Arrivals, Asked, Attempt, Cancel, Capabilities, Clock, EmitCore, Entry,
-        Final, Fold, History, Later, Listener, Message, Note, Outbox, Partial, Peers, Queue,
+        Final, Fold, History, Join, Later, Listener, Message, Note, Outbox, Partial, Peers, Queue,
         Random, Reply, Request, Role, Sender, Spawn, State, Thread, ThreadControl, Threads, Timers,
         To, View,
     };
     pub use crate::name::Name;
-    pub use crate::wire::core::{Done, Huh};
+    pub use crate::wire::core::{Done, Huh, ThreadResult};
     pub use crate::wire::{Fault, Live};
     pub use crate::xml::Element;
 }

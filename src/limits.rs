@@ -424,9 +424,12 @@ pub struct Limits {
     /// Unconsumed entries in one thread at which doors begin to wait.
     #[least = 1]
     pub unconsumed_max: usize,
-    /// Handlers of one listener at once.
+    /// Handlers of one listener at once; agents have a bound of their own.
     #[least = 1]
     pub handlers_max: usize,
+    /// Turns of one agent at once, over all threads: each waits for a model most of its time.
+    #[least = 1]
+    pub agents_at_once: usize,
     /// How long a handler may run.
     #[least = 1]
     pub handler_time_max: Duration,
@@ -537,6 +540,7 @@ impl Default for Limits {
             linger_bytes_max: MIB,
             unconsumed_max: 1_024,
             handlers_max: 20,
+            agents_at_once: 256,
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
             thread_depth_max: 10,

@@ -227,6 +227,9 @@ impl TurnContext {
                 let text = format!("It had its {} turns.", self.agent().settings.max_turns);
                 ("turns", text)
             }
+            StopReason::Model if mind.is_refused() => {
+                ("model", format!("The model's provider refuses to answer: {}", mind.error))
+            }
             StopReason::Model => {
                 let text = format!("The model failed {} times in a row", mind.failures());
                 let why = if self.is_old() { ".".to_owned() } else { format!(": {}", mind.error) };

@@ -9,7 +9,7 @@ use pumphouse::wire::fault::Left;
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::context::TurnContext;
-use super::generation::Generation;
+use super::generation::{Generation, is_refused};
 use super::outcome::{Emissions, TurnOutcome};
 use super::render::Form;
 use super::system::SystemPrompt;
@@ -322,6 +322,7 @@ impl Generation {
         use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};
         let unasked = [OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable];
         self.is_unasked = unasked.contains(&error.kind);
+        self.is_refused = is_refused(error);
         self.error = Some(error.to_string());
     }
 }

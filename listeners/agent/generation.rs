@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use pumphouse::listener::Answer;
-use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::model::{self, Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
 use pumphouse::wire::budget::Charge;
@@ -31,6 +31,8 @@ pub(super) struct Generation {
     pub(super) text: String,
     pub(super) stop: String,
     pub(super) error: Option<String>,
+    /// Whether asking again is of no use.
+    pub(super) is_refused: bool,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
     /// Where its native calls stand in the text: from and up to, one after another.
@@ -227,8 +229,10 @@ impl<'a> Speaking<'a> {
         };
         let reasoning = record.iter().find_map(|it| it.decode_if::<CognitionReasoning>());
         self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
-        let CognitionOut { stop, error, truncated, tokens_in, tokens_out, text, .. } = over;
+        let CognitionOut { stop, error, refused, truncated, tokens_in, tokens_out, text, .. } =
+            over;
         self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));
+        self.spoken.is_refused = refused == Some(true);
         self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
         for heard in writing.again(&text) {
             self.act(heard).await?;
@@ -282,6 +286,7 @@ impl<'a> Speaking<'a> {
                 Ok(None) => return Ok(()),
                 Err(error) => {
                     self.spoken.error = Some(escape::recorded(&error.to_string()).into_owned());
+                    self.spoken.is_refused = is_refused(&error);
                     return Ok(());
                 }
             }
@@ -591,4 +596,9 @@ impl<'a> Speaking<'a> {
         }
         None
     }
+}
+
+/// Whether asking again is of no use: the provider wants another key, model or request, or money.
+pub(super) fn is_refused(error: &model::Error) -> bool {
+    matches!(error.kind, model::Kind::Refused | model::Kind::RateLimited) && !error.retry
 }

@@ -176,6 +176,7 @@ impl Agent {
             .turns_max(max_turns)
             .grant::<Charges>()
             .kind("agent")
+            .agent()
             .peers(peers)
             .relies_on(STAFF)
             .describe(text)

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pumphouse::prelude::*;
-use pumphouse::wire::core::Progress;
+use pumphouse::wire::core::{OutputStream, ProgramOutput, Progress};
 use pumphouse::wire::iso_time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -109,6 +109,17 @@ pub enum EventKind {
         input: Value,
         /// Who waits for it: `sync`, `async` or `fire_and_forget`.
         mode: String,
+    },
+    /// What a program that a tool runs writes. Only who looks on sees it.
+    ToolCallOutput {
+        /// The call.
+        call_id: String,
+        /// The listener that the action calls.
+        tool: String,
+        /// To which output: `out` or `err`.
+        stream: String,
+        /// What it writes: whole lines where they aren't too long.
+        text: String,
     },
     /// How far a tool is with a call. Only who looks on sees it.
     ToolCallProgress {
@@ -299,16 +310,23 @@ impl Transcript {
 
     /// What a tool says while it is at work: of its latest call, where it has several.
     fn progress(&self, from: &str, thread: &ThreadId, payload: &Element) -> Option<Event> {
-        if !payload.is(Progress::NAME.namespace(), Progress::NAME.local()) {
-            return None;
-        }
-        let Progress { done, total, text } = Progress::decode(payload).ok()?;
         let is_of = |tool: &str| {
             tool.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let call = self.calls.values().rev().find(|it| is_of(&it.tool))?;
         let (call_id, tool) = (call.id.clone(), call.tool.clone());
-        let what = EventKind::ToolCallProgress { call_id, tool, done, total, text };
+        let what = if payload.is(Progress::NAME.namespace(), Progress::NAME.local()) {
+            let Progress { done, total, text } = Progress::decode(payload).ok()?;
+            EventKind::ToolCallProgress { call_id, tool, done, total, text }
+        } else {
+            let ProgramOutput { stream, text } = ProgramOutput::decode(payload).ok()?;
+            let stream = match stream {
+                OutputStream::Out => "out",
+                OutputStream::Err => "err",
+            };
+            let stream = stream.to_owned();
+            EventKind::ToolCallOutput { call_id, tool, stream, text }
+        };
         let (agent, thread) = (call.agent.clone(), thread.as_str().to_owned());
         Some(Event { what, agent, thread, entry: None, time: None, show: true })
     }

@@ -387,6 +387,7 @@ impl TurnContext {
             is_partial: it.is_cut(),
             truncated: it.truncated,
             error: it.error.clone(),
+            refused: it.is_refused.then_some(true),
             completion_percentage: it.percent(self.agent().settings.max_tokens),
             tokens_in: it.usage.map(|it| it.input),
             tokens_out: it.usage.map(|it| it.output),

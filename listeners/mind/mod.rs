@@ -93,6 +93,8 @@ pub struct Mind {
     last: LastTurn,
     /// How many turns in a row its model failed.
     failures: u32,
+    /// Whether the provider refused the last turn, so that another is of no use.
+    is_refused: bool,
     /// Whether it sleeps until there is news.
     slept: bool,
 }
@@ -278,5 +280,11 @@ impl Mind {
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
+    }
+
+    /// Whether the provider refused the last turn, so that another is of no use.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.is_refused
     }
 }

@@ -90,7 +90,7 @@ impl Mind {
             return Next::Stop(StopReason::Turns);
         }
         let is_news = self.has_news();
-        if self.failures >= FAILURES_MAX {
+        if self.failures >= FAILURES_MAX || self.is_refused {
             return Next::Stop(StopReason::Model);
         }
         if self.idle >= IDLE_MAX && !is_news && self.under_way().next().is_none() {

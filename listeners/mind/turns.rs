@@ -134,6 +134,7 @@ impl Mind {
         self.cuts += u64::from(is_cut);
         self.error = it.error.clone().unwrap_or_default();
         self.failures = if self.last.failed { self.failures + 1 } else { 0 };
+        self.is_refused = self.last.failed && it.refused == Some(true);
         self.idle = if it.is_idle { self.idle + 1 } else { 0 };
         let written = take(&mut self.written);
         for mut waiting in written.into_iter().filter(|_| !is_cut) {
@@ -255,6 +256,7 @@ impl Mind {
             return;
         }
         (self.last, self.idle, self.failures) = (LastTurn::default(), 0, 0);
+        self.is_refused = false;
         self.slept = false;
         let next = self.queue.iter().find_map(|(seq, it)| match it {
             Queued::Ask(asker) => Some((*seq, asker.clone(), None)),

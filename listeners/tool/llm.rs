@@ -25,6 +25,8 @@ const NAME: &str = "llm";
 const PROMPT: &str = "Answer briefly and to the point.";
 /// How many bytes a token has, about.
 const TOKEN_BYTES: usize = 4;
+/// How long the pump waits beyond a call's time.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Asks a model once.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -81,6 +83,8 @@ pub enum Reason {
     BadRequest,
     /// No model that may be asked has this name.
     UnknownModel,
+    /// The budget of the caller's tree has no room for the call.
+    Budget,
     /// The model failed.
     Model,
 }
@@ -150,7 +154,7 @@ pub fn llm(settings: &Settings, models: &Models) -> Result<Listener, UnknownMode
     });
     let prompt = settings.prompt.clone().unwrap_or_else(|| PROMPT.to_owned());
     let (usual, limits) = (settings.model.clone(), settings.limits);
-    let timeout = Duration::from_secs(limits.seconds_max);
+    let timeout = Duration::from_secs(limits.seconds_max).saturating_add(GRACE);
     Ok(Listener::with_state(NAME, Arc::new(Caller { usual, models: chosen, prompt, limits }))
         .own_namespace()
         .on(ask)
@@ -165,11 +169,32 @@ pub fn llm(settings: &Settings, models: &Models) -> Result<Listener, UnknownMode
 /// What a call is answered with, and what it cost.
 type Answer = (Option<Charge>, Result<Completion, Refused>);
 
-async fn ask(State(caller): State<Arc<Caller>>, it: Llm) -> Answer {
-    match caller.asked(it) {
-        Ok((name, model, prompt)) => caller.ask(&name, &*model, prompt).await,
-        Err(refused) => (None, Err(refused)),
+async fn ask(
+    State(caller): State<Arc<Caller>>,
+    budget: Outbox<Charge>,
+    cancel: Cancel,
+    it: Llm,
+) -> Answer {
+    let (name, model, prompt) = match caller.asked(it) {
+        Ok(it) => it,
+        Err(refused) => return (None, Err(refused)),
+    };
+    let reserved = reservation(&*model, &prompt);
+    if let Err(fault) = budget.send(reserved.clone().into()).await {
+        let text = format!("there is no room for the call: {}", fault.message);
+        return (None, Err(Refused { reason: Reason::Budget, text }));
     }
+    let mut answer = ModelAnswer::default();
+    let asked = tokens(&prompt);
+    let ended = caller.ask(&*model, prompt, &mut answer, &cancel).await;
+    let spent = answer.spent(&*model, asked);
+    let refused = |text: String| Refused { reason: Reason::Model, text: clean(&text) };
+    let completion = ended.map_err(refused).map(|stop| Completion {
+        model: name,
+        stop: clean(stop.as_str()),
+        text: clean(&answer.text),
+    });
+    (Some(settlement(&reserved, spent).into()), completion)
 }
 
 impl Caller {
@@ -208,67 +233,133 @@ impl Caller {
         Ok((name, model.clone(), prompt))
     }
 
-    async fn ask(&self, name: &str, model: &dyn Model, prompt: Prompt) -> Answer {
-        let asked = prompt.system.len() + prompt.messages[0].text.len();
-        let refused = |text: &str| Err(Refused { reason: Reason::Model, text: clean(text) });
-        let mut reply = match model.turn(prompt).await {
-            Ok(it) => it,
-            Err(error) => return (None, refused(&error.to_string())),
-        };
-        let (mut text, mut usage, mut ended) = (String::new(), None, Ok(Stop::End));
-        loop {
-            match reply.next().await {
-                Ok(Some(Piece::Text(it))) => text.push_str(&it),
-                Ok(Some(Piece::Usage(it))) => usage = Some(it),
-                Ok(Some(Piece::Stop(it))) => ended = Ok(it),
-                Ok(Some(Piece::Refusal(it))) => ended = Err(it),
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                Err(error) => {
-                    ended = Err(error.to_string());
-                    break;
-                }
+    /// Asks the model, and takes in what it answers; how that ended, or why there is none.
+    async fn ask(
+        &self,
+        model: &dyn Model,
+        prompt: Prompt,
+        answer: &mut ModelAnswer,
+        cancel: &Cancel,
+    ) -> Result<Stop, String> {
+        let seconds = self.limits.seconds_max;
+        let time = Duration::from_secs(seconds);
+        tokio::select! {
+            it = answer.take(model, prompt, self.limits.output_bytes_max) => it,
+            () = pass_time(time) => {
+                Err(format!("no answer within {seconds} s; the limit seconds_max is {seconds}"))
             }
-            if text.len() > self.limits.output_bytes_max {
-                text.truncate(text.floor_char_boundary(self.limits.output_bytes_max));
-                ended = Ok(Stop::MaxTokens);
-                break;
-            }
+            () = cancel.cancelled() => Err("the call was cancelled".to_owned()),
         }
-        let charge = Some(settled(model, usage, asked, text.len()).into());
-        let answer = match ended {
-            Ok(stop) => Ok(Completion {
-                model: name.to_owned(),
-                stop: clean(stop.as_str()),
-                text: clean(&text),
-            }),
-            Err(text) => refused(&text),
-        };
-        (charge, answer)
     }
 }
 
-/// What a call cost; an estimate where the provider doesn't say.
-fn settled(
-    model: &dyn Model,
+#[expect(clippy::disallowed_methods, reason = "a call's own time, which no log depends on")]
+async fn pass_time(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// What a model has answered so far.
+#[derive(Default)]
+struct ModelAnswer {
+    text: String,
     usage: Option<Usage>,
-    asked: usize,
-    answered: usize,
-) -> budget::Charge {
-    let tokens = |bytes: usize| bytes.div_ceil(TOKEN_BYTES) as u64;
-    let estimated = usage.is_none().then_some(true);
-    let usage = usage.unwrap_or_else(|| Usage::new(tokens(asked), tokens(answered)));
-    let cost = model.price().map(|it| it.cost(usage.input, usage.output)).or(usage.cost_micros);
-    let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    /// Whether the model has the prompt.
+    is_asked: bool,
+}
+
+/// What a call took.
+struct Spent {
+    usage: Usage,
+    cost_micros: Option<u64>,
+    is_estimate: bool,
+}
+
+impl ModelAnswer {
+    /// Takes in a whole reply, up to so many bytes; how it ended.
+    async fn take(
+        &mut self,
+        model: &dyn Model,
+        prompt: Prompt,
+        bytes_max: usize,
+    ) -> Result<Stop, String> {
+        self.is_asked = true;
+        let mut reply = match model.turn(prompt).await {
+            Ok(it) => it,
+            Err(error) => {
+                self.is_asked = false;
+                return Err(error.to_string());
+            }
+        };
+        let mut ended = Ok(Stop::End);
+        while let Some(piece) = reply.next().await.map_err(|error| error.to_string())? {
+            match piece {
+                Piece::Text(it) => self.text.push_str(&it),
+                Piece::Usage(it) => self.usage = Some(it),
+                Piece::Stop(it) => ended = Ok(it),
+                Piece::Refusal(it) => ended = Err(it),
+                _ => {}
+            }
+            if self.text.len() > bytes_max {
+                self.text.truncate(self.text.floor_char_boundary(bytes_max));
+                return Ok(Stop::MaxTokens);
+            }
+        }
+        ended
+    }
+
+    /// What the call took; an estimate where the provider doesn't say.
+    fn spent(&self, model: &dyn Model, asked: u64) -> Spent {
+        let is_estimate = self.usage.is_none() && self.is_asked;
+        let usage = match self.usage {
+            Some(usage) => usage,
+            None if self.is_asked => Usage::new(asked, tokens_of(self.text.len())),
+            None => Usage::default(),
+        };
+        let cost = model.price().map(|it| it.cost(usage.input, usage.output));
+        Spent { usage, cost_micros: cost.or(usage.cost_micros), is_estimate }
+    }
+}
+
+/// About how many tokens so many bytes are.
+fn tokens_of(bytes: usize) -> u64 {
+    bytes.div_ceil(TOKEN_BYTES) as u64
+}
+
+/// About how many tokens a prompt has.
+fn tokens(prompt: &Prompt) -> u64 {
+    let messages = prompt.messages.iter().map(|it| it.text.len()).sum::<usize>();
+    tokens_of(prompt.system.len() + messages)
+}
+
+/// What a call reserves: its prompt and the longest answer.
+fn reservation(model: &dyn Model, prompt: &Prompt) -> budget::Charge {
+    let (input, output) = (tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
     budget::Charge {
-        tokens: whole(usage.input.saturating_add(usage.output)),
-        cost_micros: whole(cost.unwrap_or(0)),
-        settled: true,
+        tokens: whole(input.saturating_add(output)),
+        cost_micros: whole(model.price().map_or(0, |it| it.cost(input, output))),
         model: Some(model.describe()),
-        tokens_in: Some(usage.input),
-        tokens_out: Some(usage.output),
-        spent_micros: cost,
-        estimated,
+        tokens_in: Some(input),
+        tokens_out: Some(output),
         ..budget::Charge::default()
     }
+}
+
+/// What is settled of a reservation.
+fn settlement(reserved: &budget::Charge, spent: Spent) -> budget::Charge {
+    let Spent { usage, cost_micros, is_estimate } = spent;
+    budget::Charge {
+        turns: 0,
+        tokens: whole(usage.input.saturating_add(usage.output)) - reserved.tokens,
+        cost_micros: whole(cost_micros.unwrap_or(0)) - reserved.cost_micros,
+        settled: true,
+        model: reserved.model.clone(),
+        tokens_in: Some(usage.input),
+        tokens_out: Some(usage.output),
+        spent_micros: cost_micros,
+        estimated: is_estimate.then_some(true),
+    }
+}
+
+fn whole(it: u64) -> i64 {
+    i64::try_from(it).unwrap_or(i64::MAX)
 }

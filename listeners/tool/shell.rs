@@ -7,18 +7,22 @@
 //!
 //! What a program may see and take is as for [`command`](super::command).
 
+mod live;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use pumphouse::listener::{Beside, Besides};
 use pumphouse::prelude::*;
+use pumphouse::wire::core::ProgramOutput;
 use serde::Deserialize;
 
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given};
 use super::command::{Network, confine, programs, run};
 use super::text::cut;
+use live::LiveOutput;
 use run::{Ended, Outcome};
 
 /// The listener's name unless another is given, by which its namespace goes.
@@ -157,6 +161,7 @@ pub fn shell(settings: Settings) -> Result<Listener, String> {
     let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
     Ok(Listener::with_state(NAME, Arc::new(Programs { listed, bounds }))
         .own_namespace()
+        .may_emit::<ProgramOutput>()
         .on(run_it)
         .timeout(timeout)
         .describe(text)
@@ -185,7 +190,11 @@ impl Programs {
     }
 }
 
-async fn run_it(State(it): State<Arc<Programs>>, asked: Shell) -> Result<Ran, Failed> {
+async fn run_it(
+    State(it): State<Arc<Programs>>,
+    followers: Outbox<ProgramOutput>,
+    asked: Shell,
+) -> Result<Ran, Failed> {
     let limits = &it.bounds.limits;
     let refused = |reason, text| Failed { reason, code: None, text, out: None, err: None };
     let mut words = asked.command.into_iter();
@@ -201,7 +210,10 @@ async fn run_it(State(it): State<Arc<Programs>>, asked: Shell) -> Result<Ran, Fa
         let text = format!("it is given {bytes} bytes; the limit input_bytes_max is {most}");
         return Err(refused(Reason::TooLarge, text));
     }
-    let outcome = run::run(&it.bounds, &path, arguments, input).await;
+    let live = LiveOutput::new(|it| followers.live(&it));
+    let hears = |stream, piece: &[u8]| live.hear(stream, piece);
+    let outcome = run::run(&it.bounds, &path, arguments, input, &hears).await;
+    live.end();
     let Outcome { ended, out, err } = outcome.map_err(|text| refused(Reason::Failed, text))?;
     let out = out.text(limits.output_bytes_max);
     let err = Some(err.text(limits.error_bytes_max)).filter(|it| !it.is_empty());

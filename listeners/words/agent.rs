@@ -282,6 +282,10 @@ pub struct CognitionOut {
     /// What went wrong.
     #[payload(attribute)]
     pub error: Option<String>,
+    /// Whether the provider refused to answer, so that asking again is of no use: its key, its
+    /// model or its request is wrong, or no money is left.
+    #[payload(attribute)]
+    pub refused: Option<bool>,
     /// How much of it came, in percent, where that can be known.
     #[payload(attribute)]
     pub completion_percentage: Option<u32>,

@@ -178,6 +178,11 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> String {
             page.line("handlers_total", &labels, count);
         }
     }
+    let held_up = "Messages that waited, since as many handlers of their listener ran as may.";
+    page.head("held_up_total", "counter", held_up);
+    for it in &metrics.handled {
+        page.line("held_up_total", &[("listener", &*it.listener)], it.held_up);
+    }
     page.one("connections", "gauge", "Connections that are open.", metrics.connections);
     let owed = "Bytes that wait for clients to read them.";
     page.one("owed_bytes", "gauge", owed, metrics.owed_bytes);

@@ -117,6 +117,7 @@ pub(crate) struct Bound {
 /// How a listener wants to be run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traits {
+    pub(crate) agent: bool,
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
@@ -365,6 +366,13 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn inline(mut self) -> Listener<S> {
         self.spec.traits.inline = true;
+        self
+    }
+
+    /// Waits for models: `agents_at_once` of its handlers run at once, instead of `handlers_max`.
+    #[must_use]
+    pub fn agent(mut self) -> Listener<S> {
+        self.spec.traits.agent = true;
         self
     }
 

@@ -61,6 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_stays_is_messages_or_tokens() {
+        assert_eq!(keep("10"), Some(Keep::Messages(10)));
+        assert_eq!(keep("4_000 tokens"), Some(Keep::Tokens(4_000)));
+        assert_eq!([keep("0"), keep("tokens"), keep("4 words")], [None; 3]);
+    }
+
+    #[test]
     fn bytes_have_units() {
         for (text, expected) in [
             ("0", Some(0)),

@@ -188,6 +188,27 @@ pub struct Progress {
     pub text: String,
 }
 
+/// A piece of what a program writes while it runs: for those who follow, and never in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, live, bookkeeping)]
+pub struct ProgramOutput {
+    /// To which of its outputs it writes.
+    #[payload(attribute)]
+    pub stream: OutputStream,
+    /// The piece: whole lines where they aren't too long.
+    #[payload(text, example = "test adds ... ok\n")]
+    pub text: String,
+}
+
+/// An output of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
+pub enum OutputStream {
+    /// Its standard output.
+    Out,
+    /// Its standard error.
+    Err,
+}
+
 /// All that a message caused is done, and nobody had anything to answer.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]

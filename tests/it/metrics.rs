@@ -78,6 +78,7 @@ async fn a_watcher_sees_what_happened() {
         ("pumphouse_refusals_total{fault=\"P0011\"}", 1.0),
         ("pumphouse_refusals_total{fault=\"P0021\"}", 0.0),
         (echoed, 2.0),
+        ("pumphouse_held_up_total{listener=\"echo\"}", 0.0),
         ("pumphouse_connections", 1.0),
         ("pumphouse_owed_bytes", 0.0),
         ("pumphouse_inbox_depth", 0.0),

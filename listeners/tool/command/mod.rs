@@ -17,6 +17,7 @@
 pub mod limits;
 pub(super) mod programs;
 mod order;
+pub(super) mod scratch;
 mod bounds;
 pub mod confine;
 pub mod supervise;
@@ -221,7 +222,7 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
     };
     let arguments = it.arguments.iter().map(filled).collect();
     let input = if takes_argument { String::new() } else { text.clone() };
-    match run::run(&it.bounds, &it.path, arguments, input).await {
+    match run::run(&it.bounds, &it.path, arguments, input, &|_, _| {}).await {
         Ok(outcome) => Ok(Output { text: output(&it.name, limits, &outcome)? }),
         Err(text) => Err(Failed { reason: Reason::Failed, text, err: None }),
     }

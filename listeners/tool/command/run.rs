@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as Pair;
 use std::process::Stdio;
 
+use pumphouse::wire::core::OutputStream;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
@@ -15,6 +16,7 @@ use super::super::text::lossy;
 use super::bounds::Bounds;
 use super::limits::CommandLimits;
 use super::order::{Order, Report};
+use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
 
 /// Bytes of a report.
@@ -57,6 +59,9 @@ impl Ended {
     }
 }
 
+/// Who hears what a program writes, piece by piece.
+pub(in super::super) type Hears<'a> = &'a (dyn Fn(OutputStream, &[u8]) + Send + Sync);
+
 /// Runs a program. Where this is dropped before it ends, the supervisor ends the program.
 ///
 /// # Errors
@@ -66,13 +71,14 @@ pub(in super::super) async fn run(
     program: &str,
     arguments: Vec<String>,
     input: String,
+    hears: Hears<'_>,
 ) -> Result<Outcome, String> {
     let order = bounds.order(program, arguments, input);
     let limits = &bounds.limits;
     let failed = |error: std::io::Error| format!("{program} can't be begun: {error}");
     let (mut supervisor, ours) = supervised(Stdio::piped()).map_err(failed)?;
     let (out, err) = (supervisor.stdout.take(), supervisor.stderr.take());
-    let heard = hear(ours, &order, out, err, limits).await.map_err(failed);
+    let heard = hear(ours, &order, (out, err), limits, hears).await.map_err(failed);
     // It has ended, or does as soon as nobody listens any more.
     supervisor.wait().await.map_err(failed)?;
     let (report, out, err) = heard?;
@@ -91,6 +97,7 @@ pub(in super::super) async fn run(
 
 /// A supervisor, and the socket by which it is told what to run.
 fn supervised(out: Stdio) -> std::io::Result<(Child, UnixStream)> {
+    clear_once();
     let (ours, theirs) = pair()?;
     let supervisor = Command::new(SELF)
         .arg(SUPERVISE)
@@ -139,9 +146,9 @@ pub(in super::super) async fn serve(
 async fn hear(
     mut ours: UnixStream,
     order: &Order,
-    out: Option<impl AsyncRead + Unpin>,
-    err: Option<impl AsyncRead + Unpin>,
+    (out, err): (Option<impl AsyncRead + Unpin>, Option<impl AsyncRead + Unpin>),
     limits: &CommandLimits,
+    hears: Hears<'_>,
 ) -> std::io::Result<(Option<Report>, Kept, Kept)> {
     let line = serde_json::to_string(order)? + "\n";
     ours.write_all(line.as_bytes()).await?;
@@ -149,7 +156,10 @@ async fn hear(
         (Kept::new(limits.output_bytes_max), Kept::new(limits.error_bytes_max));
     let most = limits.written_bytes_max;
     // Where one is too much, the other isn't waited for.
-    let both = tokio::try_join!(kept_out.fill(out, most), kept_err.fill(err, most));
+    let both = tokio::try_join!(
+        kept_out.fill(out, most, |it| hears(OutputStream::Out, it)),
+        kept_err.fill(err, most, |it| hears(OutputStream::Err, it)),
+    );
     match both {
         Ok(_) => {}
         Err(Stop::TooMuch) => return Ok((None, kept_out, kept_err)),
@@ -183,7 +193,12 @@ impl Kept {
     }
 
     /// Takes in all of it, up to what a program may write.
-    async fn fill(&mut self, from: Option<impl AsyncRead + Unpin>, most: u64) -> Result<(), Stop> {
+    async fn fill(
+        &mut self,
+        from: Option<impl AsyncRead + Unpin>,
+        most: u64,
+        hears: impl Fn(&[u8]),
+    ) -> Result<(), Stop> {
         let Some(mut from) = from else { return Ok(()) };
         let (mut piece, mut all) = (vec![0; PIECE_BYTES], 0_u64);
         loop {
@@ -193,6 +208,7 @@ impl Kept {
             }
             all += read as u64;
             self.add(&piece[..read]);
+            hears(&piece[..read]);
             if all > most {
                 return Err(Stop::TooMuch);
             }

@@ -7,12 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::DirBuilder;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -21,6 +19,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 
 use super::confine;
 use super::order::{Confinement, Order, Report};
+use super::scratch::Scratch;
 
 /// This very executable, also where its file was replaced meanwhile.
 #[cfg(target_os = "linux")]
@@ -40,8 +39,6 @@ const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_MAX: u32 = 1_000;
 /// Rounds in which what forks meanwhile is stopped before all is killed.
 const STOPS_MAX: u32 = 5;
-/// Names that are tried for a folder of temporary files.
-const NAMES_MAX: u32 = 1_000;
 /// Events that may wait: the end of the pump, of the program and of all that it began.
 const EVENTS_MAX: usize = 4;
 
@@ -101,7 +98,7 @@ fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
     setsid()?;
     adopt()?;
     let folder = Scratch::new()?;
-    let mut child = begin(&order, &folder.0)?;
+    let mut child = begin(&order, folder.path())?;
     let (events, happened) = sync_channel(EVENTS_MAX);
     if let Some(mut input) = child.stdin.take() {
         // A program needn't read what it is given.
@@ -257,30 +254,4 @@ fn descendants() -> Vec<Pid> {
 pub(super) fn parent_of(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-/// A folder of a program's own, for temporary files; gone with it.
-pub(in super::super) struct Scratch(pub(in super::super) PathBuf);
-
-impl Scratch {
-    pub(in super::super) fn new() -> io::Result<Scratch> {
-        let own = getpid().as_raw_nonzero();
-        let above = std::env::temp_dir();
-        for number in 0..NAMES_MAX {
-            let path = above.join(format!("pumphouse-{own}-{number}"));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Scratch(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What can't be removed is the system's to clear away.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

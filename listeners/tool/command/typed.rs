@@ -119,7 +119,7 @@ impl Typed {
             let text = format!("it is given {bytes} bytes; the limit input_bytes_max is {most}");
             return Err(refused(Reason::TooLarge, text));
         }
-        let outcome = run::run(bounds, path, arguments, input).await;
+        let outcome = run::run(bounds, path, arguments, input, &|_, _| {}).await;
         outcome.map_err(|text| refused(Reason::Failed, text))
     }
 }

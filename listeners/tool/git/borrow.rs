@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use super::super::command::Bounds;
-use super::super::command::supervise::Scratch;
+use super::super::command::scratch::{Scratch, clear_once};
 use super::super::files::limits::FileLimits;
 use super::super::files::root::Root;
 use super::super::text::cut;
@@ -99,6 +99,7 @@ impl Borrowed {
             return Err(none(format!("`.git/HEAD` says nothing of use: {}", cut(&head))));
         }
         let taken = taken(&text(".git/config")?);
+        clear_once();
         let folder = Scratch::new().map_err(failed)?;
         let borrowed = Borrowed { folder, head };
         borrowed.fill(&there, &taken).map_err(failed)?;
@@ -106,7 +107,7 @@ impl Borrowed {
     }
 
     fn fill(&self, there: &Path, taken: &str) -> io::Result<()> {
-        let own = &self.folder.0;
+        let own = self.folder.path();
         fs::create_dir(own.join("info"))?;
         for it in LENT {
             let from = there.join(it);
@@ -120,7 +121,7 @@ impl Borrowed {
 
     /// Where it is.
     pub(super) fn folder(&self) -> String {
-        self.folder.0.display().to_string()
+        self.folder.path().display().to_string()
     }
 
     /// The bounds of a run of Git there.

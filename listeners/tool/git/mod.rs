@@ -403,7 +403,7 @@ impl Repository {
         let all = all.into_iter().map(str::to_owned).collect();
         let (name, address) = &self.author;
         let bounds = borrowed.bounds(&self.bounds, &self.root, name, address);
-        let outcome = run::run(&bounds, &self.git, all, input.to_owned()).await;
+        let outcome = run::run(&bounds, &self.git, all, input.to_owned(), &|_, _| {}).await;
         outcome.map_err(|text| Refused { reason: Reason::Failed, text })
     }
 

@@ -127,9 +127,9 @@ impl Page {
                 let (id, progress) = (id.clone(), String::new());
                 self.running.push(Running { call, id, label, since_us: now_us, time, progress });
             }
+            EventKind::ToolCallOutput { call_id, text, .. } => self.wrote(call_id, text),
             EventKind::ToolCallProgress { call_id, done, total, text, .. } => {
-                let run = self.running.iter_mut().find(|it| it.call == *call_id);
-                if let Some(run) = run {
+                if let Some(run) = self.running.iter_mut().find(|it| it.call == *call_id) {
                     run.progress = progress(*done, *total, text);
                 }
             }
@@ -170,6 +170,15 @@ impl Page {
                 self.stopped(&format!("{} stopped, {reason}: {text}", self.agent), asker);
             }
             _ => {}
+        }
+    }
+
+    /// A program that a call runs wrote something.
+    fn wrote(&mut self, call: &str, text: &str) {
+        let run = self.running.iter().find(|it| it.call == call);
+        let id = run.map(|it| it.id.clone()).unwrap_or_default();
+        for line in text.lines() {
+            self.note(Paint::Faint, &format!("{id} │ {line}"));
         }
     }
 
@@ -406,6 +415,18 @@ mod tests {
         let seen = seen(&events);
         assert!(seen.contains("calculate  0.0 s  3/4  reading"), "{seen}");
         assert!(!seen.contains("1/4") && !seen.contains("\u{1b}[2J\n"), "{seen}");
+    }
+
+    #[test]
+    fn what_a_program_writes_is_shown_line_by_line() {
+        let begins = json!({ "id": "t", "input": {}, "mode": "sync" });
+        let writes =
+            |text: &str| call("tool_call_output", &json!({ "stream": "out", "text": text }));
+        let events =
+            [call("tool_call_start", &begins), writes("one\ntwo\n"), writes("\u{1b}[2Jthree\n")];
+        let seen = seen(&events);
+        assert!(seen.starts_with("t │ one\nt │ two\nt │ "), "{seen}");
+        assert!(seen.contains("three") && !seen.contains("\u{1b}[2J"), "{seen}");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, Over
 use crate::wire::core::{
     Accepted, Attachment, Authenticate, Authenticated, Boot, ClockSet, ContextCleared,
     ContextRestored, Done, DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft,
-    NothingUnderWay, Progress, ShutdownSignal, SystemThreadError, ThreadCancelled, ThreadResult,
-    ThreadSpawned,
+    NothingUnderWay, ProgramOutput, Progress, ShutdownSignal, SystemThreadError, ThreadCancelled,
+    ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Payload};
@@ -52,6 +52,7 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
         ThreadResult::schema(),
         ThreadSpawned::schema(),
         NothingUnderWay::schema(),
+        ProgramOutput::schema(),
         Progress::schema(),
         Follow::schema(),
         Following::schema(),

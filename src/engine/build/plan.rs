@@ -80,7 +80,9 @@ impl Plan {
     /// Starts it over a port.
     #[must_use]
     pub fn start_on(self, port: &impl Port) -> Pump {
-        let gates = self.routes.listeners.iter().map(|_| Gate::new(self.limits.handlers_max));
+        let (agents, others) = (self.limits.agents_at_once, self.limits.handlers_max);
+        let places = |is_agent: bool| if is_agent { agents } else { others };
+        let gates = self.routes.listeners.iter().map(|it| Gate::new(places(it.traits.agent)));
         let clients = Clients {
             followers: Followers::new(self.limits.live_lag_max),
             client_ids: DashMap::new(),

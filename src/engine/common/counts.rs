@@ -51,6 +51,8 @@ pub struct Handled {
     pub panicked: u64,
     /// How many were stopped: their time was up, or their thread or the pump was ended.
     pub stopped: u64,
+    /// How often one waited, since as many of them ran as may run at once.
+    pub held_up: u64,
 }
 
 /// How one handler came to its end.
@@ -71,6 +73,7 @@ pub(crate) struct Counts {
     pub(super) connections: AtomicU64,
     pub(super) commit: AtomicU64,
     pub(super) handled: Vec<[AtomicU64; 4]>,
+    pub(super) held_up: Vec<AtomicU64>,
     /// Pushes refused, by the number of the fault: counted, not logged.
     refused: Vec<AtomicU64>,
 }
@@ -85,6 +88,7 @@ impl Counts {
             connections: AtomicU64::new(0),
             commit: AtomicU64::new(0),
             handled: (0..listeners).map(|_| Default::default()).collect(),
+            held_up: (0..listeners).map(|_| AtomicU64::new(0)).collect(),
             refused: (0..codes).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -117,6 +121,12 @@ impl Counts {
             (count > 0).then_some((code, count))
         };
         Code::ALL.iter().filter_map(|code| count(*code)).collect()
+    }
+
+    /// A handler of a listener waits for a place; whether it is the first that does.
+    pub(crate) fn hold_up(&self, listener: usize) -> bool {
+        let count = self.held_up.get(listener);
+        count.is_some_and(|it| it.fetch_add(1, Ordering::Relaxed) == 0)
     }
 
     pub(crate) fn handled(&self, listener: usize, outcome: Outcome) {

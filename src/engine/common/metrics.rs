@@ -24,11 +24,30 @@ impl Drop for Connected {
 }
 
 impl Shared {
+    /// Notes that a handler waits for a place, and says so of the first one.
+    pub(crate) fn hold_up(&self, listener: usize) {
+        if !self.counts.hold_up(listener) {
+            return;
+        }
+        let registered = &self.routes.listeners[listener];
+        let (limit, most) = match registered.traits.agent {
+            true => ("agents_at_once", self.limits.agents_at_once),
+            false => ("handlers_max", self.limits.handlers_max),
+        };
+        let listener = &*registered.name;
+        tracing::info!(
+            listener,
+            "a message waits, since as many handlers run as may; the limit {limit} is {most}"
+        );
+    }
+
     /// Reads all the numbers.
     pub(crate) fn metrics(&self) -> Metrics {
         let counts = &self.counts;
         let read = |it: &AtomicU64| it.load(Ordering::Relaxed);
-        let handled = self.routes.listeners.iter().zip(&counts.handled).map(|(it, of)| Handled {
+        let ends = counts.handled.iter().zip(&counts.held_up);
+        let handled = self.routes.listeners.iter().zip(ends).map(|(it, (of, held_up))| Handled {
+            held_up: read(held_up),
             listener: it.name.clone(),
             returned: read(&of[Outcome::Returned as usize]),
             failed: read(&of[Outcome::Failed as usize]),

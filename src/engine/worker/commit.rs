@@ -172,6 +172,7 @@ impl<P: Port> Worker<P> {
             self.promised[listener] += count;
         }
         for (listener, thread) in step.starving {
+            self.shared.hold_up(listener);
             self.starving.entry(listener).or_default().push_back(thread);
             self.await_room(listener);
         }

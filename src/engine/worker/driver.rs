@@ -333,6 +333,7 @@ impl<P: Port> Worker<P> {
             self.await_room(listener);
             self.begin(start);
         } else {
+            self.shared.hold_up(listener);
             self.crowded.entry(listener).or_default().push_back(start);
         }
     }

@@ -265,6 +265,7 @@ fn end(turn: u64) -> CognitionOut {
         is_partial: false,
         truncated: false,
         error: None,
+        refused: None,
         completion_percentage: None,
         tokens_in: None,
         tokens_out: None,

@@ -9,8 +9,7 @@ use super::*;
 /// What the second turn's prompt ends with, where the first reply is this.
 fn told_of(reply: &str) -> String {
     let (_, _, seen) = played(&[reply, "<response>So.</response>"]);
-    let told = last(&seen.lock().unwrap()[1]).to_owned();
-    told
+    last(&seen.lock().unwrap()[1]).to_owned()
 }
 
 #[test]

@@ -286,9 +286,8 @@ fn d8_so_many_tokens_of_messages_may_stay_instead_of_so_many_messages() {
 }
 
 /// An oracle with a long answer and a small window; `summary` is what its model says of the past.
-fn summarising(summary: Script) -> Told {
+fn summarising(world: &World, summary: Script) -> (Agent, Arc<std::sync::Mutex<Vec<Prompt>>>) {
     let long = format!("<response>{}</response>", "word ".repeat(1_000));
-    let world = World::new(7);
     let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
     let kept = seen.clone();
     let mind = Scripted::new(move |prompt: &Prompt, turn| {
@@ -303,7 +302,13 @@ fn summarising(summary: Script) -> Told {
     (settings.on_context_full, settings.context_keep) = (OnFull::Summarise, Keep::Messages(2));
     settings.summary_model = Some(Arc::new(world.timed(writes)));
     let agent = Agent::new("oracle", Arc::new(world.timed(mind).with_window(1_500)));
-    let agent = agent.settings(settings).peers(["calculate", "tool", "clerk"]);
+    (agent.settings(settings).peers(["calculate", "tool", "clerk"]), seen)
+}
+
+/// The thread of such an oracle, once it was asked.
+fn summarised(summary: Script) -> Told {
+    let world = World::new(7);
+    let (agent, seen) = summarising(&world, summary);
     let question = agent.ask("First?").unwrap();
     let pump = world.start([agent]);
     let thread = world.tell(&pump, question, Duration::from_secs(1));
@@ -313,7 +318,7 @@ fn summarising(summary: Script) -> Told {
 
 #[test]
 fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone() {
-    let told = summarising(Script::text("Many words were said."));
+    let told = summarised(Script::text("Many words were said."));
     told.ask("And now?");
     let [summary] = &told.world.all::<ContextSummary>(&told.thread)[..] else { panic!() };
     assert_eq!((&*summary.text, &summary.error), ("Many words were said.", &None));
@@ -323,6 +328,9 @@ fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone
     let charges = told.world.all::<Charge>(&told.thread);
     assert!(charges.iter().filter(|it| it.settled).count() > 3, "{charges:#?}");
     told.recalls();
+    // A replay asks no model.
+    let other = summarising(&told.world, Script::text("Other words.")).0;
+    assert_eq!(told.world.replay(other, &told.thread).difference, None);
     let undo = told.pump.tell(UndoClear);
     told.world.sim.run(undo).unwrap().unwrap();
     told.wait();
@@ -339,7 +347,7 @@ fn render_now(told: &Told) -> String {
 
 #[test]
 fn d8_where_no_summary_can_be_written_the_messages_are_hidden_and_the_prompt_says_so() {
-    let told = summarising(Script::new().fails(0, Kind::Refused));
+    let told = summarised(Script::new().fails(0, Kind::Refused));
     told.ask("And now?");
     let prompt = told.prompt();
     assert!(prompt.contains("hidden; nothing is lost. There is no summary of them.]"), "{prompt}");

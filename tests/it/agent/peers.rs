@@ -58,7 +58,7 @@ fn each_example_of_a_prompt_can_be_written_as_it_stands() {
         let entries = played(model, &peers, "Do it.");
         // Some of them wait for what doesn't come.
         let is_called =
-            entries.iter().any(|it| &*it.from == "action" && &*it.name.local() != "action");
+            entries.iter().any(|it| &*it.from == "action" && it.name.local() != "action");
         assert!(is_called, "{example} wasn't sent: {entries:#?}");
         let wrong = entries.iter().find(|it| {
             let body = String::from_utf8_lossy(&it.body);

@@ -439,11 +439,11 @@ fn a_sub_agent_that_stopped_is_a_failure_of_its_action_and_of_its_thread() {
     assert_eq!(below.last(), Some(&"agent-stopped"), "{below:?}");
 }
 
-#[test]
-fn the_cause_of_a_models_failure_reaches_the_asker() {
+/// The turns of an agent whose model fails so, which the asker is told of.
+fn turns_of_failing(kind: model::Kind, text: &'static str) -> usize {
     let world = World::new(1);
     let model = Scripted::new(move |_: &Prompt, _| {
-        Script::text("").fails_with(0, model::Error::new(model::Kind::Refused, "401: no key"))
+        Script::text("").fails_with(0, model::Error::new(kind, text))
     });
     let agent = Agent::new("oracle", Arc::new(world.timed(model)));
     let question = agent.ask("Go.").unwrap();
@@ -451,8 +451,18 @@ fn the_cause_of_a_models_failure_reaches_the_asker() {
     let thread = world.tell(&pump, question, Duration::ZERO);
     world.sim.rest().unwrap();
     let stopped = world.all::<Stopped>(&thread).remove(0);
-    assert!(stopped.reason == "model" && stopped.text.contains("401: no key"), "{stopped:?}");
-    assert_eq!(world.all::<CognitionOut>(&thread).len(), 3);
+    assert!(stopped.reason == "model" && stopped.text.contains(text), "{stopped:?}");
+    world.all::<CognitionOut>(&thread).len()
+}
+
+#[test]
+fn the_cause_of_a_models_failure_reaches_the_asker() {
+    assert_eq!(turns_of_failing(model::Kind::Failed, "503: too much to do"), 3);
+}
+
+#[test]
+fn a_provider_that_refuses_is_not_asked_again() {
+    assert_eq!(turns_of_failing(model::Kind::Refused, "401: no key"), 1);
 }
 
 /// Scenes whose answers don't depend on where the machine stops.

@@ -246,3 +246,47 @@ async fn a_handler_that_takes_no_fold_waits_for_none() {
     assert_eq!(failed(pump.ask::<Done>(Question { n: 1 }).await.unwrap_err()), "P0015");
     assert_eq!(pump.ask::<Answer>(Down { n: 5 }).await.unwrap(), Answer { n: 5 });
 }
+
+/// Asks so many times at once whoever waits until as many are there; how many waited for a place.
+async fn crowd(listener: Listener, count: usize) -> u64 {
+    let barrier = Arc::new(tokio::sync::Barrier::new(count));
+    let meet = move |Question { n }: Question| {
+        let barrier = barrier.clone();
+        async move {
+            barrier.wait().await;
+            Answer { n }
+        }
+    };
+    let pump = start(listener.on(meet));
+    let asks = (0..count).map(|n| {
+        let pump = pump.clone();
+        tokio::spawn(async move { pump.ask::<Answer>(Question { n: n as u64 }).await })
+    });
+    for ask in asks.collect::<Vec<_>>() {
+        let answered = tokio::time::timeout(Duration::from_secs(20), ask).await;
+        answered.expect("all are there at once").unwrap().unwrap();
+    }
+    pump.metrics().handled[0].held_up
+}
+
+#[tokio::test]
+async fn two_hundred_turns_of_an_agent_run_at_once() {
+    assert_eq!(crowd(Listener::new("agent").agent(), 200).await, 0);
+    assert_eq!(crowd(Listener::new("other"), 20).await, 0);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_place_is_counted() {
+    let mut limits = Limits::default();
+    limits.agents_at_once = 1;
+    let slow = async |Question { n }: Question| {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Answer { n }
+    };
+    let agent = Listener::new("agent").agent().on(slow);
+    let pump = pumphouse::builder().with(agent).limits(limits).build().unwrap().start();
+    let (one, two) = (pump.ask::<Answer>(Question { n: 1 }), pump.ask::<Answer>(Question { n: 2 }));
+    let (one, two) = tokio::join!(one, two);
+    assert_eq!((one.unwrap().n, two.unwrap().n), (1, 2));
+    assert_eq!(pump.metrics().handled[0].held_up, 1);
+}

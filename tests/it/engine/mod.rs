@@ -11,6 +11,7 @@ mod damaged;
 mod early;
 mod forks;
 mod handlers;
+mod joins;
 mod life;
 mod loops;
 mod order;

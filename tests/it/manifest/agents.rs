@@ -32,6 +32,9 @@ listeners:
     internal_actions: {enabled: true, allowed_actions: [add_context_feed]}
     on_context_full: stop
     context_keep: 5
+    abilities: [timers, todo]
+    text_is_response: true
+    summary_model: local
     max_tokens: 512
     temperature: 0.5
     timeout: 1h
@@ -157,6 +160,7 @@ const CASES: &[Case] = &[
         "`clear`, `summarise` or `stop`",
         "clear",
     ),
+    ("context_keep: 5", "context_keep: no tokens", "no tokens", "4000 tokens", "context_keep: 10"),
     ("context_keep: 5", "context_keep: 0", "0", "a whole number from 1 to", "context_keep: 10"),
     ("max_tokens: 512", "max_tokens: some", "some", "a whole number from 1 to", "2048"),
     ("temperature: 0.5", "temperature: hot", "hot", "a number is expected", "0.2"),

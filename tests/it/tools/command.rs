@@ -280,3 +280,31 @@ fn all_ends_with_the_pump_also_where_it_is_killed() {
     asking.kill().unwrap();
     asking.wait().unwrap();
 }
+
+/// What a program writes reaches those who follow while it runs, and the log has its result alone.
+#[test]
+fn the_output_of_a_shell_is_shown_while_it_runs() {
+    let replies = "%% reply\n<action id=\"t\">{\"name\": \"shell\", \"parameters\": {\"command\": \
+                   [\"sh\", \"-c\", \"echo one; echo oops >&2; sleep 0.2; echo two\"]}}</action>\n\
+                   %% reply\n<response>It wrote: ${t.out}</response>\n";
+    let tools = [("shell", "use: shell, settings: {programs: [sh]}")];
+    let scene = organism(&tools, replies);
+    let events = scene.pipe(&["chat", "--json"], "Test it.\n").objects();
+    let place = |kind: &str| events.iter().position(|it| it["type"] == kind).unwrap();
+    let (first, result) = (place("tool_call_output"), place("tool_call_result"));
+    assert!(first < result, "{events:#?}");
+    let all = events.iter().filter(|it| it["type"] == "tool_call_output");
+    let of = |stream: &str| {
+        let texts = all.clone().filter(|it| it["stream"] == stream);
+        texts.map(|it| it["text"].as_str().unwrap()).collect::<String>()
+    };
+    assert_eq!((&*of("out"), &*of("err")), ("one\ntwo\n", "oops\n"));
+    assert_eq!(events[first]["call_id"], "t");
+    let chat = scene.pipe(&["chat"], "Test it.\n");
+    let (line, answer) = (chat.out.find("t │ one\n"), chat.out.find("It wrote: one\ntwo"));
+    assert!(line.is_some() && line < answer, "{}", chat.out);
+    for thread in scene.run(&["threads", "--json"]).objects() {
+        let log = scene.run(&["show", thread["thread"].as_str().unwrap(), "--json"]).code(0);
+        assert!(!log.out.contains("program-output"), "{}", log.out);
+    }
+}

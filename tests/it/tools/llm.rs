@@ -56,3 +56,37 @@ fn the_models_of_a_call_are_bounded_by_the_settings() {
     wrong("{model: smal}", "there is no model `smal`; did you mean `small`?");
     wrong("{model: small, models: [large]}", "there is no model `large`");
 }
+
+/// A call reserves its prompt and its longest answer, and gives back what it didn't take.
+#[test]
+fn a_call_reserves_before_and_settles_after() {
+    let replies = r#"%% reply
+<action type="llm" id="one">{"name": "summarize", "parameters": {"text": "Long text."}}</action>
+%% reply
+<response>${one}</response>
+"#;
+    let scene = scene(replies, "model: small, limits: {tokens_max: 100000}");
+    let log = asked(&scene, "Go.");
+    in_order(&log, &["<charge", "settled=\\\"false\\\"", "small.txt", "tokens_out=\\\"100000\\\""]);
+    in_order(&log, &["<charge", "settled=\\\"true\\\"", "small.txt", "<completion"]);
+    let threads = scene.run(&["threads", "--json"]).objects();
+    let thread = threads[0]["thread"].as_str().unwrap();
+    let budget = scene.run(&["budget", thread, "--json"]).code(0).objects();
+    let tokens = budget.iter().find(|it| it["key"] == "tokens").expect("it is counted");
+    assert!(tokens["used"].as_u64().is_some_and(|it| it > 0 && it < 100_000), "{tokens}");
+}
+
+#[test]
+fn a_call_that_the_budget_has_no_room_for_is_refused_with_the_numbers() {
+    let replies = r#"%% reply
+<action type="llm" id="one">{"name": "summarize", "parameters": {"text": "Long text."}}</action>
+%% reply
+<response>${one}</response>
+"#;
+    let scene = scene(replies, "model: small, limits: {tokens_max: 900000}");
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    scene.write("organism.yaml", format!("{manifest}limits: {{tree_tokens_max: 100000}}\n"));
+    let log = asked(&scene, "Go.");
+    in_order(&log, &["<refused", "reason=\\\"budget\\\"", "there is no room for the call"]);
+    assert!(!log.contains("a summary."), "{log}");
+}

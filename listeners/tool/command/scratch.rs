@@ -1,0 +1,126 @@
+//! Folders for temporary files: each belongs to one process and goes with it. A process that was
+//! killed leaves its folders; the next pump that needs one clears them away.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{getpid, getuid};
+
+/// Names that are tried for a folder.
+const NAMES_MAX: u32 = 1_000;
+/// What all their names begin with.
+const PREFIX: &str = "pumphouse-";
+
+/// A folder of a process's own, for temporary files; it is removed with this value.
+pub(in super::super) struct Scratch {
+    path: PathBuf,
+    /// The folder, locked: nobody clears it away while this is open.
+    _lock: File,
+}
+
+impl Scratch {
+    pub(in super::super) fn new() -> io::Result<Scratch> {
+        let own = getpid().as_raw_nonzero();
+        let above = std::env::temp_dir();
+        for number in 0..NAMES_MAX {
+            let path = above.join(format!("{PREFIX}{own}-{number}"));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error),
+            }
+            // Somebody who clears away may have been quicker than the lock.
+            if let Some(lock) = lock(&path) {
+                return Ok(Scratch { path, _lock: lock });
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    pub(in super::super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What can't be removed is the system's to clear away.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The folder at a path, locked, where no process has it.
+fn lock(path: &Path) -> Option<File> {
+    let folder = File::open(path).ok()?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let (is, stands) = (folder.metadata().ok()?, path.symlink_metadata().ok()?);
+    (stands.is_dir() && (is.dev(), is.ino()) == (stands.dev(), stands.ino())).then_some(folder)
+}
+
+/// Clears away what processes that were killed have left, once in the life of this one.
+pub(in super::super) fn clear_once() {
+    static CLEARED: Once = Once::new();
+    CLEARED.call_once(|| clear(&std::env::temp_dir()));
+}
+
+/// Removes the folders of this user that no process has.
+fn clear(above: &Path) {
+    let Ok(all) = fs::read_dir(above) else { return };
+    for it in all.flatten() {
+        let is_ours = it.file_name().to_str().is_some_and(is_scratch)
+            && it.metadata().is_ok_and(|it| it.is_dir() && it.uid() == getuid().as_raw());
+        if is_ours && let Some(lock) = lock(&it.path()) {
+            let _ = fs::remove_dir_all(it.path());
+            drop(lock);
+        }
+    }
+}
+
+/// Whether a folder of this name may be one of these: `pumphouse-PROCESS-NUMBER`.
+fn is_scratch(name: &str) -> bool {
+    let numbers = name.strip_prefix(PREFIX).and_then(|it| it.split_once('-'));
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_cleared_away_and_nothing_else() {
+        let above = tempfile::tempdir().unwrap();
+        let at = |name: &str| above.path().join(name);
+        for name in ["pumphouse-1-0", "pumphouse-1-1", "pumphouse-x-0", "pumphouse-1", "other-1-1"]
+        {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join("file"), "x").unwrap();
+        }
+        fs::write(at("pumphouse-2-0"), "a file").unwrap();
+        std::os::unix::fs::symlink(at("other-1-1"), at("pumphouse-3-0")).unwrap();
+        let held = lock(&at("pumphouse-1-1")).unwrap();
+        clear(above.path());
+        assert!(!at("pumphouse-1-0").exists());
+        for name in ["pumphouse-1-1", "pumphouse-x-0", "pumphouse-1", "other-1-1"] {
+            assert!(at(name).join("file").exists(), "{name}");
+        }
+        assert!(at("pumphouse-2-0").exists() && at("pumphouse-3-0").exists());
+        drop(held);
+        clear(above.path());
+        assert!(!at("pumphouse-1-1").exists());
+    }
+
+    #[test]
+    fn a_folder_stands_while_it_is_in_use() {
+        let folder = Scratch::new().unwrap();
+        clear(&std::env::temp_dir());
+        assert!(folder.path().is_dir());
+        let path = folder.path().to_owned();
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,130 @@
+//! What a program writes while it runs, for those who follow: whole lines where they aren't too
+//! long, without what a terminal would obey, and not more than a person would read.
+
+use std::sync::{Mutex, PoisonError};
+
+use pumphouse::wire::core::{OutputStream, ProgramOutput};
+
+use super::super::text::lossy;
+
+/// Bytes of both outputs of a call that are shown while it runs.
+const SHOWN_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a line from which on it is shown in pieces.
+const LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// Passes on what a program writes.
+pub(super) struct LiveOutput<F> {
+    tell: F,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The beginning of a line, of either output.
+    out: Vec<u8>,
+    err: Vec<u8>,
+    shown_bytes: usize,
+}
+
+impl<F: Fn(ProgramOutput)> LiveOutput<F> {
+    pub(super) fn new(tell: F) -> LiveOutput<F> {
+        LiveOutput { tell, state: Mutex::default() }
+    }
+
+    /// Takes the next bytes of an output.
+    pub(super) fn hear(&self, stream: OutputStream, piece: &[u8]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.shown_bytes >= SHOWN_BYTES_MAX {
+            return;
+        }
+        let line = state.line(stream);
+        line.extend_from_slice(piece);
+        let whole = match memchr::memrchr(b'\n', line) {
+            Some(at) => at + 1,
+            None if line.len() >= LINE_BYTES_MAX => line.len(),
+            None => return,
+        };
+        let lines: Vec<u8> = line.drain(..whole).collect();
+        self.show(&mut state, stream, &lines);
+    }
+
+    /// Shows the last lines, which no line break ended.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for stream in [OutputStream::Out, OutputStream::Err] {
+            let rest = std::mem::take(state.line(stream));
+            if !rest.is_empty() && state.shown_bytes < SHOWN_BYTES_MAX {
+                self.show(&mut state, stream, &rest);
+            }
+        }
+    }
+
+    fn show(&self, state: &mut State, stream: OutputStream, bytes: &[u8]) {
+        let room = SHOWN_BYTES_MAX - state.shown_bytes;
+        let text = lossy(&bytes[..bytes.len().min(room)]);
+        (self.tell)(ProgramOutput { stream, text });
+        state.shown_bytes += bytes.len();
+        if state.shown_bytes >= SHOWN_BYTES_MAX {
+            let text = "[… what follows is in its result …]\n".to_owned();
+            (self.tell)(ProgramOutput { stream, text });
+        }
+    }
+}
+
+impl State {
+    fn line(&mut self, stream: OutputStream) -> &mut Vec<u8> {
+        match stream {
+            OutputStream::Out => &mut self.out,
+            OutputStream::Err => &mut self.err,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is shown of these pieces of its standard output.
+    fn shown(pieces: &[&[u8]]) -> Vec<String> {
+        let all = Mutex::new(Vec::new());
+        let live = LiveOutput::new(|it: ProgramOutput| all.lock().unwrap().push(it.text));
+        pieces.iter().for_each(|it| live.hear(OutputStream::Out, it));
+        live.end();
+        drop(live);
+        all.into_inner().unwrap()
+    }
+
+    #[test]
+    fn lines_are_shown_when_they_are_whole() {
+        assert_eq!(shown(&[b"on", b"e\ntwo\nth", b"ree"]), ["one\ntwo\n", "three"]);
+        assert_eq!(shown(&["\u{e9}".as_bytes()[..1].as_ref(), b"\xa9\n"]), ["\u{e9}\n"]);
+        assert_eq!(shown(&[b"", b""]), [""; 0]);
+    }
+
+    #[test]
+    fn the_outputs_have_lines_of_their_own() {
+        let all = Mutex::new(Vec::new());
+        let live = LiveOutput::new(|it: ProgramOutput| all.lock().unwrap().push(it));
+        live.hear(OutputStream::Out, b"compi");
+        live.hear(OutputStream::Err, b"error\n");
+        live.hear(OutputStream::Out, b"ling\n");
+        let all: Vec<_> = all.lock().unwrap().drain(..).map(|it| (it.stream, it.text)).collect();
+        let (out, err) = (OutputStream::Out, OutputStream::Err);
+        assert_eq!(all, [(err, "error\n".to_owned()), (out, "compiling\n".to_owned())]);
+    }
+
+    #[test]
+    fn no_terminal_obeys_what_is_shown() {
+        assert_eq!(shown(&[b"\x1b[2Jgone\n"]), ["\u{fffd}[2Jgone\n"]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_and_an_output_without_one_are_shown_in_bounds() {
+        let long = vec![b'a'; LINE_BYTES_MAX];
+        assert_eq!(shown(&[&long, b"b\n"]).len(), 2);
+        let all = shown(&vec![&long[..]; 100]);
+        let bytes: usize = all.iter().map(String::len).sum();
+        assert!(bytes <= SHOWN_BYTES_MAX + 100, "{bytes}");
+        assert_eq!(all.last().unwrap(), "[… what follows is in its result …]\n");
+    }
+}
