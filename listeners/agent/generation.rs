@@ -90,11 +90,6 @@ impl Generation {
     pub(super) fn is_cut(&self) -> bool {
         self.error.is_some() || self.truncated
     }
-
-    /// Whether it had nothing done, and answered nothing.
-    pub(super) fn is_only_text(&self) -> bool {
-        !self.acted && self.calls == 0 && self.answer.is_none()
-    }
 }
 
 /// The words of a final response, or the payload that ends the work.

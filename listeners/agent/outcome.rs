@@ -79,3 +79,10 @@ pub(super) enum TurnOutcome {
     /// It stops: why in a word and in a sentence, and what comes before.
     Stopped(&'static str, String, Emissions),
 }
+
+impl Generation {
+    /// Whether it had nothing done, and answered nothing.
+    pub(super) fn is_only_text(&self) -> bool {
+        !self.acted && self.calls == 0 && self.answer.is_none()
+    }
+}

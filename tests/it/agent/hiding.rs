@@ -328,14 +328,14 @@ fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone
     let charges = told.world.all::<Charge>(&told.thread);
     assert!(charges.iter().filter(|it| it.settled).count() > 3, "{charges:#?}");
     told.recalls();
-    // A replay asks no model.
-    let other = summarising(&told.world, Script::text("Other words.")).0;
-    assert_eq!(told.world.replay(other, &told.thread).difference, None);
     let undo = told.pump.tell(UndoClear);
     told.world.sim.run(undo).unwrap().unwrap();
     told.wait();
     let view = render_now(&told);
     assert!(!view.contains("In short"), "{view}");
+    // A replay asks no model.
+    let other = summarising(&told.world, Script::text("Other words.")).0;
+    assert_eq!(told.world.replay(other, &told.thread).difference, None);
 }
 
 /// What a prompt would show now.

@@ -175,7 +175,7 @@ const CASES: &[Case] = &[
         "name: oracle",
         "name: oracle\n    use: agent",
         "use: agent",
-        "`use` stands here again, after line 24",
+        "`use` stands here again, after line 27",
         "keep one",
     ),
 ];
