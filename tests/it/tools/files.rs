@@ -96,6 +96,6 @@ fn what_may_only_be_read_has_no_word_for_writing() {
 <response>No.</response>
 "#;
     let scene = organism(&files, replies);
-    in_order(&asked(&scene, "Write."), &["could not be delivered", "No."]);
+    in_order(&asked(&scene, "Write."), &["you have no peer files.write", "No."]);
     assert!(!scene.path("x").exists());
 }
