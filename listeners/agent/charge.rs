@@ -9,8 +9,9 @@ use pumphouse::wire::fault::Left;
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::context::TurnContext;
-use super::generation::{Generation, is_refused};
+use super::generation::Generation;
 use super::outcome::{Emissions, TurnOutcome};
+use super::provider::{is_refused, limited};
 use super::render::Form;
 use super::system::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, Stopped};
@@ -323,6 +324,7 @@ impl Generation {
         let unasked = [OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable];
         self.is_unasked = unasked.contains(&error.kind);
         self.is_refused = is_refused(error);
+        self.limited = limited(error);
         self.error = Some(error.to_string());
     }
 }

@@ -1,9 +1,10 @@
 //! A generation: what the model writes, acted on while it is written.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use pumphouse::listener::Answer;
-use pumphouse::model::{self, Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
 use pumphouse::wire::budget::Charge;
@@ -15,6 +16,7 @@ use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::context::TurnContext;
 use super::escape;
+use super::provider::{is_refused, limited};
 use super::system::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
@@ -33,6 +35,8 @@ pub(super) struct Generation {
     pub(super) error: Option<String>,
     /// Whether asking again is of no use.
     pub(super) is_refused: bool,
+    /// How long its provider wants no further request.
+    pub(super) limited: Option<Duration>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
     /// Where its native calls stand in the text: from and up to, one after another.
@@ -224,10 +228,20 @@ impl<'a> Speaking<'a> {
         };
         let reasoning = record.iter().find_map(|it| it.decode_if::<CognitionReasoning>());
         self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
-        let CognitionOut { stop, error, refused, truncated, tokens_in, tokens_out, text, .. } =
-            over;
+        let CognitionOut {
+            stop,
+            error,
+            refused,
+            waits_ms,
+            truncated,
+            tokens_in,
+            tokens_out,
+            text,
+            ..
+        } = over;
         self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));
         self.spoken.is_refused = refused == Some(true);
+        self.spoken.limited = waits_ms.map(Duration::from_millis);
         self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
         for heard in writing.again(&text) {
             self.act(heard).await?;
@@ -282,6 +296,7 @@ impl<'a> Speaking<'a> {
                 Err(error) => {
                     self.spoken.error = Some(escape::recorded(&error.to_string()).into_owned());
                     self.spoken.is_refused = is_refused(&error);
+                    self.spoken.limited = limited(&error);
                     return Ok(());
                 }
             }
@@ -591,9 +606,4 @@ impl<'a> Speaking<'a> {
         }
         None
     }
-}
-
-/// Whether asking again is of no use: the provider wants another key, model or request, or money.
-pub(super) fn is_refused(error: &model::Error) -> bool {
-    matches!(error.kind, model::Kind::Refused | model::Kind::RateLimited) && !error.retry
 }

@@ -43,6 +43,7 @@ pub mod recall;
 pub mod transcript;
 pub mod messages;
 mod write;
+mod provider;
 mod generation;
 mod outcome;
 mod between_turns;

@@ -7,7 +7,7 @@ use pumphouse::xml::Writer;
 
 use super::super::action::words::CancelAction;
 use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
-use super::super::timer::ClearTimer;
+use super::super::timer::{ClearTimer, SetTimer};
 use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::generation::Generation;
@@ -59,6 +59,7 @@ impl IntoEmit for Emissions {
             To::<ClearContext>::emits(),
             To::<CancelAction>::emits(),
             To::<ClearTimer>::emits(),
+            To::<SetTimer>::emits(),
             To::<CognitionOut>::emits(),
             Note::<To<DeclareFeeds>>::emits(),
             To::<RefreshFeeds>::emits(),

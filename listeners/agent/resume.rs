@@ -1,6 +1,7 @@
 //! Turns that a stop cut: what there was of them, and how they go on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pumphouse::prelude::*;
 
@@ -115,8 +116,10 @@ fn recalled(
     let settings = &it.agent().settings;
     let rules = it.reading_rules(sent);
     let mut writing = Writing::new(over.turn, told.markup.clone(), settings, rules);
-    let CognitionOut { stop, error, truncated, text, .. } = over.clone();
-    let mut spoken = Generation { stop, error, truncated, did: true, ..Generation::default() };
+    let CognitionOut { stop, error, waits_ms, truncated, text, .. } = over.clone();
+    let limited = waits_ms.map(Duration::from_millis);
+    let mut spoken =
+        Generation { stop, error, limited, truncated, did: true, ..Generation::default() };
     let mut heard = writing.again(&text);
     let (_, rest, words) = writing.finished(spoken.is_cut());
     heard.extend(rest);

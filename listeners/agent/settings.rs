@@ -1,6 +1,7 @@
 //! How an agent is set up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pumphouse::limits::{ActionLimits, ReplyLimits};
 use pumphouse::model::Model;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub context_keep: Keep,
     /// How many bytes of a result a prompt shows.
     pub result_bytes_max: u64,
+    /// How long it waits for a provider that takes no more requests for a while.
+    pub rate_limit_wait_max: Duration,
     /// How large the parts of a reply may be.
     pub reply_limits: ReplyLimits,
     /// How many tokens a reply may have.
@@ -84,6 +87,7 @@ impl Default for Settings {
             summary_model: None,
             context_keep: Keep::Messages(10),
             result_bytes_max: RESULT_BYTES,
+            rate_limit_wait_max: Duration::from_secs(15 * 60),
             reply_limits: ReplyLimits::default(),
             max_tokens: None,
             temperature: None,

@@ -18,6 +18,7 @@ use super::generation::{Generation, Speaking};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
+use super::provider::{rate_limit_timer, wait_ms};
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::{Keep, OnFull};
 use super::system::SystemPrompt;
@@ -388,6 +389,7 @@ impl TurnContext {
             truncated: it.truncated,
             error: it.error.clone(),
             refused: it.is_refused.then_some(true),
+            waits_ms: self.rate_limit_wait(it),
             completion_percentage: it.percent(self.agent().settings.max_tokens),
             tokens_in: it.usage.map(|it| it.input),
             tokens_out: it.usage.map(|it| it.output),
@@ -398,6 +400,11 @@ impl TurnContext {
             held_to: held.map(|it| it.1 as u64),
             text: it.text.clone(),
         }
+    }
+
+    /// For how many milliseconds the agent waits before it asks its provider again.
+    fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
+        wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
     }
 
     /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now. The
@@ -437,6 +444,9 @@ impl TurnContext {
                 }
             }
             mind.close_response(true, false);
+        }
+        if let Some(waits_ms) = self.rate_limit_wait(&it) {
+            emissions.add(To("timer", rate_limit_timer(waits_ms)));
         }
         // The next handling knows the results that the turn's actions had meanwhile.
         if mind.work.is_some() && !is_interrupted {

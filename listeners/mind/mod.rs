@@ -236,6 +236,8 @@ struct LastTurn {
     is_last: bool,
     /// The model failed.
     failed: bool,
+    /// Its provider takes no more requests for a while, and a timer ticks after that.
+    is_limited: bool,
     /// A stop of the pump cut it.
     is_cut: bool,
 }

@@ -99,8 +99,8 @@ impl Mind {
         if self.is_blocked() || self.held().is_some() {
             return Next::Wait;
         }
-        let LastTurn { began, mistake, failed, is_cut, .. } = self.last;
-        let goes_on = is_news || began || mistake || failed || is_cut;
+        let LastTurn { began, mistake, failed, is_limited, is_cut, .. } = self.last;
+        let goes_on = is_news || !is_limited && (began || mistake || failed || is_cut);
         if goes_on || !self.slept { Next::Turn } else { Next::Wait }
     }
 

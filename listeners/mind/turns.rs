@@ -133,7 +133,12 @@ impl Mind {
         self.last.began |= it.wrote_root == Some(true);
         self.cuts += u64::from(is_cut);
         self.error = it.error.clone().unwrap_or_default();
-        self.failures = if self.last.failed { self.failures + 1 } else { 0 };
+        self.last.is_limited = it.waits_ms.is_some() && self.last.failed;
+        self.failures = match self.last.failed {
+            // What is waited for is no failure.
+            true => self.failures + u32::from(!self.last.is_limited),
+            false => 0,
+        };
         self.is_refused = self.last.failed && it.refused == Some(true);
         self.idle = if it.is_idle { self.idle + 1 } else { 0 };
         let written = take(&mut self.written);
@@ -151,7 +156,8 @@ impl Mind {
             Some(_) => !(began || mistake || failed || is_cut),
             None => it.is_idle,
         };
-        self.slept = is_quiet && self.held().is_none() && self.under_way().next().is_some();
+        self.slept = self.last.is_limited
+            || is_quiet && self.held().is_none() && self.under_way().next().is_some();
     }
 
     /// A final response that waits as a turn of 0.1.0 has it: its place stands in the reply's end.

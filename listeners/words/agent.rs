@@ -286,6 +286,10 @@ pub struct CognitionOut {
     /// model or its request is wrong, or no money is left.
     #[payload(attribute)]
     pub refused: Option<bool>,
+    /// For how many milliseconds the agent waits before it asks again: its provider takes no more
+    /// requests until then.
+    #[payload(attribute)]
+    pub waits_ms: Option<u64>,
     /// How much of it came, in percent, where that can be known.
     #[payload(attribute)]
     pub completion_percentage: Option<u32>,

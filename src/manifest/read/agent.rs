@@ -124,6 +124,9 @@ impl Reader<'_> {
             result_bytes_max: text("result_bytes_max")
                 .and_then(amount::bytes)
                 .map_or(usual.result_bytes_max, |it| it as u64),
+            rate_limit_wait_max: text("rate_limit_wait_max")
+                .and_then(amount::time)
+                .unwrap_or(usual.rate_limit_wait_max),
             reply_limits,
             action_limits,
             max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),

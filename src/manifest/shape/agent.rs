@@ -1,5 +1,7 @@
 //! What a manifest may say of an agent.
 
+use std::time::Duration;
+
 use crate::limits::{ActionLimits, ReplyLimits};
 use crate::manifest::shape::feeds::{feed, metadata};
 use crate::manifest::shape::{Key, Kind, Map, common, key, limit};
@@ -81,6 +83,7 @@ fn mind() -> Vec<Key> {
         key("summary_model", Kind::Name, SUMMARY, "summary_model: local"),
         key("context_keep", Kind::Keep, KEEP, "context_keep: 10"),
         key("result_bytes_max", Kind::Bytes { min: 512 }, RESULT, "result_bytes_max: 32 KiB"),
+        key("rate_limit_wait_max", Kind::Time { min: Duration::ZERO }, WAIT, WAIT_EXAMPLE),
     ]
 }
 
@@ -91,6 +94,9 @@ const ACTIONS: &str = "What its actions may come to.";
 const REPLY: &str = "How large the parts of a reply may be.";
 const RESULT: &str = "How many bytes of a result a prompt shows; 32 KiB unless said, and a quarter \
                       of the model's window at the most.";
+const WAIT: &str = "How long it waits for a provider that takes no more requests for a while; 15 \
+                    minutes unless said.";
+const WAIT_EXAMPLE: &str = "rate_limit_wait_max: 15m";
 const KEEP: &str = "How many messages stay in view when old ones are hidden, or how many tokens of \
                     them, as in 4000 tokens; 10 unless said.";
 

@@ -266,6 +266,7 @@ fn end(turn: u64) -> CognitionOut {
         truncated: false,
         error: None,
         refused: None,
+        waits_ms: None,
         completion_percentage: None,
         tokens_in: None,
         tokens_out: None,

@@ -12,6 +12,7 @@ mod iteration;
 mod peers;
 mod prompts;
 mod properties;
+mod provider;
 mod recall;
 mod references;
 mod system;

@@ -1,0 +1,95 @@
+//! Providers that say no: a rate limit is waited for, a refusal isn't asked again.
+
+use pumphouse::listeners::agent::words::{CognitionOut, Interrupt, Response, Stopped};
+use pumphouse::listeners::timer::{Tick, TimerCleared, TimerSet};
+use pumphouse::model::{self, Kind};
+
+use super::world::World;
+use super::*;
+
+/// An agent whose provider says so many times that it takes no more for so many seconds.
+fn limited(world: &World, times: u64, seconds: u64) -> Agent {
+    let model = Scripted::new(move |_: &Prompt, turn| match turn > times {
+        true => Script::text("<response>Here I am.</response>"),
+        false => {
+            let error = model::Error::new(Kind::RateLimited, "429 Too Many Requests");
+            let retry_after = Some(Duration::from_secs(seconds));
+            let mut error = error;
+            error.retry_after = retry_after;
+            Script::text("").fails_with(0, error)
+        }
+    });
+    Agent::new("oracle", Arc::new(world.timed(model)))
+}
+
+fn is_answered(world: &World, thread: &ThreadId) -> bool {
+    world.all::<Response>(thread).iter().any(|it| it.text == "Here I am.")
+}
+
+#[test]
+fn a_rate_limit_is_waited_for_by_a_timer_in_the_thread() {
+    let world = World::new(1);
+    let agent = limited(&world, 1, 60);
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(59));
+    assert_eq!(world.all::<CognitionOut>(&thread).len(), 1, "it isn't asked before");
+    assert_eq!(world.all::<CognitionOut>(&thread)[0].waits_ms, Some(60_000));
+    assert_eq!(world.all::<TimerSet>(&thread).len(), 1);
+    world.sim.run(world.sim.sleep(Duration::from_secs(2))).unwrap();
+    assert!(is_answered(&world, &thread));
+    assert_eq!(world.all::<Tick>(&thread).len(), 1);
+}
+
+#[test]
+fn a_rate_limit_that_is_waited_for_is_no_failure() {
+    let world = World::new(1);
+    let agent = limited(&world, 5, 60);
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(10 * 60));
+    assert!(is_answered(&world, &thread), "{:?}", world.all::<Stopped>(&thread));
+    assert_eq!(world.all::<CognitionOut>(&thread).len(), 6);
+}
+
+#[test]
+fn a_rate_limit_beyond_what_the_agent_waits_is_a_failure() {
+    let world = World::new(1);
+    let agent = limited(&world, 9, 16 * 60);
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(1));
+    let stopped = world.all::<Stopped>(&thread).remove(0);
+    assert!(stopped.reason == "model" && stopped.text.contains("429"), "{stopped:?}");
+    assert_eq!(world.all::<TimerSet>(&thread).len(), 0);
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_rate_limit() {
+    let world = World::new(1);
+    let agent = limited(&world, 1, 60);
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(10));
+    let interrupt = Interrupt { reason: None };
+    let here = pump.in_thread(&thread).to("oracle");
+    world.sim.run(async move { here.tell(interrupt).await }).unwrap().unwrap();
+    world.sim.run(world.sim.sleep(Duration::from_secs(120))).unwrap();
+    assert_eq!(world.all::<Stopped>(&thread).remove(0).reason, "interrupted");
+    assert_eq!(world.all::<TimerCleared>(&thread).len(), 1);
+    assert_eq!(world.all::<CognitionOut>(&thread).len(), 1, "nothing is asked after it");
+}
+
+#[test]
+fn a_rate_limit_is_waited_for_across_a_restart() {
+    let world = World::new(1);
+    let question = limited(&world, 1, 60).ask("Go.").unwrap();
+    let pump = world.start([limited(&world, 1, 60)]);
+    let thread = world.tell(&pump, question, Duration::from_secs(10));
+    world.sim.run(async move { pump.shutdown().await }).unwrap().unwrap();
+    let _pump = world.start([limited(&world, 1, 60)]);
+    world.sim.run(world.sim.sleep(Duration::from_secs(40))).unwrap();
+    assert_eq!(world.all::<CognitionOut>(&thread).len(), 1, "it isn't asked before");
+    world.sim.run(world.sim.sleep(Duration::from_secs(60))).unwrap();
+    assert!(is_answered(&world, &thread), "{:?}", world.all::<Stopped>(&thread));
+}
