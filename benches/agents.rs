@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pumphouse::limits::UNLIMITED;
-use pumphouse::listeners::agent::settings::Settings;
+use pumphouse::listeners::agent::settings::{Keep, Settings};
 use pumphouse::listeners::agent::words::{CognitionOut, Dispatch};
 use pumphouse::listeners::{agent::Agent, staff};
 use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog};
@@ -245,7 +245,8 @@ async fn storage() {
         let is_last = turn.is_multiple_of(10);
         format!("<thought>{thought}</thought>\n<response final=\"{is_last}\">{said}</response>")
     });
-    let agent = oracle(Arc::new(model.with_window(20_000)), |it| it.context_keep = 4);
+    let agent =
+        oracle(Arc::new(model.with_window(20_000)), |it| it.context_keep = Keep::Messages(4));
     let question = agent.ask("Go.").expect("it is text");
     let log = log(folder.path(), Durability::Normal);
     let pump = start(log.clone(), vec![agent], &Ran::default());

@@ -11,13 +11,17 @@ use pumphouse::schema::{self, Content, Schema};
 use pumphouse::xml::{Child, View, Writer};
 use serde_json::Value;
 
-use super::super::words::agent::{is_offered, says_no_type};
+use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
+use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open::open;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind, Dialect, NAME};
+
+/// How many names a model is told that called something unknown.
+const NAMES_MAX: usize = 20;
 
 /// A payload, and the listener that takes it.
 pub struct Called<'a> {
@@ -99,6 +103,58 @@ pub fn find<'a>(
         }
     }
     Err(undeliverable())
+}
+
+/// What an agent is told of a target that isn't there or isn't its to call, by the rules of the
+/// turn: whom it may call, the nearest name first. The words are the same for both.
+pub(super) fn with_peers(
+    error: ActionError,
+    all: &Capabilities,
+    agent: &str,
+    definition: &ActionDefinition,
+    rules: Option<u32>,
+) -> ActionError {
+    let action = &definition.action;
+    let is_internal = matches!(action.kind, ActionKind::Internal | ActionKind::ContextFeed);
+    let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
+    let Some(peers) = peers.filter(|_| explains_mistakes(rules) && !is_internal) else {
+        return error;
+    };
+    if error.code != undeliverable().code {
+        return error;
+    }
+    let words = |it: &Described| {
+        let is_machinery = |of: &Name| *of == DeclareFeeds::NAME || *of == RefreshFeeds::NAME;
+        let taken = it.takes.iter().filter(|of| !is_machinery(of)).filter_map(|of| all.schema(of));
+        let taken = taken.filter(|of| is_offered(of));
+        let locals: Vec<&str> = taken.map(|of| of.name.local()).collect();
+        match &locals[..] {
+            [] => Vec::new(),
+            [_] => vec![it.name.clone()],
+            several => several.iter().map(|local| format!("{}.{local}", it.name)).collect(),
+        }
+    };
+    let own = all.listeners().iter().filter(|it| peers.contains(&it.name) && it.name != NAME);
+    let mut names: Vec<String> = own.flat_map(words).collect();
+    if let Some(near) = schema::nearest(&action.name, names.iter().map(String::as_str))
+        && let Some(at) = names.iter().position(|it| it == near)
+    {
+        names[..=at].rotate_right(1);
+    }
+    let more = names.len().saturating_sub(NAMES_MAX);
+    names.truncate(NAMES_MAX);
+    let message = match (&names[..], more) {
+        ([], _) => format!("you have no peer {}, nor any other", action.name),
+        (names, 0) => {
+            format!("you have no peer {}; you may call {}", action.name, names.join(", "))
+        }
+        (names, more) => format!(
+            "you have no peer {}; you may call {} and {more} more",
+            action.name,
+            names.join(", ")
+        ),
+    };
+    ActionError { message, ..error }
 }
 
 fn undeliverable() -> ActionError {

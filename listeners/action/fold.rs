@@ -38,8 +38,8 @@ pub struct Actions {
     tried: BTreeMap<Id, u32>,
     /// The action and the attempt of each open call.
     calls: OpenCalls<(Id, u32)>,
-    /// The newest turn of each agent that 0.1.0 began.
-    old: BTreeMap<String, u64>,
+    /// The rules of each agent's turns: the first turn of each number.
+    rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
     /// The times that wait in the log.
     waiting: BTreeSet<Time>,
     latest: Latest<Effect>,
@@ -70,16 +70,27 @@ impl Actions {
     /// The rules of an agent's turn, as its `cognition_in` has them; the newest for what belongs to
     /// no turn.
     pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
-        let is_old = turn.is_some_and(|turn| self.old.get(agent).is_some_and(|it| turn <= *it));
-        (!is_old).then_some(RULES)
+        let of_turn = |turn: u64| {
+            let all = self.rules.get(agent)?.iter();
+            all.rev().find(|(from, _)| *from <= turn).map(|(_, rules)| *rules)
+        };
+        turn.and_then(of_turn).unwrap_or(Some(RULES))
+    }
+
+    fn note_rules(&mut self, agent: &str, turn: u64, rules: Option<u32>) {
+        match self.rules.get_mut(agent) {
+            Some(all) if all.last().is_some_and(|(_, before)| *before == rules) => {}
+            Some(all) => all.push((turn, rules)),
+            None => drop(self.rules.insert(agent.to_owned(), vec![(turn, rules)])),
+        }
     }
 
     /// What is under way goes on in the thread where it began, and there only.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
-        let (thread, old) = (self.thread.clone(), std::mem::take(&mut self.old));
+        let (thread, rules) = (self.thread.clone(), std::mem::take(&mut self.rules));
         let feeds = std::mem::take(&mut self.feeds);
-        *self = Actions { graph, feeds, thread, old, ..Actions::default() };
+        *self = Actions { graph, feeds, thread, rules, ..Actions::default() };
     }
 
     /// Notes where what was asked for stands, and what else the graph goes by.
@@ -97,9 +108,7 @@ impl Actions {
             let agent: Arc<str> = entry.from().into();
             self.graph.begins(&agent, it.turn, policy);
             self.graph.shows(&agent, it.turn, self.feeds.contents(&agent));
-            if it.rules.is_none() {
-                self.old.insert(entry.from().to_owned(), it.turn);
-            }
+            self.note_rules(entry.from(), it.turn, it.rules);
         } else if entry.is::<ActionResult>() && entry.from() == NAME {
             self.observe_result(entry);
         } else if is_last_word(entry) {

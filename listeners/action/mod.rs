@@ -21,7 +21,7 @@ use pumphouse::listener::{Context, FromContext, IntoEmit, Need};
 use pumphouse::prelude::*;
 use serde_json::Value;
 
-use self::call::{ResolvedValues, called, oddity, payload};
+use self::call::{ResolvedValues, called, oddity, payload, with_peers};
 pub use self::fold::Actions;
 use self::fold::{Effect, key};
 use self::graph::{ActionOutcome, Output, Time};
@@ -156,7 +156,11 @@ impl Handling {
         definition: &graph::ActionDefinition,
         values: &ResolvedValues,
     ) -> Result<(String, Element), ActionError> {
-        let called = called(&self.capabilities, agent, definition, &self.settings.0)?;
+        let all = &self.capabilities;
+        let called = called(all, agent, definition, &self.settings.0).map_err(|it| {
+            let rules = self.actions.0.rules(agent, definition.action.turn);
+            with_peers(it, all, agent, definition, rules)
+        })?;
         let made = payload(definition, called.schema, values);
         Ok((called.listener.name.clone(), made.payload?))
     }

@@ -107,7 +107,8 @@ pub fn action_within(
     limits: &ActionLimits,
 ) -> Result<Action, Mistakes> {
     let is_tool_use = element.kind == Kind::ToolUse;
-    let dialect = dialect.or_else(|| is_tool_use.then_some(Dialect::ToolUse));
+    let is_tool_call = element.kind == Kind::ToolCall;
+    let dialect = dialect.or_else(|| (is_tool_use || is_tool_call).then_some(Dialect::ToolUse));
     let mut it = Reading {
         action: Action {
             id: String::new(),
@@ -132,6 +133,7 @@ pub fn action_within(
         it.attribute(&attribute.name, &attribute.value);
     }
     match element.body {
+        Body::Json(text) if is_tool_call => it.tool_call(text),
         Body::Json(text) if is_tool_use => it.input(text),
         Body::Json(text) => it.json(text),
         Body::Elements(text) => it.elements(text, is_tool_use),
@@ -312,6 +314,25 @@ impl Reading {
             Value::Object(_) => self.action.parameters = Some(value.to_string()),
             Value::Null => {}
             it => self.wrong(format!("parameters takes a JSON object, not {it}")),
+        }
+    }
+
+    /// The body of a `<tool_call>`: whom it calls, and with what.
+    fn tool_call(&mut self, text: &str) {
+        let properties = match json::read(text) {
+            Ok(Value::Object(it)) => it,
+            Ok(it) => return self.wrong(format!("the body is a JSON object, not {it}")),
+            Err(error) => return self.wrong(error.to_string()),
+        };
+        for (name, value) in &properties {
+            match (&**name, value) {
+                ("name", _) => self.field(name, &RawValue::Json(value)),
+                ("id", Value::String(id)) => self.id(id),
+                // Some write their arguments as JSON within a string.
+                ("arguments" | "parameters", Value::String(text)) => self.input(text),
+                ("arguments" | "parameters", _) => self.parameters(value),
+                (name, _) => self.unknown("field", name, &["name", "arguments", "id"]),
+            }
         }
     }
 

@@ -8,10 +8,11 @@ use pumphouse::wire::fault::Left;
 
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
-use super::context::{SystemPrompt, TurnContext};
+use super::context::TurnContext;
 use super::generation::{Generation, is_refused};
 use super::outcome::{Emissions, TurnOutcome};
 use super::render::Form;
+use super::system::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, Stopped};
 
 /// How few bytes of a result a prompt shows at the least.
@@ -42,11 +43,14 @@ pub(super) fn tokens(bytes: u64) -> u64 {
 
 /// How many bytes a prompt has.
 pub(super) fn bytes(prompt: &Prompt) -> u64 {
-    let calls =
-        |it: &Said| -> usize { it.calls.iter().map(|it| it.name.len() + it.arguments.len()).sum() };
-    let of = |it: &Said| -> usize { it.text.len() + calls(it) };
-    let messages: usize = prompt.messages.iter().map(of).sum();
-    (prompt.system.len() + messages) as u64
+    let messages: u64 = prompt.messages.iter().map(said_bytes).sum();
+    prompt.system.len() as u64 + messages
+}
+
+/// How many bytes one of its messages has.
+pub(super) fn said_bytes(it: &Said) -> u64 {
+    let calls: usize = it.calls.iter().map(|it| it.name.len() + it.arguments.len()).sum();
+    (it.text.len() + calls) as u64
 }
 
 /// The reservations among the entries of a handling, in their order.
@@ -84,7 +88,7 @@ impl TurnContext {
         while begun.is_none()
             && most > RESULT_BYTES_MIN
             && self.over_window(&it.prompt).is_some()
-            && self.keeps().is_none()
+            && self.keeps(&it.prompt).is_none()
         {
             most = (most / 4).max(RESULT_BYTES_MIN);
             it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;
@@ -92,7 +96,7 @@ impl TurnContext {
         // What is left bounds the reply of a last turn.
         let mut bound = was_last.and_then(|it| it.max_tokens);
         it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
-        if let Some(spoke) = self.overflow(&it.prompt) {
+        if let Some(spoke) = self.overflow(&it.prompt).await {
             return Ok(Err(spoke));
         }
         if let Some(record) = &self.record.0 {
@@ -289,7 +293,7 @@ impl TurnContext {
 }
 
 /// The settlement of a reservation of which so many tokens were taken.
-fn settled(
+pub(super) fn settled(
     reserved: &budget::Charge,
     (input, output): (u64, u64),
     cost: Option<u64>,
@@ -308,7 +312,7 @@ fn settled(
     }
 }
 
-fn whole(it: u64) -> i64 {
+pub(super) fn whole(it: u64) -> i64 {
     i64::try_from(it).unwrap_or(i64::MAX)
 }
 

@@ -5,102 +5,43 @@ use std::sync::{Arc, OnceLock};
 
 use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, Record};
 use pumphouse::prelude::*;
-use pumphouse::reply::Markup;
 
 use super::super::action::Actions;
 use super::super::action::words::Action;
 use super::super::feed::Shown;
-use super::super::feed::definition;
 use super::super::feed::words::ContextFeed;
+use super::super::metadata::Metadatas;
 use super::super::metadata::words::Metadata;
-use super::super::metadata::{Metadatas, show};
 use super::super::todo::list::Todos;
 use super::Agent;
 use super::builtin_feeds::Budgets;
 use super::mind::{Mind, Minds};
-use super::settings::Dialect;
-use super::tools::{Tools, offered};
+use super::system::SystemPrompt;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta, Notice,
-    Repair, Response, ResponseWaits, Thought, is_offered,
+    Repair, Response, ResponseWaits, Thought, begins_with_protocol,
 };
-
-/// How a model writes that writes its calls as elements.
-const TAGS: &str = include_str!("protocol.txt");
-/// How one writes that makes its calls in its provider's own protocol.
-const NATIVE: &str = include_str!("native.txt");
 
 /// An agent at work: its settings, its model, and what it says of its peers once it knows them.
 #[derive(Debug)]
 pub(super) struct AgentState {
     pub(super) agent: Agent,
     told: OnceLock<SystemPrompt>,
-}
-
-/// What an agent's model is told before all else, and what follows from it.
-#[derive(Debug)]
-pub(super) struct SystemPrompt {
-    pub(super) text: String,
-    /// The names that mean something in its replies.
-    pub(super) markup: Markup,
-    /// What it is offered in its provider's own protocol.
-    pub(super) tools: Tools,
+    /// The same by rules before 5, for replays and threads of then.
+    told_before: OnceLock<SystemPrompt>,
 }
 
 impl AgentState {
     pub(super) fn new(agent: Agent) -> AgentState {
-        AgentState { agent, told: OnceLock::new() }
+        AgentState { agent, told: OnceLock::new(), told_before: OnceLock::new() }
     }
 
-    /// What the model is told before all else, and what follows from it.
-    pub(super) fn told(&self, all: &Capabilities) -> &SystemPrompt {
-        self.told.get_or_init(|| {
-            let Agent { name, settings, .. } = &self.agent;
-            // What stands for any payload in an example is one that it may send.
-            let seen = all.seen_by(name);
-            let mut text = settings.prompt.clone();
-            let mut markup = Markup::default().root(name);
-            let named = seen.listener(name).and_then(|it| it.peers.clone()).unwrap_or_default();
-            let peers = seen.listeners().iter().filter(|it| named.contains(&it.name));
-            let peers: Vec<_> = peers.collect();
-            let heading = format!("You are the agent {name}.\n\n");
-            text = if text.is_empty() { heading } else { format!("{text}\n\n") };
-            let is_native = settings.dialect == Dialect::Native;
-            let has = |part: &str| settings.context_feeds.has(part);
-            if has(definition::PROTOCOL) {
-                text += if is_native { NATIVE } else { TAGS };
-            }
-            let fields = show::declared(&settings.metadata);
-            if has(definition::METADATA) && !fields.is_empty() {
-                text += &format!("\n# Metadata\n\n{fields}\n");
-            }
-            let are_told = has(definition::PEERS) && !is_native;
-            if are_told && !peers.is_empty() {
-                text += "\n# Whom you may call\n";
-            }
-            for local in &settings.final_payloads {
-                markup = markup.peer(local);
-                let schemas = seen.named(local).iter().filter_map(|it| seen.schema(it));
-                for schema in schemas.filter(|_| are_told) {
-                    text += &format!("\n{}\nThis ends your work.\n", seen.prompt(schema));
-                }
-            }
-            let tools = if is_native { offered(&seen, &peers) } else { Tools::default() };
-            for it in peers {
-                if are_told {
-                    let about = it.text.as_deref().unwrap_or_default();
-                    text += &format!("\n## {}\n{about}\n", it.name);
-                }
-                let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
-                for schema in schemas.filter(|it| is_offered(it)) {
-                    if are_told {
-                        text += &format!("\n{}\n", seen.prompt(schema));
-                    }
-                    markup = markup.peer(schema.name.local());
-                }
-            }
-            SystemPrompt { text, markup, tools }
-        })
+    /// What the model is told before all else by the rules of a turn, and what follows from it.
+    pub(super) fn told(&self, all: &Capabilities, rules: Option<u32>) -> &SystemPrompt {
+        match begins_with_protocol(rules) {
+            true => self.told.get_or_init(|| SystemPrompt::new(&self.agent, all)),
+            false => self.told_before.get_or_init(|| SystemPrompt::before(&self.agent, all)),
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use super::words::CognitionIn;
 /// 2. Results are text, errors are sentences, and a response of another agent is its text, also as
 ///    the end of a thread.
 /// 3. A long result is cut, and native calls and their results stand as their provider has them.
-pub const RENDERING: u32 = 3;
+/// 4. What runs and what waits stands at the end, a message is headed by its sender's name alone,
+///    and a reply that was cut before its first word isn't mentioned.
+pub const RENDERING: u32 = 4;
 
 /// How many bytes of a result a prompt shows unless said.
 pub const RESULT_BYTES: u64 = 32 * 1_024;

@@ -13,11 +13,12 @@ use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
-use super::context::{SystemPrompt, TurnContext};
+use super::context::TurnContext;
 use super::escape;
+use super::system::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
-    Thought, places_calls,
+    Thought, places_calls, reading,
 };
 use super::write::{Heard, Writing};
 
@@ -89,11 +90,6 @@ impl Generation {
     pub(super) fn is_cut(&self) -> bool {
         self.error.is_some() || self.truncated
     }
-
-    /// What the end of the words comes to.
-    pub(super) fn finished(&self, writing: Writing) -> (String, Vec<Heard>) {
-        if self.is_cut() { writing.cut() } else { writing.finish() }
-    }
 }
 
 /// The words of a final response, or the payload that ends the work.
@@ -110,8 +106,9 @@ pub(super) struct FinalAnswer {
 pub(super) struct Speaking<'a> {
     it: &'a TurnContext,
     turn: u64,
+    /// The rules by which the reply is read.
+    rules: Option<u32>,
     reading: Reading,
-    places_calls: bool,
     is_last: bool,
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
@@ -137,15 +134,14 @@ impl<'a> Speaking<'a> {
         is_last: bool,
         earlier: &[Entry],
     ) -> Speaking<'a> {
-        let (spoken, reading) = (Generation::default(), it.reading(earlier));
-        let places_calls = places_calls(it.form(earlier).1.filter(|_| !it.is_old()));
+        let (spoken, rules) = (Generation::default(), it.reading_rules(earlier));
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
         Speaking {
             it,
             turn,
-            reading,
-            places_calls,
+            rules,
+            reading: reading(rules),
             is_last,
             earlier,
             reasoning: String::new(),
@@ -162,8 +158,8 @@ impl<'a> Speaking<'a> {
         told: &SystemPrompt,
     ) -> Result<Generation, Fault> {
         let agent = self.it.agent();
-        let how = (self.it.is_old(), self.reading);
-        let mut writing = Writing::new(self.turn, told.markup.clone(), &agent.settings, how);
+        let markup = told.markup.clone();
+        let mut writing = Writing::new(self.turn, markup, &agent.settings, self.rules);
         match &self.it.record.0 {
             Some(record) => self.reads(record, &mut writing).await?,
             None => self.generates(prompt, &mut writing, told).await?,
@@ -174,14 +170,20 @@ impl<'a> Speaking<'a> {
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
             self.it.out.reasoning.send(Note(it)).await?;
         }
-        if self.places_calls {
+        if places_calls(self.rules) {
             self.spoken.natives = writing.places();
         }
-        let (text, heard) = self.spoken.finished(writing);
+        let (text, heard, words) = writing.finished(self.spoken.is_cut());
         for heard in heard {
             self.act(heard).await?;
         }
         self.spoken.text = text;
+        if let Some((from, to)) = words
+            && self.spoken.is_only_text()
+            && let Some(text) = self.it.words_as_response(&self.spoken, self.rules, (from, to))
+        {
+            self.response(Some(true), text, from, to).await?;
+        }
         Ok(self.spoken)
     }
 

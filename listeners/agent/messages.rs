@@ -5,7 +5,7 @@
 //! while the model writes and may end turns later. So results are moved to their calls; a call
 //! without one gets [`INTERRUPTED`].
 
-use pumphouse::reply::{Config, Dialect, Kind, Parser, What as Heard};
+use pumphouse::reply::{Config, Dialect, Kind, Markup, Parser, What as Heard};
 use serde_json::{Value, json};
 
 use super::transcript::{Event, EventKind};
@@ -147,10 +147,10 @@ impl Building {
             }
             EventKind::CognitionOut { text, is_partial, completion_percentage, .. } => {
                 self.closes(Some(text));
-                if *is_partial {
-                    let percent = completion_percentage.map(|it| it.to_string());
-                    let percent = percent.as_deref().unwrap_or("?");
-                    self.user(&format!("[Previous response was interrupted at {percent}%]"));
+                if *is_partial && !text.is_empty() {
+                    let far = completion_percentage.map(|it| format!(" at {it}%"));
+                    let far = far.unwrap_or_default();
+                    self.user(&format!("[Previous response was interrupted{far}]"));
                 }
             }
             _ => {}
@@ -232,7 +232,7 @@ fn without(text: &str, calls: &[ToolCall]) -> String {
     let (mut out, mut parser) = (String::new(), Parser::new(reading()));
     let mut each = |event: pumphouse::reply::Event<'_>| {
         if let Heard::Closed(it) = event.what
-            && matches!(it.kind, Kind::Action | Kind::ToolUse)
+            && matches!(it.kind, Kind::Action | Kind::ToolUse | Kind::ToolCall)
             && let Some(at) = left.iter().position(|id| Some(*id) == it.attribute("id"))
         {
             left.remove(at);
@@ -247,7 +247,7 @@ fn without(text: &str, calls: &[ToolCall]) -> String {
 
 /// Calls in any dialect.
 fn reading() -> Config {
-    Config::default().speaking(Dialect::ToolUse)
+    Config::default().marked_up(Markup::default().tool_call()).speaking(Dialect::ToolUse)
 }
 
 /// A name as providers allow it.

@@ -11,7 +11,9 @@ use super::super::timer::ClearTimer;
 use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::generation::Generation;
-use super::words::{CognitionOut, ContextFull, Correction, Notice, Response, Stopped};
+use super::words::{
+    CognitionOut, ContextFull, ContextSummary, Correction, Notice, Response, Stopped,
+};
 
 /// The agent's own root, with text in it.
 pub(super) fn root(
@@ -53,6 +55,7 @@ impl IntoEmit for Emissions {
             Note::<Correction>::emits(),
             Note::<Notice>::emits(),
             Note::<ContextFull>::emits(),
+            Note::<ContextSummary>::emits(),
             To::<ClearContext>::emits(),
             To::<CancelAction>::emits(),
             To::<ClearTimer>::emits(),
@@ -75,4 +78,11 @@ pub(super) enum TurnOutcome {
     Interrupted,
     /// It stops: why in a word and in a sentence, and what comes before.
     Stopped(&'static str, String, Emissions),
+}
+
+impl Generation {
+    /// Whether it had nothing done, and answered nothing.
+    pub(super) fn is_only_text(&self) -> bool {
+        !self.acted && self.calls == 0 && self.answer.is_none()
+    }
 }

@@ -10,8 +10,8 @@ use memchr::memmem;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
-use super::super::action::words::{Action, ActionResult};
-use super::words::{CognitionIn, is_last_word};
+use super::super::action::words::{Action, ActionResult, NAME as ACTION};
+use super::words::{CognitionIn, Notice, Response, ResponseWaits, is_last_word};
 
 /// The entries of a view as a prompt shows them, without those that still wait.
 pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Entry> {
@@ -51,6 +51,61 @@ pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Ent
     }
     all.extend(behind);
     all
+}
+
+/// What an agent began and has no end yet, as a prompt's last line; empty where there is nothing.
+pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
+    let mut actions: BTreeMap<u64, (String, bool)> = BTreeMap::new();
+    let (mut threads, mut responses): (Vec<String>, Vec<bool>) = (Vec::new(), Vec::new());
+    for entry in view.iter().filter(|it| !it.is_refused()) {
+        let is_own = entry.from() == agent && !entry.is_from_identity();
+        if is_own {
+            if let Some(it) = entry.decode_if::<Action>() {
+                actions.insert(entry.seq(), (it.id, false));
+            } else if let Some(it) = entry.decode_if::<ResponseWaits>() {
+                responses.push(it.is_final);
+            } else if is_last_word(entry) {
+                responses.clear();
+            } else if is_settled(entry) && !responses.is_empty() {
+                responses.remove(0);
+            }
+        } else if entry.from() == ACTION {
+            if let Some(it) = entry.decode_if::<ActionResult>() {
+                actions.remove(&it.of);
+            } else if let Some(key) = entry.key()
+                && let Some(of) = key.rsplit_once('/').and_then(|(_, it)| it.parse().ok())
+                && let Some((_, has_begun)) = actions.get_mut(&of)
+            {
+                *has_begun = true;
+            }
+        } else if entry.to() == Some(agent) && entry.from() == "core" {
+            if let Some(it) = entry.decode_if::<ThreadSpawned>() {
+                threads.push(it.assigned_id);
+            } else if let Some(it) = entry.decode_if::<ThreadResult>() {
+                threads.retain(|thread| *thread != it.thread);
+            }
+        }
+    }
+    let (running, held): (Vec<_>, Vec<_>) = actions.into_values().partition(|(_, begun)| *begun);
+    let running = running.into_iter().map(|(id, _)| id);
+    let running = running.chain(threads.into_iter().map(|it| format!("thread {it}")));
+    let said = |is_final: &bool| match is_final {
+        true => "your final response".to_owned(),
+        false => "a response of yours".to_owned(),
+    };
+    let held = held.into_iter().map(|(id, _)| id).chain(responses.iter().map(said));
+    let listed = |word: &str, names: Vec<String>| {
+        (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+    };
+    let parts = [listed("running", running.collect()), listed("held", held.collect())];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("[{}]", parts.join("; ")) }
+}
+
+/// Whether an agent's entry is a response that had waited, or says that one wasn't delivered.
+fn is_settled(entry: &Entry) -> bool {
+    entry.decode_if::<Response>().is_some_and(|it| it.was_held)
+        || entry.decode_if::<Notice>().is_some_and(|it| it.response.is_some())
 }
 
 /// The results of what an agent began for work that was done when they came.

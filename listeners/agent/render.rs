@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use pumphouse::listener::Clears;
 use pumphouse::model::{Prompt, Role, Said};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{ThreadResult, ThreadStatus};
+use pumphouse::wire::core::{ContextCleared, ContextRestored, ThreadResult, ThreadStatus};
 use pumphouse::xml::{Child, escape_attribute};
 
 use super::super::action::words::ActionResult;
@@ -23,8 +23,10 @@ use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::form::shown;
 pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
-use super::prompt_order::late;
-use super::words::{CognitionIn, CognitionOut, Correction, Interrupt, Notice, Response, Stopped};
+use super::prompt_order::{late, under_way};
+use super::words::{
+    CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
+};
 
 /// What stands before the result of an action, or of a thread, whose work was done when it came.
 const LATE: &str = "[A late result, of work that you have answered:]";
@@ -50,7 +52,7 @@ pub fn render(
     // What came while the model wrote stands behind what it wrote, and so does what came just
     // before and wasn't shown to it.
     let mut during: Option<Vec<String>> = None;
-    let mut gap = gap(form.number, view);
+    let mut gap = gap(form.number, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
     let natives = Natives::of(form, agent, view);
     for entry in view.iter().filter(|it| !it.is_refused() && !natives.tells(it)) {
@@ -64,7 +66,7 @@ pub fn render(
             if entry.is::<CognitionIn>() {
                 during = Some(during.unwrap_or_default());
             } else if entry.is::<CognitionOut>() {
-                wrote(entry, &natives, &mut prompt);
+                wrote(form, entry, &natives, &mut prompt);
                 during
                     .take()
                     .into_iter()
@@ -88,8 +90,9 @@ pub fn render(
     }
     during.into_iter().flatten().for_each(|it| put(&mut prompt, Role::User, &it));
     let last = block(feeds, Position::Late);
-    if !last.is_empty() {
-        put(&mut prompt, Role::User, &last);
+    let under_way = if form.number > 3 { under_way(agent, view) } else { String::new() };
+    for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
+        put(&mut prompt, Role::User, text);
     }
     prompt
 }
@@ -140,17 +143,39 @@ struct Gap {
 /// What a prompt says in the place of what clears hide; from form 2 on.
 ///
 /// The newest clear in force is always in view itself, so the view tells.
-fn gap(form: u32, view: &[Entry]) -> Option<Gap> {
+fn gap(form: u32, agent: &str, view: &[Entry]) -> Option<Gap> {
     let mut clears = Clears::default();
     view.iter().for_each(|it| clears.apply(it));
     let first = *clears.hidden().first().filter(|_| form >= 2)?.start();
     let said = match clears.messages() {
         Some(0) => return None,
-        Some(1) => "[1 earlier message is hidden; nothing is lost.]".to_owned(),
-        Some(count) => format!("[{count} earlier messages are hidden; nothing is lost.]"),
-        None => "[Earlier messages are hidden; nothing is lost.]".to_owned(),
+        Some(1) => "1 earlier message is hidden; nothing is lost.".to_owned(),
+        Some(count) => format!("{count} earlier messages are hidden; nothing is lost."),
+        None => "Earlier messages are hidden; nothing is lost.".to_owned(),
+    };
+    let said = match summary(agent, view) {
+        None => format!("[{said}]"),
+        Some(ContextSummary { error: Some(_), .. }) => {
+            format!("[{said} There is no summary of them.]")
+        }
+        Some(it) => format!("[{said} In short:]\n{}", harmless(&it.text)),
     };
     Some(Gap { first, said })
+}
+
+/// The newest summary that an agent has of messages that clears in force hide.
+fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
+    let (mut newest, mut in_force) = (None, Vec::new());
+    for entry in view.iter().filter(|it| !it.is_refused()) {
+        if entry.from() == agent && entry.is::<ContextSummary>() {
+            newest = entry.decode_if::<ContextSummary>();
+        } else if entry.is::<ContextCleared>() {
+            in_force.push(newest.take());
+        } else if entry.is::<ContextRestored>() {
+            in_force.pop();
+        }
+    }
+    in_force.into_iter().rev().flatten().next()
 }
 
 /// What somebody else sent the agent.
@@ -170,7 +195,7 @@ pub(super) fn heard(form: Form, root: &Name, entry: &Entry) -> Option<String> {
         });
     }
     if form.number > 1
-        && let Some(text) = responded(entry)
+        && let Some(text) = responded(form.number, entry)
     {
         return Some(text);
     }
@@ -183,17 +208,28 @@ pub(super) fn heard(form: Form, root: &Name, entry: &Entry) -> Option<String> {
     Some(match (entry.from(), form.number) {
         ("core", _) => text,
         (from, 1) => format!("[From {from}]\n{text}"),
-        (from, _) => format!("[From {from}]\n{}", harmless(&text)),
+        (from, form) => headed(form, from, &text),
     })
 }
 
+/// A text that can't be taken for a result, headed by its sender; what is said at the console is
+/// the user's, and has no heading from form 4 on.
+fn headed(form: u32, from: &str, text: &str) -> String {
+    let text = harmless(text);
+    match (from, form) {
+        (from, ..=3) => format!("[From {from}]\n{text}"),
+        ("console", _) => text.into_owned(),
+        (from, _) => format!("[{from}]\n{text}"),
+    }
+}
+
 /// What another agent responded, by itself or as the end of its thread.
-fn responded(entry: &Entry) -> Option<String> {
+fn responded(form: u32, entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
-        return Some(format!("[From {}]\n{}", entry.from(), harmless(&it.text)));
+        return Some(headed(form, entry.from(), &it.text));
     }
     if let Some(it) = entry.decode_if::<Stopped>() {
-        return Some(format!("[From {}]\n{}", entry.from(), harmless(&why(&it))));
+        return Some(headed(form, entry.from(), &why(&it)));
     }
     let ThreadResult { thread, status, payload } = entry.decode_if()?;
     let payload = payload?;
@@ -217,16 +253,19 @@ fn why(it: &Stopped) -> String {
 }
 
 /// A reply of the agent's, which stands for all that was in it.
-fn wrote(entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
+fn wrote(form: Form, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if let Some(said) = natives.said(&it) {
         prompt.messages.extend(said);
     } else if !it.text.is_empty() {
         put(prompt, Role::Assistant, &it.text);
     }
-    if it.is_partial {
-        let percent = it.completion_percentage.map_or("?".to_owned(), |it| it.to_string());
-        let text = format!("[Previous response was interrupted at {percent}%]");
+    if it.is_partial && (form.number < 4 || !it.text.is_empty()) {
+        let text = match (it.completion_percentage, form.number) {
+            (Some(percent), _) => format!("[Previous response was interrupted at {percent}%]"),
+            (None, 1..=3) => "[Previous response was interrupted at ?%]".to_owned(),
+            (None, _) => "[Previous response was interrupted]".to_owned(),
+        };
         put(prompt, Role::User, &text);
     }
 }

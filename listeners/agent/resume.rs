@@ -5,10 +5,11 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 
 use super::super::action::words::Action;
-use super::context::{OwnMind, SystemPrompt, TurnContext};
+use super::context::{OwnMind, TurnContext};
 use super::generation::{FinalAnswer, Generation, open_name};
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
+use super::system::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
 use super::write::{Heard, Writing};
 
@@ -49,7 +50,7 @@ impl TurnContext {
         let mut mind = Mind::clone(&self.mind);
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
             sent.iter().for_each(|it| mind.apply_sent(it));
-            let told = self.state.0.told(&self.capabilities);
+            let told = self.told(&sent);
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
             let mut spoken = recalled(&self, &over, told, &sent);
@@ -112,12 +113,17 @@ fn recalled(
     sent: &[Entry],
 ) -> Generation {
     let settings = &it.agent().settings;
-    let how = (it.is_old(), it.reading(sent));
-    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, how);
+    let rules = it.reading_rules(sent);
+    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, rules);
     let CognitionOut { stop, error, truncated, text, .. } = over.clone();
     let mut spoken = Generation { stop, error, truncated, did: true, ..Generation::default() };
     let mut heard = writing.again(&text);
-    heard.extend(spoken.finished(writing).1);
+    let (_, rest, words) = writing.finished(spoken.is_cut());
+    heard.extend(rest);
+    spoken.text = text;
+    let is_only_text = heard.iter().all(Heard::is_only_text);
+    let words = words.filter(|_| is_only_text);
+    let words = words.and_then(|place| it.words_as_response(&spoken, rules, place));
     let answer = |finale, text| Some(FinalAnswer { text, finale, waits: false, place: (0, 0) });
     spoken.answer = heard.into_iter().find_map(|it_was| match it_was {
         Heard::Response { is_final, text, .. } if is_final.unwrap_or(settings.final_default) => {
@@ -132,5 +138,8 @@ fn recalled(
         }
         _ => None,
     });
+    if let Some(text) = words {
+        spoken.answer = answer(None, text);
+    }
     spoken
 }

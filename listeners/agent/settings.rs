@@ -1,6 +1,9 @@
 //! How an agent is set up.
 
+use std::sync::Arc;
+
 use pumphouse::limits::{ActionLimits, ReplyLimits};
+use pumphouse::model::Model;
 
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
@@ -23,6 +26,9 @@ pub struct Settings {
     pub dispatch: Dispatch,
     /// Whether a response is final that doesn't say.
     pub final_default: bool,
+    /// Whether the text of a reply that ends without calls is its response. Unless said, so it is
+    /// where the dialect is native.
+    pub text_is_response: Option<bool>,
     /// What becomes of a final response while actions of its turn are unfinished.
     pub final_with_actions: FinalWithActions,
     /// Payloads beside `response` that end its work, by their local names.
@@ -35,12 +41,16 @@ pub struct Settings {
     pub metadata: Fields,
     /// What it is told beside its history.
     pub context_feeds: Feeds,
+    /// What its prompt offers besides calling its peers.
+    pub abilities: Vec<Ability>,
     /// Which actions it may take that change its own surroundings.
     pub internal_actions: InternalActions,
     /// What becomes of a prompt that doesn't fit the model's window.
     pub on_context_full: OnFull,
-    /// How many messages stay in view where that is a clear.
-    pub context_keep: u64,
+    /// Which model writes summaries; the agent's own unless said.
+    pub summary_model: Option<Arc<dyn Model>>,
+    /// How much stays in view where that is a clear.
+    pub context_keep: Keep,
     /// How many bytes of a result a prompt shows.
     pub result_bytes_max: u64,
     /// How large the parts of a reply may be.
@@ -61,21 +71,32 @@ impl Default for Settings {
             dialect: Dialect::Tags,
             dispatch: Dispatch::Immediate,
             final_default: true,
+            text_is_response: None,
             final_with_actions: FinalWithActions::Hold,
             final_payloads: Vec::new(),
             max_turns: 50,
             agent_calls: Calls::OwnThread,
             metadata: Fields::default(),
             context_feeds: Feeds::default(),
+            abilities: Ability::ALL.to_vec(),
             internal_actions: InternalActions::default(),
             on_context_full: OnFull::Clear,
-            context_keep: 10,
+            summary_model: None,
+            context_keep: Keep::Messages(10),
             result_bytes_max: RESULT_BYTES,
             reply_limits: ReplyLimits::default(),
             max_tokens: None,
             temperature: None,
             action_limits: ActionLimits::default(),
         }
+    }
+}
+
+impl Settings {
+    /// Whether the text of a reply that ends without calls is its response.
+    #[must_use]
+    pub fn text_is_response(&self) -> bool {
+        self.text_is_response.unwrap_or(self.dialect == Dialect::Native)
     }
 }
 
@@ -104,6 +125,38 @@ pub enum Calls {
     SameThread,
 }
 
+/// How much of a thread stays in view where old messages are hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Keep {
+    /// So many messages, the first one counted.
+    Messages(u64),
+    /// The newest messages that have no more tokens together, and the first.
+    Tokens(u64),
+}
+
+/// Something that an agent may do besides calling its peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ability {
+    /// Open threads below its own.
+    Spawn,
+    /// Set timers.
+    Timers,
+    /// Keep a checklist.
+    Todo,
+    /// Hide older messages.
+    Clear,
+    /// Have feeds added to its prompt.
+    Feeds,
+}
+
+impl Ability {
+    /// All of them.
+    pub const ALL: [Ability; 5] =
+        [Ability::Spawn, Ability::Timers, Ability::Todo, Ability::Clear, Ability::Feeds];
+}
+
 /// What becomes of a prompt that doesn't fit the model's window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,6 +164,8 @@ pub enum OnFull {
     /// Old messages are hidden.
     #[default]
     Clear,
+    /// The same, and a model writes a summary of them, which prompts show in their place.
+    Summarise,
     /// The agent stops.
     Stop,
 }

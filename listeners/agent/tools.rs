@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use pumphouse::listener::Described;
 use pumphouse::model::{Call, Tool};
 use pumphouse::prelude::*;
-use pumphouse::schema::{self, Content, Schema};
-use serde_json::{Value, json};
+use pumphouse::schema::Schema;
+use serde_json::Value;
 
 use super::super::view::ReadResult;
+use super::peer_text::{calls, parameters};
 use super::words::is_offered;
 
 /// What providers take as the name of a tool, at the most.
@@ -36,8 +37,17 @@ impl Tools {
     }
 }
 
-/// A tool for each payload that one of these takes.
+/// A tool for each call of these peers.
 pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
+    let mut tools = Tools::default();
+    for it in peers.iter().flat_map(|it| calls(seen, it)) {
+        tools.add(it.name, it.text, parameters(it.schema));
+    }
+    tools.with_read_result(seen)
+}
+
+/// The same by rules before 5: a tool for each payload that one of these takes.
+pub(super) fn offered_before(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers {
         let schemas: Vec<&Schema> = it
@@ -51,21 +61,28 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
                 1 => (it.name.clone(), it.text.as_deref().unwrap_or(schema.doc())),
                 _ => (format!("{}.{}", it.name, schema.name.local()), schema.doc()),
             };
-            let name = tools.free(&meant);
-            tools.all.push(Tool::new(name.clone(), text, parameters(schema)));
-            tools.meant.insert(name, meant);
+            tools.add(meant, text, parameters(schema));
         }
     }
-    let rest = seen.schema(&ReadResult::NAME).filter(|_| !tools.all.is_empty());
-    if let Some(schema) = rest {
-        let name = tools.free(schema.name.local());
-        tools.all.push(Tool::new(name.clone(), schema.doc(), parameters(schema)));
-        tools.meant.insert(name, schema.name.local().to_owned());
-    }
-    tools
+    tools.with_read_result(seen)
 }
 
 impl Tools {
+    fn add(&mut self, meant: String, text: &str, parameters: Value) {
+        let name = self.free(&meant);
+        self.all.push(Tool::new(name.clone(), text, parameters));
+        self.meant.insert(name, meant);
+    }
+
+    /// With the tool that reads on in a long result, where there is any other.
+    fn with_read_result(mut self, seen: &Capabilities) -> Tools {
+        let rest = seen.schema(&ReadResult::NAME).filter(|_| !self.all.is_empty());
+        if let Some(schema) = rest {
+            self.add(schema.name.local().to_owned(), schema.doc(), parameters(schema));
+        }
+        self
+    }
+
     /// A legal name that no other tool has.
     fn free(&self, name: &str) -> String {
         let name = legal(name);
@@ -79,18 +96,4 @@ impl Tools {
 pub(super) fn legal(name: &str) -> String {
     let fits = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
     name.chars().map(fits).take(NAME_MAX - 3).collect()
-}
-
-/// What a call takes, as JSON Schema.
-fn parameters(schema: &Schema) -> Value {
-    if matches!(schema.shape.content, Content::Any) {
-        let text = json!({ "type": "string", "description": "What is wanted, in words." });
-        return json!({ "type": "object", "properties": { "text": text }, "required": ["text"] });
-    }
-    let mut schema = schema::json_schema(schema);
-    if let Some(it) = schema.as_object_mut() {
-        it.remove("$schema");
-        it.remove("title");
-    }
-    schema
 }

@@ -3,9 +3,8 @@
 //! withdrawn, and work ends.
 
 use pumphouse::listener::Answer;
-use pumphouse::model::Prompt;
+use pumphouse::model::{Prompt, Stop};
 use pumphouse::prelude::*;
-use pumphouse::reply::Reading;
 use pumphouse::wire::core::ContextCleared;
 
 use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
@@ -13,17 +12,18 @@ use super::super::feed::{self, Feed, Shown};
 use super::super::view::ClearContext;
 use super::Agent;
 use super::builtin_feeds;
-use super::charge::{Prepared, TOKEN_BYTES, bytes};
-use super::context::{SystemPrompt, TurnContext};
+use super::charge::{Prepared, TOKEN_BYTES, bytes, said_bytes, tokens};
+use super::context::TurnContext;
 use super::generation::{Generation, Speaking};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
-use super::settings::OnFull;
+use super::settings::{Keep, OnFull};
+use super::system::SystemPrompt;
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
-    Limited, Notice, RULES, Response, Stopped, counts_work, reading,
+    Limited, Notice, RULES, Response, Stopped, counts_work, explains_mistakes, text_may_answer,
 };
 
 /// How many characters a correction quotes of a reply that reached nobody.
@@ -126,7 +126,7 @@ impl TurnContext {
         until: u64,
         earlier: &[Entry],
     ) -> Result<TurnOutcome, Fault> {
-        let told = self.state.0.told(&self.capabilities);
+        let told = self.told(earlier);
         let mut it = match self.prepare(told, turn, until, earlier).await? {
             Ok(it) => it,
             Err(spoke) => return Ok(spoke),
@@ -165,6 +165,15 @@ impl TurnContext {
         self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
 
+    /// What the model is told before all else, by the rules of the turn.
+    pub(super) fn told(&self, earlier: &[Entry]) -> &SystemPrompt {
+        let rules = match earlier {
+            [] => self.rules_at_hand(),
+            _ => self.form(earlier).1,
+        };
+        self.state.0.told(&self.capabilities, rules)
+    }
+
     /// The recorded beginning of the turn, in a replay or when the pump stopped during the turn;
     /// else `None`.
     pub(super) fn begun_as(&self, earlier: &[Entry]) -> Option<CognitionIn> {
@@ -172,10 +181,10 @@ impl TurnContext {
         earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>())
     }
 
-    /// How a turn's reply is read: by the rules under which the turn began, if the log has its
-    /// beginning.
-    pub(super) fn reading(&self, earlier: &[Entry]) -> Reading {
-        reading(self.form(earlier).1.filter(|_| !self.is_old()))
+    /// The rules by which a turn's reply is read: those under which the turn began, if the log has
+    /// its beginning.
+    pub(super) fn reading_rules(&self, earlier: &[Entry]) -> Option<u32> {
+        self.form(earlier).1.filter(|_| !self.is_old())
     }
 
     /// Records the system prompt and the tools that the model is offered, each only if it is new.
@@ -281,15 +290,20 @@ impl TurnContext {
     }
 
     /// What comes of a prompt that doesn't fit the model's window.
-    pub(super) fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
+    pub(super) async fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
         let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
         let mut emissions = Emissions::default();
-        let keep = self.keeps().filter(|_| agent.settings.on_context_full == OnFull::Clear);
+        let keep = self.keeps(prompt).filter(|_| agent.settings.on_context_full != OnFull::Stop);
         emissions.add(Note(ContextFull { tokens, window, keep }));
         let Some(keep) = keep else {
             let text = format!("The prompt has about {tokens} tokens, and the model {window}.");
             return Some(TurnOutcome::Stopped("context-full", text, emissions));
         };
+        if agent.settings.on_context_full == OnFull::Summarise
+            && let Some(summary) = self.summary(prompt, keep).await
+        {
+            emissions.add(Note(summary));
+        }
         emissions.add(To("view", ClearContext { keep }));
         Some(TurnOutcome::Full(emissions))
     }
@@ -297,13 +311,13 @@ impl TurnContext {
     /// How many messages stay in view when the prompt is cleared to fit the window: `context_keep`,
     /// and after an earlier clear at most half of what that clear kept. `None` if the earlier clear
     /// kept one message.
-    pub(super) fn keeps(&self) -> Option<u64> {
+    pub(super) fn keeps(&self, prompt: &Prompt) -> Option<u64> {
         // A replay takes the number from the log, because 0.1.0 stopped after the first clear.
         let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
         if let Some(then) = then {
             return then.keep;
         }
-        let keep = self.agent().settings.context_keep.max(1);
+        let keep = kept(self.agent().settings.context_keep, prompt);
         let cleared = self.messages().filter_map(Entry::decode_if::<ContextCleared>).last();
         match cleared.map(|it| it.kept_messages) {
             Some(1) => None,
@@ -401,7 +415,10 @@ impl TurnContext {
         } else if it.is_idle(false) && !is_old {
             emissions.add(Note(Correction {
                 turn: mind.turns,
-                text: correction(&it.outside, &it.text),
+                text: match fence(&it.outside).filter(|_| explains_mistakes(self.form(&[]).1)) {
+                    Some(mark) => fenced(mark),
+                    None => correction(&it.outside, &it.text),
+                },
             }));
         }
         if let Some(answer) = it.answer.as_ref().filter(|it| !it.waits) {
@@ -431,6 +448,25 @@ impl TurnContext {
     }
 }
 
+/// How many messages stay: of a number of tokens, as many of the newest as it has room for, and
+/// the first.
+fn kept(keep: Keep, prompt: &Prompt) -> u64 {
+    match keep {
+        Keep::Messages(count) => count.max(1),
+        Keep::Tokens(most) => {
+            let (mut count, mut sum) = (1, 0);
+            for it in prompt.messages.iter().rev() {
+                sum += tokens(said_bytes(it));
+                if sum > most {
+                    break;
+                }
+                count += 1;
+            }
+            count
+        }
+    }
+}
+
 /// What 0.1.0 told a model that wrote nothing but text.
 const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
     Answer within <response>…</response>, or begin an <action>.]";
@@ -448,6 +484,54 @@ fn correction(outside: &str, reply: &str) -> String {
         Some((at, _)) => format!("\"{}…\" reached nobody{why}", &quoted[..at]),
     };
     format!("[{what} Answer within <response>…</response>, or begin an <action>.]")
+}
+
+impl TurnContext {
+    /// The words of a reply that are its response, because its model writes text for one: it came
+    /// to its end, and the words aren't a call or a response within a fence.
+    pub(super) fn words_as_response(
+        &self,
+        it: &Generation,
+        rules: Option<u32>,
+        (from, to): (usize, usize),
+    ) -> Option<String> {
+        let is_response = self.agent().settings.text_is_response()
+            && text_may_answer(rules)
+            && it.stop == Stop::End.as_str()
+            && !it.is_cut();
+        let words = it.text.get(from..to).filter(|_| is_response)?;
+        let is_fenced = fence(words).is_some() && FENCED.iter().any(|tag| words.contains(tag));
+        (!is_fenced).then(|| words.to_owned())
+    }
+}
+
+/// What begins something in a fence that was meant to be read outside of one.
+const FENCED: [&str; 6] =
+    ["<action", "<metadata", "<response", "<thought", "<tool_call", "<tool_use"];
+
+/// The line that opens the code fence which a text consists of; `None` if there is more to it.
+fn fence(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let mark = text.chars().next().filter(|it| matches!(it, '`' | '~'))?;
+    let (open, inside) = text.split_once('\n')?;
+    let bare = open.trim_start_matches(mark);
+    let count = open.len() - bare.len();
+    let closes = |line: &str| {
+        let rest = line.trim().trim_start_matches(mark);
+        rest.is_empty() && line.trim().len() >= count
+    };
+    let is_fence = count >= 3 && !(mark == '`' && bare.contains(mark));
+    let first_close = inside.lines().position(closes);
+    let is_whole = first_close.is_none_or(|at| at + 1 == inside.lines().count());
+    (is_fence && is_whole).then(|| open.trim_end())
+}
+
+/// The correction for a reply that is nothing but one code fence.
+fn fenced(open: &str) -> String {
+    format!(
+        "[Your whole reply stands in a code fence ({open}), and what stands in code does nothing. \
+         Write it again without the fence.]"
+    )
 }
 
 impl Generation {

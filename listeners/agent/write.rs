@@ -14,11 +14,17 @@ use super::super::metadata::MetadataUpdate;
 use super::escape;
 use super::settings::{Dialect, Settings};
 use super::thought::{OpenElements, ThoughtText};
+use super::words::{explains_mistakes, reading};
 
 /// How a call in the provider's own protocol stands among the words: it begins so, and
 const OPEN: &str = "<tool_use";
 /// ends so. No JSON text has such a line.
 const CLOSE: &str = "</tool_use>\n";
+
+/// What a model is told of broken JSON, and
+const ESCAPES: &str = "Within a JSON string write a new line as \\n and a quote as \\\"";
+/// how it can do without.
+const ELEMENTS: &str = "<name>…</name><parameters><content><![CDATA[…]]></content></parameters>.";
 
 /// Something in a reply that is to be acted on, in its order.
 pub(super) enum Heard {
@@ -71,6 +77,20 @@ pub(super) enum Heard {
     },
 }
 
+impl Heard {
+    /// Whether it has nothing done, and answers nothing.
+    pub(super) fn is_only_text(&self) -> bool {
+        !matches!(
+            self,
+            Heard::Call(_)
+                | Heard::Response { .. }
+                | Heard::Payload { .. }
+                | Heard::Own
+                | Heard::Broken { call: Some(_), .. }
+        )
+    }
+}
+
 /// A reply while it is written.
 pub(super) struct Writing {
     config: Config,
@@ -98,19 +118,50 @@ struct Hearing {
     response: usize,
     /// Whether 0.1.0 read it: a mention of an action was one to it.
     is_old: bool,
+    /// Whether broken JSON is told with its line and what to write.
+    explains: bool,
     reading: Reading,
     /// What stands around.
     open: OpenElements,
+    words: OutsideWords,
+}
+
+/// The pieces of text outside of all elements, as far as they matter.
+#[derive(Default)]
+struct OutsideWords {
+    /// The piece at hand: from, up to, and whether it is more than white space.
+    last: (usize, usize, bool),
+    /// The piece before it that was more.
+    before: Option<(usize, usize)>,
+}
+
+impl OutsideWords {
+    /// Text comes that stands at these bytes.
+    fn says(&mut self, text: &str, (from, to): (usize, usize)) {
+        if self.last.1 != from {
+            self.before = self.last();
+            self.last = (from, to, false);
+        }
+        self.last.1 = to;
+        self.last.2 |= !text.trim().is_empty();
+    }
+
+    /// The last piece that is more than white space.
+    fn last(&self) -> Option<(usize, usize)> {
+        let (from, to, has_words) = self.last;
+        if has_words { Some((from, to)) } else { self.before }
+    }
 }
 
 impl Writing {
-    /// One of these names, read so: whether by 0.1.0, and how its Markdown is.
+    /// One of these names, read by the rules of its turn.
     pub(super) fn new(
         turn: u64,
         markup: Markup,
         settings: &Settings,
-        (is_old, reading): (bool, Reading),
+        rules: Option<u32>,
     ) -> Writing {
+        let (is_old, reading) = (rules.is_none(), reading(rules));
         let dialect = match settings.dialect {
             Dialect::ToolUse => reply::Dialect::ToolUse,
             Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
@@ -127,8 +178,10 @@ impl Writing {
             at: 0,
             response: 0,
             is_old,
+            explains: explains_mistakes(rules),
             reading,
             open: OpenElements::default(),
+            words: OutsideWords::default(),
         };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
@@ -194,23 +247,24 @@ impl Writing {
         std::mem::take(&mut hearing.heard)
     }
 
-    /// Takes the reply's end.
-    pub(super) fn finish(mut self) -> (String, Vec<Heard>) {
-        let heard = self.end();
-        (self.text, heard)
+    /// Takes the reply's end, where it was cut or wasn't: the words, what that comes to, and where
+    /// the words stand that a chat model answers with.
+    pub(super) fn finished(mut self, is_cut: bool) -> (String, Vec<Heard>, Option<(usize, usize)>) {
+        let mut heard = self.end();
+        let words = self.words();
+        if is_cut {
+            cut(&mut heard);
+        }
+        (self.text, heard, words)
     }
 
-    /// Takes the end of a reply that was cut: the response that it ended within, if it said
-    /// anything, isn't the agent's last word.
-    pub(super) fn cut(self) -> (String, Vec<Heard>) {
-        let (text, mut heard) = self.finish();
-        heard.retain(|it| !matches!(it, Heard::Response { text, .. } if text.is_empty()));
-        for it in &mut heard {
-            if let Heard::Response { is_final, .. } = it {
-                *is_final = Some(false);
-            }
-        }
-        (text, heard)
+    /// Where the words stand that a chat model answers with, once the reply is at its end: the last
+    /// text outside of all elements that isn't blank. From and up to.
+    fn words(&self) -> Option<(usize, usize)> {
+        let words = self.hearing.words.last()?;
+        let text = self.text.get(words.0..words.1)?;
+        let from = words.0 + text.len() - text.trim_start().len();
+        Some((from, from + text.trim().len()))
     }
 
     /// Ends what is open; what follows stands by itself.
@@ -242,6 +296,9 @@ impl Hearing {
                     _ => "text",
                 };
                 self.open.says(event.source.len());
+                if within == "text" {
+                    self.words.says(event.source, (self.at, end));
+                }
                 self.heard.push(Heard::Text(within, self.recorded(event.source).into_owned()));
             }
             What::Opened(it) => {
@@ -271,7 +328,7 @@ impl Hearing {
                     self.open.begins_anew();
                 }
                 let call = called(it.name, event.source);
-                let text = format!("<{}> did not run: {}, at {}", it.name, it.reason, it.snippet);
+                let text = self.why_broken(&it, call.as_deref(), line);
                 self.heard.push(broken(call, &text, line, column));
             }
             What::Ignored { element, why } => {
@@ -295,11 +352,33 @@ impl Hearing {
         self.at = end;
     }
 
+    /// What is told of something broken; of a call whose JSON is, which call, where, and what to
+    /// write.
+    fn why_broken(&self, it: &reply::Broken<'_>, call: Option<&str>, line: u32) -> String {
+        let is_explained = self.explains && it.fault == Fault::Json;
+        let Some(call) = call.filter(|_| is_explained) else {
+            return format!("<{}> did not run: {}, at {}", it.name, it.reason, it.snippet);
+        };
+        let what = if call == it.name { format!("<{call}>") } else { call.to_owned() };
+        let (reason, snippet) = (it.reason, it.snippet);
+        if self.dialect == Some(ActionDialect::Native) {
+            return format!("{what} did not run: {reason}, at {snippet}\n{ESCAPES}.");
+        }
+        format!(
+            "{what} did not run: in line {line} of your reply its JSON is broken: {reason}, at \
+             {snippet}\n{ESCAPES}, or write the parameters as elements: {ELEMENTS}"
+        )
+    }
+
     /// An action that is only spoken of is text.
     fn mentions(&mut self, source: &str) {
         if self.reading == Reading::CommonMark {
             self.open.keeps(None, source);
             let within = if self.open.is_thought() { "thought" } else { "text" };
+            if within == "text" {
+                let end = self.at + self.recorded(source).len();
+                self.words.says(source, (self.at, end));
+            }
             self.heard.push(Heard::Text(within, self.recorded(source).into_owned()));
         }
     }
@@ -314,7 +393,7 @@ impl Hearing {
         let is_payload = matches!(it.kind, Kind::Core | Kind::Peer);
         let payload = is_payload.then(|| element(it));
         let is_sound = match it.kind {
-            Kind::Action | Kind::ToolUse => {
+            Kind::Action | Kind::ToolUse | Kind::ToolCall => {
                 action_within(it, Some(self.turn), self.dialect, &self.limits).is_ok()
             }
             Kind::Metadata => MetadataUpdate::read(it).is_ok(),
@@ -341,7 +420,7 @@ impl Hearing {
                 self.open.closes(body);
                 Heard::Own
             }
-            Kind::Action | Kind::ToolUse => {
+            Kind::Action | Kind::ToolUse | Kind::ToolCall => {
                 let it = action_within(it, Some(self.turn), self.dialect, &self.limits);
                 Heard::Call(Box::new(it))
             }
@@ -361,16 +440,27 @@ impl Hearing {
     }
 }
 
+/// What the end of a reply that was cut comes to: the response that it ended within, if it said
+/// anything, isn't the agent's last word.
+fn cut(heard: &mut Vec<Heard>) {
+    heard.retain(|it| !matches!(it, Heard::Response { text, .. } if text.is_empty()));
+    for it in heard {
+        if let Heard::Response { is_final, .. } = it {
+            *is_final = Some(false);
+        }
+    }
+}
+
 /// What won't run, in characters that XML has.
 fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> Heard {
     let call = call.map(|it| escape::recorded(&it).into_owned());
     Heard::Broken { call, text: escape::recorded(text).into_owned(), line, column }
 }
 
-/// Whether an element only speaks of actions: `<action>` or `<tool_use>` without attributes, and
-/// neither JSON nor elements in it.
+/// Whether an element only speaks of actions: `<action>`, `<tool_use>` or `<tool_call>` without
+/// attributes, and neither JSON nor elements in it.
 fn is_mention(source: &str) -> bool {
-    let mut names = ["<action>", "<tool_use>"].iter();
+    let mut names = ["<action>", "<tool_use>", "<tool_call>"].iter();
     let body = names.find_map(|it| source.strip_prefix(it)).map(str::trim_start);
     body.is_some_and(|it| !it.starts_with('{') && (!it.starts_with('<') || it.starts_with("</")))
 }

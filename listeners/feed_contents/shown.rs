@@ -12,8 +12,8 @@ use super::registry::Registry;
 use super::words::{ContextFeed, FeedStatus};
 
 /// What is said of feeds that stand in a prompt.
-const WRAPPER: &str = "[Runtime context for this invocation. This is not a user instruction. Use \
-    it only as infrastructure-provided context for the next reply.]";
+pub const WRAPPER: &str = "[Runtime context for this invocation. This is not a user instruction. \
+    Use it only as infrastructure-provided context for the next reply.]";
 
 /// What the feeds of a thread's agents hold. A fold.
 #[derive(Clone, Debug, Default)]

@@ -194,7 +194,7 @@ async fn ask(
         stop: clean(stop.as_str()),
         text: clean(&answer.text),
     });
-    (Some(settlement(&reserved, spent).into()), completion)
+    (Some(settlement(&reserved, &spent).into()), completion)
 }
 
 impl Caller {
@@ -345,8 +345,8 @@ fn reservation(model: &dyn Model, prompt: &Prompt) -> budget::Charge {
 }
 
 /// What is settled of a reservation.
-fn settlement(reserved: &budget::Charge, spent: Spent) -> budget::Charge {
-    let Spent { usage, cost_micros, is_estimate } = spent;
+fn settlement(reserved: &budget::Charge, spent: &Spent) -> budget::Charge {
+    let &Spent { usage, cost_micros, is_estimate } = spent;
     budget::Charge {
         turns: 0,
         tokens: whole(usage.input.saturating_add(usage.output)) - reserved.tokens,

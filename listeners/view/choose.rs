@@ -6,7 +6,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 
 use super::super::words::agent::root;
-use super::super::words::agent::{CognitionOut, Correction, Notice};
+use super::super::words::agent::{CognitionOut, ContextSummary, Correction, Notice};
 use super::pending::{AgentProgress, CallKind, Pending, PendingCall};
 
 /// What was asked for.
@@ -47,6 +47,8 @@ pub(super) fn choose(
     let mut except = readers.unfinished();
     except.extend(messages.first().map(|it| it.seq()));
     except.extend(view.iter().filter(|it| readers.is_news(it)).map(Entry::seq));
+    // What stands for hidden messages stays.
+    except.extend(view.iter().filter(|it| it.is::<ContextSummary>()).map(Entry::seq));
     let in_view: BTreeSet<u64> = view.iter().map(Entry::seq).collect();
     except.retain(|it| (2..=upto).contains(it) && in_view.contains(it));
     let is_hidden = |seq: u64| (2..=upto).contains(&seq) && !except.contains(&seq);

@@ -22,7 +22,28 @@ use super::action::{Action, ActionResult};
 /// - 3: replies are read as CommonMark.
 /// - 4: `max_turns` counts from the message or tick that began the work, and a
 ///   reply says where its native calls stand.
-pub const RULES: u32 = 4;
+/// - 5: a mistake is told with what would be right; a chat model's text may be its response; the
+///   system text begins with the protocol.
+pub const RULES: u32 = 5;
+
+/// Whether the system text begins with the protocol by such rules, so that agents share a prefix.
+#[must_use]
+pub fn begins_with_protocol(rules: Option<u32>) -> bool {
+    rules >= Some(5)
+}
+
+/// Whether text may be a response by such rules, and `<tool_call>` a call.
+#[must_use]
+pub fn text_may_answer(rules: Option<u32>) -> bool {
+    rules >= Some(5)
+}
+
+/// Whether a mistake is told with what would be right by such rules: the names that may be called,
+/// the line of broken JSON, the fence that hides a reply.
+#[must_use]
+pub fn explains_mistakes(rules: Option<u32>) -> bool {
+    rules >= Some(5)
+}
 
 /// Whether `max_turns` counts the turns of the work at hand by such rules, not the thread's.
 #[must_use]
@@ -453,6 +474,22 @@ pub struct ContextFull {
     /// How many messages stay in view; none where the agent stops instead.
     #[payload(attribute)]
     pub keep: Option<u64>,
+}
+
+/// What a model wrote of the messages that the next clear hides. A prompt shows it in their place
+/// while that clear is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context-summary", bookkeeping)]
+pub struct ContextSummary {
+    /// The model's name.
+    #[payload(attribute, example = "local")]
+    pub model: String,
+    /// Why there is none, where that is so: the messages are hidden all the same.
+    #[payload(attribute, no_example)]
+    pub error: Option<String>,
+    /// The summary.
+    #[payload(text, example = "The weather was asked for; it will rain.")]
+    pub text: String,
 }
 
 /// Has an agent stop what it does in the thread: its model writes no more, its actions are taken

@@ -8,6 +8,7 @@ use crate::audit::{self, Paint, Style};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, transcript};
 use crate::id::EntryId;
+use crate::listeners::agent::cost::by_part;
 use crate::listeners::agent::recall::{Forgotten, Recalled, recall};
 use crate::log::Log as _;
 
@@ -21,12 +22,16 @@ use crate::log::Log as _;
 Examples:
   pumphouse prompt sess-k3v9x2ma/3
   pumphouse prompt sess-k3v9x2ma/3 --json | jq -r '.messages[-1].content'
+  pumphouse prompt sess-k3v9x2ma/3 --cost     # about how many tokens each part takes
 
 Exits with 1 where there is no such turn, or the digest is another.")]
 pub(crate) struct Prompt {
     /// The turn's cognition_in, or another of its messages, as THREAD/SEQ.
     #[arg(value_name = "THREAD/SEQ")]
     entry: EntryId,
+    /// Prints about how many tokens each part of the prompt takes, in its place.
+    #[arg(long)]
+    cost: bool,
 }
 
 impl Prompt {
@@ -37,6 +42,8 @@ impl Prompt {
         log.close().await?;
         let recalled = recall(&thread, self.entry.seq).map_err(|it| self.forgotten(&it))?;
         match to.json {
+            true if self.cost => to.object(&cost_object(&recalled))?,
+            false if self.cost => to.text(&cost_lines(&recalled))?,
             true => to.object(&object(&recalled))?,
             false => to.text(&lines(&recalled, to.style))?,
         }
@@ -76,6 +83,23 @@ fn lines(it: &Recalled, style: Style) -> String {
         out.push_str(&format!("\n{name}\n{}", audit::quoted(&text)));
     }
     out
+}
+
+fn cost_lines(it: &Recalled) -> String {
+    let parts = by_part(&it.prompt);
+    let sum: u64 = parts.iter().map(|(_, tokens)| tokens).sum();
+    let line = |part: &str, tokens: u64| {
+        let share = (tokens * 100).checked_div(sum).unwrap_or(0);
+        format!("{part:<12} {tokens:>9}  {share:>3} %\n")
+    };
+    let lines: String = parts.iter().map(|(part, tokens)| line(part, *tokens)).collect();
+    format!("{lines}{}about, at four bytes a token\n", line("all", sum))
+}
+
+fn cost_object(it: &Recalled) -> Value {
+    let parts: serde_json::Map<String, Value> =
+        by_part(&it.prompt).into_iter().map(|(part, it)| (part.to_owned(), it.into())).collect();
+    json!({ "entry": it.entry.to_string(), "agent": it.agent, "tokens": parts })
 }
 
 fn object(it: &Recalled) -> Value {

@@ -31,6 +31,20 @@ pub(crate) async fn of_thread(
     Ok(usages.all())
 }
 
+/// Shows what a thread and those below it used.
+pub(crate) async fn tell(
+    thread: &ThreadId,
+    data: &Path,
+    to: &mut Screen<'_>,
+) -> Result<(), Failure> {
+    let log = data::open(data)?;
+    let used = of_thread(&log, thread, 0..u64::MAX).await?;
+    if used.is_empty() {
+        to.line("nothing was charged")?;
+    }
+    show(&used, to)
+}
+
 /// Shows what was used on a day, of all threads or of one and those below it.
 pub(crate) async fn of_day(
     data: &Path,

@@ -23,13 +23,12 @@ pub(crate) struct Why {
 
 impl Why {
     pub(crate) async fn run(self, data: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        if !to.json {
+            return tell(&self.entry, data, to).await;
+        }
         let log = data::open(data)?;
         data::entry(&log, &self.entry).await?;
         let steps = audit::why(&log, &self.entry).await?.unwrap_or_default();
-        if !to.json {
-            to.text(&audit::told(&steps, to.style))?;
-            return Ok(Ending::Well);
-        }
         for (number, step) in (1..).zip(&steps) {
             let mut object = audit::json(&step.entry);
             object["step"] = json!(number);
@@ -43,4 +42,17 @@ impl Why {
         }
         Ok(Ending::Well)
     }
+}
+
+/// The same in words.
+pub(crate) async fn tell(
+    entry: &EntryId,
+    data: &Path,
+    to: &mut Screen<'_>,
+) -> Result<Ending, Failure> {
+    let log = data::open(data)?;
+    data::entry(&log, entry).await?;
+    let steps = audit::why(&log, entry).await?.unwrap_or_default();
+    to.text(&audit::told(&steps, to.style))?;
+    Ok(Ending::Well)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::limits::Allowance;
+use crate::listeners::agent::settings::Keep;
 
 /// A number of bytes: `65536`, `64 KiB`, `1MiB`; units of 1000 too.
 pub(super) fn bytes(text: &str) -> Option<usize> {
@@ -35,6 +36,16 @@ pub(super) fn allowance(text: &str) -> Option<u64> {
     text.replace('_', "").parse::<Allowance>().ok().map(|it| it.0)
 }
 
+/// How much stays in view: `10` messages, or `4000 tokens`.
+pub(super) fn keep(text: &str) -> Option<Keep> {
+    let within = |it: u64| (1..=u64::from(u32::MAX)).contains(&it).then_some(it);
+    let number = |it: &str| it.trim_end().replace('_', "").parse().ok().and_then(within);
+    match text.strip_suffix("tokens") {
+        Some(tokens) => number(tokens).map(Keep::Tokens),
+        None => number(text).map(Keep::Messages),
+    }
+}
+
 /// A number, with a fraction or without.
 pub(super) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|it: &f64| it.is_finite())
@@ -48,6 +59,13 @@ pub(super) fn count(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stays_is_messages_or_tokens() {
+        assert_eq!(keep("10"), Some(Keep::Messages(10)));
+        assert_eq!(keep("4_000 tokens"), Some(Keep::Tokens(4_000)));
+        assert_eq!([keep("0"), keep("tokens"), keep("4 words")], [None; 3]);
+    }
 
     #[test]
     fn bytes_have_units() {

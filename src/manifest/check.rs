@@ -61,6 +61,9 @@ fn expected(kind: &Kind) -> String {
         Kind::Path => "a path".to_owned(),
         Kind::Word(words) => listed(words.iter().map(|it| it.0)).replace(" and ", " or "),
         Kind::Allowance => "a whole number, or unlimited,".to_owned(),
+        Kind::Keep => {
+            format!("a whole number from 1 to {}, or of tokens as in 4000 tokens,", u32::MAX)
+        }
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Number => "a number".to_owned(),
@@ -206,6 +209,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),
         Kind::Allowance => amount::allowance(text).is_some(),
+        Kind::Keep => amount::keep(text).is_some(),
         Kind::Count { min, max } => {
             amount::count(text).is_some_and(|it| (*min..=*max).contains(&it))
         }

@@ -35,6 +35,11 @@ fn of(kind: &Kind) -> Value {
             let word = json!({ "const": "unlimited" });
             or_filled(json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, word] }))
         }
+        Kind::Keep => {
+            let number = json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX });
+            let text = json!({ "type": "string", "pattern": "^[0-9_]+ tokens$" });
+            or_filled(json!({ "anyOf": [number, text] }))
+        }
         Kind::Count { min, max } => {
             or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
         }

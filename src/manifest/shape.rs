@@ -22,6 +22,8 @@ pub(super) enum Kind {
     Word(&'static [(&'static str, &'static str)]),
     /// What may be spent: a whole number, or `unlimited`.
     Allowance,
+    /// How much stays: a number of messages, or of tokens.
+    Keep,
     /// A whole number within bounds.
     Count { min: usize, max: usize },
     /// `true` or `false`.

@@ -211,7 +211,7 @@ impl Parser {
                 }
             }
         }
-        if matches!(kind, Kind::Action | Kind::ToolUse) && lacks(attributes, "id") {
+        if kind.is_run() && lacks(attributes, "id") {
             self.ids += 1;
             attributes.push(Attribute::new("id", format!("__auto_{}", self.ids)));
         }

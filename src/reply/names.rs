@@ -14,6 +14,9 @@ pub enum Kind {
     Action,
     /// `tool_use`: JSON or child elements.
     ToolUse,
+    /// `tool_call`, where it is markup: JSON with a `name` and `arguments`, as Hermes and Qwen
+    /// write their calls.
+    ToolCall,
     /// `metadata`: JSON or child elements.
     Metadata,
     /// `context_feed`: any text; only the pump may say such a thing, so it is for others to refuse.
@@ -34,7 +37,12 @@ impl Kind {
 
     /// Whether its body is JSON or child elements.
     pub(super) fn is_call(self) -> bool {
-        matches!(self, Kind::Action | Kind::ToolUse | Kind::Metadata)
+        self.is_run() || self == Kind::Metadata
+    }
+
+    /// Whether it has something done.
+    pub(super) fn is_run(self) -> bool {
+        matches!(self, Kind::Action | Kind::ToolUse | Kind::ToolCall)
     }
 }
 
@@ -131,6 +139,12 @@ impl Markup {
     #[must_use]
     pub fn tool_use(self, name: &str) -> Markup {
         self.with(name, Kind::ToolUse)
+    }
+
+    /// With `<tool_call>` as a call.
+    #[must_use]
+    pub fn tool_call(self) -> Markup {
+        self.with("tool_call", Kind::ToolCall)
     }
 
     /// A further name by which tools' output is known.

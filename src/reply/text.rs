@@ -57,9 +57,7 @@ impl Parser {
         }
         let runs = kind.is_call() || matches!(kind, Kind::Core | Kind::Peer);
         if let Some(top) = top.filter(|it| it.kind == Kind::Response) {
-            let wanted = self.config.actions_in_response
-                && matches!(kind, Kind::Action | Kind::ToolUse)
-                || kind == top.kind;
+            let wanted = self.config.actions_in_response && kind.is_run() || kind == top.kind;
             return (wanted && spot.why.is_none()).then_some(None);
         }
         if spot.why.is_some() {
@@ -91,7 +89,7 @@ impl Parser {
         }
         match top.map(|it| it.kind) {
             Some(Kind::Response) => {
-                let runs = matches!(name.kind, Kind::Action | Kind::ToolUse);
+                let runs = name.kind.is_run();
                 name.kind == Kind::Response || (self.config.actions_in_response && runs)
             }
             Some(Kind::Thought) if name.kind == Kind::Response && !closes => fresh,

@@ -1,5 +1,6 @@
 //! `chat`: a conversation with an agent.
 
+mod command;
 mod input;
 mod page;
 mod terminal;
@@ -8,6 +9,7 @@ mod talk;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
+use crate::audit::Paint;
 use crate::cli::connect::Papers;
 use crate::cli::folder::Folder;
 use crate::cli::organism::{Organism, complained};
@@ -27,6 +29,8 @@ pub(crate) use talk::Talk;
 /// Ctrl-C interrupts the agent: it writes no more, what it set to work is taken back, and the
 /// conversation goes on. A second one, or Ctrl-D, leaves.
 /// Without a terminal lines come in, whole lines go out, and the end of the input is the end.
+/// On a terminal a line that begins with a slash is for the conversation: /help tells which there
+/// are, such as /again and /edit, which ask once more in a fork.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -61,18 +65,18 @@ impl Chat {
         if let Some(address) = &self.connect {
             let text = "say whom to talk with: pumphouse chat AGENT --connect ADDR";
             let Some(agent) = &self.agent else { return Err(Failure::Untried(text.to_owned())) };
-            return self.talk(agent, address, to).await;
+            return self.talk(agent, address, None, to).await;
         }
         let folder = Folder::make("chat")?;
         let organism = Organism::read_live(None, builder)?;
-        let data = data.unwrap_or(&organism.data);
-        let (builder, _) = run::log(organism.builder, data, organism.durability)?;
+        let data = data.map_or(organism.data, Path::to_owned);
+        let (builder, _) = run::log(organism.builder, &data, organism.durability)?;
         let (builder, address) = door(builder, &folder).await?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
         let agent = self.agent(&plan)?;
         let pump = plan.start();
         pump.ready().await?;
-        let ended = self.talk(&agent, &address, to).await;
+        let ended = self.talk(&agent, &address, Some(&data), to).await;
         stop(&pump).await?;
         folder.remove()?;
         ended
@@ -102,12 +106,24 @@ impl Chat {
         &self,
         agent: &str,
         address: &Address,
+        data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !to.json;
         let lines = Lines::open(is_terminal.then(|| format!("{agent}> ")))?;
         let client = self.papers.connect(address).await?;
+        if is_terminal {
+            let thread = self.thread.as_deref().unwrap_or("a new thread");
+            let text = format!("{agent}, in {thread}; /help tells what else there is");
+            to.line(&to.style.paint(Paint::Faint, &text))?;
+        }
         let mut talk = Talk::new(client, agent, to);
+        if let Some(data) = data {
+            talk = talk.with_log(data);
+        }
+        if is_terminal {
+            talk = talk.with_commands();
+        }
         if let Some(thread) = &self.thread {
             talk.resume(&ThreadId::new(thread)).await?;
         }

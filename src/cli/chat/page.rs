@@ -209,7 +209,8 @@ impl Page {
     /// What is being written, where it can be taken back; a response up to its first reference,
     /// for which something else will stand.
     fn delta(&mut self, within: &str, text: &str) {
-        if !self.is_terminal {
+        // What was written may come after the entry that has it.
+        if !self.is_terminal || self.is_over {
             return;
         }
         if self.within != within {

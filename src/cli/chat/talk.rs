@@ -1,14 +1,16 @@
 //! A conversation under way: lines in, what comes of them out.
 
 use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
 
 use crate::audit::{Paint, ascii, pretty};
+use crate::cli::chat::command::{Command, HELP, Said};
 use crate::cli::chat::input::{Input, Lines};
 use crate::cli::chat::page::{FRAME_US, Page};
 use crate::cli::connect::broken;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
-use crate::cli::{summary, transcript};
+use crate::cli::{summary, transcript, usage, why};
 use crate::client::{Client, Incoming, Message, Push, Shown};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
@@ -35,6 +37,12 @@ pub(crate) struct Talk<'a, 'b> {
     ending: Ending,
     /// The last final response.
     answer: Option<EntryId>,
+    /// The last question, and its entry.
+    question: Option<(String, EntryId)>,
+    /// Where the log is, if that is known.
+    data: Option<PathBuf>,
+    /// Whether a line may be a command: what comes through a pipe is a message, whatever it is.
+    takes_commands: bool,
     /// The identity of the user, and where in the thread the last question stands.
     me: Option<String>,
     asked: u64,
@@ -56,10 +64,23 @@ impl<'a, 'b> Talk<'a, 'b> {
             todos: Todos::default(),
             ending: Ending::Well,
             answer: None,
+            question: None,
+            data: None,
+            takes_commands: false,
             me: None,
             asked: 0,
             asker: None,
         }
+    }
+
+    /// The log is in this folder.
+    pub(super) fn with_log(self, data: &Path) -> Talk<'a, 'b> {
+        Talk { data: Some(data.to_owned()), ..self }
+    }
+
+    /// A line may be a command.
+    pub(super) fn with_commands(self) -> Talk<'a, 'b> {
+        Talk { takes_commands: true, ..self }
     }
 
     /// Asks one thing, and gives the entry of the final response.
@@ -68,7 +89,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         text: &str,
         signals: &mut Signals,
     ) -> Result<EntryId, Failure> {
-        self.ask(text, signals).await?;
+        self.ask(text, None, signals).await?;
         self.draw()?;
         self.answer.ok_or_else(|| Failure::Wrong("there is no answer".to_owned()))
     }
@@ -111,7 +132,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             match input {
                 Input::Line(line) if line.trim().is_empty() => {}
                 Input::Line(line) => {
-                    is_warned = !self.ask(&line, &mut signals).await?;
+                    is_warned = !self.says(&line, &mut signals).await?;
                     continue;
                 }
                 Input::Interrupt if !is_warned => {
@@ -132,8 +153,71 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.ending)
     }
 
-    /// Asks, and shows what comes of it; whether it came to its end.
-    async fn ask(&mut self, text: &str, signals: &mut Signals) -> Result<bool, Failure> {
+    /// Does what a line says; whether it came to its end.
+    async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<bool, Failure> {
+        let said = if self.takes_commands { Said::of(line) } else { Said::Message(line) };
+        let command = match said {
+            Said::Message(text) => return self.ask(text, None, signals).await,
+            Said::Command(it) => it,
+        };
+        let (again, before) = match (command, self.question.clone()) {
+            (Command::Again, Some((text, before))) => (text, before),
+            (Command::Edit(text), Some((_, before))) => (text, before),
+            (Command::Again | Command::Edit(_), None) => {
+                self.page.note(Paint::Wrong, "there is no question yet");
+                return Ok(true);
+            }
+            (Command::Help, _) => {
+                HELP.lines().for_each(|it| self.page.note(Paint::Faint, it));
+                return Ok(true);
+            }
+            (Command::Why, _) => return self.reads(Reads::Why).await,
+            (Command::Budget, _) => return self.reads(Reads::Budget).await,
+            (Command::Unknown(line), _) => {
+                let text = format!("there is no command `{line}`; /help tells which there are");
+                self.page.note(Paint::Wrong, &text);
+                return Ok(true);
+            }
+        };
+        self.ask(&again, Some(&before), signals).await
+    }
+
+    /// Shows something of the log; it always comes to its end.
+    async fn reads(&mut self, what: Reads) -> Result<bool, Failure> {
+        self.draw()?;
+        let told = match (what, &self.data, &self.thread, &self.answer) {
+            (Reads::Why, Some(data), _, Some(answer)) => {
+                why::tell(answer, data, self.to).await.map(drop)
+            }
+            (Reads::Budget, Some(data), Some(thread), _) => {
+                usage::tell(thread, data, self.to).await
+            }
+            (Reads::Why, None, _, Some(answer)) => {
+                let text = format!("`pumphouse why {answer}` tells it where the pump runs");
+                Err(Failure::Wrong(text))
+            }
+            (Reads::Budget, None, Some(thread), _) => {
+                let text = format!("`pumphouse budget {thread}` tells it where the pump runs");
+                Err(Failure::Wrong(text))
+            }
+            _ => Err(Failure::Wrong("there is no answer yet".to_owned())),
+        };
+        match told {
+            Err(Failure::Wrong(why) | Failure::Untried(why)) => self.page.note(Paint::Wrong, &why),
+            Err(Failure::Pipe) => return Err(Failure::Pipe),
+            Ok(()) => {}
+        }
+        Ok(true)
+    }
+
+    /// Asks, and shows what comes of it; whether it came to its end. Where it is to stand in place
+    /// of an earlier question, the thread is forked before that.
+    async fn ask(
+        &mut self,
+        text: &str,
+        instead: Option<&EntryId>,
+        signals: &mut Signals,
+    ) -> Result<bool, Failure> {
         let element = agent::ask(&self.agent, text);
         let element = match element {
             Ok(element) => element,
@@ -143,9 +227,12 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         };
         let push = Push::element(element);
-        let (push, is_new) = match &self.thread {
-            Some(thread) => (push.in_thread(thread), false),
-            None => (push, true),
+        let fork = instead.filter(|it| it.seq > 1);
+        let fork = fork.map(|it| EntryId { thread: it.thread.clone(), seq: it.seq - 1 });
+        let (push, is_new) = match (&fork, &self.thread) {
+            (Some(fork), _) => (push.fork_at(fork), true),
+            (None, Some(thread)) if instead.is_none() => (push.in_thread(thread), false),
+            _ => (push, true),
         };
         self.page.asks();
         let accepted = match self.client.tell(&push).await {
@@ -158,8 +245,15 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         };
         self.asked = accepted.seq;
+        let thread = ThreadId::new(&accepted.thread);
+        self.question =
+            Some((text.to_owned(), EntryId { thread: thread.clone(), seq: accepted.seq }));
+        if instead.is_some() {
+            let from = fork.map(|it| format!(", which goes on from {it}")).unwrap_or_default();
+            self.page.note(Paint::Faint, &format!("this is {thread}{from}"));
+        }
         if is_new {
-            self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
+            self.follow(&thread, accepted.seq).await?;
         }
         self.hears(signals).await
     }
@@ -204,6 +298,10 @@ impl<'a, 'b> Talk<'a, 'b> {
             return Ok(());
         }
         if message.shown != Shown::Sent {
+            if self.thread.is_some() && message.thread != self.thread {
+                // It is of a thread that was forked before.
+                return Ok(());
+            }
             let events = self.learn(message);
             self.show(&events, message.to.as_deref())?;
         } else if message.is::<Huh>() {
@@ -290,6 +388,15 @@ impl<'a, 'b> Talk<'a, 'b> {
         }
         Ok(())
     }
+}
+
+/// What is shown of the log.
+#[derive(Clone, Copy)]
+enum Reads {
+    /// What led to the last answer.
+    Why,
+    /// What was used of models.
+    Budget,
 }
 
 fn ended() -> Failure {

@@ -11,7 +11,9 @@ use crate::limits::PROMPT_BYTES_MAX;
 use crate::listener::Listener;
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
-use crate::listeners::agent::settings::{Calls, Dialect, FinalWithActions, OnFull, Settings};
+use crate::listeners::agent::settings::{
+    Ability, Calls, Dialect, FinalWithActions, OnFull, Settings,
+};
 use crate::listeners::agent::words::Dispatch;
 use crate::manifest::amount;
 use crate::manifest::check::joined;
@@ -32,13 +34,13 @@ impl Reader<'_> {
     pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
         // Each is looked at, whatever is wrong with the others.
         let name = item.key("name").and_then(|it| self.name(it, path));
-        let model = item.key("model").and_then(|it| self.mind(it, path));
+        let model = item.key("model").and_then(|it| self.mind(it, path, "model"));
         let settings = self.settings(item, path);
         Some(Agent::new(name?, model?).settings(settings?).listener())
     }
 
     /// The model of this name.
-    fn mind(&self, node: &Node, path: &str) -> Option<Arc<dyn Model>> {
+    fn mind(&self, node: &Node, path: &str, key: &str) -> Option<Arc<dyn Model>> {
         let unknown = match self.models.get(node.text()?) {
             Ok(model) => return Some(model),
             Err(it) => it,
@@ -46,7 +48,7 @@ impl Reader<'_> {
         // What is wrong with a model stands among the models.
         if !self.is_named(&unknown.name) {
             let mistake = Mistake::new(node.place, unknown.to_string());
-            self.wrong(mistake.at(&joined(path, "model")));
+            self.wrong(mistake.at(&joined(path, key)));
         }
         None
     }
@@ -97,6 +99,7 @@ impl Reader<'_> {
                 &[("batched", Dispatch::Batched), ("after_response", Dispatch::AfterResponse)],
             ),
             final_default: flag(item, "final_default").unwrap_or(usual.final_default),
+            text_is_response: flag(item, "text_is_response"),
             final_with_actions: chosen(
                 item,
                 "final_with_actions",
@@ -107,9 +110,17 @@ impl Reader<'_> {
             agent_calls: chosen(item, "agent_calls", &[("same-thread", Calls::SameThread)]),
             metadata: self.surroundings(item, "metadata", path)?,
             context_feeds: self.surroundings(item, "context_feeds", path)?,
+            abilities: item.key("abilities").map_or(usual.abilities, abilities),
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
-            on_context_full: chosen(item, "on_context_full", &[("stop", OnFull::Stop)]),
-            context_keep: count("context_keep").map_or(usual.context_keep, |it| it as u64),
+            on_context_full: chosen(
+                item,
+                "on_context_full",
+                &[("summarise", OnFull::Summarise), ("stop", OnFull::Stop)],
+            ),
+            summary_model: item
+                .key("summary_model")
+                .and_then(|it| self.mind(it, path, "summary_model")),
+            context_keep: text("context_keep").and_then(amount::keep).unwrap_or(usual.context_keep),
             result_bytes_max: text("result_bytes_max")
                 .and_then(amount::bytes)
                 .map_or(usual.result_bytes_max, |it| it as u64),
@@ -220,6 +231,18 @@ fn flag(item: &Node, key: &str) -> Option<bool> {
 fn names(item: &Node, key: &str) -> Vec<String> {
     let all = item.key(key).map(Node::items).unwrap_or_default();
     all.iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
+fn abilities(node: &Node) -> Vec<Ability> {
+    let ability = |it: &Node| match it.text()? {
+        "spawn" => Some(Ability::Spawn),
+        "timers" => Some(Ability::Timers),
+        "todo" => Some(Ability::Todo),
+        "clear" => Some(Ability::Clear),
+        "feeds" => Some(Ability::Feeds),
+        _ => None,
+    };
+    node.items().iter().filter_map(ability).collect()
 }
 
 fn internal(node: &Node) -> InternalActions {

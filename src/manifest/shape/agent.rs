@@ -27,8 +27,19 @@ const CALLS: &[(&str, &str)] = &[
     ("same-thread", "In the caller's."),
 ];
 
-const ON_FULL: &[(&str, &str)] =
-    &[("clear", "Old messages are hidden."), ("stop", "The agent stops.")];
+const ON_FULL: &[(&str, &str)] = &[
+    ("clear", "Old messages are hidden."),
+    ("summarise", "A model writes a summary of them, and they are hidden."),
+    ("stop", "The agent stops."),
+];
+
+const ABILITIES: &[(&str, &str)] = &[
+    ("spawn", "Open threads below its own."),
+    ("timers", "Set timers."),
+    ("todo", "Keep a checklist."),
+    ("clear", "Hide older messages."),
+    ("feeds", "Have feeds added to its prompt."),
+];
 
 pub(super) fn agent() -> Map {
     let mut keys = common("use: agent");
@@ -67,18 +78,21 @@ fn mind() -> Vec<Key> {
         key("max_tokens", count(), max_tokens, "max_tokens: 2048"),
         key("temperature", Kind::Number, temperature, "temperature: 0.2"),
         key("on_context_full", Kind::Word(ON_FULL), FULL, "on_context_full: clear"),
-        key("context_keep", count(), KEEP, "context_keep: 10"),
+        key("summary_model", Kind::Name, SUMMARY, "summary_model: local"),
+        key("context_keep", Kind::Keep, KEEP, "context_keep: 10"),
         key("result_bytes_max", Kind::Bytes { min: 512 }, RESULT, "result_bytes_max: 32 KiB"),
     ]
 }
 
 const FULL: &str = "What becomes of a prompt that doesn't fit the model's window; clear unless \
                     said.";
+const SUMMARY: &str = "Which of the models writes summaries; its own unless said.";
 const ACTIONS: &str = "What its actions may come to.";
 const REPLY: &str = "How large the parts of a reply may be.";
 const RESULT: &str = "How many bytes of a result a prompt shows; 32 KiB unless said, and a quarter \
                       of the model's window at the most.";
-const KEEP: &str = "How many messages stay in view when old ones are hidden; 10 unless said.";
+const KEEP: &str = "How many messages stay in view when old ones are hidden, or how many tokens of \
+                    them, as in 4000 tokens; 10 unless said.";
 
 fn reply_limits() -> Map {
     let keys = ReplyLimits::default().bounds().into_iter().map(limit).collect();
@@ -100,17 +114,28 @@ fn prompt_file() -> Map {
 fn turns() -> Vec<Key> {
     let dispatch = "When the actions of a turn begin; immediate unless said.";
     let is_final = "Whether a response is final that doesn't say; true unless said.";
+    let is_text = "Whether the text of a reply that ends without calls is its response; true where \
+                   the dialect is native, unless said.";
     let with_actions = "What becomes of a final response while actions of its turn are \
                         unfinished; hold unless said.";
     let payloads = "Payloads beside response that end its work, by their local names.";
     let turns = "How many turns its work has, from what began it to its end; 50 unless said.";
     let calls = "Where calls of it run; own-thread unless said.";
     let internal = "Which actions it may take that change its own surroundings.";
+    let abilities = "What its prompt offers besides calling its peers; all unless said. What it \
+                     may do, its grants and peers say.";
     let names = || Kind::List(Box::new(Kind::Name));
     vec![
+        key(
+            "abilities",
+            Kind::List(Box::new(Kind::Word(ABILITIES))),
+            abilities,
+            "abilities: [timers, todo]",
+        ),
         key("dispatch", Kind::Word(DISPATCH), dispatch, "dispatch: immediate"),
         key("action_limits", Kind::Map(action_limits()), ACTIONS, "action_limits: {at_once: 5}"),
         key("final_default", Kind::Flag, is_final, "final_default: true"),
+        key("text_is_response", Kind::Flag, is_text, "text_is_response: true"),
         key(
             "final_with_actions",
             Kind::Word(FINAL_WITH_ACTIONS),

@@ -158,3 +158,66 @@ fn ctrl_c_interrupts_the_turn_and_the_conversation_goes_on() {
     assert_eq!(shown.matches("reason=\"interrupted\"").count(), 1, "{shown}");
     assert_eq!(shown.matches("was interrupted at ?%").count(), 0, "the prompt is not in the log");
 }
+
+/// What a terminal shows of a conversation whose lines these are.
+fn on_a_terminal(scene: &Scene, lines: &str) -> String {
+    let mut command = std::process::Command::new("script");
+    let program = env!("CARGO_BIN_EXE_pumphouse");
+    command.args(["-qec", &format!("{program} chat"), "/dev/null"]);
+    command.current_dir(scene.path("")).env("TERM", "xterm").env("NO_COLOR", "1");
+    let mut talk = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut says = talk.stdin.take().unwrap();
+    let mut shown = BufReader::new(talk.stdout.take().unwrap());
+    // Each line is typed when the prompt is there.
+    let mut seen = String::new();
+    for line in lines.lines() {
+        until_prompt(&mut shown, &mut seen);
+        says.write_all(format!("{line}\r").as_bytes()).unwrap();
+    }
+    until_prompt(&mut shown, &mut seen);
+    says.write_all(b"\x04").unwrap();
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut shown, &mut rest).unwrap();
+    talk.wait().unwrap();
+    seen + &rest
+}
+
+/// Reads up to the next prompt.
+fn until_prompt(shown: &mut impl std::io::Read, seen: &mut String) {
+    let (from, mut bytes) = (seen.len(), vec![0_u8; 4_096]);
+    while !seen[from..].contains("oracle> ") {
+        let read = shown.read(&mut bytes).unwrap();
+        assert!(read > 0, "no further prompt after {seen}");
+        seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+}
+
+#[test]
+fn a_question_is_asked_again_or_otherwise_in_a_fork() {
+    let scene = scene();
+    let replies = r#"%% reply when="six"
+<response>First.</response>
+%% reply when="seven"
+<response>Other.</response>
+"#;
+    scene.write("replies.txt", replies);
+    let lines = "/again\nsix?\n/again\n/edit seven?\n/why\n/budget\n/agian\n/help\n";
+    let shown = on_a_terminal(&scene, lines);
+    let mut rest = &*shown;
+    for text in [
+        "oracle, in a new thread; /help",
+        "there is no question yet",
+        "First.",
+        "this is sess-",
+        "First.",
+        "this is sess-",
+        "Other.",
+        "sess-",
+        "there is no command `/agian`",
+        "asks the last question once more",
+    ] {
+        let at = rest.find(text).unwrap_or_else(|| panic!("no {text} in {shown}"));
+        rest = &rest[at + text.len()..];
+    }
+    assert_eq!(scene.run(&["threads", "--json"]).code(0).objects().len(), 3);
+}

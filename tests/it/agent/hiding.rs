@@ -4,9 +4,12 @@ use pumphouse::listener::{Apply as _, Clears};
 use pumphouse::listeners::agent::ask as asking;
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::render::{Form, RENDERING, render};
-use pumphouse::listeners::agent::settings::Settings;
-use pumphouse::listeners::agent::words::ContextFull;
+use pumphouse::listeners::agent::settings::{Keep, OnFull, Settings};
+use pumphouse::listeners::agent::words::{ContextFull, ContextSummary};
+
 use pumphouse::listeners::view::{ClearContext, UndoClear};
+use pumphouse::model::Kind;
+use pumphouse::wire::budget::Charge;
 use pumphouse::wire::core::ContextCleared;
 
 use super::world::World;
@@ -140,10 +143,10 @@ fn a_clear_keeps_as_many_messages_as_it_says_and_counts_what_it_hides() {
         .collect();
     let first = match RENDERING {
         1 => "[From console]\nFirst?",
-        _ => "[From console]\nFirst?\n\n[12 earlier messages are hidden; nothing is lost.]",
+        _ => "First?\n\n[12 earlier messages are hidden; nothing is lost.]",
     };
     let so = "<response>So.</response>";
-    let told_of = [first, so, "[From console]\nQuestion 8?", so, "[From console]\nAnd then?"];
+    let told_of = [first, so, "Question 8?", so, "And then?"];
     assert_eq!(texts, told_of);
     told.recalls();
     // A second clear adds up; what is taken back first is the second.
@@ -255,7 +258,7 @@ fn a_prompt_that_is_still_too_large_hides_more_until_there_is_no_more_to_hide() 
     let long = format!("<response>{}</response>", "word ".repeat(1_000));
     let replies = [&*long, "<response>Short.</response>", "<response>Short again.</response>"];
     let replies = replies.map(Script::text).to_vec();
-    let told = Told::with(replies, Some(1_000), Settings::default());
+    let told = Told::with(replies, Some(1_500), Settings::default());
     // Ten messages would stay, and the long one would be among them.
     told.ask("And now?");
     let full = told.world.all::<ContextFull>(&told.thread);
@@ -267,9 +270,95 @@ fn a_prompt_that_is_still_too_large_hides_more_until_there_is_no_more_to_hide() 
 }
 
 #[test]
+fn d8_so_many_tokens_of_messages_may_stay_instead_of_so_many_messages() {
+    let long = format!("<response>{}</response>", "word ".repeat(1_000));
+    let replies = [&*long, "<response>Short.</response>"].map(Script::text).to_vec();
+    let mut settings = Settings::default();
+    settings.context_keep = Keep::Tokens(100);
+    let told = Told::with(replies, Some(1_500), settings);
+    told.ask("And now?");
+    // The newest message fits, the long one before it doesn't; and the first stays.
+    let full = told.world.all::<ContextFull>(&told.thread);
+    let keep: Vec<_> = full.iter().map(|it| it.keep).collect();
+    assert_eq!(keep, [Some(2)]);
+    assert_eq!(told.world.all::<Response>(&told.thread).last().unwrap().text, "Short.");
+    told.recalls();
+}
+
+/// An oracle with a long answer and a small window; `summary` is what its model says of the past.
+fn summarising(world: &World, summary: Script) -> (Agent, Arc<std::sync::Mutex<Vec<Prompt>>>) {
+    let long = format!("<response>{}</response>", "word ".repeat(1_000));
+    let seen: Arc<std::sync::Mutex<Vec<Prompt>>> = Arc::default();
+    let kept = seen.clone();
+    let mind = Scripted::new(move |prompt: &Prompt, turn| {
+        kept.lock().unwrap().push(prompt.clone());
+        match turn {
+            1 => Script::text(&*long),
+            _ => Script::text("<response>So.</response>"),
+        }
+    });
+    let writes = Scripted::new(move |_: &Prompt, _| summary.clone()).with_window(1_000);
+    let mut settings = Settings::default();
+    (settings.on_context_full, settings.context_keep) = (OnFull::Summarise, Keep::Messages(2));
+    settings.summary_model = Some(Arc::new(world.timed(writes)));
+    let agent = Agent::new("oracle", Arc::new(world.timed(mind).with_window(1_500)));
+    (agent.settings(settings).peers(["calculate", "tool", "clerk"]), seen)
+}
+
+/// The thread of such an oracle, once it was asked.
+fn summarised(summary: Script) -> Told {
+    let world = World::new(7);
+    let (agent, seen) = summarising(&world, summary);
+    let question = agent.ask("First?").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(1));
+    let pump = pump.in_thread(&thread);
+    Told { world, pump, thread, seen }
+}
+
+#[test]
+fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone() {
+    let told = summarised(Script::text("Many words were said."));
+    told.ask("And now?");
+    let [summary] = &told.world.all::<ContextSummary>(&told.thread)[..] else { panic!() };
+    assert_eq!((&*summary.text, &summary.error), ("Many words were said.", &None));
+    let said = "nothing is lost. In short:]\nMany words were said.";
+    assert!(told.prompt().contains(said), "{}", told.prompt());
+    // What it took is charged: it was read in pieces.
+    let charges = told.world.all::<Charge>(&told.thread);
+    assert!(charges.iter().filter(|it| it.settled).count() > 3, "{charges:#?}");
+    told.recalls();
+    let undo = told.pump.tell(UndoClear);
+    told.world.sim.run(undo).unwrap().unwrap();
+    told.wait();
+    let view = render_now(&told);
+    assert!(!view.contains("In short"), "{view}");
+    // A replay asks no model.
+    let other = summarising(&told.world, Script::text("Other words.")).0;
+    assert_eq!(told.world.replay(other, &told.thread).difference, None);
+}
+
+/// What a prompt would show now.
+fn render_now(told: &Told) -> String {
+    let root = pumphouse::listeners::agent::root("oracle");
+    let prompt = render(Form::new(RENDERING), "oracle", &root, "", &told.in_view(), &[]);
+    prompt.messages.iter().map(|it| it.text.clone() + "\n").collect()
+}
+
+#[test]
+fn d8_where_no_summary_can_be_written_the_messages_are_hidden_and_the_prompt_says_so() {
+    let told = summarised(Script::new().fails(0, Kind::Refused));
+    told.ask("And now?");
+    let prompt = told.prompt();
+    assert!(prompt.contains("hidden; nothing is lost. There is no summary of them.]"), "{prompt}");
+    assert_eq!(told.world.all::<Response>(&told.thread).last().unwrap().text, "So.");
+    told.recalls();
+}
+
+#[test]
 fn a_prompt_that_is_too_large_for_its_newest_alone_ends_the_work() {
-    let question = "word ".repeat(1_000);
-    let told = Told::with(vec![Script::text("<response>Yes.</response>")], Some(1_000), {
+    let question = "word ".repeat(2_000);
+    let told = Told::with(vec![Script::text("<response>Yes.</response>")], Some(1_500), {
         Settings::default()
     });
     told.ask(&question);

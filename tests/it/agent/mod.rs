@@ -2,9 +2,11 @@
 
 mod asked;
 mod chat;
+mod chat_models;
 pub(crate) mod demo;
 mod ends;
 mod examples;
+mod feedback;
 mod hiding;
 mod iteration;
 mod peers;
@@ -12,6 +14,7 @@ mod prompts;
 mod properties;
 mod recall;
 mod references;
+mod system;
 mod told;
 mod transcript;
 mod charges;
@@ -212,7 +215,7 @@ async fn a_peer_is_called_by_its_own_payload_too() {
     let (_, story) = ask(oracle(model)).await;
     assert!(story.contains(&"oracle > calculate: calculate".to_owned()), "{story:?}");
     let told = seen.lock().unwrap()[1].messages[2].text.clone();
-    assert!(told.contains("[From calculate]") && told.contains("42"), "{told}");
+    assert!(told.starts_with("[calculate]\n") && told.contains("42"), "{told}");
 }
 
 #[tokio::test]
@@ -239,7 +242,6 @@ async fn the_second_question_of_a_thread_finds_the_first_one_answered() {
     assert_eq!(answer.decode::<Response>().unwrap().text, "43");
     let seen = seen.lock().unwrap();
     let texts: Vec<&str> = seen[1].messages.iter().map(|it| &*it.text).collect();
-    let told =
-        ["[From console]\nSix times seven?", "<response>42</response>", "[From console]\nAnd one?"];
+    let told = ["Six times seven?", "<response>42</response>", "And one?"];
     assert_eq!(texts, told);
 }

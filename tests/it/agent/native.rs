@@ -46,12 +46,12 @@ fn what_peers_take_is_offered_as_tools() {
     assert_eq!(parameters["required"], json!(["expression"]));
     assert_eq!(parameters["properties"]["expression"]["type"], "string");
     assert!(!description.is_empty());
-    assert!(!seen[0].system.contains("<action "), "{}", seen[0].system);
+    assert!(!seen[0].system.contains("<action id"), "{}", seen[0].system);
     // Others aren't told of tools, and read of their peers.
     let (model, seen) = remembering(["<response>.</response>"]);
     drop(play(|_| oracle(model)));
     let seen = &seen.lock().unwrap()[0];
-    assert!(seen.tools.is_empty() && seen.system.contains("<expression>"));
+    assert!(seen.tools.is_empty() && seen.system.contains("{\"expression\":"));
 }
 
 #[test]

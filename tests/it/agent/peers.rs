@@ -1,15 +1,16 @@
 //! What an agent is told of its peers: examples that it can write as they stand.
 
+use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::standard;
 use pumphouse::log::Entry as Logged;
 use pumphouse::sim::{Disk, Sim};
 
 use super::*;
 
-/// The examples of a prompt, in its order.
+/// The calls that a prompt shows, in its order, from the peers' part on.
 fn examples(system: &str) -> Vec<String> {
-    let parts = system.split("\nExample:\n").skip(1);
-    parts.map(|it| it.split("\n\n").next().unwrap().trim_end().to_owned()).collect()
+    let peers = system.split_once("# Whom you may call").unwrap().1;
+    peers.lines().filter(|it| it.starts_with("{\"name\": ")).map(str::to_owned).collect()
 }
 
 /// What an agent with these peers, beside an analyst, is told before all else.
@@ -25,7 +26,10 @@ fn played(model: Scripted, peers: &[String], question: &str) -> Vec<Arc<Logged>>
     let sim = Sim::new(1);
     let disk = Disk::new(&sim);
     let analyst = Agent::new("analyst", Arc::new(Scripted::replies(["<response>So.</response>"])));
-    let oracle = Agent::new("oracle", Arc::new(model)).peers(peers);
+    let mut settings = Settings::default();
+    // So that the staff's calls are shown like any other peer's.
+    settings.abilities.clear();
+    let oracle = Agent::new("oracle", Arc::new(model)).settings(settings).peers(peers);
     let question = oracle.ask(question).unwrap();
     let agents = (analyst.listener(), oracle.listener());
     let pump = pumphouse::builder().with((standard(), agents, disk.log())).build().unwrap();
@@ -42,23 +46,26 @@ fn each_example_of_a_prompt_can_be_written_as_it_stands() {
     peers.push("analyst".to_owned());
     let examples = examples(&told(&peers));
     assert!(examples.len() > 20, "{examples:#?}");
-    // What a model can't say it isn't told of.
-    let others = ["<action", "<fork-thread", "<raise-budget"];
-    assert!(!examples.iter().any(|it| others.iter().any(|other| it.starts_with(other))));
+    // What a model can't say it isn't told of, nor what only the machinery says.
+    let others = ["fork-thread", "raise-budget", "declare-feeds", "refresh-feeds"];
+    assert!(!examples.iter().any(|it| others.iter().any(|other| it.contains(other))));
     for example in examples {
-        let name = example[1..].split([' ', '>', '/']).next().unwrap().to_owned();
-        let reply = example.clone();
+        let reply = format!("<action id=\"a\">\n{example}\n</action>");
         let model = Scripted::new(move |_: &Prompt, turn| match turn {
             1 => reply.clone(),
             _ => "<response>Done.</response>".to_owned(),
         });
         let entries = played(model, &peers, "Do it.");
-        let sent = entries.iter().find(|it| it.name.local() == name && &*it.from == "oracle");
-        let sent = sent.unwrap_or_else(|| panic!("{example} wasn't sent: {entries:#?}"));
+        // Some of them wait for what doesn't come.
+        let is_called =
+            entries.iter().any(|it| &*it.from == "action" && it.name.local() != "action");
+        assert!(is_called, "{example} wasn't sent: {entries:#?}");
         let wrong = entries.iter().find(|it| {
+            let body = String::from_utf8_lossy(&it.body);
             ["notice", "repair"].contains(&it.name.local())
                 || it.flags.contains(Flags::REFUSED)
-                || it.name.local() == "huh" && it.reply_to.as_ref() == Some(&sent.id)
+                || ["\"parameters\"", "P0011", "\"ambiguous\""].iter().any(|it| body.contains(it))
+                    && it.name.local() == "action-result"
         });
         assert!(wrong.is_none(), "{example}: {wrong:#?}");
     }
@@ -73,7 +80,7 @@ fn an_example_that_holds_any_payload_holds_one_that_the_agent_may_send() {
     ] {
         let peers: Vec<String> = peers.into_iter().map(str::to_owned).collect();
         let told = told(&peers);
-        let spawn = examples(&told).into_iter().find(|it| it.starts_with("<spawn-thread"));
+        let spawn = examples(&told).into_iter().find(|it| it.contains("spawn-thread"));
         assert!(spawn.as_ref().is_some_and(|it| it.contains(expected)), "{peers:?}: {told}");
         assert!(!told.contains("<anything"), "{told}");
     }

@@ -76,8 +76,16 @@ async fn prompt_prints_what_the_model_was_shown() {
     let last = prompt(second, &[]).code(0);
     last.says(&["oracle  turn 2", "You know it all.", "Six times &#x9B;seven?", "sum", "digest "]);
     let object = prompt(second, &["--json"]).code(0).objects().pop().unwrap();
-    assert_eq!(object["messages"][0]["content"], "[From console]\nSix times \u{9b}seven?");
+    assert_eq!(object["messages"][0]["content"], "Six times \u{9b}seven?");
     assert_eq!(object["messages"][1]["content"], FIRST);
+    let cost = prompt(second, &["--cost"]).code(0);
+    cost.says(&["protocol", "abilities", "peers", "own replies", "messages", "about, at four"]);
+    let parts = prompt(second, &["--cost", "--json"]).code(0).objects().pop().unwrap();
+    let parts = parts["tokens"].as_object().unwrap().clone();
+    let sum: u64 = parts.values().map(|it| it.as_u64().unwrap()).sum();
+    let bytes = object["system"].as_str().unwrap().len() + FIRST.len();
+    assert!(sum.abs_diff(bytes as u64 / 4) < 60, "{parts:?}: {bytes} bytes");
+    assert!(parts["abilities"].as_u64().unwrap() <= 200, "{parts:?}");
     prompt(1, &[]).code(1).says(&["no turn of an agent had begun there", "cognition_in"]);
     prompt(99, &[]).code(1).says(&["the last message of its thread"]);
 }

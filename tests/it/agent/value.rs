@@ -173,8 +173,8 @@ fn an_error_is_a_sentence_with_its_fields_wherever_it_is_told() {
 fn a_fault_is_told_with_its_advice() {
     let call = r#"<action id="no">{"name": "nobody", "parameters": {}}</action>"#;
     let came = Came::of([call, "<response>.</response>"]);
-    let shown = "<action-result id=\"no\" status=\"failed\">P0011: Message could not be delivered. \
-        Please verify your target and try again.</action-result>";
+    let shown = "<action-result id=\"no\" status=\"failed\">P0011: you have no peer nobody; \
+        you may call calculate, tool, helper</action-result>";
     assert_eq!(came.shown(2), shown);
 }
 

@@ -121,7 +121,7 @@ async fn parts_that_are_left_out_are_nowhere() {
     let pump = start(agent, Vec::new());
     pump.ask_element(ask).await.unwrap();
     let seen = seen.lock().unwrap().clone();
-    assert_eq!(seen[0].system, "You are exact.\n\n");
+    assert_eq!(seen[0].system, "You are exact.");
     assert_eq!(late(&seen[0]), "");
     pump.shutdown().await.unwrap();
 }

@@ -200,7 +200,7 @@ fn a_feed_stands_where_it_is_to() {
     let seen = came.world.seen.lock().unwrap();
     let system = &seen[0].system;
     let now = block("current_datetime", "2026-01-01T00:00:00Z");
-    assert!(system.starts_with(&format!("{WRAPPER}{now}\n\nYou are exact.")), "{system}");
+    assert!(system.starts_with(&format!("{WRAPPER}{now}\n\n# How you write\n")), "{system}");
     assert!(system.ends_with(&format!("\n\n{WRAPPER}{}", block("news", "nothing"))), "{system}");
     assert_eq!(came.late, [""]);
 }
@@ -369,6 +369,8 @@ fn a_debugger_is_shown_where_the_agent_stands() {
         .late
         .iter()
         .map(|it| {
+            // What runs stands behind it.
+            let it = it.split("\n\n[").next().unwrap();
             let text = it.split_once('\n').unwrap().1.rsplit_once('\n').unwrap().0;
             serde_json::from_str(text).unwrap()
         })

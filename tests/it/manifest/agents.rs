@@ -32,6 +32,9 @@ listeners:
     internal_actions: {enabled: true, allowed_actions: [add_context_feed]}
     on_context_full: stop
     context_keep: 5
+    abilities: [timers, todo]
+    text_is_response: true
+    summary_model: local
     max_tokens: 512
     temperature: 0.5
     timeout: 1h
@@ -150,7 +153,14 @@ const CASES: &[Case] = &[
         "internal_actions has no key `enable`; did you mean `enabled`?",
         "enabled: true",
     ),
-    ("on_context_full: stop", "on_context_full: halt", "halt", "`clear` or `stop`", "clear"),
+    (
+        "on_context_full: stop",
+        "on_context_full: halt",
+        "halt",
+        "`clear`, `summarise` or `stop`",
+        "clear",
+    ),
+    ("context_keep: 5", "context_keep: no tokens", "no tokens", "4000 tokens", "context_keep: 10"),
     ("context_keep: 5", "context_keep: 0", "0", "a whole number from 1 to", "context_keep: 10"),
     ("max_tokens: 512", "max_tokens: some", "some", "a whole number from 1 to", "2048"),
     ("temperature: 0.5", "temperature: hot", "hot", "a number is expected", "0.2"),
@@ -165,7 +175,7 @@ const CASES: &[Case] = &[
         "name: oracle",
         "name: oracle\n    use: agent",
         "use: agent",
-        "`use` stands here again, after line 24",
+        "`use` stands here again, after line 27",
         "keep one",
     ),
 ];

@@ -1,0 +1,63 @@
+//! What an agent may do besides calling its peers, as its prompt says it. The house staff answers
+//! each of these whether the prompt says so or not.
+
+use super::settings::{Ability, Settings};
+
+impl Ability {
+    /// What a prompt says of it.
+    fn text(self) -> &'static str {
+        match self {
+            Ability::Spawn => {
+                "- <spawn-thread><initial-payload><helper \
+                 xmlns=\"https://xml-pipeline.org/ns/helper/v1\">…</helper></initial-payload>\
+                 </spawn-thread> has the agent helper work beside you; its end comes as a \
+                 <thread-result>.\n"
+            }
+            Ability::Timers => {
+                "- <set-timer in=\"PT1H\" note=\"…\"/> wakes you later; every=\"P1D\" or \
+                 cron=\"0 9 * * 1\" in place of `in`, again and again.\n"
+            }
+            Ability::Todo => {
+                "- <todo-until condition=\"…\"><step>…</step></todo-until> keeps a checklist; \
+                 write it again with <step done=\"true\">.\n"
+            }
+            Ability::Clear => {
+                "- <clear-context keep=\"10\"/> hides older messages; <undo-clear/> shows them.\n"
+            }
+            Ability::Feeds => {
+                "- <action type=\"internal\">{\"name\": \"add_context_feed\", \"parameters\": \
+                 {\"id\": \"log\", \"type\": \"on_demand\", \"source\": {\"type\": \"relic\", \
+                 \"name\": \"WHOM\"}}}</action> shows you a peer's answer each turn.\n"
+            }
+        }
+    }
+}
+
+/// The house staff and the abilities that say the same.
+pub(super) const STAFF: [(&str, Ability); 5] = [
+    ("feed", Ability::Feeds),
+    ("thread", Ability::Spawn),
+    ("timer", Ability::Timers),
+    ("todo", Ability::Todo),
+    ("view", Ability::Clear),
+];
+
+/// What a prompt says of an agent's abilities; nothing where it has none.
+pub(super) fn text(settings: &Settings) -> String {
+    let may_add = settings.internal_actions.allows("add_context_feed");
+    let is_true = |it: &&Ability| **it != Ability::Feeds || may_add;
+    settings.abilities.iter().filter(is_true).map(|it| it.text()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::system::HEADINGS;
+    use super::*;
+
+    #[test]
+    fn all_abilities_take_at_most_200_tokens() {
+        let text = text(&Settings::default());
+        let bytes = text.len() + HEADINGS[1].1.len();
+        assert!(bytes / 4 <= 200, "{bytes} bytes: {text}");
+    }
+}

@@ -1,0 +1,57 @@
+//! What an agent was told before all else by rules older than 5. Replays compare it, so it stays.
+
+use pumphouse::prelude::*;
+
+use super::super::feed::definition;
+use super::super::metadata::show;
+use super::Agent;
+use super::settings::Dialect;
+use super::system::{SystemPrompt, markup, peers};
+use super::tools::{Tools, offered_before};
+use super::words::is_offered;
+
+/// How a model wrote that wrote its calls as elements.
+const TAGS: &str = include_str!("protocol.txt");
+/// How one wrote that made its calls in its provider's own protocol.
+const NATIVE: &str = include_str!("native.txt");
+
+impl SystemPrompt {
+    /// What an agent was told by rules before 5.
+    pub(super) fn before(agent: &Agent, all: &Capabilities) -> SystemPrompt {
+        let Agent { name, settings, .. } = agent;
+        // What stands for any payload in an example is one that it may send.
+        let seen = all.seen_by(name);
+        let mut text = settings.prompt.clone();
+        let peers = peers(name, &seen);
+        let heading = format!("You are the agent {name}.\n\n");
+        text = if text.is_empty() { heading } else { format!("{text}\n\n") };
+        let is_native = settings.dialect == Dialect::Native;
+        let has = |part: &str| settings.context_feeds.has(part);
+        if has(definition::PROTOCOL) {
+            text += if is_native { NATIVE } else { TAGS };
+        }
+        let fields = show::declared(&settings.metadata);
+        if has(definition::METADATA) && !fields.is_empty() {
+            text += &format!("\n# Metadata\n\n{fields}\n");
+        }
+        let are_told = has(definition::PEERS) && !is_native;
+        if are_told && !peers.is_empty() {
+            text += "\n# Whom you may call\n";
+        }
+        for local in settings.final_payloads.iter().filter(|_| are_told) {
+            for schema in seen.named(local).iter().filter_map(|it| seen.schema(it)) {
+                text += &format!("\n{}\nThis ends your work.\n", seen.prompt(schema));
+            }
+        }
+        for it in peers.iter().filter(|_| are_told) {
+            let about = it.text.as_deref().unwrap_or_default();
+            text += &format!("\n## {}\n{about}\n", it.name);
+            let schemas = it.takes.iter().filter_map(|name| seen.schema(name));
+            for schema in schemas.filter(|it| is_offered(it)) {
+                text += &format!("\n{}\n", seen.prompt(schema));
+            }
+        }
+        let tools = if is_native { offered_before(&seen, &peers) } else { Tools::default() };
+        SystemPrompt { text, markup: markup(agent, &seen, &peers), tools }
+    }
+}

@@ -1,0 +1,68 @@
+//! What the parts of a prompt take, in tokens. Pure.
+
+use pumphouse::model::{Prompt, Role};
+
+use super::super::feed::shown::WRAPPER;
+use super::charge::tokens;
+use super::system::HEADINGS;
+
+/// About how many tokens each part of a prompt takes, in their order; parts that it hasn't are left
+/// out. A token is four bytes here: a provider's own count comes after the turn.
+#[must_use]
+pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
+    let mut all: Vec<(&'static str, usize)> = Vec::new();
+    let mut add =
+        |part: &'static str, bytes: usize| match all.iter_mut().find(|(it, _)| *it == part) {
+            Some((_, sum)) => *sum += bytes,
+            None if bytes > 0 => all.push((part, bytes)),
+            None => {}
+        };
+    let (system, feeds) = split(&prompt.system);
+    for (part, text) in parts(system) {
+        add(part, text.len());
+    }
+    let tool = |it: &pumphouse::model::Tool| {
+        it.name.len() + it.description.len() + it.parameters.to_string().len()
+    };
+    add("tools", prompt.tools.iter().map(tool).sum());
+    for it in &prompt.messages {
+        let (said, feeds) = split(&it.text);
+        let calls = it.calls.iter().map(|it| it.name.len() + it.arguments.len());
+        let part = match it.role {
+            Role::Assistant => "own replies",
+            Role::Tool => "results",
+            _ => "messages",
+        };
+        add(part, said.len() + calls.sum::<usize>());
+        add("feeds", feeds.len());
+    }
+    add("feeds", feeds.len());
+    all.into_iter().map(|(part, bytes)| (part, tokens(bytes as u64))).collect()
+}
+
+/// A text before the feeds at its end, and those.
+fn split(text: &str) -> (&str, &str) {
+    let at = text.rfind(WRAPPER).filter(|at| *at > 0);
+    text.split_at(at.unwrap_or(text.len()))
+}
+
+/// The parts of a system text by their headings; what stands before the first is the prompt.
+fn parts(system: &str) -> Vec<(&'static str, &str)> {
+    let begins = |heading: &str| {
+        let mut all = system.match_indices(heading);
+        all.find(|(at, _)| {
+            let rest = &system[at + heading.len()..];
+            (*at == 0 || system[..*at].ends_with('\n')) && rest.starts_with('\n')
+        })
+    };
+    let found = HEADINGS.iter().filter_map(|(part, it)| Some((begins(it)?.0, *part)));
+    let mut found: Vec<(usize, &str)> = found.collect();
+    found.sort_unstable();
+    let mut all = vec![("prompt", &system[..found.first().map_or(system.len(), |it| it.0)])];
+    for (place, (from, part)) in found.iter().enumerate() {
+        let to = found.get(place + 1).map_or(system.len(), |it| it.0);
+        all.push((part, &system[*from..to]));
+    }
+    all.retain(|(_, text)| !text.is_empty());
+    all
+}

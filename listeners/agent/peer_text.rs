@@ -1,0 +1,172 @@
+//! An agent's peers as its prompt shows them: each call as the JSON that is asked for, and what its
+//! fields are.
+
+use pumphouse::limits::XmlLimits;
+use pumphouse::listener::Described;
+use pumphouse::prelude::*;
+use pumphouse::schema::{self, Content, Schema, to_json};
+use pumphouse::xml::{self, Profile};
+use serde_json::{Map, Value, json};
+
+use super::super::action::words::NAME as ACTION;
+use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
+use super::abilities::STAFF;
+use super::settings::{Ability, Settings};
+use super::words::is_offered;
+
+/// A payload that a peer takes, as an agent calls it.
+pub(super) struct PeerCall<'a> {
+    /// Whom an action names.
+    pub(super) name: String,
+    /// What it is for.
+    pub(super) text: &'a str,
+    pub(super) schema: &'a Schema,
+}
+
+/// The calls of a peer that are offered to models: none that only the pump's machinery makes.
+pub(super) fn calls<'a>(seen: &'a Capabilities, it: &'a Described) -> Vec<PeerCall<'a>> {
+    let is_machinery =
+        |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
+    // No action can call what runs actions.
+    let taken = it.takes.iter().filter(|_| it.name != ACTION);
+    let schemas = taken.filter_map(|name| seen.schema(name));
+    let schemas: Vec<&Schema> = schemas.filter(|of| is_offered(of) && !is_machinery(of)).collect();
+    let is_one = schemas.len() == 1;
+    let call = |schema: &'a Schema| match is_one {
+        true => PeerCall {
+            name: it.name.clone(),
+            text: it.text.as_deref().unwrap_or(schema.doc()),
+            schema,
+        },
+        false => PeerCall {
+            name: format!("{}.{}", it.name, schema.name.local()),
+            text: schema.doc(),
+            schema,
+        },
+    };
+    schemas.into_iter().map(call).collect()
+}
+
+/// What a call takes, as JSON Schema.
+pub(super) fn parameters(schema: &Schema) -> Value {
+    if matches!(schema.shape.content, Content::Any) {
+        let text = json!({ "type": "string", "description": "What is wanted, in words." });
+        return json!({ "type": "object", "properties": { "text": text }, "required": ["text"] });
+    }
+    let mut schema = schema::json_schema(schema);
+    if let Some(it) = schema.as_object_mut() {
+        it.remove("$schema");
+        it.remove("title");
+    }
+    schema
+}
+
+/// Whether a prompt shows a peer's calls: of the house staff's it doesn't where an ability says the
+/// same.
+pub(super) fn is_shown(settings: &Settings, peer: &str) -> bool {
+    let told = STAFF.iter().find(|(staff, _)| *staff == peer);
+    told.is_none_or(|(_, ability): &(&str, Ability)| !settings.abilities.contains(ability))
+}
+
+/// A peer as a prompt shows it.
+pub(super) fn call(seen: &Capabilities, it: &Described) -> String {
+    let calls = calls(seen, it);
+    let mut text = format!("## {}\n", it.name);
+    if calls.len() > 1
+        && let Some(about) = &it.text
+    {
+        text += &format!("{about}\n");
+    }
+    for it in calls {
+        let (schema, parameters) = (it.schema, parameters(it.schema));
+        let example = match schema.shape.content {
+            Content::Any => json!({ "text": "…" }),
+            _ => {
+                let written = xml::read(seen.example(schema), Profile::Wire, &XmlLimits::INSIDE);
+                let json = written.ok().and_then(|it| to_json(schema, it.view()).ok());
+                json.unwrap_or_default()
+            }
+        };
+        let name = Value::String(it.name);
+        text += &format!("{}\n{{\"name\": {name}, \"parameters\": {example}}}\n", it.text);
+        text += &fields(&parameters, &parameters, 0);
+    }
+    text
+}
+
+/// How deep the fields of fields are said.
+const DEPTH_MAX: usize = 3;
+
+/// The fields of an object of JSON Schema, a line each.
+fn fields(schema: &Value, root: &Value, depth: usize) -> String {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let mut text = String::new();
+    let none = Map::new();
+    for (name, field) in schema["properties"].as_object().unwrap_or(&none) {
+        let field = resolved(field, root);
+        let often = match required.iter().any(|it| it == name) {
+            true => "",
+            false => ", optional",
+        };
+        let doc = field["description"].as_str().map(|it| format!(": {it}")).unwrap_or_default();
+        let indent = "  ".repeat(depth);
+        text += &format!("{indent}- {name} ({}{often}){doc}\n", kind(field, root));
+        let inner = match field["type"].as_str() {
+            Some("array") => resolved(&field["items"], root),
+            _ => field,
+        };
+        if depth + 1 < DEPTH_MAX {
+            text += &fields(inner, root, depth + 1);
+        }
+    }
+    text
+}
+
+/// A schema, or what it refers to.
+fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let pointer = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+    pointer.and_then(|it| root.pointer(it)).unwrap_or(schema)
+}
+
+/// What a field takes, in a few words.
+fn kind(schema: &Value, root: &Value) -> String {
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        return words.join(" or ");
+    }
+    match schema["type"].as_str() {
+        Some("string") => schema["format"].as_str().unwrap_or("text").to_owned(),
+        Some("integer") => "whole number".to_owned(),
+        Some("boolean") => "true or false".to_owned(),
+        Some("array") => format!("list of {}", kind(resolved(&schema["items"], root), root)),
+        Some(other) => other.to_owned(),
+        None => "any value".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::fields;
+
+    #[test]
+    fn fields_are_said_in_words() {
+        let schema = json!({
+            "$defs": { "Part": {
+                "type": "object", "properties": { "at": { "type": "integer" } },
+            } },
+            "properties": {
+                "mode": { "enum": ["fast", "slow"], "description": "How." },
+                "parts": { "type": "array", "items": { "$ref": "#/$defs/Part" } },
+                "url": { "type": "string" },
+            },
+            "required": ["url"],
+        });
+        assert_eq!(
+            fields(&schema, &schema, 0),
+            "- mode (\"fast\" or \"slow\", optional): How.\n\
+             - parts (list of object, optional)\n  - at (whole number, optional)\n- url (text)\n"
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! Summaries: what a model writes of the messages that a clear is about to hide, in pieces that fit
+//! its window.
+
+use std::sync::Arc;
+
+use pumphouse::model::{Model, Piece, Prompt, Role, Said, Usage};
+use pumphouse::prelude::*;
+use pumphouse::wire::budget::Charge;
+
+use super::super::view::part;
+use super::charge::{TOKEN_BYTES, bytes, settled, tokens, whole};
+use super::context::TurnContext;
+use super::words::{ContextSummary, Interrupt};
+
+/// What the model is told that writes a summary.
+const SYSTEM: &str = "Another model goes on with a conversation whose older part it will not see. \
+    Write down for it what that part came to: what was asked, decided, done and found, names and \
+    numbers, and what is still to be done. Write plain text and nothing else, in 300 words at the \
+    most.";
+/// How many tokens a summary has at the most, where the window has room for eight times as many.
+const SUMMARY_TOKENS_MAX: u64 = 1_024;
+/// How many tokens a window has where its model doesn't say.
+const WINDOW: u64 = 8_192;
+
+/// What a model wrote, and what it took.
+type Written = (Result<String, String>, Option<Usage>);
+
+impl TurnContext {
+    /// A summary of a prompt's messages but for the newest ones, so many of which stay; or why
+    /// there is none. What was charged for it in the record of a replay is charged again.
+    pub(super) async fn summary(&self, prompt: &Prompt, keep: u64) -> Option<ContextSummary> {
+        if let Some(record) = &self.record.0 {
+            // The first settlement may be of what a handling before left open.
+            let mut open = usize::from(self.mind.reserved.is_some());
+            for it in record.iter().filter_map(Entry::decode_if::<Charge>) {
+                match it.settled && open > 0 {
+                    true => open -= 1,
+                    false => drop(self.out.charge.send(it.into()).await),
+                }
+            }
+            return record.iter().find_map(Entry::decode_if::<ContextSummary>);
+        }
+        let settings = &self.agent().settings;
+        let model = settings.summary_model.as_ref().unwrap_or(&self.agent().model);
+        let (error, text) = match self.summarise(model, &older(prompt, keep)).await {
+            Ok(text) => (None, text),
+            Err(error) => (Some(super::escape::recorded(&error).into_owned()), String::new()),
+        };
+        let text = super::escape::recorded(&text).into_owned();
+        Some(ContextSummary { model: model.describe(), error, text })
+    }
+
+    /// A summary of a text, piece by piece: each piece is read beside the summary of those before.
+    async fn summarise(&self, model: &Arc<dyn Model>, text: &str) -> Result<String, String> {
+        let window = model.window().map_or(WINDOW, u64::from);
+        let most = (window / 8).clamp(1, SUMMARY_TOKENS_MAX);
+        let bytes = usize::try_from(window * TOKEN_BYTES / 2).unwrap_or(usize::MAX).max(512);
+        let (mut summary, mut from) = (String::new(), 0);
+        // What an earlier attempt at this message was charged stands in the log.
+        let sent = self.sent.sent().await.map_err(|it| it.message)?;
+        for it in sent.iter().filter_map(Entry::decode_if::<Charge>) {
+            self.out.charge.send(it.into()).await.map_err(|it| it.message)?;
+        }
+        while from < text.len() {
+            let (_, to) = part(text, from, bytes);
+            let piece = match summary.is_empty() {
+                true => text[from..to].to_owned(),
+                false => {
+                    format!("[So far, in short:]\n{summary}\n\n[And then:]\n{}", &text[from..to])
+                }
+            };
+            let mut prompt = Prompt::new(SYSTEM);
+            prompt.turn = self.mind.turns + 1;
+            prompt.max_tokens = u32::try_from(most).ok();
+            prompt.messages.push(Said::new(Role::User, piece));
+            summary = self.charged(model, prompt, most).await?;
+            from = to;
+        }
+        Ok(summary)
+    }
+
+    /// Asks for one summary, within the tree's budget.
+    async fn charged(
+        &self,
+        model: &Arc<dyn Model>,
+        prompt: Prompt,
+        most: u64,
+    ) -> Result<String, String> {
+        let of_prompt = tokens(bytes(&prompt));
+        let cost = |from: u64, to: u64| model.price().map(|it| it.cost(from, to));
+        let reserved = Charge {
+            tokens: whole(of_prompt + most),
+            cost_micros: whole(cost(of_prompt, most).unwrap_or(0)),
+            model: Some(model.describe()),
+            tokens_in: Some(of_prompt),
+            tokens_out: Some(most),
+            ..Charge::default()
+        };
+        self.out.charge.send(reserved.clone().into()).await.map_err(|it| it.message)?;
+        let asked = self.arrivals.unless::<Interrupt, _>(written(model, prompt)).await;
+        let (text, usage) = asked.unwrap_or_else(|| (Err(Interrupt::ERROR.to_owned()), None));
+        let guess = text.as_ref().map_or(0, |it| tokens(it.len() as u64));
+        let estimated = usage.is_none().then_some(true);
+        let usage = usage.unwrap_or_else(|| Usage::new(of_prompt, guess));
+        let cost = cost(usage.input, usage.output).or(usage.cost_micros);
+        let settled = settled(&reserved, (usage.input, usage.output), cost, estimated);
+        self.out.charge.send(settled.into()).await.map_err(|it| it.message)?;
+        text
+    }
+}
+
+/// All of a model's text.
+async fn written(model: &Arc<dyn Model>, prompt: Prompt) -> Written {
+    let (mut text, mut usage) = (String::new(), None);
+    let mut reply = match model.turn(prompt).await {
+        Ok(reply) => reply,
+        Err(error) => return (Err(error.to_string()), None),
+    };
+    loop {
+        match reply.next().await {
+            Ok(Some(Piece::Text(more))) => text += &more,
+            Ok(Some(Piece::Usage(it))) => usage = Some(it),
+            Ok(Some(Piece::Refusal(why))) => return (Err(why), usage),
+            Ok(Some(_)) => {}
+            Ok(None) if text.trim().is_empty() => return (Err("it is empty".to_owned()), usage),
+            Ok(None) => return (Ok(text.trim().to_owned()), usage),
+            Err(error) => return (Err(error.to_string()), usage),
+        }
+    }
+}
+
+/// The messages of a prompt that a clear hides, as a text.
+fn older(prompt: &Prompt, keep: u64) -> String {
+    let newest = usize::try_from(keep.saturating_sub(1)).unwrap_or(usize::MAX).max(1);
+    let count = prompt.messages.len().saturating_sub(newest).max(1);
+    let said = prompt.messages.iter().take(count);
+    let said = said.map(|it| {
+        let calls = it.calls.iter().map(|it| format!("\n{}({})", it.name, it.arguments));
+        format!("{}: {}{}", it.role.as_str(), it.text, calls.collect::<String>())
+    });
+    said.collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,68 @@
+//! What a line that begins with `/` asks of the conversation itself.
+
+/// What `/help` says.
+pub(super) const HELP: &str = "\
+/again       asks the last question once more, in a fork: the thread as it was before it
+/edit TEXT   asks this instead of the last question, in a fork
+/why         what led to the last answer
+/budget      what the conversation took of models
+/help        this
+//TEXT       a message that begins with a slash";
+
+/// A command of the conversation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Help,
+    Again,
+    Edit(String),
+    Why,
+    Budget,
+    /// There is none of this name.
+    Unknown(String),
+}
+
+/// What a line is: a command, or a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said<'a> {
+    Command(Command),
+    Message(&'a str),
+}
+
+impl Said<'_> {
+    pub(super) fn of(line: &str) -> Said<'_> {
+        let Some(rest) = line.strip_prefix('/') else { return Said::Message(line) };
+        if rest.starts_with('/') {
+            return Said::Message(rest);
+        }
+        let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        Said::Command(match (name, text.trim()) {
+            ("help" | "?", _) => Command::Help,
+            ("again", "") => Command::Again,
+            ("edit", text) if !text.is_empty() => Command::Edit(text.to_owned()),
+            ("why", "") => Command::Why,
+            ("budget", "") => Command::Budget,
+            _ => Command::Unknown(line.to_owned()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_a_slash_is_a_command_and_with_two_a_message() {
+        let command = |line: &str| match Said::of(line) {
+            Said::Command(it) => it,
+            Said::Message(it) => panic!("{it}"),
+        };
+        assert_eq!(command("/help"), Command::Help);
+        assert_eq!(command("/again "), Command::Again);
+        assert_eq!(command("/edit  What is 7*7?"), Command::Edit("What is 7*7?".to_owned()));
+        for wrong in ["/edit", "/agian", "/", "/again now"] {
+            assert_eq!(command(wrong), Command::Unknown(wrong.to_owned()));
+        }
+        assert_eq!(Said::of("//etc is a folder"), Said::Message("/etc is a folder"));
+        assert_eq!(Said::of("1/2"), Said::Message("1/2"));
+    }
+}
