@@ -86,7 +86,9 @@ pub fn factories(builder: &mut Builder) {
     }));
     let monitor = |it: tool::system_monitor::Settings| tool::system_monitor::system_monitor(&it);
     builder.factory(Factory::new("system_monitor", monitor));
-    builder.factory(Factory::plain("recall", tool::recall::recall));
+    builder.factory(Factory::new("recall", |it: tool::recall::Settings| {
+        Ok::<_, String>(tool::recall::recall(&it))
+    }));
     let skills = |it: tool::skills::Settings| tool::skills::skills(&it);
     builder.factory(Factory::new("skills", skills));
     builder.factory(Factory::new("sql", |it: tool::sql::Settings| tool::sql::sql(&it)));

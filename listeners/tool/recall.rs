@@ -1,23 +1,27 @@
-//! What was said before in the caller's thread, also what no prompt shows any more.
+//! What was said before in the caller's tree of threads, also what no prompt shows any more.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: recall}
 //! ```
 //!
-//! It reads the thread that it is asked in, up to the question, and no other.
+//! It reads the thread that it is asked in, up to the question, and the other threads of that
+//! tree. With the grant `read:identity` it also reads the other trees of the identity that opened
+//! this one.
 
 use std::collections::VecDeque;
 
-use pumphouse::listener::Effects;
+use pumphouse::clock::now_us;
+use pumphouse::listener::{Effects, TreeHistory};
 use pumphouse::prelude::*;
 use pumphouse::wire::iso_time;
 use pumphouse::xml::{Child, View as Part};
+use serde::Deserialize;
 
 /// The listener's name unless another is given, by which its namespace goes.
 const NAME: &str = "recall";
 /// Entries that are read at a time.
-const PAGE: usize = 256;
+const PAGE: usize = 32;
 /// Entries that one answer names.
 const FOUND_MAX: usize = 50;
 /// The same unless the question says how many.
@@ -27,7 +31,7 @@ const QUESTION_CHARS_MAX: usize = 500;
 /// Characters of an entry's text that an answer has.
 const EXCERPT_CHARS: usize = 300;
 
-/// Finds entries of the thread: those that have all that is said here, the newest last.
+/// Finds entries of the tree of threads: those that have all that is said here, the newest last.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct Recall {
@@ -40,12 +44,18 @@ pub struct Recall {
     /// What it is: the payload's name.
     #[payload(no_example)]
     pub name: Option<String>,
-    /// The number of an entry before it.
+    /// The thread that has it; every thread of the tree unless said.
+    #[payload(no_example)]
+    pub thread: Option<String>,
+    /// The number of an entry before it in `thread`, or in this thread.
     #[payload(no_example)]
     pub after: Option<u64>,
-    /// The number of an entry behind it.
+    /// The number of an entry behind it in `thread`, or in this thread.
     #[payload(no_example)]
     pub before: Option<u64>,
+    /// What an earlier answer said as `read_on`: reading goes on there.
+    #[payload(no_example)]
+    pub read_on: Option<String>,
     /// How many entries, the newest; 10 unless said, and 50 at the most.
     #[payload(no_example, min = 1)]
     pub limit: Option<u64>,
@@ -58,7 +68,13 @@ pub struct Recalled {
     /// How many older entries would do, too.
     #[payload(attribute)]
     pub left_out: u64,
-    /// The entries, in their order.
+    /// The limit at which reading stopped before the end.
+    #[payload(attribute, no_example)]
+    pub stopped_by: Option<String>,
+    /// Where reading stopped: the same question with this goes on from there.
+    #[payload(attribute, no_example)]
+    pub read_on: Option<String>,
+    /// The entries, the newest last.
     pub found: Vec<Found>,
 }
 
@@ -87,20 +103,62 @@ pub struct Found {
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct NotRecalled {
     /// Why.
-    #[payload(value, example = "say which: by text, from, name, after or before")]
+    #[payload(value, example = "say which: by text, from, name, thread, after or before")]
     pub text: String,
+}
+
+/// How much is read for one question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RecallLimits {
+    /// Entries that are read.
+    pub entries_max: usize,
+    /// Bytes of the entries that are read.
+    pub bytes_max: usize,
+    /// Threads that are looked at.
+    pub threads_max: usize,
+    /// How long is read, in seconds.
+    pub seconds_max: u64,
+}
+
+impl Default for RecallLimits {
+    fn default() -> RecallLimits {
+        RecallLimits {
+            entries_max: 10_000,
+            bytes_max: 16 * 1024 * 1024,
+            threads_max: 10_000,
+            seconds_max: 5,
+        }
+    }
+}
+
+/// What stands under `settings` of `use: recall`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// How much is read for one question.
+    pub limits: RecallLimits,
 }
 
 /// The listener `recall`.
 #[must_use]
-pub fn recall() -> Listener {
-    let text = "Finds what was said before in this thread, also what isn't shown any more.";
-    Listener::new(NAME).own_namespace().on(find).describe(text).effects(Effects::Reads)
+pub fn recall(settings: &Settings) -> Listener {
+    let text =
+        "Finds what was said before in this tree of threads, also what isn't shown any more.";
+    Listener::with_state(NAME, settings.limits)
+        .own_namespace()
+        .on(find)
+        .describe(text)
+        .effects(Effects::Reads)
+        .stateless()
 }
 
 async fn find(
+    State(limits): State<RecallLimits>,
     Message(question): Message,
-    history: History,
+    tree: TreeHistory,
     known: Capabilities,
     it: Recall,
 ) -> Result<Result<Recalled, NotRecalled>, Fault> {
@@ -109,31 +167,167 @@ async fn find(
         Err(text) => return Ok(Err(NotRecalled { text })),
     };
     let own = question.to().unwrap_or(NAME);
-    let cause = question.cause().map(|it| it.seq);
-    let (mut found, mut left_out) = (VecDeque::new(), 0);
-    let mut after = it.after.unwrap_or(0);
-    loop {
-        let page = history.read(after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = last.seq();
+    let cause = question.cause();
+    let mut reading = match Reading::new(&tree, limits, question.thread(), &it).await? {
+        Ok(it) => it,
+        Err(text) => return Ok(Err(NotRecalled { text })),
+    };
+    let mut found: Vec<(Order, Found)> = Vec::new();
+    let mut left_out = 0;
+    while let Some(page) = reading.next().await? {
         for entry in &page {
             let is_own = entry.from() == own || entry.to() == Some(own);
             let schema = known.schema(entry.name());
             let is_bookkeeping = schema.is_some_and(|it| it.bookkeeping) || repeats(entry);
-            if is_own || is_bookkeeping || Some(entry.seq()) == cause || entry.is_refused() {
+            if is_own || is_bookkeeping || Some(entry.id()) == cause || entry.is_refused() {
                 continue;
             }
-            found.extend(wanted.found(entry));
+            let Some(it) = wanted.found(entry) else { continue };
+            let order = order(entry);
+            let at = found.partition_point(|(it, _)| *it < order);
+            found.insert(at, (order, it));
             if found.len() > wanted.limit {
-                found.pop_front();
+                found.remove(0);
                 left_out += 1;
             }
         }
-        if it.before.is_some_and(|before| before <= after) {
-            break;
+    }
+    let found = found.into_iter().map(|(_, it)| it).collect();
+    let read_on = reading.read_on(it.read_on.as_deref());
+    let stopped_by = reading.stopped_by.map(str::to_owned);
+    Ok(Ok(Recalled { left_out, stopped_by, read_on, found }))
+}
+
+/// Where an entry stands among those of several threads.
+type Order = (u64, ThreadId, u64);
+
+fn order(entry: &Entry) -> Order {
+    (entry.at_us(), entry.thread().clone(), entry.seq())
+}
+
+/// The reading of a tree's threads: the caller's, the others of its tree, then those of the
+/// identity's other trees, each in the order in which it was opened.
+struct Reading<'a> {
+    tree: &'a TreeHistory,
+    limits: RecallLimits,
+    threads: VecDeque<ThreadId>,
+    /// After which thread the identity's others are looked for; none once they are all known.
+    others: Option<Option<ThreadId>>,
+    /// The last entry read, or what comes before the first one to read.
+    at: (ThreadId, u64),
+    before: u64,
+    entries: usize,
+    bytes: usize,
+    looked_at: usize,
+    until_us: u64,
+    stopped_by: Option<&'static str>,
+}
+
+impl Reading<'_> {
+    async fn new<'a>(
+        tree: &'a TreeHistory,
+        limits: RecallLimits,
+        own: &ThreadId,
+        it: &Recall,
+    ) -> Result<Result<Reading<'a>, String>, Fault> {
+        let one = match &it.thread {
+            Some(thread) => Some(ThreadId::new(thread)),
+            None => (it.after.is_some() || it.before.is_some()).then(|| own.clone()),
+        };
+        let mut others = one.is_none().then_some(None);
+        let mut threads = VecDeque::new();
+        match one {
+            Some(one) => threads.push_back(one),
+            None => {
+                threads.push_back(own.clone());
+                threads.extend(tree.threads().await?.into_iter().filter(|it| it != own));
+            }
+        }
+        let mut after = it.after.unwrap_or(0);
+        if let Some(text) = &it.read_on {
+            let Ok(from) = text.parse::<EntryId>() else {
+                return Ok(Err("`read_on` is what an earlier answer said as such".to_owned()));
+            };
+            match threads.iter().position(|it| *it == from.thread) {
+                Some(at) => drop(threads.drain(..at)),
+                None => {
+                    others = others.map(|_| Some(from.thread.clone()));
+                    threads = [from.thread].into();
+                }
+            }
+            after = after.max(from.seq);
+        }
+        let at = (threads[0].clone(), after);
+        let until_us = now_us().saturating_add(limits.seconds_max.saturating_mul(1_000_000));
+        let before = it.before.unwrap_or(u64::MAX);
+        let (entries, bytes, looked_at, stopped_by) = (0, 0, 0, None);
+        Ok(Ok(Reading {
+            tree,
+            limits,
+            threads,
+            others,
+            at,
+            before,
+            entries,
+            bytes,
+            looked_at,
+            until_us,
+            stopped_by,
+        }))
+    }
+
+    /// The next entries; nothing at the end, and where a limit is reached.
+    async fn next(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
+        loop {
+            let Some(thread) = self.threads.front().cloned() else {
+                let Some(after) = self.others.take() else { return Ok(None) };
+                if self.is_stopped() {
+                    return Ok(None);
+                }
+                let page = self.tree.others(after.as_ref()).await?;
+                self.looked_at += page.looked_at;
+                self.threads.extend(page.threads);
+                self.others = page.next.map(Some);
+                continue;
+            };
+            if self.is_stopped() {
+                return Ok(None);
+            }
+            let after = if self.at.0 == thread { self.at.1 } else { 0 };
+            let limit = PAGE.min(self.limits.entries_max - self.entries);
+            let page = self.tree.read(&thread, after, limit).await?;
+            let Some(last) = page.last().filter(|_| after.saturating_add(1) < self.before) else {
+                self.threads.pop_front();
+                self.looked_at += 1;
+                continue;
+            };
+            self.at = (thread, last.seq());
+            self.entries += page.len();
+            self.bytes += page.iter().map(|it| it.body().len()).sum::<usize>();
+            return Ok(Some(page));
         }
     }
-    Ok(Ok(Recalled { left_out, found: found.into() }))
+
+    /// Whether a limit is reached.
+    fn is_stopped(&mut self) -> bool {
+        let limits = &self.limits;
+        let reached = [
+            ("entries_max", self.entries >= limits.entries_max),
+            ("bytes_max", self.bytes >= limits.bytes_max),
+            ("threads_max", self.looked_at >= limits.threads_max),
+            ("seconds_max", now_us() >= self.until_us),
+        ];
+        self.stopped_by = reached.into_iter().find(|it| it.1).map(|it| it.0);
+        self.stopped_by.is_some()
+    }
+
+    /// Where a reading that stopped goes on; nothing where it is no further than it was.
+    fn read_on(&self, before: Option<&str>) -> Option<String> {
+        self.stopped_by?;
+        let (thread, seq) = &self.at;
+        let at = format!("{thread}/{seq}");
+        (*seq > 0 && before != Some(&*at)).then_some(at)
+    }
 }
 
 /// Whether an agent's entry says what another entry has, too: prompts, replies as they were
@@ -158,9 +352,9 @@ impl Wanted<'_> {
             return Err(format!("`text` has more than {QUESTION_CHARS_MAX} characters"));
         }
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-        let limits = it.after.is_some() || it.before.is_some();
+        let limits = it.after.is_some() || it.before.is_some() || it.thread.is_some();
         if words.is_empty() && it.from.is_none() && it.name.is_none() && !limits {
-            return Err("say which: by text, from, name, after or before".to_owned());
+            return Err("say which: by text, from, name, thread, after or before".to_owned());
         }
         let limit = it.limit.map_or(FOUND_USUAL, |it| usize::try_from(it).unwrap_or(FOUND_MAX));
         Ok(Wanted { it, words, limit: limit.clamp(1, FOUND_MAX) })
@@ -228,8 +422,16 @@ mod tests {
 
     #[test]
     fn a_question_asks_for_something() {
-        let nothing =
-            Recall { text: None, from: None, name: None, after: None, before: None, limit: None };
+        let nothing = Recall {
+            text: None,
+            from: None,
+            name: None,
+            thread: None,
+            after: None,
+            before: None,
+            read_on: None,
+            limit: None,
+        };
         assert!(Wanted::new(&nothing).is_err());
         let many = Recall { after: Some(0), limit: Some(1_000), ..nothing.clone() };
         assert_eq!(Wanted::new(&many).map(|it| it.limit).ok(), Some(FOUND_MAX));

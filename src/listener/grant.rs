@@ -57,3 +57,12 @@ pub enum Timers {}
 impl Grant for Timers {
     const GRANT: &'static str = "timers";
 }
+
+/// The right to read all threads of the identity that opened the message's tree:
+/// [`TreeHistory`](crate::listener::TreeHistory), which has the tree's own without it.
+#[derive(Debug)]
+pub enum ReadIdentity {}
+
+impl Grant for ReadIdentity {
+    const GRANT: &'static str = "read:identity";
+}

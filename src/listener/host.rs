@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener::{ArrivalSignal, Awake, Capabilities, Emit, Entry};
 use crate::wire::Fault;
@@ -56,6 +57,18 @@ impl Call {
     }
 }
 
+/// A page of the threads that an identity opened, below other roots than the message's.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct OtherThreads {
+    /// Them, in the order in which they were opened.
+    pub threads: Vec<ThreadId>,
+    /// How many threads of the log were looked at.
+    pub looked_at: usize,
+    /// After which the next page begins; none where this is the last. It may be anybody's.
+    pub next: Option<ThreadId>,
+}
+
 /// What the engine is to arguments.
 pub trait Host: Send + Sync {
     /// Takes what a handler sends before it returns: it has its place once this is called, and
@@ -65,6 +78,20 @@ pub trait Host: Send + Sync {
     fn live(&self, call: &Call, element: Element);
     /// Reads the thread's entries after a number, up to the message.
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>>;
+    /// The threads of the message's tree, in the order in which they were opened.
+    fn tree<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<ThreadId>>;
+    /// The next threads of other trees of the identity that opened the message's, where the
+    /// listener may read them.
+    fn others<'a>(&'a self, call: &'a Call, after: Option<&'a ThreadId>)
+    -> Boxed<'a, OtherThreads>;
+    /// Reads the entries of such a thread after a number, up to the message.
+    fn read_thread<'a>(
+        &'a self,
+        call: &'a Call,
+        thread: &'a ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>>;
     /// Reads the entry that the message comes of, if this listener sent the message itself or the
     /// entry is of the same thread.
     fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>>;

@@ -20,6 +20,8 @@ pub enum Need {
     Keep(Kept),
     /// It takes something that must be granted.
     Grant(&'static str),
+    /// It takes something that does more where this is granted.
+    MayGrant(&'static str),
     /// It takes what else waits for a serial listener.
     Queue,
     /// It reads the log, which must have the message by then.

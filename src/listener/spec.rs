@@ -476,7 +476,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn grantable(&self) -> Vec<String> {
         let asked = self.spec.needs.iter().filter_map(|it| match it {
-            Need::Grant(it) => Some((*it).to_owned()),
+            Need::Grant(it) | Need::MayGrant(it) => Some((*it).to_owned()),
             Need::Emit(it) if it.reserved => Some(emit_of(&it.name)),
             _ => None,
         });

@@ -47,7 +47,7 @@ fn house() -> BTreeMap<String, Schema> {
     fs::write(folder.path().join("tea/SKILL.md"), skill).unwrap();
     let skills = serde_json::json!({ "folder": folder.path() });
     let skills = skills::skills(&serde_json::from_value(skills).unwrap()).unwrap();
-    let recall = recall::recall();
+    let recall = recall::recall(&recall::Settings::default());
     let tools =
         vec![monitor, llm, files, git, command, shell, fetch, http, keyvalue, recall, skills, sql];
     let all = (listeners::standard(), agent.listener(), tools);

@@ -7,15 +7,27 @@
 //!     settings: {hosts: [api.example.org], credentials: keys.txt}
 //! ```
 //!
+//! With a `url` the listener is one service, and an action says the fields of `takes` alone:
+//!
+//! ```yaml
+//!   - use: http
+//!     name: weather
+//!     settings:
+//!       hosts: [api.example.org]
+//!       url: https://api.example.org/weather
+//!       takes: {type: object, properties: {city: {type: string}}, required: [city]}
+//! ```
+//!
 //! A request has the headers that the action names and those that the file of credentials has for
 //! its host, whose values no answer shows. Redirects are answered, not followed.
 
 mod credentials;
+mod declared;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Beside, Effects};
+use pumphouse::listener::{Beside, DeclaredPayload, Effects};
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -125,6 +137,13 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// A file with headers that are sent to them and shown to nobody.
     pub credentials: Option<Beside>,
+    /// Where every request goes, where the listener is one service; it wants `takes`.
+    pub url: Option<String>,
+    /// How it goes there; `GET` unless said, with the fields in the query. Others than `GET`,
+    /// `HEAD` and `DELETE` have them as a JSON object in the body.
+    pub method: Option<String>,
+    /// What the service is asked.
+    pub takes: Option<DeclaredPayload>,
     /// How much a request may come to.
     #[serde(default)]
     pub limits: WebLimits,
@@ -145,25 +164,49 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
         Some(it) => Credentials::read(&it.path(), &web)?,
         None => Credentials::default(),
     };
-    let text = format!("Sends requests to {}.", settings.hosts.join(", "));
-    Ok(Listener::with_state(NAME, Arc::new(Client { web, credentials }))
-        .own_namespace()
-        .on(send)
-        .timeout(settings.limits.listener_time())
-        .describe(text)
-        .effects(Effects::Outside)
-        .stateless())
+    let client = Client { web, credentials };
+    let (listener, text) = match (&settings.url, &settings.takes) {
+        (Some(url), Some(takes)) => service(client, settings, url, takes)?,
+        (None, None) if settings.method.is_none() => {
+            let text = format!("Sends requests to {}.", settings.hosts.join(", "));
+            let listener = Listener::with_state(NAME, Arc::new(client)).own_namespace();
+            (listener.on(send).stateless(), text)
+        }
+        _ => return Err("`url` and `takes` stand together, `method` only with them".to_owned()),
+    };
+    let timeout = settings.limits.listener_time();
+    Ok(listener.timeout(timeout).describe(text).effects(Effects::Outside))
+}
+
+/// The listener of one URL, and what it is for.
+fn service(
+    client: Client,
+    settings: &Settings,
+    url: &str,
+    takes: &DeclaredPayload,
+) -> Result<(Listener, String), String> {
+    let wrong = |key: &str, it: &Refusal| format!("{key}: {}", it.text);
+    let url = client.web.checked(url).map_err(|it| wrong("url", &it))?;
+    let method = method(settings.method.as_deref().unwrap_or("GET"));
+    let method = method.map_err(|it| wrong("method", &it))?;
+    let takes = declared::takes(takes)?;
+    let text = format!("Asks {}.", url.host_str().unwrap_or_default());
+    let taken = takes.clone();
+    let service = declared::Declared { client, url, method, takes };
+    let listener = Listener::with_state(NAME, Arc::new(service)).own_namespace();
+    Ok((listener.on_named(taken, declared::send).stateless(), text))
 }
 
 async fn send(State(client): State<Arc<Client>>, it: Http) -> Result<Answered, Refused> {
-    let shown = client.answer(it).await;
-    shown.map_err(|Refusal { reason, limit, text, .. }| {
-        let text = client.credentials.hide(text);
-        Refused { reason, limit: limit.map(str::to_owned), text }
-    })
+    client.answer(it).await.map_err(|it| client.refused(it))
 }
 
 impl Client {
+    fn refused(&self, it: Refusal) -> Refused {
+        let text = self.credentials.hide(it.text);
+        Refused { reason: it.reason, limit: it.limit.map(str::to_owned), text }
+    }
+
     async fn answer(&self, it: Http) -> Result<Answered, Refusal> {
         let url = self.web.checked(&it.url)?;
         let method = method(it.method.as_deref().unwrap_or("GET"))?;

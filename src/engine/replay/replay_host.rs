@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::worker::history::{asked, cause, history};
+use crate::engine::worker::tree_history;
+use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener;
-use crate::listener::{Boxed, Call, Capabilities, Emit, Entry};
+use crate::listener::{Boxed, Call, Capabilities, Emit, Entry, OtherThreads};
 use crate::log::Log;
 use crate::wire::Fault;
 use crate::xml::Element;
@@ -42,6 +44,28 @@ impl listener::Host for ReplayHost {
 
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
         Box::pin(history(&*self.log, call, after, limit))
+    }
+
+    fn tree<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<ThreadId>> {
+        Box::pin(tree_history::tree(&*self.log, call))
+    }
+
+    fn others<'a>(
+        &'a self,
+        call: &'a Call,
+        after: Option<&'a ThreadId>,
+    ) -> Boxed<'a, OtherThreads> {
+        Box::pin(tree_history::others(&*self.log, call, after))
+    }
+
+    fn read_thread<'a>(
+        &'a self,
+        call: &'a Call,
+        thread: &'a ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(tree_history::read(&*self.log, call, thread, after, limit))
     }
 
     fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {

@@ -15,9 +15,11 @@ use crate::engine::tree::event::{Event, Key};
 use crate::engine::worker::handoff;
 use crate::engine::worker::history::{asked, cause, history, sent_for};
 use crate::engine::worker::outcome::check;
+use crate::engine::worker::tree_history;
+use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener;
-use crate::listener::{Boxed, Call, Capabilities, Emit, Entry};
+use crate::listener::{Boxed, Call, Capabilities, Emit, Entry, OtherThreads};
 use crate::wire::{Code, Fault};
 use crate::xml::Element;
 
@@ -57,6 +59,28 @@ impl listener::Host for Host {
 
     fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
         Box::pin(history(&*self.0.log, call, after, limit))
+    }
+
+    fn tree<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<ThreadId>> {
+        Box::pin(tree_history::tree(&*self.0.log, call))
+    }
+
+    fn others<'a>(
+        &'a self,
+        call: &'a Call,
+        after: Option<&'a ThreadId>,
+    ) -> Boxed<'a, OtherThreads> {
+        Box::pin(tree_history::others(&*self.0.log, call, after))
+    }
+
+    fn read_thread<'a>(
+        &'a self,
+        call: &'a Call,
+        thread: &'a ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(tree_history::read(&*self.0.log, call, thread, after, limit))
     }
 
     fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {

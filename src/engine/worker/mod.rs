@@ -13,6 +13,7 @@ mod slot;
 mod handoff;
 pub(crate) mod outcome;
 pub(crate) mod history;
+pub(crate) mod tree_history;
 mod host;
 pub(crate) mod load;
 pub(crate) mod driver;

@@ -1,0 +1,123 @@
+//! Requests of declared fields to one URL: in its query, or as a JSON object in the body.
+
+use std::sync::Arc;
+
+use pumphouse::listener::DeclaredPayload;
+use pumphouse::name::namespace_of;
+use pumphouse::prelude::*;
+use pumphouse::schema::{self, Schema};
+use pumphouse::wire::Json;
+use reqwest::{Method, Url};
+use serde_json::Value;
+
+use super::{Answered, Client, Http, NAME, Refusal, Refused, bad};
+
+/// What the payload is called that is taken.
+const TAKES: &str = "request";
+
+/// A listener's one URL, and what is sent there.
+pub(super) struct Declared {
+    pub(super) client: Client,
+    pub(super) url: Url,
+    pub(super) method: Method,
+    pub(super) takes: Schema,
+}
+
+/// The schema of what is taken.
+pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
+    let own = Name::new(namespace_of(NAME), TAKES);
+    let mut schema = declared.schema(&own).map_err(|why| format!("takes: {why}"))?;
+    if schema.original().and_then(|it| it.get("type")).is_none_or(|it| it != "object") {
+        return Err("`takes` is of no object: write `type: object`".to_owned());
+    }
+    if schema.doc().is_empty() {
+        schema.shape.doc = "What the service is asked.".into();
+    }
+    Ok(schema)
+}
+
+pub(super) async fn send(
+    State(it): State<Arc<Declared>>,
+    came: Element,
+) -> Result<Answered, Refused> {
+    let answer = match it.request(&came) {
+        Ok(request) => it.client.answer(request).await,
+        Err(refusal) => Err(refusal),
+    };
+    answer.map_err(|refusal| it.client.refused(refusal))
+}
+
+impl Declared {
+    fn request(&self, came: &Element) -> Result<Http, Refusal> {
+        let value = schema::to_json(&self.takes, came.view()).map_err(|it| bad(&it.to_string()))?;
+        let (url, json) = match self.method {
+            Method::GET | Method::DELETE | Method::HEAD => (with_query(&self.url, &value), None),
+            _ => (self.url.clone(), Some(Json(value))),
+        };
+        Ok(Http {
+            url: url.into(),
+            method: Some(self.method.to_string()),
+            headers: [].into(),
+            body: None,
+            json,
+        })
+    }
+}
+
+/// A URL with the fields behind what its query has: one pair for each, and for each item of a list.
+fn with_query(url: &Url, value: &Value) -> Url {
+    let mut url = url.clone();
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let items = match value {
+            Value::Null => continue,
+            Value::Array(items) => &items[..],
+            one => std::slice::from_ref(one),
+        };
+        for item in items {
+            let word = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+            url.query_pairs_mut().append_pair(name, &word);
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_stands_with_what_it_takes_and_among_the_hosts() {
+        let wrong = |more: Value| {
+            let mut settings = serde_json::json!({ "hosts": ["127.0.0.1:9000"] });
+            settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            super::super::http(&serde_json::from_value(settings).unwrap()).err()
+        };
+        let takes = serde_json::json!({ "type": "object" });
+        let (here, there) = ("http://127.0.0.1:9000/a", "http://127.0.0.1:9001/a");
+        assert_eq!(wrong(serde_json::json!({ "url": here, "takes": takes })), None);
+        for (more, word) in [
+            (serde_json::json!({ "url": here }), "together"),
+            (serde_json::json!({ "takes": takes }), "together"),
+            (serde_json::json!({ "method": "POST" }), "only with them"),
+            (serde_json::json!({ "url": there, "takes": takes }), "url: "),
+            (serde_json::json!({ "url": here, "method": "TRACE", "takes": takes }), "method: "),
+            (serde_json::json!({ "url": here, "takes": { "type": "string" } }), "no object"),
+        ] {
+            let why = wrong(more.clone()).unwrap_or_default();
+            assert!(why.contains(word), "{more}: {why}");
+        }
+    }
+
+    #[test]
+    fn fields_stand_in_the_query_each_once_and_each_item_of_a_list() {
+        let url: Url = "http://a.org/find?key=1".parse().unwrap();
+        let value = serde_json::json!({ "q": "a & b=c", "n": 3, "of": ["x", "y"], "no": null });
+        let all = with_query(&url, &value);
+        let pairs: Vec<_> = all.query_pairs().map(|(name, it)| format!("{name}:{it}")).collect();
+        assert_eq!(pairs[0], "key:1");
+        for it in ["q:a & b=c", "n:3", "of:x", "of:y"] {
+            assert!(pairs.iter().any(|pair| pair == it), "{pairs:?}");
+        }
+        assert_eq!(pairs.len(), 5);
+    }
+}

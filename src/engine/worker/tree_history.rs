@@ -1,0 +1,96 @@
+//! What handlers read of other threads: those of their tree, and with a grant those of their
+//! identity.
+
+use std::sync::Arc;
+
+use crate::engine::read_fault::unread;
+use crate::engine::worker::history::history;
+use crate::id::ThreadId;
+use crate::listener::{Call, Entry, Grant, OtherThreads, ReadIdentity};
+use crate::log::{self, Log};
+use crate::wire::Fault;
+
+/// How many threads of the log are looked at for one page of an identity's.
+const PAGE: usize = 256;
+
+/// The threads of a message's tree, in the order in which they were opened.
+pub(crate) async fn tree(log: &dyn Log, call: &Call) -> Result<Vec<ThreadId>, Fault> {
+    let root = call.message().thread().tree();
+    let all = log.tree(&root).await.map_err(|it| unread(&it))?;
+    Ok(all.into_iter().map(|it| it.id).collect())
+}
+
+/// The next threads of other trees that the identity of a message's tree opened.
+pub(crate) async fn others(
+    log: &dyn Log,
+    call: &Call,
+    after: Option<&ThreadId>,
+) -> Result<OtherThreads, Fault> {
+    let found = async {
+        let own_tree = call.message().thread().tree();
+        let Some(owner) = reader(log, call).await? else { return Ok(OtherThreads::default()) };
+        if let Some(after) = after
+            && log.thread(after).await?.is_none()
+        {
+            return Ok(OtherThreads::default());
+        }
+        let page = log.threads(after, PAGE).await?;
+        let next = page.last().map(|it| it.id.clone());
+        let (mut threads, looked_at) = (Vec::new(), page.len());
+        for it in page.into_iter().filter(|it| it.id.tree_str() != own_tree.as_str()) {
+            if opener(log, &it.id.tree()).await?.as_ref() == Some(&owner) {
+                threads.push(it.id);
+            }
+        }
+        Ok(OtherThreads { threads, looked_at, next })
+    };
+    found.await.map_err(|it: log::Error| unread(&it))
+}
+
+/// The entries of a thread after a number that were in the log when a message came: of the
+/// message's tree, and of its identity's other trees where that is granted. None of any other.
+pub(crate) async fn read(
+    log: &dyn Log,
+    call: &Call,
+    thread: &ThreadId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Entry>, Fault> {
+    if thread == call.message().thread() {
+        return history(log, call, after, limit).await;
+    }
+    let found = async {
+        let is_own_tree = thread.tree_str() == call.message().thread().tree_str();
+        if !is_own_tree {
+            let owner = reader(log, call).await?;
+            if owner.is_none() || opener(log, &thread.tree()).await? != owner {
+                return Ok(Vec::new());
+            }
+        }
+        let Some(record) = log.thread(thread).await? else { return Ok(Vec::new()) };
+        let Some(message) = log.entry(call.message().id()).await? else { return Ok(Vec::new()) };
+        // What a fork begins with is its source's.
+        let after = after.max(record.fork.map_or(0, |it| it.seq));
+        let page = log.read(thread, after, u64::MAX, limit.min(PAGE)).await?;
+        let earlier = page.iter().filter(|it| it.position < message.position);
+        Ok(earlier.map(|it| Entry::kept(it)).collect())
+    };
+    found.await.map_err(|it: log::Error| unread(&it))
+}
+
+/// The identity whose threads a listener may read; none without the grant, and where no identity
+/// opened the message's tree.
+async fn reader(log: &dyn Log, call: &Call) -> Result<Option<Arc<str>>, log::Error> {
+    if !call.grants.contains(ReadIdentity::GRANT) {
+        return Ok(None);
+    }
+    opener(log, &call.message().thread().tree()).await
+}
+
+/// The identity that opened a tree.
+async fn opener(log: &dyn Log, root: &ThreadId) -> Result<Option<Arc<str>>, log::Error> {
+    let Some(root) = log.thread(root).await? else { return Ok(None) };
+    let first = log.opening(&root).await?;
+    let by_identity = first.filter(|it| it.flags.contains(log::Flags::FROM_IDENTITY));
+    Ok(by_identity.map(|it| it.from.clone()))
+}

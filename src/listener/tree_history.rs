@@ -1,0 +1,72 @@
+//! The entries of other threads than the message's own.
+
+use std::sync::Arc;
+
+use crate::id::ThreadId;
+use crate::listener::{Call, Context, Entry, FromContext, Grant, Need, OtherThreads, ReadIdentity};
+use crate::wire::Fault;
+
+/// The entries of every thread of the message's tree, as they were when the log got the message;
+/// with the grant [`ReadIdentity`] also those of the other trees that the same identity opened.
+///
+/// The threads of a tree are those above the message's thread, those below, and those beside it.
+///
+/// ```
+/// use pumphouse::listener::TreeHistory;
+/// use pumphouse::prelude::*;
+///
+/// /// How much was said in the tree's first thread.
+/// async fn count(tree: TreeHistory, _: Done) -> Result<(), Fault> {
+///     let threads = tree.threads().await?;
+///     let first = tree.read(&threads[0], 0, 100).await?;
+///     assert!(first.len() <= 100);
+///     Ok(())
+/// }
+/// # let _ = Listener::new("counter").on(count);
+/// ```
+#[derive(Clone)]
+pub struct TreeHistory(Arc<Call>);
+
+#[diagnostic::do_not_recommend]
+impl<S> FromContext<S> for TreeHistory {
+    fn needs() -> Vec<Need> {
+        vec![Need::Log, Need::MayGrant(ReadIdentity::GRANT)]
+    }
+
+    fn from_context(it: &Context<S>) -> Result<TreeHistory, Fault> {
+        Ok(TreeHistory(it.log("TreeHistory")?))
+    }
+}
+
+impl TreeHistory {
+    /// Every thread of the message's tree, in the order in which they were opened.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn threads(&self) -> Result<Vec<ThreadId>, Fault> {
+        self.0.host.tree(&self.0).await
+    }
+
+    /// The next threads of other trees of the identity that opened the message's, after one or
+    /// from the first; none without the grant [`ReadIdentity`].
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn others(&self, after: Option<&ThreadId>) -> Result<OtherThreads, Fault> {
+        self.0.host.others(&self.0, after).await
+    }
+
+    /// Up to `limit` entries of such a thread whose number is greater than `after`; none of a
+    /// thread that the listener may not read.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn read(
+        &self,
+        thread: &ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Fault> {
+        self.0.host.read_thread(&self.0, thread, after, limit).await
+    }
+}
