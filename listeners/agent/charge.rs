@@ -9,6 +9,7 @@ use pumphouse::wire::fault::Left;
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
 use super::context::TurnContext;
+use super::escape;
 use super::generation::Generation;
 use super::outcome::{Emissions, TurnOutcome};
 use super::provider::{is_refused, limited};
@@ -323,8 +324,13 @@ impl Generation {
         use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};
         let unasked = [OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable];
         self.is_unasked = unasked.contains(&error.kind);
+        self.breaks_off(error);
+    }
+
+    /// Notes why there is no reply, or no more of it.
+    pub(super) fn breaks_off(&mut self, error: &model::Error) {
         self.is_refused = is_refused(error);
         self.limited = limited(error);
-        self.error = Some(error.to_string());
+        self.error = Some(escape::recorded(&error.to_string()).into_owned());
     }
 }

@@ -119,3 +119,9 @@ pub(super) struct Outboxes {
     pub(super) over: Outbox<To<CognitionOut>>,
     pub(super) delta: Outbox<Delta>,
 }
+
+/// The first payload of this local name that isn't the pump's own to say.
+pub(super) fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Name> {
+    let is_open = |it: &&Name| all.schema(it).is_some_and(|it| !it.reserved);
+    all.named(local).iter().find(is_open)
+}

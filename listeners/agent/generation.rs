@@ -14,9 +14,8 @@ use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
-use super::context::TurnContext;
+use super::context::{TurnContext, open_name};
 use super::escape;
-use super::provider::{is_refused, limited};
 use super::system::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
@@ -123,12 +122,6 @@ pub(super) struct Speaking<'a> {
     unsent: Vec<usize>,
     /// Whether something came behind the final response.
     is_late: bool,
-}
-
-/// The first payload of this local name that isn't the pump's own to say.
-pub(super) fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Name> {
-    let is_open = |it: &&Name| all.schema(it).is_some_and(|it| !it.reserved);
-    all.named(local).iter().find(is_open)
 }
 
 impl<'a> Speaking<'a> {
@@ -294,9 +287,7 @@ impl<'a> Speaking<'a> {
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.spoken.error = Some(escape::recorded(&error.to_string()).into_owned());
-                    self.spoken.is_refused = is_refused(&error);
-                    self.spoken.limited = limited(&error);
+                    self.spoken.breaks_off(&error);
                     return Ok(());
                 }
             }

@@ -9,6 +9,8 @@ use pumphouse::wire::SignedDuration;
 
 use super::super::timer::SetTimer;
 
+/// The shortest wait that a timer is set for.
+const WAIT_MIN: Duration = Duration::from_secs(1);
 /// What the timer's tick says.
 const NOTE: &str = "The rate limit of your model is over.";
 
@@ -17,9 +19,11 @@ pub(super) fn is_refused(error: &model::Error) -> bool {
     matches!(error.kind, Kind::Refused | Kind::RateLimited) && !error.retry
 }
 
-/// How long a provider wants no further request, where it says so.
+/// How long a provider wants no further request, where it says so. A shorter wait is the client's
+/// own business, and a provider that asks for it again and again fails.
 pub(super) fn limited(error: &model::Error) -> Option<Duration> {
-    error.retry_after.filter(|_| error.kind == Kind::RateLimited && error.retry)
+    let is_limited = error.kind == Kind::RateLimited && error.retry;
+    error.retry_after.filter(|it| is_limited && *it >= WAIT_MIN)
 }
 
 /// The milliseconds that an agent waits, where that isn't too long for it.

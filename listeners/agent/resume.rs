@@ -6,8 +6,8 @@ use std::time::Duration;
 use pumphouse::prelude::*;
 
 use super::super::action::words::Action;
-use super::context::{OwnMind, TurnContext};
-use super::generation::{FinalAnswer, Generation, open_name};
+use super::context::{OwnMind, TurnContext, open_name};
+use super::generation::{FinalAnswer, Generation};
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
 use super::system::SystemPrompt;
