@@ -1,4 +1,12 @@
-//! Building a pump: plugins and factories in, every complaint at once or a plan out.
+//! Building a pump: plugins and factories in; a plan, or all complaints at once, out.
+//!
+//! - `recover`: after a start, unfinished work goes back to its trees before new work does.
+//! - `door`: a way into a pump.
+//! - `plan`: a pump without complaints, and how it starts.
+//! - `factory`: makes listeners by name from settings.
+//! - `complaints`: all that is wrong with a pump that is to be built.
+//! - `builder`: collects plugins and builds the plan.
+//! - `plugin`: what a builder takes.
 
 mod recover;
 pub(crate) mod door;

@@ -1,4 +1,9 @@
-//! What a log comes to once more: replays, and states at any place of it.
+//! Replays of a log, and the state of a tree at any entry of it.
+//!
+//! - `record`: what the log says of the messages that a replay handles again.
+//! - `replay_host`: answers a replayed handler's questions from the log.
+//! - `rerun`: runs pure listeners again and compares their emissions with the log.
+//! - `state`: folds, budget and waiting messages at an entry.
 
 mod record;
 mod replay_host;
