@@ -1,8 +1,8 @@
-//! Batches on their way to the log, in two lanes: what those took little of late want goes ahead
-//! of what the others piled up. Within a lane they land in their order.
+//! Batches on their way to the log, in two priority lanes: trees with low recent usage overtake
+//! bulk writers. The batches of one lane land in their order.
 //!
-//! A tree that has something on its way in the lane behind may not use the one ahead: its entries
-//! would overtake each other.
+//! A tree with a batch on its way in the lower lane may not use the upper lane: its entries would
+//! overtake each other.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};

@@ -1,4 +1,5 @@
-//! How much trees took of late, and whether one took little beside the others. Pure; time is given.
+//! How much work each tree took lately, and whether that is little compared with the other trees.
+//! The caller gives the time.
 
 /// After so long, what a tree took counts an eighth less, so half after some fifth of a second:
 /// time enough to tell a crowd from one with a message now and then.
