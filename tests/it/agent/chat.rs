@@ -159,8 +159,12 @@ fn ctrl_c_interrupts_the_turn_and_the_conversation_goes_on() {
     assert_eq!(shown.matches("was interrupted at ?%").count(), 0, "the prompt is not in the log");
 }
 
-/// What a terminal shows of a conversation whose lines these are.
-fn on_a_terminal(scene: &Scene, lines: &str) -> String {
+/// What a terminal shows of a conversation whose lines these are, where there is `script`.
+fn on_a_terminal(scene: &Scene, lines: &str) -> Option<String> {
+    if std::process::Command::new("script").arg("--version").output().is_err() {
+        crate::skipped("no script");
+        return None;
+    }
     let mut command = std::process::Command::new("script");
     let program = env!("CARGO_BIN_EXE_pumphouse");
     command.args(["-qec", &format!("{program} chat"), "/dev/null"]);
@@ -179,7 +183,7 @@ fn on_a_terminal(scene: &Scene, lines: &str) -> String {
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut shown, &mut rest).unwrap();
     talk.wait().unwrap();
-    seen + &rest
+    Some(seen + &rest)
 }
 
 /// Reads up to the next prompt.
@@ -202,7 +206,7 @@ fn a_question_is_asked_again_or_otherwise_in_a_fork() {
 "#;
     scene.write("replies.txt", replies);
     let lines = "/again\nsix?\n/again\n/edit seven?\n/why\n/budget\n/agian\n/help\n";
-    let shown = on_a_terminal(&scene, lines);
+    let Some(shown) = on_a_terminal(&scene, lines) else { return };
     let mut rest = &*shown;
     for text in [
         "oracle, in a new thread; /help",
