@@ -18,6 +18,7 @@ use pumphouse::wire::budget;
 use serde::Deserialize;
 
 use super::text::{clean, cut};
+use super::time::pass_time;
 
 /// The listener's name unless another is given, by which its namespace goes.
 const NAME: &str = "llm";
@@ -251,11 +252,6 @@ impl Caller {
             () = cancel.cancelled() => Err("the call was cancelled".to_owned()),
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a call's own time, which no log depends on")]
-async fn pass_time(time: Duration) {
-    tokio::time::sleep(time).await;
 }
 
 /// What a model has answered so far.

@@ -1,6 +1,7 @@
 //! Tools: listeners that do one thing for whoever asks.
 
 mod text;
+mod time;
 pub mod web;
 
 pub mod calculate;

@@ -131,11 +131,6 @@ fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
-pub(super) async fn pass_time(time: Duration) {
-    tokio::time::sleep(time).await;
-}
-
 /// Its result, or an error when the time is over.
 #[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
 pub(super) async fn within<T>(

@@ -16,9 +16,10 @@ use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::super::time::pass_time;
 use super::super::web::limits::WebLimits;
 use super::super::web::{Web, content_type, host_of};
-use super::exchange::{Failure, Shared, heard, pass_time, within};
+use super::exchange::{Failure, Shared, heard, within};
 use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX};
 
 /// What a server knows a connection by.

@@ -1,0 +1,9 @@
+//! The time of the world outside, for which a tool waits: no log depends on it.
+
+use std::time::Duration;
+
+/// Waits until so much time has passed.
+#[expect(clippy::disallowed_methods, reason = "a call's own time, which no log depends on")]
+pub(super) async fn pass_time(time: Duration) {
+    tokio::time::sleep(time).await;
+}
