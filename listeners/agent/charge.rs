@@ -212,15 +212,9 @@ impl TurnContext {
         let of_reply = self.reply_tokens(prompt, of_prompt);
         let price = self.agent().model.price();
         let micros = price.map_or(0, |it| it.cost(of_prompt, of_reply));
-        budget::Charge {
-            turns: 1,
-            tokens: whole(of_prompt.saturating_add(of_reply)),
-            cost_micros: whole(micros),
-            model: Some(self.agent().model.describe()),
-            tokens_in: Some(of_prompt),
-            tokens_out: Some(of_reply),
-            ..budget::Charge::default()
-        }
+        let model = self.agent().model.describe();
+        let charge = budget::Charge::of_request(model, (of_prompt, of_reply), micros);
+        budget::Charge { turns: 1, ..charge }
     }
 
     /// How many tokens the reply of a last turn may have with what is left, where those are enough.
@@ -249,14 +243,14 @@ impl TurnContext {
             return settlements(record).nth(usize::from(self.mind.reserved.is_some()));
         }
         let written = (it.text.len() + it.reasoned) as u64;
-        let (usage, estimated) = match it.usage {
-            Some(usage) => (usage, None),
-            None if it.is_unasked => (Usage::default(), None),
-            None => (Usage::new(tokens(prompt_bytes), tokens(written)), Some(true)),
+        let (usage, is_estimate) = match it.usage {
+            Some(usage) => (usage, false),
+            None if it.is_unasked => (Usage::default(), false),
+            None => (Usage::new(tokens(prompt_bytes), tokens(written)), true),
         };
         let price = self.agent().model.price();
         let cost = price.map(|it| it.cost(usage.input, usage.output)).or(usage.cost_micros);
-        Some(settled(reserved, (usage.input, usage.output), cost, estimated))
+        Some(reserved.settlement((usage.input, usage.output), cost, is_estimate))
     }
 
     /// What a turn that a stop cut settles, unless it had done so: what it had written counts.
@@ -280,10 +274,10 @@ impl TurnContext {
                 let taken = (reserved.tokens_in.unwrap_or(0), reserved.tokens_out.unwrap_or(0));
                 let price = self.agent().model.price();
                 let cost = price.map(|it| it.cost(taken.0, taken.1));
-                Some(settled(reserved, taken, cost, Some(true)))
+                Some(reserved.settlement(taken, cost, true))
             }
             None => {
-                let nothing = settled(reserved, (0, 0), None, None);
+                let nothing = reserved.settlement((0, 0), None, false);
                 Some(budget::Charge { turns: -reserved.turns, ..nothing })
             }
         };
@@ -292,30 +286,6 @@ impl TurnContext {
             None => Ok(()),
         }
     }
-}
-
-/// The settlement of a reservation of which so many tokens were taken.
-pub(super) fn settled(
-    reserved: &budget::Charge,
-    (input, output): (u64, u64),
-    cost: Option<u64>,
-    estimated: Option<bool>,
-) -> budget::Charge {
-    budget::Charge {
-        turns: 0,
-        tokens: whole(input.saturating_add(output)) - reserved.tokens,
-        cost_micros: whole(cost.unwrap_or(0)) - reserved.cost_micros,
-        settled: true,
-        model: reserved.model.clone(),
-        tokens_in: Some(input),
-        tokens_out: Some(output),
-        spent_micros: cost,
-        estimated,
-    }
-}
-
-pub(super) fn whole(it: u64) -> i64 {
-    i64::try_from(it).unwrap_or(i64::MAX)
 }
 
 impl Generation {

@@ -8,7 +8,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
 
 use super::super::view::part;
-use super::charge::{TOKEN_BYTES, bytes, settled, tokens, whole};
+use super::charge::{TOKEN_BYTES, bytes, tokens};
 use super::context::TurnContext;
 use super::words::{ContextSummary, Interrupt};
 
@@ -88,22 +88,16 @@ impl TurnContext {
     ) -> Result<String, String> {
         let of_prompt = tokens(bytes(&prompt));
         let cost = |from: u64, to: u64| model.price().map(|it| it.cost(from, to));
-        let reserved = Charge {
-            tokens: whole(of_prompt + most),
-            cost_micros: whole(cost(of_prompt, most).unwrap_or(0)),
-            model: Some(model.describe()),
-            tokens_in: Some(of_prompt),
-            tokens_out: Some(most),
-            ..Charge::default()
-        };
+        let of_reserved = cost(of_prompt, most).unwrap_or(0);
+        let reserved = Charge::of_request(model.describe(), (of_prompt, most), of_reserved);
         self.out.charge.send(reserved.clone().into()).await.map_err(|it| it.message)?;
         let asked = self.arrivals.unless::<Interrupt, _>(written(model, prompt)).await;
         let (text, usage) = asked.unwrap_or_else(|| (Err(Interrupt::ERROR.to_owned()), None));
         let guess = text.as_ref().map_or(0, |it| tokens(it.len() as u64));
-        let estimated = usage.is_none().then_some(true);
+        let is_estimate = usage.is_none();
         let usage = usage.unwrap_or_else(|| Usage::new(of_prompt, guess));
         let cost = cost(usage.input, usage.output).or(usage.cost_micros);
-        let settled = settled(&reserved, (usage.input, usage.output), cost, estimated);
+        let settled = reserved.settlement((usage.input, usage.output), cost, is_estimate);
         self.out.charge.send(settled.into()).await.map_err(|it| it.message)?;
         text
     }

@@ -186,16 +186,15 @@ async fn ask(
         return (None, Err(Refused { reason: Reason::Budget, text }));
     }
     let mut answer = ModelAnswer::default();
-    let asked = tokens(&prompt);
     let ended = caller.ask(&*model, prompt, &mut answer, &cancel).await;
-    let spent = answer.spent(&*model, asked);
+    let settled = answer.settlement(&*model, &reserved);
     let refused = |text: String| Refused { reason: Reason::Model, text: clean(&text) };
     let completion = ended.map_err(refused).map(|stop| Completion {
         model: name,
         stop: clean(stop.as_str()),
         text: clean(&answer.text),
     });
-    (Some(settlement(&reserved, &spent).into()), completion)
+    (Some(settled.into()), completion)
 }
 
 impl Caller {
@@ -263,13 +262,6 @@ struct ModelAnswer {
     is_asked: bool,
 }
 
-/// What a call took.
-struct Spent {
-    usage: Usage,
-    cost_micros: Option<u64>,
-    is_estimate: bool,
-}
-
 impl ModelAnswer {
     /// Takes in a whole reply, up to so many bytes; how it ended.
     async fn take(
@@ -303,16 +295,19 @@ impl ModelAnswer {
         ended
     }
 
-    /// What the call took; an estimate where the provider doesn't say.
-    fn spent(&self, model: &dyn Model, asked: u64) -> Spent {
+    /// What the call settles of what it had reserved; an estimate where the provider doesn't say.
+    fn settlement(&self, model: &dyn Model, reserved: &budget::Charge) -> budget::Charge {
         let is_estimate = self.usage.is_none() && self.is_asked;
         let usage = match self.usage {
             Some(usage) => usage,
-            None if self.is_asked => Usage::new(asked, tokens_of(self.text.len())),
+            None if self.is_asked => {
+                Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of(self.text.len()))
+            }
             None => Usage::default(),
         };
         let cost = model.price().map(|it| it.cost(usage.input, usage.output));
-        Spent { usage, cost_micros: cost.or(usage.cost_micros), is_estimate }
+        let cost = cost.or(usage.cost_micros);
+        reserved.settlement((usage.input, usage.output), cost, is_estimate)
     }
 }
 
@@ -329,33 +324,7 @@ fn tokens(prompt: &Prompt) -> u64 {
 
 /// What a call reserves: its prompt and the longest answer.
 fn reservation(model: &dyn Model, prompt: &Prompt) -> budget::Charge {
-    let (input, output) = (tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
-    budget::Charge {
-        tokens: whole(input.saturating_add(output)),
-        cost_micros: whole(model.price().map_or(0, |it| it.cost(input, output))),
-        model: Some(model.describe()),
-        tokens_in: Some(input),
-        tokens_out: Some(output),
-        ..budget::Charge::default()
-    }
-}
-
-/// What is settled of a reservation.
-fn settlement(reserved: &budget::Charge, spent: &Spent) -> budget::Charge {
-    let &Spent { usage, cost_micros, is_estimate } = spent;
-    budget::Charge {
-        turns: 0,
-        tokens: whole(usage.input.saturating_add(usage.output)) - reserved.tokens,
-        cost_micros: whole(cost_micros.unwrap_or(0)) - reserved.cost_micros,
-        settled: true,
-        model: reserved.model.clone(),
-        tokens_in: Some(usage.input),
-        tokens_out: Some(usage.output),
-        spent_micros: cost_micros,
-        estimated: is_estimate.then_some(true),
-    }
-}
-
-fn whole(it: u64) -> i64 {
-    i64::try_from(it).unwrap_or(i64::MAX)
+    let tokens = (tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
+    let cost = model.price().map_or(0, |it| it.cost(tokens.0, tokens.1));
+    budget::Charge::of_request(model.describe(), tokens, cost)
 }

@@ -163,6 +163,48 @@ pub struct Charge {
     pub estimated: Option<bool>,
 }
 
+impl Charge {
+    /// The reservation of a request to a model: so many tokens of the prompt and of the longest
+    /// reply, and what those cost.
+    #[must_use]
+    pub fn of_request(model: String, (prompt, reply): (u64, u64), cost_micros: u64) -> Charge {
+        Charge {
+            tokens: whole(prompt.saturating_add(reply)),
+            cost_micros: whole(cost_micros),
+            model: Some(model),
+            tokens_in: Some(prompt),
+            tokens_out: Some(reply),
+            ..Charge::default()
+        }
+    }
+
+    /// The settlement of this reservation, of which so many tokens of the prompt and of the reply
+    /// were used. The turns that it reserved stay.
+    #[must_use]
+    pub fn settlement(
+        &self,
+        (prompt, reply): (u64, u64),
+        cost_micros: Option<u64>,
+        is_estimate: bool,
+    ) -> Charge {
+        Charge {
+            turns: 0,
+            tokens: whole(prompt.saturating_add(reply)).saturating_sub(self.tokens),
+            cost_micros: whole(cost_micros.unwrap_or(0)).saturating_sub(self.cost_micros),
+            settled: true,
+            model: self.model.clone(),
+            tokens_in: Some(prompt),
+            tokens_out: Some(reply),
+            spent_micros: cost_micros,
+            estimated: is_estimate.then_some(true),
+        }
+    }
+}
+
+fn whole(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
 /// Messages go round in a circle: what comes next of them is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
