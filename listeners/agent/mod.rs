@@ -176,7 +176,6 @@ impl Agent {
             .timeout(TURN_TIME_MAX)
             .turns_max(max_turns)
             .grant::<Charges>()
-            .kind("agent")
             .agent()
             .peers(peers)
             .relies_on(STAFF)

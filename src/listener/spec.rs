@@ -369,11 +369,12 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Waits for models: `agents_at_once` of its handlers run at once, instead of `handlers_max`.
+    /// Is an agent, which waits for a model most of its time: its [kind](Listener::kind) is
+    /// `agent`, and `agents_at_once` of its handlers run at once, in place of `handlers_max`.
     #[must_use]
     pub fn agent(mut self) -> Listener<S> {
         self.spec.traits.agent = true;
-        self
+        self.kind("agent")
     }
 
     /// Runs on threads that may block.
