@@ -105,8 +105,27 @@ pub fn find<'a>(
     Err(undeliverable())
 }
 
-/// What an agent is told of a target that isn't there or isn't its to call, by the rules of the
-/// turn: whom it may call, the nearest name first. The words are the same for both.
+/// The calls of a listener that are offered to models, by the names that an action says: the
+/// listener's own where it takes one payload, else `listener.payload`. None is there that only the
+/// pump's machinery makes, and no action can call what runs actions.
+pub fn offered<'a>(all: &'a Capabilities, it: &'a Described) -> Vec<(String, &'a Schema)> {
+    let is_machinery =
+        |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
+    let taken = it.takes.iter().filter(|_| it.name != NAME);
+    let schemas = taken.filter_map(|name| all.schema(name));
+    let schemas: Vec<&Schema> = schemas.filter(|of| is_offered(of) && !is_machinery(of)).collect();
+    match schemas[..] {
+        [one] => vec![(it.name.clone(), one)],
+        _ => {
+            let named = |of: &'a Schema| (format!("{}.{}", it.name, of.name.local()), of);
+            schemas.into_iter().map(named).collect()
+        }
+    }
+}
+
+/// What an agent is told whose action names a listener that isn't there, or that it may not call:
+/// its peers, the nearest name first. The message is the same in both cases. Turns of older rules
+/// keep the message that they had.
 pub(super) fn with_peers(
     error: ActionError,
     all: &Capabilities,
@@ -123,19 +142,8 @@ pub(super) fn with_peers(
     if error.code != undeliverable().code {
         return error;
     }
-    let words = |it: &Described| {
-        let is_machinery = |of: &Name| *of == DeclareFeeds::NAME || *of == RefreshFeeds::NAME;
-        let taken = it.takes.iter().filter(|of| !is_machinery(of)).filter_map(|of| all.schema(of));
-        let taken = taken.filter(|of| is_offered(of));
-        let locals: Vec<&str> = taken.map(|of| of.name.local()).collect();
-        match &locals[..] {
-            [] => Vec::new(),
-            [_] => vec![it.name.clone()],
-            several => several.iter().map(|local| format!("{}.{local}", it.name)).collect(),
-        }
-    };
-    let own = all.listeners().iter().filter(|it| peers.contains(&it.name) && it.name != NAME);
-    let mut names: Vec<String> = own.flat_map(words).collect();
+    let own = all.listeners().iter().filter(|it| peers.contains(&it.name));
+    let mut names: Vec<String> = own.flat_map(|it| offered(all, it)).map(|it| it.0).collect();
     if let Some(near) = schema::nearest(&action.name, names.iter().map(String::as_str))
         && let Some(at) = names.iter().position(|it| it == near)
     {

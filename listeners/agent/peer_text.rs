@@ -8,43 +8,30 @@ use pumphouse::schema::{self, Content, Schema, to_json};
 use pumphouse::xml::{self, Profile};
 use serde_json::{Map, Value, json};
 
-use super::super::action::words::NAME as ACTION;
-use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
+use super::super::action::call::offered;
 use super::abilities::STAFF;
 use super::settings::{Ability, Settings};
-use super::words::is_offered;
 
 /// A payload that a peer takes, as an agent calls it.
 pub(super) struct PeerCall<'a> {
-    /// Whom an action names.
+    /// The name that an action says.
     pub(super) name: String,
     /// What it is for.
     pub(super) text: &'a str,
     pub(super) schema: &'a Schema,
 }
 
-/// The calls of a peer that are offered to models: none that only the pump's machinery makes.
+/// The calls of a peer that are offered to models.
 pub(super) fn calls<'a>(seen: &'a Capabilities, it: &'a Described) -> Vec<PeerCall<'a>> {
-    let is_machinery =
-        |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
-    // No action can call what runs actions.
-    let taken = it.takes.iter().filter(|_| it.name != ACTION);
-    let schemas = taken.filter_map(|name| seen.schema(name));
-    let schemas: Vec<&Schema> = schemas.filter(|of| is_offered(of) && !is_machinery(of)).collect();
-    let is_one = schemas.len() == 1;
-    let call = |schema: &'a Schema| match is_one {
-        true => PeerCall {
-            name: it.name.clone(),
-            text: it.text.as_deref().unwrap_or(schema.doc()),
-            schema,
-        },
-        false => PeerCall {
-            name: format!("{}.{}", it.name, schema.name.local()),
-            text: schema.doc(),
-            schema,
-        },
+    let calls = offered(seen, it);
+    // A listener with one call says what it is for itself.
+    let text = it.text.as_deref().filter(|_| calls.len() == 1);
+    let call = |(name, schema): (String, &'a Schema)| PeerCall {
+        name,
+        text: text.unwrap_or(schema.doc()),
+        schema,
     };
-    schemas.into_iter().map(call).collect()
+    calls.into_iter().map(call).collect()
 }
 
 /// What a call takes, as JSON Schema.
