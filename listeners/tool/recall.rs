@@ -32,7 +32,7 @@ const QUESTION_CHARS_MAX: usize = 500;
 const EXCERPT_CHARS: usize = 300;
 
 /// Finds entries of the tree of threads: those that have all that is said here, the newest last.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct Recall {
     /// Words that an entry's text has, in any order; large and small letters are the same.
@@ -422,16 +422,7 @@ mod tests {
 
     #[test]
     fn a_question_asks_for_something() {
-        let nothing = Recall {
-            text: None,
-            from: None,
-            name: None,
-            thread: None,
-            after: None,
-            before: None,
-            read_on: None,
-            limit: None,
-        };
+        let nothing = Recall::default();
         assert!(Wanted::new(&nothing).is_err());
         let many = Recall { after: Some(0), limit: Some(1_000), ..nothing.clone() };
         assert_eq!(Wanted::new(&many).map(|it| it.limit).ok(), Some(FOUND_MAX));

@@ -66,16 +66,7 @@ async fn spawn(pump: &Pump, below: &ThreadId, name: &str, payload: impl Payload)
 
 /// A question by text alone.
 fn of_text(text: &str) -> Recall {
-    Recall {
-        text: Some(text.to_owned()),
-        from: None,
-        name: None,
-        thread: None,
-        after: None,
-        before: None,
-        read_on: None,
-        limit: None,
-    }
+    Recall { text: Some(text.to_owned()), ..Recall::default() }
 }
 
 fn texts(it: &Recalled) -> Vec<&str> {
