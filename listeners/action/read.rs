@@ -317,7 +317,7 @@ impl Reading {
         }
     }
 
-    /// The body of a `<tool_call>`: whom it calls, and with what.
+    /// The body of a `<tool_call>`: a JSON object with the called name and its arguments.
     fn tool_call(&mut self, text: &str) {
         let properties = match json::read(text) {
             Ok(Value::Object(it)) => it,
