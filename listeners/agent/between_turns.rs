@@ -16,7 +16,8 @@ use super::super::timer::{ClearTimer, TimerDue};
 use super::context::{TurnContext, open_name};
 use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
 use super::outcome::{Emissions, root};
-use super::words::{Interrupt, Notice, Response, Stopped, reading};
+use super::provider::FILTERED;
+use super::words::{Interrupt, Notice, Response, Stopped, explains_mistakes, reading};
 
 impl TurnContext {
     /// Delivers and withdraws what waits, and ends work, until there is a turn or nothing to do.
@@ -234,7 +235,11 @@ impl TurnContext {
                 let why = if self.is_old() { ".".to_owned() } else { format!(": {}", mind.error) };
                 ("model", text + &why)
             }
-            StopReason::Idle => ("idle", format!("{} turns in a row did nothing.", mind.idle)),
+            StopReason::Idle => {
+                let text = format!("{} turns in a row did nothing.", mind.idle);
+                let is_told = mind.is_filtered() && explains_mistakes(mind.rules);
+                ("idle", if is_told { format!("{text} {FILTERED}") } else { text })
+            }
         }
     }
 

@@ -155,6 +155,7 @@ impl Agent {
         let (name, peers) = (self.name.clone(), self.peers.clone());
         let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let max_turns = self.settings.max_turns;
+        let model = self.model.describe();
         let mind = context::AgentState::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
@@ -177,6 +178,7 @@ impl Agent {
             .turns_max(max_turns)
             .grant::<Charges>()
             .agent()
+            .model(model)
             .peers(peers)
             .relies_on(STAFF)
             .describe(text)

@@ -11,6 +11,8 @@ use super::super::timer::SetTimer;
 
 /// The shortest wait that a timer is set for.
 const WAIT_MIN: Duration = Duration::from_secs(1);
+/// What is said of a reply that stops there.
+pub(super) const FILTERED: &str = "The provider's content filter stopped the last reply.";
 /// What the timer's tick says.
 const NOTE: &str = "The rate limit of your model is over.";
 

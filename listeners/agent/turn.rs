@@ -19,7 +19,7 @@ use super::generation::{Generation, Speaking};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
-use super::provider::{rate_limit_timer, wait_ms};
+use super::provider::{FILTERED, rate_limit_timer, wait_ms};
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::{Keep, OnFull};
 use super::system::SystemPrompt;
@@ -422,12 +422,17 @@ impl TurnContext {
         let mut emissions = Emissions::default();
         let is_interrupted = it.stop == Interrupt::WORD;
         let is_old = self.is_old();
-        if is_old && it.is_idle(true) && mind.under_way().next().is_none() {
+        let rules = self.form(&[]).1;
+        let is_filtered = it.stop == Stop::Filtered.as_str() && explains_mistakes(rules);
+        if is_filtered && it.answer.is_none() {
+            let text = format!("[{FILTERED} Say it in other words.]");
+            emissions.add(Note(Correction { turn: mind.turns, text }));
+        } else if is_old && it.is_idle(true) && mind.under_way().next().is_none() {
             emissions.add(Note(Correction { turn: mind.turns, text: CORRECTION_1.to_owned() }));
         } else if it.is_idle(false) && !is_old {
             emissions.add(Note(Correction {
                 turn: mind.turns,
-                text: match fence(&it.outside).filter(|_| explains_mistakes(self.form(&[]).1)) {
+                text: match fence(&it.outside).filter(|_| explains_mistakes(rules)) {
                     Some(mark) => fenced(mark),
                     None => correction(&it.outside, &it.text),
                 },
@@ -442,7 +447,6 @@ impl TurnContext {
                 Some(element) => emissions.add(Answer::new(asked, element.clone())),
                 None => {
                     let turn = mind.turns;
-                    let rules = self.form(&[]).1;
                     let text = self.filled(&PendingResponse::now(turn, &answer.text), &mind, rules);
                     let response = Response { is_final: true, turn, was_held: false, text };
                     emissions.add(Answer::new(asked, response));

@@ -240,6 +240,8 @@ struct LastTurn {
     is_limited: bool,
     /// A stop of the pump cut it.
     is_cut: bool,
+    /// The provider's filter stopped its reply.
+    is_filtered: bool,
 }
 
 impl Minds {
@@ -282,6 +284,12 @@ impl Mind {
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
+    }
+
+    /// Whether the provider's filter stopped the last reply.
+    #[must_use]
+    pub fn is_filtered(&self) -> bool {
+        self.last.is_filtered
     }
 
     /// Whether the provider refused the last turn, so that another is of no use.

@@ -2,6 +2,7 @@
 
 use std::mem::take;
 
+use pumphouse::model;
 use pumphouse::prelude::*;
 
 use super::super::words::action::{Action, Mode, OnError, Status};
@@ -128,6 +129,7 @@ impl Mind {
         self.last.is_over = true;
         self.last.is_last = turn.as_ref().is_some_and(|it| it.is_last) && !is_cut;
         self.last.is_cut = is_cut;
+        self.last.is_filtered = it.stop == model::Stop::Filtered.as_str();
         self.last.failed = it.error.is_some() && !is_cut && it.stop != Interrupt::WORD;
         self.last.mistake |= it.is_partial && !self.last.failed;
         self.last.began |= it.wrote_root == Some(true);

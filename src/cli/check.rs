@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::audit;
 use crate::cli::organism::{Organism, Unread, complained, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
@@ -195,6 +196,9 @@ impl Report {
             to.line(&format!("listener  {}  {text}", it.name))?;
             for name in takes(it) {
                 to.line(&format!("  takes   {name}"))?;
+            }
+            if let Some(model) = &it.model {
+                to.line(&format!("  model   {}", audit::line(model)))?;
             }
             if let Some(peers) = &it.peers {
                 let peers = if peers.is_empty() { "nobody".to_owned() } else { peers.join(", ") };

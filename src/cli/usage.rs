@@ -31,6 +31,14 @@ pub(crate) async fn of_thread(
     Ok(usages.all())
 }
 
+/// What was used, in a line; none where it is nothing.
+pub(crate) fn line(used: &Used) -> Option<String> {
+    let all = total(used);
+    let cost = all.cost().map_or(UNKNOWN.to_owned(), money);
+    let line = format!("{} tokens in, {} out; cost {cost}", all.input, all.output);
+    (all.turns > 0).then_some(line)
+}
+
 /// Shows what a thread and those below it used.
 pub(crate) async fn tell(
     thread: &ThreadId,

@@ -42,6 +42,8 @@ pub struct Described {
     pub text: Option<String>,
     /// What sort of listener it is: `tool`, `agent` or what it says.
     pub kind: String,
+    /// The model that it asks, where it says so.
+    pub model: Option<String>,
     /// The names it owns.
     pub takes: Vec<Name>,
     /// What its signatures say that it may emit, for each name that it owns.
@@ -307,6 +309,7 @@ impl Described {
             kind: spec.kind.clone().unwrap_or_else(|| {
                 if spec.traits.own_thread { "agent" } else { "tool" }.to_owned()
             }),
+            model: spec.model.clone(),
             takes,
             emits: spec.emits.clone(),
             emits_then: spec.emits_then.clone(),

@@ -54,6 +54,7 @@ pub(crate) struct Spec {
     pub(crate) name: String,
     pub(crate) text: Option<String>,
     pub(crate) kind: Option<String>,
+    pub(crate) model: Option<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
     pub(crate) turns_max: Option<u64>,
@@ -272,6 +273,13 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
         self.spec.kind = Some(kind.into());
+        self
+    }
+
+    /// Says which model it asks, in a few words, for people.
+    #[must_use]
+    pub fn model(mut self, text: impl Into<String>) -> Listener<S> {
+        self.spec.model = Some(text.into());
         self
     }
 

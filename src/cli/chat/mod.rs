@@ -7,9 +7,9 @@ mod terminal;
 mod talk;
 
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::audit::Paint;
+use crate::audit::{self, Paint};
 use crate::cli::connect::Papers;
 use crate::cli::folder::Folder;
 use crate::cli::organism::{Organism, complained};
@@ -55,6 +55,15 @@ pub(crate) struct Chat {
     papers: Papers,
 }
 
+/// What is known of an organism that was started for the conversation.
+#[derive(Default)]
+struct Here {
+    /// Where its log is.
+    data: Option<PathBuf>,
+    /// The model that the agent asks.
+    model: Option<String>,
+}
+
 impl Chat {
     pub(crate) async fn run(
         self,
@@ -65,7 +74,7 @@ impl Chat {
         if let Some(address) = &self.connect {
             let text = "say whom to talk with: pumphouse chat AGENT --connect ADDR";
             let Some(agent) = &self.agent else { return Err(Failure::Untried(text.to_owned())) };
-            return self.talk(agent, address, None, to).await;
+            return self.talk(agent, address, Here::default(), to).await;
         }
         let folder = Folder::make("chat")?;
         let organism = Organism::read_live(None, builder)?;
@@ -74,9 +83,11 @@ impl Chat {
         let (builder, address) = door(builder, &folder).await?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
         let agent = self.agent(&plan)?;
+        let model = plan.capabilities().listener(&agent).and_then(|it| it.model.clone());
         let pump = plan.start();
         pump.ready().await?;
-        let ended = self.talk(&agent, &address, Some(&data), to).await;
+        let here = Here { data: Some(data), model };
+        let ended = self.talk(&agent, &address, here, to).await;
         stop(&pump).await?;
         folder.remove()?;
         ended
@@ -106,7 +117,7 @@ impl Chat {
         &self,
         agent: &str,
         address: &Address,
-        data: Option<&Path>,
+        Here { data, model }: Here,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !to.json;
@@ -114,12 +125,14 @@ impl Chat {
         let client = self.papers.connect(address).await?;
         if is_terminal {
             let thread = self.thread.as_deref().unwrap_or("a new thread");
-            let text = format!("{agent}, in {thread}; /help tells what else there is");
+            let model = model.map(|it| format!(", which asks {it}")).unwrap_or_default();
+            let text = format!("{agent}{model}, in {thread}; /help tells what else there is");
+            let text = audit::line(&text);
             to.line(&to.style.paint(Paint::Faint, &text))?;
         }
         let mut talk = Talk::new(client, agent, to);
         if let Some(data) = data {
-            talk = talk.with_log(data);
+            talk = talk.with_log(&data);
         }
         if is_terminal {
             talk = talk.with_commands();

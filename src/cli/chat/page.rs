@@ -3,7 +3,7 @@
 use crate::audit::{self, Paint, Style};
 use crate::cli::chat::terminal::Terminal;
 use crate::listeners::agent::transcript::{Event, EventKind};
-use crate::listeners::agent::words::Interrupt;
+use crate::listeners::agent::words::{Interrupt, Stopped};
 use serde_json::Value;
 
 /// What turns while something runs.
@@ -12,6 +12,8 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 const QUIET: [&str; 5] = ["feed", "metadata", "timer", "todo", "view"];
 /// How long a picture of it stays.
 pub(super) const FRAME_US: u64 = 100_000;
+/// How long a model may say nothing before that is shown.
+const SILENCE_US: u64 = 300_000;
 
 /// A conversation with an agent as it is shown.
 pub(super) struct Page {
@@ -29,6 +31,8 @@ pub(super) struct Page {
     /// Whether the rest of it waits, since it refers to something.
     is_held: bool,
     is_over: bool,
+    /// Since when nothing has come of what the model was asked.
+    silent_since_us: Option<u64>,
     /// Since when the agent's turn is over, and it waits.
     waits_since_us: Option<u64>,
     /// Who else's work it is at, and since when that is waited for.
@@ -59,6 +63,7 @@ impl Page {
             streamed: Vec::new(),
             is_held: false,
             is_over: false,
+            silent_since_us: None,
             waits_since_us: None,
             behind: None,
         }
@@ -70,9 +75,10 @@ impl Page {
     }
 
     /// The agent is given something to do.
-    pub(super) fn asks(&mut self) {
+    pub(super) fn asks(&mut self, now_us: u64) {
         self.is_over = false;
         self.waits_since_us = None;
+        self.silent_since_us = Some(now_us);
     }
 
     /// Notes whose work comes first, where it isn't the user's.
@@ -86,6 +92,7 @@ impl Page {
         self.terminal.end();
         self.running.clear();
         (self.is_over, self.is_held) = (true, false);
+        self.silent_since_us = None;
         self.shown.clear();
         self.within.clear();
         self.streamed.clear();
@@ -107,6 +114,7 @@ impl Page {
         if event.agent != self.agent || !event.show {
             return;
         }
+        self.notes_silence(&event.what, now_us);
         match &event.what {
             EventKind::CognitionOutDelta { within, text, .. } => self.delta(within, text),
             EventKind::CognitionReasoning { text, .. } => {
@@ -120,7 +128,6 @@ impl Page {
                     self.note(Paint::Faint, &format!("↑ for {asker}"));
                 }
             }
-            EventKind::StepStart { .. } => self.waits_since_us = None,
             EventKind::ToolCallStart { call_id, id, tool, input, .. } => {
                 let label = label(tool, input);
                 let (call, time) = (call_id.clone(), event.time.clone());
@@ -163,13 +170,25 @@ impl Page {
                 for it in std::mem::take(&mut self.running) {
                     self.came(Some(&it), "", Interrupt::WORD, None, None);
                 }
-                self.stopped(reason, asker);
+                self.stopped(reason, None, asker);
             }
             EventKind::Stopped { reason, text } => {
                 self.terminal.end();
-                self.stopped(&format!("{} stopped, {reason}: {text}", self.agent), asker);
+                let told = format!("{} stopped, {reason}: {text}", self.agent);
+                self.stopped(&told, way_on(reason), asker);
             }
             _ => {}
+        }
+    }
+
+    /// Notes since when the model says nothing.
+    fn notes_silence(&mut self, what: &EventKind, now_us: u64) {
+        match what {
+            EventKind::CognitionIn { .. } | EventKind::Message { .. } => {}
+            EventKind::StepStart { .. } => {
+                (self.waits_since_us, self.silent_since_us) = (None, Some(now_us));
+            }
+            _ => self.silent_since_us = None,
         }
     }
 
@@ -182,10 +201,11 @@ impl Page {
         }
     }
 
-    /// The agent stopped, and told the user or another asker so.
-    fn stopped(&mut self, text: &str, asker: Option<&str>) {
+    /// The agent stopped, and told the user or another asker so; a user hears how it goes on.
+    fn stopped(&mut self, text: &str, way_on: Option<&str>, asker: Option<&str>) {
         let whom = asker.map(|it| format!(" (for {it})")).unwrap_or_default();
         self.note(Paint::Wrong, &format!("{text}{whom}"));
+        way_on.filter(|_| asker.is_none()).into_iter().for_each(|it| self.note(Paint::Faint, it));
         self.is_over |= asker.is_none();
     }
 
@@ -290,16 +310,23 @@ impl Page {
     pub(super) fn shown(&mut self, now_us: u64) -> String {
         let style = self.terminal.style();
         let turn = usize::try_from(now_us / FRAME_US).unwrap_or(0) % SPINNER.len();
+        let turns = |text: &str| {
+            let text = audit::cut(text, style.width.saturating_sub(4)).into_owned();
+            let text = style.paint(Paint::Faint, &text);
+            format!("  {} {text}", style.paint(Paint::Who, &SPINNER[turn].to_string()))
+        };
         let mut foot: Vec<String> = Vec::new();
         for it in &self.running {
             let seconds = now_us.saturating_sub(it.since_us) / FRAME_US;
             let label = audit::line(&it.label);
             let label = audit::cut(&label, style.width.saturating_sub(16)).into_owned();
             let time = format!("{}.{} s", seconds / 10, seconds % 10);
-            let text = format!("{label}  {time}{}", audit::line(&it.progress));
-            let text = audit::cut(&text, style.width.saturating_sub(4)).into_owned();
-            let text = style.paint(Paint::Faint, &text);
-            foot.push(format!("  {} {text}", style.paint(Paint::Who, &SPINNER[turn].to_string())));
+            foot.push(turns(&format!("{label}  {time}{}", audit::line(&it.progress))));
+        }
+        let is_silent = self.behind.is_none() && self.running.is_empty() && !self.is_over;
+        let silent_us = self.silent_since_us.map(|it| now_us.saturating_sub(it));
+        if let Some(us) = silent_us.filter(|it| is_silent && *it >= SILENCE_US) {
+            foot.push(turns(&format!("waiting for the model  {} s", us / 1_000_000)));
         }
         if let Some(text) = self.waits_for(now_us).filter(|_| !self.is_over) {
             let text = audit::cut(&text, style.width).into_owned();
@@ -329,6 +356,18 @@ impl Page {
         let todos = self.todos.clone();
         todos.lines().for_each(|it| self.terminal.above(it));
     }
+}
+
+/// What a person may do about an agent that stopped for this reason.
+fn way_on(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        Stopped::BUDGET => "`pumphouse budget THREAD --raise` gives it more; then write again",
+        "model" => "what was asked is kept: write again when the model can be asked",
+        "turns" => "write again, such as `Go on.`: each message has its own turns",
+        "idle" => "ask in other words",
+        "context-full" => "begin a new conversation, or have a model with a larger window",
+        _ => return None,
+    })
 }
 
 fn paint(within: &str) -> Option<Paint> {
@@ -365,153 +404,4 @@ fn reference(text: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn event(mut it: Value) -> Event {
-        it["agent"] = "oracle".into();
-        it["thread"] = "sess-a".into();
-        serde_json::from_value(it).unwrap()
-    }
-
-    fn delta(within: &str, text: &str) -> Event {
-        event(json!({ "type": "cognition_out_delta", "turn": 1, "within": within, "text": text }))
-    }
-
-    fn thought(text: &str) -> Event {
-        event(json!({ "type": "thought", "turn": 1, "text": text }))
-    }
-
-    fn response(text: &str) -> Event {
-        event(json!({ "type": "response", "turn": 1, "text": text, "final": true }))
-    }
-
-    fn call(kind: &str, more: &Value) -> Event {
-        let mut it = json!({ "type": kind, "turn": 1, "call_id": "sum", "tool": "calculate" });
-        for (key, value) in more.as_object().unwrap() {
-            it[key] = value.clone();
-        }
-        event(it)
-    }
-
-    /// What a terminal has in the end.
-    fn seen(events: &[Event]) -> String {
-        let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
-        events.iter().for_each(|it| page.hear(it, None, 0));
-        page.shown(0)
-    }
-
-    #[test]
-    fn an_action_says_how_far_it_is() {
-        let begins = json!({ "id": "sum", "input": {}, "mode": "sync" });
-        let further =
-            |done: u64| json!({ "done": done, "total": 4, "text": "reading\u{1b}[2J\nnotes" });
-        let events = [
-            call("tool_call_start", &begins),
-            call("tool_call_progress", &further(1)),
-            call("tool_call_progress", &further(3)),
-        ];
-        let seen = seen(&events);
-        assert!(seen.contains("calculate  0.0 s  3/4  reading"), "{seen}");
-        assert!(!seen.contains("1/4") && !seen.contains("\u{1b}[2J\n"), "{seen}");
-    }
-
-    #[test]
-    fn what_a_program_writes_is_shown_line_by_line() {
-        let begins = json!({ "id": "t", "input": {}, "mode": "sync" });
-        let writes =
-            |text: &str| call("tool_call_output", &json!({ "stream": "out", "text": text }));
-        let events =
-            [call("tool_call_start", &begins), writes("one\ntwo\n"), writes("\u{1b}[2Jthree\n")];
-        let seen = seen(&events);
-        assert!(seen.starts_with("t │ one\nt │ two\nt │ "), "{seen}");
-        assert!(seen.contains("three") && !seen.contains("\u{1b}[2J"), "{seen}");
-    }
-
-    #[test]
-    fn what_was_shown_while_it_was_written_is_not_shown_again() {
-        let events = [
-            delta("thought", "\n  Six "),
-            delta("thought", "times seven.\n"),
-            delta("text", "\n"),
-            delta("response", "It "),
-            thought("Six times seven."),
-            delta("response", "is 42"),
-            response("It is 42."),
-        ];
-        assert_eq!(seen(&events), "Six times seven.\nIt is 42.\n");
-        assert_eq!(seen(&[thought("a"), response("b")]), "a\nb\n");
-        assert_eq!(reference("It is $5, or 5$ ."), None);
-        assert_eq!(reference("It is $5 and $sum."), Some(13));
-        assert_eq!((reference("${a}"), reference("end $")), (Some(0), Some(4)));
-        // The beginning was missed.
-        assert_eq!(
-            seen(&[delta("thought", "seven."), thought("Six, seven.")]),
-            "seven.\nSix, seven.\n"
-        );
-    }
-
-    #[test]
-    fn a_response_is_shown_up_to_what_refers_to_something() {
-        let written = [delta("response", "It is ${su"), delta("response", "m}.")];
-        assert_eq!(seen(&written), "It is\n");
-        let all = [&written[..], &[response("It is 42.")]].concat();
-        assert_eq!(seen(&all), "It is 42.\n");
-    }
-
-    #[test]
-    fn an_action_runs_below_and_ends_above_what_is_written() {
-        let start = call("tool_call_start", &json!({ "id": "sum", "input": {}, "mode": "sync" }));
-        let text = delta("thought", "While that runs");
-        let running = seen(&[start.clone(), text.clone()]);
-        assert_eq!(running, "While that runs\n  ⠋ calculate  0.0 s\n");
-        let came = |more: Value| call("tool_call_result", &more);
-        let ok = came(json!({ "status": "ok", "output": "42", "error": null }));
-        assert_eq!(seen(&[start.clone(), text, ok]), "  ✓ calculate\nWhile that runs\n");
-        let why = json!({ "status": "failed", "output": null, "error": "P0016: no" });
-        assert_eq!(seen(&[start.clone(), came(why)]), "  ✗ calculate  failed: P0016: no\n");
-        let mut hidden = start;
-        hidden.show = false;
-        assert_eq!(seen(&[hidden]), "");
-    }
-
-    #[test]
-    fn metadata_are_a_line_and_mistakes_in_them_one_each() {
-        let set =
-            json!({ "type": "metadata", "turn": 1, "fields": { "status": "CODING", "n": 1 } });
-        assert_eq!(seen(&[event(set)]), "metadata  n: 1, status: CODING\n");
-        let errors = ["status: \"X\" not in [IDLE]", "Unknown field: a"];
-        let wrong = json!({ "type": "metadata", "turn": 1, "fields": {}, "errors": errors });
-        let told = "metadata  status: \"X\" not in [IDLE]\nmetadata  Unknown field: a\n";
-        assert_eq!(seen(&[event(wrong)]), told);
-    }
-
-    #[test]
-    fn what_the_agent_waits_for_stands_below() {
-        let start = call("tool_call_start", &json!({ "id": "q1", "input": {}, "mode": "async" }));
-        let out = event(json!({
-            "type": "cognition_out", "turn": 1, "text": "", "tool_count": 1,
-            "is_partial": false, "truncated": false,
-        }));
-        let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
-        page.hear(&start, None, 0);
-        page.hear(&out, None, 1_000_000);
-        let shown = page.shown(13_000_000);
-        assert!(shown.ends_with("waiting for q1 (12 s)\n"), "{shown}");
-        page.waits_behind(Some("bob"), 13_000_000);
-        page.waits_behind(Some("bob"), 15_000_000);
-        let shown = page.shown(16_000_000);
-        assert!(shown.ends_with("waiting for what bob asked (3 s)\n"), "{shown}");
-        page.waits_behind(None, 17_000_000);
-        let begins = event(json!({ "type": "step_start", "turn": 2, "model": "m" }));
-        page.hear(&begins, None, 17_000_000);
-        assert!(!page.shown(18_000_000).contains("waiting"));
-    }
-
-    #[test]
-    fn text_cannot_steer_the_terminal() {
-        assert_eq!(seen(&[response("a\u{1b}[2Jb")]), "a&#x1B;[2Jb\n");
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use crate::cli::chat::page::{FRAME_US, Page};
 use crate::cli::connect::broken;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
+use crate::cli::used::Usages;
 use crate::cli::{summary, transcript, usage, why};
 use crate::client::{Client, Incoming, Message, Push, Shown};
 use crate::clock;
@@ -48,6 +49,8 @@ pub(crate) struct Talk<'a, 'b> {
     asked: u64,
     /// Whose work the agent is at.
     asker: Option<String>,
+    /// What the thread took of models since the last question.
+    used: Usages,
 }
 
 impl<'a, 'b> Talk<'a, 'b> {
@@ -70,6 +73,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             me: None,
             asked: 0,
             asker: None,
+            used: Usages::within(0..u64::MAX),
         }
     }
 
@@ -234,7 +238,8 @@ impl<'a, 'b> Talk<'a, 'b> {
             (None, Some(thread)) if instead.is_none() => (push.in_thread(thread), false),
             _ => (push, true),
         };
-        self.page.asks();
+        self.page.asks(clock::now_us());
+        self.used = Usages::within(0..u64::MAX);
         let accepted = match self.client.tell(&push).await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -281,6 +286,10 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         }
         self.page.open();
+        let used = std::mem::replace(&mut self.used, Usages::within(0..u64::MAX)).all();
+        if let Some(line) = usage::line(&used).filter(|_| self.takes_commands) {
+            self.page.note(Paint::Faint, &line);
+        }
         Ok(true)
     }
 
@@ -288,7 +297,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         let message = match incoming {
             Incoming::Message(message) => message,
             Incoming::Refused { huh, .. } => {
-                self.ended(&huh.message);
+                self.ended(&said(huh));
                 return Ok(());
             }
             _ => return Ok(()),
@@ -306,7 +315,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             self.show(&events, message.to.as_deref())?;
         } else if message.is::<Huh>() {
             let huh = message.decode::<Huh>().map_err(|it| Failure::Wrong(it.to_string()))?;
-            self.ended(&format!("{}: {}", huh.code, huh.message));
+            self.ended(&said(&huh));
         } else if !message.is::<Response>() && !message.is::<Stopped>() {
             // A payload of another kind that ends the agent's work.
             let text = pretty(&message.payload.canonical(), self.to.style);
@@ -327,6 +336,9 @@ impl<'a, 'b> Talk<'a, 'b> {
     fn learn(&mut self, message: &Message) -> Vec<Event> {
         if let Some(entry) = transcript::entry(message) {
             self.todos.apply(&entry);
+            if entry.seq() > self.asked {
+                self.used.take(&entry);
+            }
             let todos = summary::checklists(&self.todos, State::Open, self.to.style);
             self.page.todos(todos);
         }
@@ -397,6 +409,11 @@ enum Reads {
     Why,
     /// What was used of models.
     Budget,
+}
+
+/// A refusal in the words of a person: what is wrong, what to do, and the number to look up.
+fn said(huh: &Huh) -> String {
+    format!("{} {} ({})", huh.message, huh.advice, huh.code)
 }
 
 fn ended() -> Failure {

@@ -209,9 +209,10 @@ fn a_question_is_asked_again_or_otherwise_in_a_fork() {
     let Some(shown) = on_a_terminal(&scene, lines) else { return };
     let mut rest = &*shown;
     for text in [
-        "oracle, in a new thread; /help",
+        "oracle, which asks scripted by replies.txt, in a new thread; /help",
         "there is no question yet",
         "First.",
+        " tokens in, 7 out; cost –",
         "this is sess-",
         "First.",
         "this is sess-",

@@ -62,6 +62,18 @@ fn a_text_that_was_cut_or_filtered_is_no_response() {
     }
 }
 
+/// D9: the model hears of it, and so does whoever asked where nothing else comes.
+#[test]
+fn d9_a_reply_that_its_provider_filters_says_so() {
+    let filtered = || Script::text("").then(Piece::Stop(Stop::Filtered));
+    let (world, thread) = chat(Dialect::Tags, None, vec![filtered(), filtered()]);
+    let told = "[The provider's content filter stopped the last reply. Say it in other words.]";
+    assert_eq!(world.all::<Correction>(&thread)[0].text, told);
+    let stopped = world.all::<Stopped>(&thread).remove(0);
+    assert_eq!(stopped.reason, "idle");
+    assert!(stopped.text.ends_with("The provider's content filter stopped the last reply."));
+}
+
 #[test]
 fn d15_a_hermes_call_is_an_action() {
     let call = "<think>I sum.</think>\n<tool_call>\n{\"name\": \"calculate\", \"arguments\": \
