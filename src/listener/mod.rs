@@ -44,6 +44,7 @@ pub use grant::{Charges, EmitCore, Grant, ReadIdentity, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
 pub use host::{Boxed, Call, Host, OtherThreads};
 pub use join::{Branch, Branches, Join, NoAnswer};
+pub(crate) use namespace::Move;
 pub use need::{Kept, Need};
 pub use pumphouse_macros::{FromContext, IntoEmit};
 pub use request::{Reply, Request};
