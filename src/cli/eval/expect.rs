@@ -88,7 +88,7 @@ fn call(called: &Called, answer: &Answer<'_>) -> Option<String> {
     }
     let wanted = Value::Object(with.clone());
     let there: Vec<String> = of_tool.iter().map(|it| it.to_string()).collect();
-    let there = cut(&there.join(", ")).to_owned();
+    let there = cut(&there.join(", "));
     Some(format!("{} wasn't called with {wanted}, but with {there}", called.tool))
 }
 
@@ -109,11 +109,12 @@ fn is_same(there: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The beginning of a text.
+/// The beginning of a text, in a line.
 pub(super) fn cut(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(ECHO_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        None => text,
     }
 }
 

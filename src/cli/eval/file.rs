@@ -184,9 +184,8 @@ impl Suite {
 
     /// What is wrong with the file, whatever the organism is.
     fn oddities(&self) -> Vec<Mistake> {
-        let (sheet, mistake) = (&self.sheet, |path: &str, text: &str| {
-            self.document.mistake(path, text)
-        });
+        let (sheet, mistake) =
+            (&self.sheet, |path: &str, text: &str| self.document.mistake(path, text));
         let mut all = Vec::new();
         if !(1..=EVAL_RUNS_MAX).contains(&sheet.runs) {
             let text = format!("a whole number from 1 to {EVAL_RUNS_MAX} is expected");

@@ -5,17 +5,22 @@ use crate::cli::usage;
 use crate::engine::Pump;
 use crate::id::ThreadId;
 use crate::listener::{Listener, Move};
-use crate::listeners::tool::llm::{Llm, LlmLimits, Settings, llm};
+use crate::listeners::tool::llm::{Completion, Llm, LlmLimits, Settings, llm};
 use crate::log;
 use crate::model::{Models, UnknownModel};
 use crate::name::namespace_of;
+use crate::wire::core::Huh;
 use crate::wire::{Fault, Payload as _};
 use crate::xml::Element;
 
+use super::ask::{Asker, Ended};
 use super::result::Used;
 
 /// The listener that judges. No agent of a manifest has it for a peer unless it says so.
 const NAME: &str = "eval-judge";
+
+/// How much longer than the evaluation's limit the listener waits for its model.
+const GRACE_SECONDS: u64 = 60;
 
 /// What the judge is told.
 const PROMPT: &str = "\
@@ -34,40 +39,52 @@ pub(super) enum Verdict {
 }
 
 /// The listener that asks this model.
-pub(super) fn listener(model: &str, models: &Models) -> Result<Listener, UnknownModel> {
+pub(super) fn listener(
+    model: &str,
+    models: &Models,
+    seconds: u64,
+) -> Result<Listener, UnknownModel> {
+    // The evaluation's own limit is to be the one that is met.
+    let seconds_max = seconds.saturating_add(GRACE_SECONDS);
     let settings = Settings {
         model: model.to_owned(),
         models: Some(Vec::new()),
         prompt: Some(PROMPT.to_owned()),
-        limits: LlmLimits::default(),
+        limits: LlmLimits { seconds_max, ..LlmLimits::default() },
     };
     Ok(llm(&settings, models)?.named(NAME))
 }
 
-/// Has an answer judged, and tells what that took.
+/// Has an answer judged, and tells what that took; nothing where all was to stop before.
 pub(super) async fn judge(
-    pump: &Pump,
+    asker: &Asker,
     criterion: &str,
     message: &str,
     answer: &str,
-) -> Result<(Verdict, Used), log::Error> {
+) -> Result<Option<(Verdict, Used)>, log::Error> {
     let text = format!("Criterion:\n{criterion}\n\nMessage:\n{message}\n\nAnswer:\n{answer}");
-    let none = |why: String| Ok((Verdict::None(why), Used::default()));
-    let asked = match question(text) {
+    let none = |why: String| Ok(Some((Verdict::None(why), Used::default())));
+    let question = match question(text) {
         Ok(it) => it,
         Err(fault) => return none(fault.to_string()),
     };
-    let reply = match pump.to(NAME).ask_element(asked).await {
-        Ok(it) => it,
-        Err(error) => return none(error.to_string()),
+    let asked = asker.ask(&asker.pump.to(NAME), question).await;
+    let Some(id) = asked.id else { return none(asked.refused.unwrap_or_default()) };
+    let used = used(&asker.pump, &id.thread).await?;
+    let verdict = match (asked.replies.last(), asked.ended) {
+        (_, Ended::Stopped) => return Ok(None),
+        (_, Ended::Late) => Verdict::None(asker.too_late()),
+        (None, _) => Verdict::None("there is no answer".to_owned()),
+        (Some(reply), _) => {
+            let words = match reply.decode::<Huh>() {
+                Ok(huh) => format!("{}: {}", huh.code, huh.message),
+                Err(_) => reply.element().map(text_of).unwrap_or_default(),
+            };
+            let is_answer = reply.name().local() == Completion::NAME.local();
+            if is_answer { verdict(&words) } else { Verdict::None(words) }
+        }
     };
-    let used = used(pump, reply.thread()).await?;
-    let words = reply.element().map(text_of).unwrap_or_default();
-    let verdict = match reply.name().local() {
-        "completion" => verdict(&words),
-        _ => Verdict::None(words),
-    };
-    Ok((verdict, used))
+    Ok(Some((verdict, used)))
 }
 
 /// What the models that are at work in a thread and below it took.
@@ -79,7 +96,8 @@ pub(super) async fn used(pump: &Pump, thread: &ThreadId) -> Result<Used, log::Er
 
 /// What the listener is asked, in its own namespace.
 fn question(text: String) -> Result<Element, Fault> {
-    let asked = Llm { prompt: None, text: Some(text), context: None, model: None, max_length: None };
+    let asked =
+        Llm { prompt: None, text: Some(text), context: None, model: None, max_length: None };
     let from = Llm::NAME.namespace().to_owned();
     Move { from, to: namespace_of(NAME) }.element(&asked.encode()?)
 }

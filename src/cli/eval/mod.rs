@@ -3,16 +3,20 @@
 //!
 //! - [`file`]: the file of cases, and every mistake in it with its place.
 //! - [`expect`]: whether an answer is as expected. Pure, but for a judge's verdict.
+//! - [`ask`]: asks a listener in a thread of its own, up to its answer, its time's end or a stop.
 //! - [`judge`]: a model that says whether an answer meets a criterion.
-//! - [`play`]: one run: a case in a thread of its own, up to its answer, its time's end or a stop.
+//! - [`play`]: one run: a case is asked, and its answer looked at.
 //! - [`result`]: what the runs come to, and how that is kept in a file for later comparison.
+//! - [`thread`]: the thread of a run that failed, for people.
 //! - [`table`]: the result for people, beside an earlier one.
 
 mod file;
+mod ask;
 mod judge;
 mod expect;
 mod play;
 mod result;
+mod thread;
 mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -21,21 +25,22 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::audit::{self, Paint};
 use crate::cli::folder::Folder;
 use crate::cli::organism::{Organism, bytes_of, complained, told, variable};
+use crate::cli::run;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
-use crate::cli::{run, show, transcript};
 use crate::engine::{Builder, Pump};
+use crate::id::ThreadId;
 use crate::limits::{EVAL_AT_ONCE_MAX, EVAL_RUNS_MAX, EVAL_SECONDS_MAX};
-use crate::listeners::agent::transcript::transcript as events_of;
 use crate::log::Durability;
 use crate::manifest::{Manifest, Mistakes};
 use crate::wire::Timestamp;
+use ask::Asker;
 use file::Suite;
 use play::{Player, Run};
 use result::Summary;
@@ -85,7 +90,7 @@ pub(crate) struct Eval {
     /// The model that the agent thinks with. [default: what the file says, else the manifest]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// How long one run may take, in seconds.
+    /// How long an answer may take, of the agent or of the judge, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = EVAL_SECONDS_MAX,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
@@ -120,6 +125,10 @@ impl Eval {
         let (builder, _) = run::log(organism.builder, data, durability)?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
         suite.fits(plan.capabilities()).map_err(|it| wrong(&it))?;
+        let is_own = organism.places.as_ref().is_some_and(|it| it.has(&suite.sheet.agent));
+        if suite.sheet.model.is_some() && !is_own {
+            return Err(wrong(&suite.no_such_agent()));
+        }
         let pump = plan.start();
         pump.ready().await?;
         let played = Box::pin(self.play(&pump, suite, earlier.as_ref(), &mut signals, to)).await;
@@ -143,11 +152,8 @@ impl Eval {
         let (agent, model) = (suite.sheet.agent.as_str(), suite.sheet.model.as_deref());
         let model = model.map(|model| (agent, model));
         let mut organism = Organism::read_live_with_model(&manifest, builder, model)?;
-        if model.is_some() && !organism.places.as_ref().is_some_and(|it| it.has(agent)) {
-            return Err(wrong(&suite.no_such_agent()));
-        }
         if let Some(judge) = suite.sheet.judge.as_ref().filter(|_| suite.is_judged()) {
-            let judge = judge::listener(judge, organism.builder.models());
+            let judge = judge::listener(judge, organism.builder.models(), self.seconds);
             let judge = judge.map_err(|it| Failure::Untried(it.to_string()))?;
             organism.builder = organism.builder.with(judge);
         }
@@ -165,14 +171,21 @@ impl Eval {
     ) -> Result<Ending, Failure> {
         let time = Timestamp::now().to_string();
         let (stop, stopped) = watch::channel(false);
-        let player = Player::new(pump, suite, self.seconds, stopped);
+        let asker = Asker { pump: pump.clone(), seconds: self.seconds, stop: stopped };
+        let player = Player::new(suite, asker);
         let (mut runs, signal) = self.all_runs(&player, &stop, signals, to).await?;
         runs.sort_by_key(|it| (it.case, it.number));
         let summary = Summary::of(&player.suite, &runs, time);
         match to.json {
-            true => to.object(&json!(summary))?,
+            true => {
+                let mut object = json!(summary);
+                if let Some(earlier) = earlier {
+                    object["before"] = json!(earlier);
+                }
+                to.object(&object)?;
+            }
             false => {
-                failed(pump, &player.suite, &runs, to).await?;
+                failed(&player, &runs, to).await?;
                 to.text(&table::table(&summary, earlier))?;
             }
         }
@@ -233,7 +246,7 @@ fn wrong(mistakes: &Mistakes) -> Failure {
 }
 
 /// A run for machines; one that failed has its thread's transcript.
-async fn object(player: &Player, run: &Run) -> Result<serde_json::Value, Failure> {
+async fn object(player: &Player, run: &Run) -> Result<Value, Failure> {
     let mut object = json!({
         "case": player.suite.sheet.cases[run.case].name,
         "run": run.number,
@@ -241,43 +254,31 @@ async fn object(player: &Player, run: &Run) -> Result<serde_json::Value, Failure
         "passed": run.has_passed(),
         "wrong": run.wrong,
         "answer": run.answer,
-        "thread": run.thread.as_ref().map(|it| it.as_str()),
+        "thread": run.thread.as_ref().map(ThreadId::as_str),
         "tokens": run.used.tokens,
         "cost_micros": run.used.cost_micros,
         "milliseconds": run.milliseconds,
     });
-    if let Some(thread) = run.thread.as_ref().filter(|_| !run.has_passed()) {
-        let read = transcript::read(&**player.pump.log(), thread, u64::MAX).await?;
-        object["transcript"] = json!(events_of(&read));
+    if !run.has_passed() {
+        object["transcript"] = json!(player.events(run).await?);
     }
     Ok(object)
 }
 
 /// Says what is wrong with the runs that failed, and shows the first one's thread of each case.
-async fn failed(
-    pump: &Pump,
-    suite: &Suite,
-    runs: &[Run],
-    to: &mut Screen<'_>,
-) -> Result<(), Failure> {
-    let mut shown = None;
+async fn failed(player: &Player, runs: &[Run], to: &mut Screen<'_>) -> Result<(), Failure> {
+    let (sheet, mut shown) = (&player.suite.sheet, None);
     for run in runs.iter().filter(|it| !it.has_passed()) {
-        let (name, of) = (audit::line(&suite.sheet.cases[run.case].name), suite.sheet.runs);
+        let name = audit::line(&sheet.cases[run.case].name);
         let thread = run.thread.as_ref().map(|it| format!(", in {it}")).unwrap_or_default();
-        let title = format!("{name}, run {} of {of}, failed{thread}:", run.number);
-        to.line(&to.style.paint(Paint::Strong, &title))?;
+        let title = format!("{name}, run {} of {}, failed{thread}", run.number, sheet.runs);
+        to.line(&to.style.paint(Paint::Wrong, &title))?;
         for why in &run.wrong {
             to.line(&format!("  {}", audit::line(why)))?;
         }
-        if shown == Some(run.case) {
+        if shown.replace(run.case) != Some(run.case) {
             to.line("")?;
-            continue;
-        }
-        shown = Some(run.case);
-        let Some(thread) = &run.thread else { continue };
-        if let Some(record) = pump.log().thread(thread).await? {
-            to.line("")?;
-            show::thread(&**pump.log(), &record, to).await?;
+            to.text(&thread::lines(&player.events(run).await?, to.style))?;
         }
         to.line("")?;
     }
