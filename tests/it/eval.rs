@@ -274,6 +274,17 @@ fn a_signal_ends_it_with_what_was_done() {
     assert!(!scene.path("s.json").exists(), "what isn't whole isn't kept");
 }
 
+/// The cases of the manual are such as `eval` reads.
+#[test]
+fn the_manual_has_cases_that_run() {
+    let page = include_str!("../../docs/eval.md");
+    let block = page.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    let scene = scene();
+    scene.write("organism.yaml", MANIFEST.replace("  j: ", "  large: "));
+    let ran = eval(&scene, block, &[]).code(0);
+    assert!(line(&ran, "all  ").starts_with("all 6 of 6 100 % "), "{}", ran.out);
+}
+
 /// A whole answer that says what it took.
 fn reply(text: &str, input: u64, output: u64) -> Vec<Act> {
     let usage = json!({ "prompt_tokens": input, "completion_tokens": output });

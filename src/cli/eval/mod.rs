@@ -82,7 +82,8 @@ pub(crate) struct Eval {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// How often each case runs. [default: what the file says, else 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(EVAL_RUNS_MAX)))]
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(EVAL_RUNS_MAX)))]
     runs: Option<u32>,
     /// How many runs go on at once.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_once)]
