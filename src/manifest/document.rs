@@ -11,6 +11,7 @@ use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{self, Node, Value};
 
 /// A YAML file that was read, with its variables filled in.
+#[derive(Debug)]
 pub(crate) struct Document {
     file: String,
     root: Node,

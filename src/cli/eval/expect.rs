@@ -99,9 +99,13 @@ fn has(input: &Value, with: &Map<String, Value>) -> bool {
 
 /// Whether two values are the same, where what a model wrote as an element is a text.
 fn is_same(there: &Value, wanted: &Value) -> bool {
+    let is_written = |text: &str, value: &Value| {
+        let written = value.to_string();
+        text == written
+    };
     match (there, wanted) {
-        (Value::String(text), Value::Number(_) | Value::Bool(_)) => *text == wanted.to_string(),
-        (Value::Number(_) | Value::Bool(_), Value::String(text)) => *text == there.to_string(),
+        (Value::String(text), it @ (Value::Number(_) | Value::Bool(_)))
+        | (it @ (Value::Number(_) | Value::Bool(_)), Value::String(text)) => is_written(text, it),
         (Value::Number(one), Value::Number(other)) => {
             one == other || one.as_f64().is_some_and(|it| Some(it) == other.as_f64())
         }
