@@ -205,6 +205,13 @@ fn an_earlier_result_stands_beside() {
     let json = ["eval", "cases.yaml", "--against", "before.json", "--json"];
     let summary = scene.run(&json).code(0).objects().pop().unwrap();
     assert_eq!(summary["before"]["all"]["passed"], 0);
+    scene.run(&["eval", "cases.yaml", "--save", "before.json"]).code(0);
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(scene.path("before.json")).unwrap()).unwrap();
+    assert_eq!(kept["all"]["passed"], 2, "it takes the earlier one's place");
+    let unwritten = scene.run(&["eval", "cases.yaml", "--save", "no/where.json"]).code(2);
+    assert!(unwritten.out.is_empty(), "nothing runs: {unwritten:?}");
+    unwritten.says(&["no/where.json can't be written"]);
     let wrong = scene.run(&["eval", "cases.yaml", "--against", "cases.yaml"]).code(2);
     wrong.says(&["cases.yaml is no kept result"]);
 }
@@ -233,7 +240,11 @@ fn a_file_that_is_wrong_says_where() {
     check(&own("agent: helper\nmodel: dll"), &[], "own.yaml:2:8: there is no model `dll`; did");
     check(&own("agent: helper\njudge: x"), &[], "own.yaml:2:8: there is no model `x`; there is");
     check(&own("agent: helper\nruns: 0"), &[], "own.yaml:2:7: a whole number from 1 to 10000");
-    check(&own("agent: helper"), &["--model", "dll"], "there is no model `dll`");
+    check(
+        &own("agent: helper"),
+        &["--model", "dll"],
+        "error: --model: there is no model `dll`; did",
+    );
     check(&own("agent: helper\norganism: no.yaml"), &[], "no.yaml can't be read");
     check("agent: helper\ncases: []\n", &[], "own.yaml:2:8: there is no case");
     let one = |case: &str| format!("agent: helper\ncases:\n  - {case}\n");

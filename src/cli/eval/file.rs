@@ -116,24 +116,14 @@ impl Suite {
         all.any(|it| matches!(it, Expected::Judged(_)))
     }
 
-    /// Whether models of these names are all that it needs, and `model` is one of them.
-    pub(super) fn knows(&self, models: &[String], model: Option<&str>) -> Result<(), Mistakes> {
-        let unknown = |path: &str, name: &str| {
-            let there = models.to_vec();
-            let it = UnknownModel { name: name.to_owned(), there }.to_string();
-            self.document.mistake(path, &it)
-        };
-        let is_there = |name: &str| models.iter().any(|it| it == name);
-        let said = [("model", model.or(self.sheet.model.as_deref())), ("judge", self.judge())];
+    /// Whether the models that it names are among these.
+    pub(super) fn knows(&self, models: &[String]) -> Result<(), Mistakes> {
+        let said = [("model", &self.sheet.model), ("judge", &self.sheet.judge)];
         let all = said.into_iter().filter_map(|(path, name)| {
-            let name = name.filter(|it| !is_there(it))?;
-            Some(unknown(path, name))
+            let unknown = unknown(name.as_ref()?, models)?;
+            Some(self.document.mistake(path, &unknown.to_string()))
         });
         self.checked(all.collect())
-    }
-
-    fn judge(&self) -> Option<&str> {
-        self.sheet.judge.as_deref()
     }
 
     /// Whether an organism has all that the cases speak of.
@@ -232,4 +222,10 @@ impl Suite {
             false => Err(self.document.mistakes(all)),
         }
     }
+}
+
+/// The mistake where no model has this name.
+pub(super) fn unknown(name: &str, models: &[String]) -> Option<UnknownModel> {
+    let is_there = models.iter().any(|it| it == name);
+    (!is_there).then(|| UnknownModel { name: name.to_owned(), there: models.to_vec() })
 }

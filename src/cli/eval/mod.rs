@@ -43,7 +43,7 @@ use crate::wire::Timestamp;
 use ask::Asker;
 use file::Suite;
 use play::{Player, Run};
-use result::Summary;
+use result::{Kept, Summary};
 
 /// Asks an agent what a file says, several times each, and tells how often its answers are as
 /// expected.
@@ -117,6 +117,8 @@ impl Eval {
     ) -> Result<Ending, Failure> {
         let earlier = self.against.as_deref().map(Summary::read).transpose()?;
         let (suite, organism) = self.read(builder)?;
+        // Before the runs, which may take hours, it is known whether the file can be written.
+        let kept = self.save.as_deref().map(Kept::open).transpose()?;
         let mut signals = Signals::listen()?;
         let folder = Folder::make("eval")?;
         let (data, durability) = match data {
@@ -132,7 +134,8 @@ impl Eval {
         }
         let pump = plan.start();
         pump.ready().await?;
-        let played = Box::pin(self.play(&pump, suite, earlier.as_ref(), &mut signals, to)).await;
+        let played =
+            Box::pin(self.play(&pump, suite, (earlier.as_ref(), kept), &mut signals, to)).await;
         pump.shutdown().await?;
         folder.remove()?;
         played
@@ -146,8 +149,10 @@ impl Eval {
         let bytes = bytes_of(&manifest);
         let own = bytes.map(|it| Manifest::models_of(&it, &variable)).unwrap_or_default();
         let models: Vec<String> = own.into_iter().chain(builder.models().names()).collect();
-        suite.knows(&models, self.model.as_deref()).map_err(|it| wrong(&it))?;
+        suite.knows(&models).map_err(|it| wrong(&it))?;
         if let Some(model) = &self.model {
+            let unknown = file::unknown(model, &models);
+            unknown.map_or(Ok(()), |it| Err(Failure::Untried(format!("--model: {it}"))))?;
             suite.sheet.model = Some(model.clone());
         }
         let (agent, model) = (suite.sheet.agent.as_str(), suite.sheet.model.as_deref());
@@ -166,7 +171,7 @@ impl Eval {
         &self,
         pump: &Pump,
         suite: Suite,
-        earlier: Option<&Summary>,
+        (earlier, kept): (Option<&Summary>, Option<Kept>),
         signals: &mut Signals,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
@@ -196,8 +201,8 @@ impl Eval {
             let text = format!("{signal}: {} of {all} runs were done", runs.len());
             return Err(Failure::Wrong(text));
         }
-        if let Some(path) = &self.save {
-            summary.save(path)?;
+        if let Some(kept) = kept {
+            kept.write(&summary)?;
         }
         Ok(if summary.has_passed() { Ending::Well } else { Ending::Wrong })
     }

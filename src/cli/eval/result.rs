@@ -2,10 +2,12 @@
 //! file.
 
 use std::fs;
-use std::path::Path;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cli::atomic_file::AtomicFile;
 use crate::cli::screen::Failure;
 
 use super::file::Suite;
@@ -132,13 +134,29 @@ impl Summary {
             other => Err(wrong(format!("its form is {other}, and {FORM} is known"))),
         }
     }
+}
 
-    /// Keeps it in a file.
-    pub(super) fn save(&self, path: &Path) -> Result<(), Failure> {
-        let trouble = |it: std::io::Error| {
-            Failure::Untried(format!("{} can't be written: {it}", path.display()))
-        };
-        let text = serde_json::to_string_pretty(self).map_err(|it| trouble(it.into()))?;
-        fs::write(path, format!("{text}\n")).map_err(trouble)
+/// The file that a result is to be kept in: what was there stays until the result is whole.
+pub(super) struct Kept {
+    file: AtomicFile,
+    path: PathBuf,
+}
+
+impl Kept {
+    /// Finds out whether it can be written.
+    pub(super) fn open(path: &Path) -> Result<Kept, Failure> {
+        let file = AtomicFile::over(path).map_err(|it| unwritten(path, &it))?;
+        Ok(Kept { file, path: path.to_owned() })
     }
+
+    /// Keeps a result in it.
+    pub(super) fn write(mut self, it: &Summary) -> Result<(), Failure> {
+        let written = serde_json::to_string_pretty(it).map_err(io::Error::from);
+        let written = written.and_then(|text| writeln!(self.file, "{text}"));
+        written.and_then(|()| self.file.keep()).map_err(|it| unwritten(&self.path, &it))
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::Untried(format!("{} can't be written: {error}", path.display()))
 }
