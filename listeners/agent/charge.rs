@@ -1,7 +1,8 @@
 //! What a turn reserves of its tree's budget before its model is asked, and what it settles once
 //! it is over. Where the budget has no room for a whole turn, it may have some for a last one.
 
-use pumphouse::model::{self, Kind, Prompt, Said, Usage};
+use pumphouse::model::estimate::{TOKEN_BYTES, tokens_of_bytes};
+use pumphouse::model::{self, Kind, Prompt, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::{self, BudgetKey};
 use pumphouse::wire::fault::Left;
@@ -19,8 +20,6 @@ use super::words::{CognitionIn, Interrupt, Stopped};
 
 /// How few bytes of a result a prompt shows at the least.
 const RESULT_BYTES_MIN: u64 = 512;
-/// How many bytes a token has, about.
-pub(super) const TOKEN_BYTES: u64 = 4;
 /// How many tokens a reply may have where neither its agent nor its model says.
 const REPLY_TOKENS: u64 = 4_096;
 /// How many tokens the reply of a last turn has room for at the least.
@@ -36,23 +35,6 @@ pub(super) struct Prepared {
     /// How many bytes of a result it shows.
     pub(super) result_bytes: u64,
     pub(super) reserved: budget::Charge,
-}
-
-/// About how many tokens so many bytes are.
-pub(super) fn tokens(bytes: u64) -> u64 {
-    bytes.div_ceil(TOKEN_BYTES)
-}
-
-/// How many bytes a prompt has.
-pub(super) fn bytes(prompt: &Prompt) -> u64 {
-    let messages: u64 = prompt.messages.iter().map(said_bytes).sum();
-    prompt.system.len() as u64 + messages
-}
-
-/// How many bytes one of its messages has.
-pub(super) fn said_bytes(it: &Said) -> u64 {
-    let calls: usize = it.calls.iter().map(|it| it.name.len() + it.arguments.len()).sum();
-    (it.text.len() + calls) as u64
 }
 
 /// The reservations among the entries of a handling, in their order.
@@ -208,7 +190,7 @@ impl TurnContext {
 
     /// What a turn reserves: the turn, its prompt, and the longest reply.
     fn reservation(&self, prompt: &Prompt) -> budget::Charge {
-        let of_prompt = tokens(bytes(prompt));
+        let of_prompt = self.agent().model.prompt_tokens(prompt);
         let of_reply = self.reply_tokens(prompt, of_prompt);
         let price = self.agent().model.price();
         let micros = price.map_or(0, |it| it.cost(of_prompt, of_reply));
@@ -219,7 +201,7 @@ impl TurnContext {
 
     /// How many tokens the reply of a last turn may have with what is left, where those are enough.
     fn room(&self, prompt: &Prompt, left: Option<Left>) -> Option<u32> {
-        let of_prompt = tokens(bytes(prompt));
+        let of_prompt = self.agent().model.prompt_tokens(prompt);
         let Left { key, amount, .. } = left?;
         let room = match key {
             BudgetKey::Tokens => amount.saturating_sub(of_prompt),
@@ -235,7 +217,6 @@ impl TurnContext {
     pub(super) fn settlement(
         &self,
         reserved: &budget::Charge,
-        prompt_bytes: u64,
         it: &Generation,
     ) -> Option<budget::Charge> {
         if let Some(record) = &self.record.0 {
@@ -246,7 +227,7 @@ impl TurnContext {
         let (usage, is_estimate) = match it.usage {
             Some(usage) => (usage, false),
             None if it.is_unasked => (Usage::default(), false),
-            None => (Usage::new(tokens(prompt_bytes), tokens(written)), true),
+            None => (Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of_bytes(written)), true),
         };
         let price = self.agent().model.price();
         let cost = price.map(|it| it.cost(usage.input, usage.output)).or(usage.cost_micros);
@@ -256,8 +237,7 @@ impl TurnContext {
     /// What a turn that a stop cut settles, unless it had done so: what it had written counts.
     pub(super) fn cut_settlement(&self, sent: &[Entry], it: &Generation) -> Option<budget::Charge> {
         let reserved = held(sent).filter(|_| settlements(sent).next().is_none())?;
-        let shown = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
-        self.settlement(&reserved, shown.map_or(0, |it| it.bytes), it)
+        self.settlement(&reserved, it)
     }
 
     /// Settles what an earlier handling left open: it was interrupted before its turn began, or it

@@ -1,9 +1,9 @@
 //! What the parts of a prompt take, in tokens. Pure.
 
+use pumphouse::model::estimate::tokens_of_bytes;
 use pumphouse::model::{Prompt, Role};
 
 use super::super::feed::shown::WRAPPER;
-use super::charge::tokens;
 use super::system::HEADINGS;
 
 /// About how many tokens each part of a prompt takes, in their order; parts that it hasn't are left
@@ -37,7 +37,7 @@ pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
         add("feeds", feeds.len());
     }
     add("feeds", feeds.len());
-    all.into_iter().map(|(part, bytes)| (part, tokens(bytes as u64))).collect()
+    all.into_iter().map(|(part, bytes)| (part, tokens_of_bytes(bytes as u64))).collect()
 }
 
 /// A text before the feeds at its end, and those.

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use pumphouse::model::estimate::{TOKEN_BYTES, tokens_of_bytes};
 use pumphouse::model::{Model, Piece, Prompt, Role, Said, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
 
 use super::super::view::part;
-use super::charge::{TOKEN_BYTES, bytes, tokens};
 use super::context::TurnContext;
 use super::words::{ContextSummary, Interrupt};
 
@@ -86,14 +86,14 @@ impl TurnContext {
         prompt: Prompt,
         most: u64,
     ) -> Result<String, String> {
-        let of_prompt = tokens(bytes(&prompt));
+        let of_prompt = model.prompt_tokens(&prompt);
         let cost = |from: u64, to: u64| model.price().map(|it| it.cost(from, to));
         let of_reserved = cost(of_prompt, most).unwrap_or(0);
         let reserved = Charge::of_request(model.describe(), (of_prompt, most), of_reserved);
         self.out.charge.send(reserved.clone().into()).await.map_err(|it| it.message)?;
         let asked = self.arrivals.unless::<Interrupt, _>(written(model, prompt)).await;
         let (text, usage) = asked.unwrap_or_else(|| (Err(Interrupt::ERROR.to_owned()), None));
-        let guess = text.as_ref().map_or(0, |it| tokens(it.len() as u64));
+        let guess = text.as_ref().map_or(0, |it| tokens_of_bytes(it.len() as u64));
         let is_estimate = usage.is_none();
         let usage = usage.unwrap_or_else(|| Usage::new(of_prompt, guess));
         let cost = cost(usage.input, usage.output).or(usage.cost_micros);

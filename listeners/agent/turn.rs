@@ -3,7 +3,8 @@
 //! withdrawn, and work ends.
 
 use pumphouse::listener::Answer;
-use pumphouse::model::{Prompt, Stop};
+use pumphouse::model::estimate::{TOKEN_BYTES, prompt_bytes};
+use pumphouse::model::{Model, Prompt, Stop};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 
@@ -12,7 +13,7 @@ use super::super::feed::{self, Feed, Shown};
 use super::super::view::ClearContext;
 use super::Agent;
 use super::builtin_feeds;
-use super::charge::{Prepared, TOKEN_BYTES, bytes, said_bytes, tokens};
+use super::charge::Prepared;
 use super::context::TurnContext;
 use super::generation::{Generation, Speaking};
 use super::mind::{Mind, Next, PendingResponse, Rules};
@@ -137,10 +138,9 @@ impl TurnContext {
             self.out.feed.send(Note(it)).await?;
         }
         self.record_begin(turn, until, self.form(earlier), &it).await?;
-        let bytes = bytes(&it.prompt);
         let speaking = Speaking::new(self, turn, it.is_last, earlier);
         let mut spoken = speaking.speak(it.prompt, told).await?;
-        spoken.charge = self.settlement(&it.reserved, bytes, &spoken);
+        spoken.charge = self.settlement(&it.reserved, &spoken);
         spoken.is_last = it.is_last;
         Ok(TurnOutcome::Turned(Box::new(spoken)))
     }
@@ -283,10 +283,15 @@ impl TurnContext {
     /// The tokens of a prompt and the model's window, if the prompt and its reply don't fit the
     /// window.
     pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
+        if let Some(record) = &self.record.0 {
+            // Versions estimate otherwise, and a tokenizer may have come meanwhile.
+            let then = record.iter().find_map(Entry::decode_if::<ContextFull>);
+            return then.map(|it| (it.tokens, it.window));
+        }
         let agent = self.agent();
         let window = u64::from(agent.model.window()?);
         let reply = u64::from(agent.settings.max_tokens.unwrap_or(0));
-        let tokens = bytes(prompt) / TOKEN_BYTES;
+        let tokens = agent.model.prompt_tokens(prompt);
         (tokens + reply > window).then_some((tokens, window))
     }
 
@@ -318,7 +323,7 @@ impl TurnContext {
         if let Some(then) = then {
             return then.keep;
         }
-        let keep = kept(self.agent().settings.context_keep, prompt);
+        let keep = kept(self.agent().settings.context_keep, &*self.agent().model, prompt);
         let cleared = self.messages().filter_map(Entry::decode_if::<ContextCleared>).last();
         match cleared.map(|it| it.kept_messages) {
             Some(1) => None,
@@ -346,7 +351,7 @@ impl TurnContext {
             is_last: it.is_last.then_some(true),
             waiting: Some(self.mind.waiting(until)).filter(|it| !it.is_empty()),
             digest: prompt.digest().to_string(),
-            bytes: bytes(prompt),
+            bytes: prompt_bytes(prompt),
             dispatch: agent.settings.dispatch,
             action_limits: Limited::of(&agent.settings.action_limits),
             max_tokens: prompt.max_tokens,
@@ -460,13 +465,13 @@ impl TurnContext {
 
 /// How many messages stay: of a number of tokens, as many of the newest as it has room for, and
 /// the first.
-fn kept(keep: Keep, prompt: &Prompt) -> u64 {
+fn kept(keep: Keep, model: &dyn Model, prompt: &Prompt) -> u64 {
     match keep {
         Keep::Messages(count) => count.max(1),
         Keep::Tokens(most) => {
             let (mut count, mut sum) = (1, 0);
             for it in prompt.messages.iter().rev() {
-                sum += tokens(said_bytes(it));
+                sum += model.message_tokens(it);
                 if sum > most {
                     break;
                 }

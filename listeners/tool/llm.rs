@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::listener::{Charge, Charges, Effects};
+use pumphouse::model::estimate::tokens_of_bytes;
 use pumphouse::model::{Model, Models, Piece, Prompt, Stop, UnknownModel, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget;
@@ -24,8 +25,6 @@ use super::time::pass_time;
 const NAME: &str = "llm";
 /// What a model is told unless the settings or the call say it.
 const PROMPT: &str = "Answer briefly and to the point.";
-/// How many bytes a token has, about.
-const TOKEN_BYTES: usize = 4;
 /// How long the pump waits beyond a call's time.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -301,7 +300,7 @@ impl ModelAnswer {
         let usage = match self.usage {
             Some(usage) => usage,
             None if self.is_asked => {
-                Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of(self.text.len()))
+                Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of_bytes(self.text.len() as u64))
             }
             None => Usage::default(),
         };
@@ -311,20 +310,9 @@ impl ModelAnswer {
     }
 }
 
-/// About how many tokens so many bytes are.
-fn tokens_of(bytes: usize) -> u64 {
-    bytes.div_ceil(TOKEN_BYTES) as u64
-}
-
-/// About how many tokens a prompt has.
-fn tokens(prompt: &Prompt) -> u64 {
-    let messages = prompt.messages.iter().map(|it| it.text.len()).sum::<usize>();
-    tokens_of(prompt.system.len() + messages)
-}
-
 /// What a call reserves: its prompt and the longest answer.
 fn reservation(model: &dyn Model, prompt: &Prompt) -> budget::Charge {
-    let tokens = (tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
+    let tokens = (model.prompt_tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
     let cost = model.price().map_or(0, |it| it.cost(tokens.0, tokens.1));
     budget::Charge::of_request(model.describe(), tokens, cost)
 }

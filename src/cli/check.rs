@@ -30,9 +30,6 @@ pub(crate) struct Check {
     /// Starts MCP servers, asks them for their tools, records them, and ends them.
     #[arg(long)]
     live: bool,
-    /// The same, and accepts tools that are described otherwise than they are recorded.
-    #[arg(long)]
-    accept: bool,
 }
 
 impl Check {
@@ -42,11 +39,7 @@ impl Check {
         data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let read = match (self.accept, self.live) {
-            (true, _) => Organism::read_accepting,
-            (false, true) => Organism::read_live,
-            (false, false) => Organism::read,
-        };
+        let read = if self.live { Organism::read_live } else { Organism::read };
         let organism = match read(self.file.as_deref(), builder) {
             Ok(it) => it,
             Err(unread) => return told_of(unread, to),

@@ -20,6 +20,7 @@ mod follow;
 mod fork;
 mod incoming;
 mod init;
+mod mcp;
 mod inspect;
 mod operate;
 mod organism;
@@ -190,6 +191,7 @@ enum Verb {
     Backup(backup::Backup),
     Describe(describe::Describe),
     Inspect(inspect::Inspect),
+    Mcp(mcp::Mcp),
     Bench(bench::Bench),
     Completions(completions::Completions),
 }
@@ -228,6 +230,7 @@ impl Command {
                 Verb::Backup(it) => it.run(data, screen).await,
                 Verb::Describe(it) => it.run(organism::served(builder)?, screen),
                 Verb::Inspect(it) => it.run(builder, screen),
+                Verb::Mcp(it) => it.run(builder, screen),
                 Verb::Bench(it) => it.run(screen).await,
                 Verb::Completions(it) => it.run(Command::command(), screen),
             }

@@ -2,10 +2,62 @@
 //! which names they own, and how a payload gets from one namespace into another.
 
 use crate::limits::XmlLimits;
-use crate::listener::{Emit, Need, Spec, Way};
+use crate::listener::{Emit, Listener, Need, Spec, Way};
 use crate::name::{Name, namespace_of};
 use crate::wire::Fault;
 use crate::xml::{Child, Element, View, Writer};
+
+impl<S> Listener<S> {
+    /// Has its payloads go by its name, so that two of a kind stand side by side: those in the
+    /// namespace of its name, [`namespace_of`](crate::name::namespace_of), are in that of the name
+    /// it gets by [`named`](Listener::named). Say it before the first `.on(…)`.
+    ///
+    /// What a handler sends by an `Outbox` isn't moved: such a listener answers by returning.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    ///
+    /// /// Wants to know what is in stock.
+    /// #[derive(Payload)]
+    /// #[payload(ns = "https://xml-pipeline.org/ns/shop/v1")]
+    /// struct Stock;
+    ///
+    /// let shop = || Listener::new("shop").own_namespace().on(async |_: Stock| {});
+    /// assert!(pumphouse::builder().with((shop(), shop().named("kiosk"))).build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn own_namespace(mut self) -> Listener<S> {
+        self.spec.traits.own_namespace = Some("");
+        self
+    }
+
+    /// The same for a group of listeners: `namespace_of("group/name")` is the namespace of a
+    /// listener with that name. The group ends with a slash.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    ///
+    /// /// Wants to know what is in stock.
+    /// #[derive(Payload)]
+    /// #[payload(ns = "https://xml-pipeline.org/ns/shops/shop/v1")]
+    /// struct Stock;
+    ///
+    /// let shop = Listener::new("shop").own_namespace_in("shops/").on(async |_: Stock| {});
+    /// let names: Vec<String> = shop.named("kiosk").payloads().map(|it| it.to_string()).collect();
+    /// assert_eq!(names, ["{https://xml-pipeline.org/ns/shops/kiosk/v1}stock"]);
+    /// ```
+    #[must_use]
+    pub fn own_namespace_in(mut self, group: &'static str) -> Listener<S> {
+        self.spec.traits.own_namespace = Some(group);
+        self
+    }
+
+    /// Whether its payloads go by its name.
+    #[must_use]
+    pub fn has_own_namespace(&self) -> bool {
+        self.spec.traits.own_namespace.is_some()
+    }
+}
 
 /// From one namespace into another.
 #[derive(Clone, Debug)]
@@ -15,9 +67,11 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// From the namespace of one listener into that of another; none where they are one.
-    pub(crate) fn between(from: &str, to: &str) -> Option<Move> {
-        (from != to).then(|| Move { from: namespace_of(from), to: namespace_of(to) })
+    /// From the namespace of one listener into that of another of its group; none where they are
+    /// one.
+    pub(crate) fn between(group: &str, from: &str, to: &str) -> Option<Move> {
+        let namespace = |name: &str| namespace_of(&format!("{group}{name}"));
+        (from != to).then(|| Move { from: namespace(from), to: namespace(to) })
     }
 
     /// The way back.
@@ -91,6 +145,10 @@ impl Move {
                 (self.name(&name), all)
             })
             .collect();
+        for it in &mut spec.announcements {
+            it.name = self.name(&it.name);
+            it.element = it.element.as_ref().map_err(Clone::clone).and_then(|it| self.element(it));
+        }
         for (way, _) in &mut spec.handlers {
             if let Way::Route(name) | Way::Reply(name) = way {
                 *name = self.name(name);

@@ -9,8 +9,8 @@ use crate::listener::asked::once_read;
 use crate::listener::grant::emit_of;
 use crate::listener::namespace::Move;
 use crate::listener::{
-    Apply, Arguments, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId, FoldOf, Function, Grant,
-    Handler, IntoEmit, Kept, Need,
+    Announcement, Apply, Arguments, AtStop, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId,
+    FoldOf, Function, Grant, Handler, IntoEmit, Kept, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
@@ -71,6 +71,8 @@ pub(crate) struct Spec {
     pub(crate) emits_then: BTreeSet<Name>,
     pub(crate) handlers: Vec<(Way, Bound)>,
     pub(crate) wakes: Option<Wakes>,
+    pub(crate) announcements: Vec<Announcement>,
+    pub(crate) at_stop: Vec<AtStop>,
 }
 
 /// What a call of a listener may do beside answering, as its author declares it. Nothing enforces
@@ -121,7 +123,8 @@ pub(crate) struct Traits {
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
-    pub(crate) own_namespace: bool,
+    /// What stands before its name in its own namespace, where it has one.
+    pub(crate) own_namespace: Option<&'static str>,
     pub(crate) own_thread: bool,
     pub(crate) pure: bool,
     pub(crate) recorded: bool,
@@ -401,41 +404,12 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Listener<S> {
         let name = name.into();
-        let way = Move::between(&self.spec.name, &name).filter(|_| self.has_own_namespace());
-        if let Some(it) = way {
+        let group = self.spec.traits.own_namespace;
+        if let Some(it) = group.and_then(|group| Move::between(group, &self.spec.name, &name)) {
             it.spec(&mut self.spec);
         }
         self.spec.name = name;
         self
-    }
-
-    /// Has its payloads go by its name, so that two of a kind stand side by side: those in the
-    /// namespace of its name, [`namespace_of`](crate::name::namespace_of), are in that of the name
-    /// it gets by [`named`](Listener::named). Say it before the first `.on(…)`.
-    ///
-    /// What a handler sends by an `Outbox` isn't moved: such a listener answers by returning.
-    ///
-    /// ```
-    /// use pumphouse::prelude::*;
-    ///
-    /// /// Wants to know what is in stock.
-    /// #[derive(Payload)]
-    /// #[payload(ns = "https://xml-pipeline.org/ns/shop/v1")]
-    /// struct Stock;
-    ///
-    /// let shop = || Listener::new("shop").own_namespace().on(async |_: Stock| {});
-    /// assert!(pumphouse::builder().with((shop(), shop().named("kiosk"))).build().is_ok());
-    /// ```
-    #[must_use]
-    pub fn own_namespace(mut self) -> Listener<S> {
-        self.spec.traits.own_namespace = true;
-        self
-    }
-
-    /// Whether its payloads go by its name.
-    #[must_use]
-    pub fn has_own_namespace(&self) -> bool {
-        self.spec.traits.own_namespace
     }
 
     /// Grants what is called so; a name that nothing asks for grants nothing.
@@ -534,9 +508,10 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         let takes_asked = needs.iter().any(|it| matches!(it, Need::Asked));
         let reads_log = takes_asked || needs.iter().any(|it| matches!(it, Need::Log));
         self.spec.needs.extend(needs);
-        let home = self.has_own_namespace().then(|| self.spec.name.clone());
+        let home = self.spec.traits.own_namespace.map(|group| (group, self.spec.name.clone()));
         let run: Run = Arc::new(move |call: Arc<Call>| {
-            let away = home.as_ref().and_then(|home| Move::between(home, &call.listener));
+            let away =
+                home.as_ref().and_then(|(group, home)| Move::between(group, home, &call.listener));
             let last = call.message.element().and_then(|it| match &away {
                 Some(away) => last(&away.reversed().element(it)?),
                 None => last(it),

@@ -62,6 +62,10 @@ impl Model for AtOnce {
         self.model.window()
     }
 
+    fn tokens(&self, text: &str) -> Option<u64> {
+        self.model.tokens(text)
+    }
+
     fn max_tokens(&self) -> Option<u32> {
         self.model.max_tokens()
     }

@@ -24,6 +24,7 @@
 
 mod at_once;
 mod error;
+pub mod estimate;
 mod models;
 pub mod openai;
 mod piece;
@@ -67,6 +68,13 @@ pub trait Model: Debug + Send + Sync {
 
     /// How many tokens prompt and reply may have together, where that is known.
     fn window(&self) -> Option<u32> {
+        None
+    }
+
+    /// How many tokens a text is, where the model's tokenizer is at hand; see
+    /// [`prompt_tokens`](estimate) for an estimate where it isn't.
+    fn tokens(&self, text: &str) -> Option<u64> {
+        let _ = text;
         None
     }
 

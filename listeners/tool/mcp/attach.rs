@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use pumphouse::id::EntryId;
-use pumphouse::listener::FromContext;
+use pumphouse::listener::{FromContext, TreeHistory};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{Attachment, Progress};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::limits::PROGRESS_BYTES_MAX;
+use super::limits::{ENTRIES_SEARCHED_MAX, PROGRESS_BYTES_MAX};
 use super::tools::shown;
+
+/// Entries that are read at once in search of an attachment.
+const PAGE: usize = 256;
 
 /// An image, a sound or a file that came with an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -43,16 +46,23 @@ impl Apply for Attachments {
     }
 }
 
+/// Whether an entry is the attachment with this digest.
+fn is_of(entry: &Entry, digest: &str) -> bool {
+    entry.decode_if::<Attachment>().is_some_and(|it| it.digest == digest)
+}
+
 /// Where a call's attachments and its progress go.
 #[derive(FromContext)]
 pub(super) struct Outlets {
     kept: Fold<Attachments>,
+    tree: TreeHistory,
+    thread: Thread,
     notes: Outbox<Note<Attachment>>,
     live: Outbox<Progress>,
 }
 
 impl Outlets {
-    /// Keeps each in the thread, unless it is there.
+    /// Keeps each in the thread, unless a thread of the tree has it.
     pub(super) async fn keep(&self, contents: Vec<Attachment>) -> Result<Vec<Attached>, String> {
         let mut all = Vec::new();
         for it in contents {
@@ -77,15 +87,36 @@ impl Outlets {
         if let Some(id) = self.sent(&digest).await? {
             return Ok(id);
         }
+        if let Some(id) = self.in_tree(&digest).await? {
+            return Ok(id);
+        }
         self.notes.send(Note(it)).await.map_err(|it| it.to_string())?;
         self.sent(&digest).await?.ok_or_else(|| "it isn't in the log".to_owned())
     }
 
+    /// The entry of another thread of the tree that has it.
+    async fn in_tree(&self, digest: &str) -> Result<Option<EntryId>, String> {
+        let told = |it: Fault| it.to_string();
+        let mut left = ENTRIES_SEARCHED_MAX;
+        let threads = self.tree.threads().await.map_err(told)?;
+        for thread in threads.iter().filter(|it| **it != self.thread.0) {
+            let mut after = 0;
+            while left > 0 {
+                let page = self.tree.read(thread, after, PAGE.min(left)).await.map_err(told)?;
+                if let Some(it) = page.iter().find(|it| is_of(it, digest)) {
+                    return Ok(Some(it.id().clone()));
+                }
+                let Some(last) = page.last() else { break };
+                after = last.seq();
+                left -= page.len();
+            }
+        }
+        Ok(None)
+    }
+
     async fn sent(&self, digest: &str) -> Result<Option<EntryId>, String> {
         let sent = self.notes.sent().await.map_err(|it| it.to_string())?;
-        let is_it =
-            |entry: &&Entry| entry.decode_if::<Attachment>().is_some_and(|it| it.digest == digest);
-        Ok(sent.iter().find(is_it).map(|it| it.id().clone()))
+        Ok(sent.iter().find(|it| is_of(it, digest)).map(|it| it.id().clone()))
     }
 
     /// Shows what a tool says of its progress; it never ends.

@@ -16,6 +16,8 @@ pub(super) const ERROR_BYTES_MAX: usize = 2 << 10;
 pub(super) const RECONNECTS_MAX: usize = 8;
 /// Attachments of one answer.
 pub(super) const ATTACHMENTS_MAX: usize = 16;
+/// Entries of a tree's other threads that are searched for an attachment before it is kept anew.
+pub(super) const ENTRIES_SEARCHED_MAX: usize = 10_000;
 /// Messages of a call's progress that wait to be shown.
 pub(super) const PROGRESS_MAX: usize = 16;
 /// Bytes of one message of progress that are shown.

@@ -8,7 +8,7 @@
 //! The tools are known once the server has been asked. `pumphouse run` asks it before it builds the
 //! pump, and records what it hears in `mcp.lock.json` beside the manifest; whatever only reads the
 //! manifest goes by the record and starts nothing. A tool that its server describes otherwise than
-//! the record is refused.
+//! the record is refused. The digests by which a pump goes stand in its thread `organism`, too.
 
 pub mod limits;
 mod line;
@@ -17,7 +17,7 @@ mod remote;
 mod wire;
 mod server;
 mod tools;
-mod record;
+pub mod record;
 mod answer;
 mod attach;
 #[cfg(test)]
@@ -28,7 +28,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::listener::{Beside, Effects};
-use pumphouse::name::namespace_of;
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
 use pumphouse::wire::Json;
@@ -40,7 +39,7 @@ use tokio::sync::mpsc;
 use self::attach::{Attached, Attachments, Outlets};
 use self::exchange::within;
 use self::limits::{McpLimits, PROGRESS_MAX};
-use self::record::Record;
+use self::record::{Record, ToolsAccepted};
 use self::remote::Remote;
 use self::server::{Launch, Place, Server};
 pub(super) use self::tools::shown;
@@ -48,14 +47,18 @@ use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's name unless another is given.
 const NAME: &str = "mcp";
+/// What stands before its name in its namespace.
+const GROUP: &str = "mcp/";
+/// Its namespace while it has that name.
+const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
 /// How long the pump waits beyond a call's time.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a tool of the server answered.
 #[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/mcp/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
 pub struct ToolResult {
     /// The tool, as its server calls it.
     #[payload(attribute)]
@@ -72,7 +75,7 @@ pub struct ToolResult {
 
 /// A tool didn't do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/mcp/v1")]
+#[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
 pub struct ToolFailed {
     /// The tool, as its server calls it.
     #[payload(attribute)]
@@ -248,14 +251,14 @@ fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<Str
 
 /// A listener that knows no tool yet: it takes anything under one name, and refuses it.
 fn unknown(server: &str) -> Listener {
-    let name = Name::new(namespace_of(NAME), "unknown-tool");
+    let name = Name::new(NAMESPACE, "unknown-tool");
     let text = "A tool of the server; which there are is known once the pump has run.";
     let refuse = |_: Element| async move {
         let text = "the tools of this server aren't known yet".to_owned();
         Err::<ToolResult, _>(ToolFailed { tool: String::new(), reason: Reason::Gone, text })
     };
     Listener::new(NAME)
-        .own_namespace()
+        .own_namespace_in(GROUP)
         .on_named(Schema::any(name, text), refuse)
         .describe(format!("Tools of {server}: known once the pump has run, or `check --live` did."))
 }
@@ -269,7 +272,7 @@ fn listener(
     let taken = [ToolResult::NAME.local(), ToolFailed::NAME.local()].map(str::to_owned);
     let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
     let patterns = &settings.tools;
-    let (mut all, left_out) = tools::tools(definitions, patterns, &namespace_of(NAME), &taken);
+    let (mut all, left_out) = tools::tools(definitions, patterns, NAMESPACE, &taken);
     for it in &mut all {
         it.is_changed = changed.contains_key(&it.name);
     }
@@ -289,8 +292,15 @@ fn listener(
     }
     let limits = settings.limits;
     let seconds = limits.seconds_max.saturating_add(limits.start_seconds_max);
-    let mut listener = Listener::with_state(NAME, Server::new(launch))
-        .own_namespace()
+    let server = Server::new(launch);
+    let ending = server.clone();
+    let mut listener = Listener::with_state(NAME, server)
+        .own_namespace_in(GROUP)
+        .announce(&ToolsAccepted::of(name, definitions))
+        .at_stop(move || {
+            let server = ending.clone();
+            async move { server.close().await }
+        })
         .fold::<Attachments>()
         .may_emit::<Attachment>()
         .may_emit::<Progress>();

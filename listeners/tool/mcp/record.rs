@@ -1,15 +1,67 @@
 //! What each server was found to have: a file beside the manifest, which people can read and keep
-//! under version control.
+//! under version control. A pump says in its thread `organism` by which of it it goes.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pumphouse::prelude::*;
 use serde_json::{Map, Value, json};
+
+use super::tools::{digest, shown};
 
 /// The file's name.
 const FILE: &str = "mcp.lock.json";
 /// Bytes that it may have.
 const BYTES_MAX: u64 = 64 << 20;
+
+/// The tools of a server that are accepted, in the thread `organism`: where it has other digests
+/// than the one before it, somebody accepted other descriptions in between.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
+pub struct ToolsAccepted {
+    /// The server: its command, or its URL.
+    #[payload(attribute, example = "mcp-server-time")]
+    pub server: String,
+    /// Each tool.
+    pub tool: Vec<AcceptedTool>,
+}
+
+/// A tool that is accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct AcceptedTool {
+    /// What its server calls it.
+    #[payload(attribute, example = "get_current_time")]
+    pub name: String,
+    /// The BLAKE3 digest of its description, in hexadecimal.
+    #[payload(attribute)]
+    pub digest: String,
+}
+
+impl ToolsAccepted {
+    pub(super) fn of(server: String, definitions: &Map<String, Value>) -> ToolsAccepted {
+        let tool =
+            |(name, it): (&String, &Value)| AcceptedTool { name: shown(name), digest: digest(it) };
+        ToolsAccepted { server, tool: definitions.iter().map(tool).collect() }
+    }
+}
+
+/// What a record has of its servers: of each, its tools' digests by their names.
+pub type Digests = BTreeMap<String, BTreeMap<String, String>>;
+
+/// What the record in a folder has.
+///
+/// # Errors
+/// The file can't be read.
+pub fn digests(folder: &Path) -> Result<Digests, String> {
+    let all = Record::new(folder, String::new()).all()?;
+    let tools = |it: &Value| {
+        let tools = it.get("tools").and_then(Value::as_object).into_iter().flatten();
+        let digest = |it: &Value| it.get("digest").and_then(Value::as_str).map(str::to_owned);
+        tools.filter_map(|(name, it)| Some((name.clone(), digest(it)?))).collect()
+    };
+    Ok(all.iter().map(|(server, it)| (server.clone(), tools(it))).collect())
+}
 
 /// The record of one server.
 #[derive(Clone, Debug)]
@@ -37,7 +89,7 @@ impl Record {
     /// Keeps these; the file is replaced as a whole.
     pub(super) fn write(&self, tools: &Map<String, Value>) -> Result<(), String> {
         let mut all = self.all()?;
-        let entry = |it: &Value| json!({ "digest": super::tools::digest(it), "definition": it });
+        let entry = |it: &Value| json!({ "digest": digest(it), "definition": it });
         let tools: Map<String, Value> =
             tools.iter().map(|(name, it)| (name.clone(), entry(it))).collect();
         all.insert(self.key.clone(), json!({ "tools": tools }));

@@ -168,6 +168,14 @@ impl Server {
         answer
     }
 
+    /// Ends the connection, where there is one, and waits until the server has heard so.
+    pub(super) async fn close(&self) {
+        let wire = self.state.lock().await.wire.take();
+        if let Some(wire) = wire {
+            wire.close().await;
+        }
+    }
+
     async fn wire(&self) -> Result<Wire, Failure> {
         let mut state = self.state.lock().await;
         match state.wire.take() {

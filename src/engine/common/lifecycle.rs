@@ -1,14 +1,16 @@
 //! The organism's own life, in a thread of its own: when it began and with what, that it lives,
 //! and when it was told to stop. The pump says it, so nobody can say it in its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::refusals::stamp;
-use crate::engine::common::shared::{Shared, Stage};
+use crate::engine::common::shared::{Life, Shared, Stage};
 use crate::engine::port::Port;
 use crate::engine::tree::event::ORGANISM;
 use crate::id::ThreadId;
@@ -18,16 +20,39 @@ use crate::name::Name;
 use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
 use crate::wire::{Checked, Payload, SignedDuration};
 
-/// Says that the organism begins, and who came and went since it last did; before anything else
-/// is taken.
+/// Says that the organism begins, who came and went since it last did, and what listeners
+/// announce; before anything else is taken.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
-    let Some(life) = &shared.life else { return Ok(()) };
+    let announcements = || shared.routes.listeners.iter().flat_map(|it| &it.announcements);
+    if shared.life.is_none() && announcements().next().is_none() {
+        return Ok(());
+    }
+    let Known { listeners, mut announced } = known(shared).await?;
+    let mut words = Words::default();
+    if let Some(life) = &shared.life {
+        boot(shared, life, listeners, &mut words);
+    }
+    for it in announcements() {
+        match &it.element {
+            Ok(element) if announced.remove(&it.name) != Some(element.canonical()) => {
+                words.0.push(Checked::typed(it.name.clone(), element.clone()));
+            }
+            Ok(_) => {}
+            Err(fault) => tracing::error!(%fault, name = %it.name, "a word can't be written"),
+        }
+    }
+    if !words.0.is_empty() {
+        words.post(shared);
+    }
+    Ok(())
+}
+
+/// Says that it begins, and who came and went.
+fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Words) {
     let now_us = shared.runtime.now_us();
     let at = stamp(now_us);
-    let before = known(shared).await?;
     let routes = &shared.routes;
     let count = u64::try_from(routes.listeners.len()).unwrap_or(u64::MAX);
-    let mut words = Words::default();
     words.say(&Boot {
         organism_name: life.name.to_string(),
         timestamp: at,
@@ -36,7 +61,7 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
         catalogue: digest(shared),
     });
     for it in &routes.listeners {
-        if !before.contains_key(&*it.name) {
+        if !before.contains(&*it.name) {
             let roots: Vec<String> = it.routes().iter().map(ToString::to_string).collect();
             words.say(&ListenerJoined {
                 name: it.name.to_string(),
@@ -47,12 +72,10 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
             });
         }
     }
-    for name in before.into_keys().filter(|it| routes.find(it).is_none()) {
+    for name in before.into_iter().filter(|it| routes.find(it).is_none()) {
         let reason = Some("the organism was started without it".to_owned());
         words.say(&ListenerLeft { name, reason, timestamp: at });
     }
-    words.post(shared);
-    Ok(())
 }
 
 /// Says that the organism was told to stop.
@@ -105,10 +128,20 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
     }
 }
 
-/// The listeners that joined and haven't left, as the thread says.
-async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
+/// What the thread says.
+#[derive(Default)]
+struct Known {
+    /// The listeners that joined and haven't left.
+    listeners: BTreeSet<String>,
+    /// The last announcement of each name that a listener announces.
+    announced: BTreeMap<Name, Bytes>,
+}
+
+async fn known(shared: &Shared) -> Result<Known, log::Error> {
     let thread = ThreadId::new(ORGANISM);
-    let mut known = BTreeMap::new();
+    let mut known = Known::default();
+    let all = shared.routes.listeners.iter().flat_map(|it| &it.announcements);
+    let names: BTreeSet<&Name> = all.map(|it| &it.name).collect();
     if shared.log.thread(&thread).await?.is_none() {
         return Ok(known);
     }
@@ -116,9 +149,13 @@ async fn known(shared: &Shared) -> Result<BTreeMap<String, ()>, log::Error> {
     while let Some(page) = pages.next().await? {
         for entry in page.iter().map(|it| crate::listener::Entry::kept(it)) {
             if let Some(it) = entry.decode_if::<ListenerJoined>() {
-                known.insert(it.name, ());
+                known.listeners.insert(it.name);
             } else if let Some(it) = entry.decode_if::<ListenerLeft>() {
-                known.remove(&it.name);
+                known.listeners.remove(&it.name);
+            } else if names.contains(entry.name())
+                && let Ok(element) = entry.element()
+            {
+                known.announced.insert(entry.name().clone(), element.canonical());
             }
         }
     }
@@ -142,19 +179,18 @@ fn digest(shared: &Shared) -> String {
 
 /// Words of the pump's own, on their way into the thread.
 #[derive(Default)]
-pub(crate) struct Words(Vec<(Name, Checked)>);
+pub(crate) struct Words(Vec<Checked>);
 
 impl Words {
     pub(crate) fn say<P: Payload>(&mut self, it: &P) {
         match it.encode() {
-            Ok(element) => self.0.push((P::NAME, Checked::typed(P::NAME, element))),
+            Ok(element) => self.0.push(Checked::typed(P::NAME, element)),
             Err(error) => tracing::error!(%error, name = %P::NAME, "a word can't be written"),
         }
     }
 
     pub(crate) fn post(self, shared: &Shared) {
         let thread = ThreadId::new(ORGANISM);
-        let words = self.0.into_iter().map(|(_, it)| it).collect();
-        shared.workers.post(&thread, Mail::Note(thread.clone(), words));
+        shared.workers.post(&thread, Mail::Note(thread.clone(), self.0));
     }
 }

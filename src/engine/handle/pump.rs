@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::join_all;
 use tokio::sync::{oneshot, watch};
 
 use crate::engine::common::counts::Metrics;
@@ -57,6 +58,8 @@ impl Identity {
 
 /// How much longer than they may take doors are waited for.
 const GRACE_US: u64 = 1_000_000;
+/// How long listeners may take to end.
+const AT_STOP_US: u64 = 5_000_000;
 
 /// A running pump. Cloning the handle costs a count or two.
 ///
@@ -385,7 +388,9 @@ impl Pump {
                 tracing::warn!("handlers still ran at the end of drain_time_max");
             }
         }
-        self.advance(Stage::Drained);
+        if self.advance(Stage::Drained) {
+            self.end_listeners().await;
+        }
         let us = |it: std::time::Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX / 8);
         let until =
             self.shared.runtime.now_us() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
@@ -400,6 +405,20 @@ impl Pump {
         let closed = self.shared.log.close().await;
         self.shared.running.over.store(true, Ordering::Relaxed);
         closed
+    }
+
+    /// Runs what listeners do at the end.
+    async fn end_listeners(&self) {
+        let all = self.shared.routes.listeners.iter().flat_map(|it| &it.at_stop);
+        let ends: Vec<_> = all.map(|end| end()).collect();
+        let until = self.shared.runtime.now_us() + AT_STOP_US;
+        tokio::select! {
+            biased;
+            _ = join_all(ends) => {}
+            () = self.shared.runtime.sleep_until(until) => {
+                tracing::warn!("listeners took more than 5 s to end, and are left");
+            }
+        }
     }
 
     /// How far the pump has come, for doors.

@@ -7,7 +7,8 @@ use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
 use crate::listener::{
-    Bound, Capabilities, Entry, FoldId, FoldOf, Grant, Need, Spec, Threads, Traits, Wakes, Way,
+    Announcement, AtStop, Bound, Capabilities, Entry, FoldId, FoldOf, Grant, Need, Spec, Threads,
+    Traits, Wakes, Way,
 };
 use crate::log::Flags;
 use crate::name::{ENVELOPE, Name};
@@ -35,6 +36,8 @@ pub(crate) struct Registered {
     pub(crate) steers: bool,
     pub(crate) wakes: Option<Wakes>,
     pub(crate) handlers: Vec<Bound>,
+    pub(crate) announcements: Vec<Announcement>,
+    pub(crate) at_stop: Vec<AtStop>,
     routes: FxHashMap<Name, usize>,
     replies: FxHashMap<Name, usize>,
     any_reply: Option<usize>,
@@ -68,6 +71,8 @@ impl Registered {
             takes_arrivals: spec.needs.iter().any(|it| matches!(it, Need::Arrivals)),
             takes_queue: spec.needs.iter().any(|it| matches!(it, Need::Queue)),
             handlers,
+            announcements: spec.announcements,
+            at_stop: spec.at_stop,
             routes,
             replies,
             any_reply,

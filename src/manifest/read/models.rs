@@ -13,6 +13,7 @@ use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
+use crate::model::estimate::Tokenizer;
 use crate::model::openai::NoModel;
 use crate::model::{AtOnce, Model, Models, NoScript, OpenAi, Price, Scripted, Secret};
 
@@ -73,6 +74,15 @@ impl Reader<'_> {
             }
         }
         settings = tokens(item, "window").into_iter().fold(settings, |it, n| it.window(n));
+        if let Some(at) = item.key("tokenizer") {
+            match Tokenizer::read(beside(self.file, at.text()?)) {
+                Ok(it) => settings = settings.tokenizer(it),
+                Err(it) => {
+                    let mistake = Mistake::new(at.place, it.to_string());
+                    self.wrong(mistake.at(&joined(path, "tokenizer")));
+                }
+            }
+        }
         settings = tokens(item, "max_tokens").into_iter().fold(settings, |it, n| it.max_tokens(n));
         settings = self.price(item, path).into_iter().fold(settings, |it, price| it.price(price));
         if let Some(it) = text("temperature").and_then(amount::number) {

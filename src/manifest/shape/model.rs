@@ -23,6 +23,7 @@ fn openai() -> Map {
     let secret = "What is shown to the server, from the environment: the file itself holds no key.";
     let headers = "Further headers.";
     let max_tokens = "The tokens of a reply, where a prompt doesn't say.";
+    let tokenizer = "The model's tokenizer.json, which counts the tokens of prompts.";
     let temperature = "How freely the model chooses, where a prompt doesn't say.";
     let extra = "What else each request holds; null takes a key out.";
     let authority = "A file with the certificate of who is trusted, instead of the system's.";
@@ -40,6 +41,7 @@ fn openai() -> Map {
             key("key", Kind::Text, secret, "key: ${LLM_KEY}"),
             key("headers", Kind::Settings, headers, "headers: {X-Title: pump}"),
             window(),
+            key("tokenizer", Kind::Path, tokenizer, "tokenizer: tokenizer.json"),
             key("max_tokens", tokens, max_tokens, "max_tokens: 2048"),
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
             price(),

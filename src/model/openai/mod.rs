@@ -125,6 +125,10 @@ impl Model for OpenAi {
         self.settings.window
     }
 
+    fn tokens(&self, text: &str) -> Option<u64> {
+        self.settings.tokenizer.as_ref()?.count(text)
+    }
+
     fn max_tokens(&self) -> Option<u32> {
         self.settings.max_tokens
     }

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use serde_json::{Map, Value};
 
 use crate::limits::ModelLimits;
+use crate::model::estimate::Tokenizer;
 use crate::model::{OpenAi, Price, Secret};
 use crate::trust;
 
@@ -20,6 +22,7 @@ pub struct Settings {
     pub(super) key: Option<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) window: Option<u32>,
+    pub(super) tokenizer: Option<Arc<Tokenizer>>,
     pub(super) max_tokens: Option<u32>,
     pub(super) temperature: Option<f64>,
     pub(super) price: Option<Price>,
@@ -46,6 +49,7 @@ impl Settings {
             key: None,
             headers: Vec::new(),
             window: None,
+            tokenizer: None,
             max_tokens: None,
             temperature: None,
             price: None,
@@ -73,6 +77,13 @@ impl Settings {
     #[must_use]
     pub fn window(self, tokens: u32) -> Settings {
         Settings { window: Some(tokens), ..self }
+    }
+
+    /// Says what counts the tokens of a prompt before it is sent; a quarter of its bytes counts
+    /// unless said.
+    #[must_use]
+    pub fn tokenizer(self, it: Tokenizer) -> Settings {
+        Settings { tokenizer: Some(Arc::new(it)), ..self }
     }
 
     /// Says how many tokens a reply may have where its prompt doesn't.

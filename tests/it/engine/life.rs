@@ -1,12 +1,14 @@
 //! The organism's own life, in its own thread.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pumphouse::engine::Identity;
 use pumphouse::listeners::thread::{CancelThread, PauseThread, ThreadPaused, thread};
 use pumphouse::log::{Log, State};
 use pumphouse::prelude::*;
+use pumphouse::sim::Sim;
 use pumphouse::wire::core::{Boot, Heartbeat, ThreadCancelled};
 
 use super::crash::{again_with, crash_with};
@@ -113,4 +115,44 @@ async fn nobody_ends_or_holds_the_organisms_thread() {
     pump.shutdown().await.unwrap();
     let last = story(&log, &organism).await.pop();
     assert_eq!(last.as_deref(), Some("core > *: shutdown-signal"));
+}
+
+/// What a listener goes by is written where it differs from what was written last, also by a pump
+/// without a name.
+#[test]
+fn what_a_listener_announces_is_written_once_each_time_it_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pumphouse.db");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut stories = Vec::new();
+    for n in [1, 1, 2] {
+        let said = Listener::new("a").on(answer).announce(&Answer { n });
+        let pump = runtime.block_on(again_with(&file, |it| it, said));
+        stories.push(runtime.block_on(async {
+            let story = lives(pump.log(), if n == 1 { 1 } else { 2 }).await;
+            pump.shutdown().await.unwrap();
+            story.len()
+        }));
+    }
+    assert_eq!(stories, [1, 1, 2]);
+}
+
+#[test]
+fn what_a_listener_does_at_the_end_is_waited_for_up_to_five_seconds() {
+    let ended = Arc::new(AtomicU32::new(0));
+    let counts = ended.clone();
+    let ends = move || {
+        counts.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(())
+    };
+    let a = Listener::new("a").on(answer).at_stop(ends);
+    let never = Listener::new("b").on(async |_: Answer| ()).at_stop(std::future::pending);
+    let sim = Sim::new(1);
+    let pump = pumphouse::builder().with((a, never)).build().unwrap().start_on(&sim);
+    sim.run(pump.tell(Question { n: 1 })).unwrap().unwrap();
+    assert_eq!(ended.load(Ordering::Relaxed), 0);
+    let before_us = sim.now_us();
+    sim.run(pump.shutdown()).unwrap().unwrap();
+    assert_eq!(ended.load(Ordering::Relaxed), 1);
+    assert_eq!((sim.now_us() - before_us) / 1_000_000, 5);
 }

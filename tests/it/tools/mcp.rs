@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::program::{Ran, Scene, Server};
 
 const SERVER: &str = include_str!("mcp/server.py");
@@ -35,7 +37,7 @@ fn manifest(settings: &str) -> String {
 /// What comes of a call.
 #[track_caller]
 fn called(scene: &Scene, server: &Server, tool: &str, inside: &str) -> Ran {
-    let ns = "https://xml-pipeline.org/ns/words/v1";
+    let ns = "https://xml-pipeline.org/ns/mcp/words/v1";
     let payload = format!("<{tool} xmlns=\"{ns}\">{inside}</{tool}>\n");
     let ran = scene.pipe(&["send", "--connect", &server.address], &payload);
     Ran { out: ran.out.replace("\n│ ", "\n"), ..ran }
@@ -127,9 +129,9 @@ fn check_starts_nothing_unless_it_is_told_to() {
     told.says(&["python3 can't be asked for its tools: the server has ended"]);
     fs::remove_file(scene.path("broken")).unwrap();
     let live = scene.run(&["check", "--live"]).code(0);
-    live.says(&["ns/words/v1}say", "Left out: bomb (", "http://x/y"]);
+    live.says(&["ns/mcp/words/v1}say", "Left out: bomb (", "http://x/y"]);
     scene.write("broken", "");
-    scene.run(&["check"]).code(0).says(&["ns/words/v1}say"]);
+    scene.run(&["check"]).code(0).says(&["ns/mcp/words/v1}say"]);
     let page = scene.run(&["describe", "count"]).code(0);
     page.says(&["Counts \u{FFFD}[31mwords.", "taken by   words"]);
     let schema = scene.run(&["describe", "say", "--json-schema"]).code(0);
@@ -165,11 +167,21 @@ fn a_tool_that_changed_is_refused_until_it_is_accepted() {
     drop(server);
     assert_eq!(fs::read_to_string(scene.path("mcp.lock.json")).unwrap(), before);
     scene.run(&["check", "--live"]).code(0).says(&["Refused, since they changed: say"]);
-    scene.run(&["check", "--accept"]).code(0);
+    let accepted = scene.run(&["mcp", "accept"]).code(0);
+    accepted.says(&["python3 server.py\n  ~ say  ", "tools of 1 servers are accepted"]);
+    let again = scene.run(&["mcp", "accept"]).code(0);
+    again.says(&["nothing changed; "]);
     let server = scene.serve(&[]);
     let said = called(&scene, &server, "say", "<words>x</words>");
     said.says(&["<text>x</text>"]);
     drop(server);
+    // The log says by which descriptions a pump went: each once, though there were more starts.
+    let organism = scene.run(&["show", "organism", "--json"]).code(0).objects();
+    let accepted = |it: &&Value| it["payload"].to_string().contains("tools-accepted");
+    let said: Vec<&Value> = organism.iter().filter(accepted).collect();
+    assert_eq!(said.len(), 2, "{organism:#?}");
+    let text = said[0].to_string();
+    assert!(text.contains("ns/mcp/words/v1") && text.contains("name=\\\"say\\\""), "{text}");
     fs::remove_file(scene.path("changed")).unwrap();
     scene.write("organism.yaml", manifest(", trust: all"));
     let server = scene.serve(&[]);

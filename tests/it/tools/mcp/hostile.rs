@@ -58,7 +58,7 @@ fn a_schema_bomb_leaves_its_tool_out_and_no_other() {
     let begun = Instant::now();
     let told = scene.run(&["check", "--live"]).code(0);
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    let told = told.says(&["ns/words/v1}good", "Left out: ", "bomb ("]);
+    let told = told.says(&["ns/mcp/words/v1}good", "Left out: ", "bomb ("]);
     assert!(told.out.len() < 64 << 10, "{} bytes", told.out.len());
     let server = scene.serve(&[]);
     called(&scene, &server, "good", "").says(&["<text>good is done</text>"]);
@@ -127,9 +127,13 @@ fn a_call_of_a_thread_that_is_cancelled_is_cancelled() {
     let server = scene.serve(&[]);
     std::thread::scope(|scope| {
         scope.spawn(|| called(&scene, &server, "silent", ""));
-        let threads = || scene.run(&["threads", "--json"]).objects();
-        until("there is a thread", || !threads().is_empty());
-        let thread = threads()[0]["thread"].as_str().unwrap().to_owned();
+        let session = || {
+            let threads = scene.run(&["threads", "--json"]).objects().into_iter();
+            let mut ids = threads.map(|it| it["thread"].as_str().unwrap().to_owned());
+            ids.find(|it| it.starts_with("sess-"))
+        };
+        until("there is a session", || session().is_some());
+        let thread = session().unwrap();
         until("the call is under way", || scene.path("called").exists());
         scene.run(&["cancel", &thread, "--connect", &server.address]).code(0);
     });
@@ -211,6 +215,32 @@ fn images_are_attachments_that_the_result_names() {
     }
     let left_out = "[image/png of 3000 bytes left out; the limit attachment_bytes_max is 100]";
     in_order(&log, &["[image/gif of 14 bytes, attached]", "audio/wav", left_out]);
+    is_named_by_both(&log);
+}
+
+/// A thread of the tree that has an attachment already keeps it for the others.
+#[test]
+fn an_attachment_is_kept_once_in_a_tree() {
+    let Some(folder) = scene("plain", "") else { return };
+    drop(folder);
+    let replies = "%% reply\n<action id=\"a\">{\"name\": \"words.good\"}</action>\n\
+                   %% reply\n<action id=\"b\">{\"name\": \"helper\", \
+                   \"parameters\": {\"text\": \"Look, too.\"}}</action>\n\
+                   %% reply\n<action id=\"c\">{\"name\": \"words.good\"}</action>\n\
+                   %% reply\n<response>I see ${c}</response>\n\
+                   %% reply\n<response>It is: ${a}</response>\n";
+    let tool = format!("use: mcp, {}", settings("pictures", ""));
+    let helper = "use: agent, model: m, peers: [words]";
+    let scene = organism(&[("words", &tool), ("helper", helper)], replies);
+    scene.write("hostile.py", SERVER);
+    scene.run(&["check", "--live"]).code(0);
+    let log = asked(&scene, "Show it.");
+    assert_eq!(log.matches(">R0lGODlhAQABAAAAACw=<").count(), 1, "{log}");
+    is_named_by_both(&log);
+}
+
+#[track_caller]
+fn is_named_by_both(log: &str) {
     let entry = log.lines().find(|it| it.contains("R0lGODlhAQABAAAAACw=")).unwrap();
     let entry: Value = serde_json::from_str(entry).unwrap();
     let id = entry["entry"].as_str().unwrap();

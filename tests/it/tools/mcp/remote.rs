@@ -171,6 +171,17 @@ fn requests_have_the_session_the_revision_and_the_bearer() {
 }
 
 #[test]
+fn a_pump_that_stops_ends_its_session() {
+    let host = Host::start("json");
+    let scene = host.scene("");
+    let mut server = scene.serve(&[]);
+    called(&scene, &server, "good", "").says(&["<text>it is done</text>"]);
+    assert_eq!(host.asked("DELETE").len(), 1, "the session in which the tools were asked for");
+    assert_eq!(server.stop("-TERM").0, Some(0));
+    assert_eq!(host.asked("DELETE").len(), 2);
+}
+
+#[test]
 fn a_stream_that_breaks_off_is_taken_up_where_it_was() {
     let host = says("breaks", &["<text>it is done</text>"]);
     let [taken_up] = &host.asked("GET")[..] else { panic!("it is taken up once") };

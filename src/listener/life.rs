@@ -1,0 +1,73 @@
+//! What a listener has to say when the pump begins, and what it does when the pump stops.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::listener::{Listener, Need};
+use crate::name::Name;
+use crate::wire::{Fault, Payload};
+use crate::xml::Element;
+
+/// A payload that the thread `organism` has of a listener.
+pub(crate) struct Announcement {
+    pub(crate) name: Name,
+    pub(crate) element: Result<Element, Fault>,
+}
+
+/// What is done when the pump stops.
+pub(crate) type AtStop = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+impl<S> Listener<S> {
+    /// Has the pump write this into the thread `organism` when it begins, unless it is what the
+    /// thread has last of that name: so the log says by what a listener went, and since when.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    ///
+    /// /// The price list that is in force.
+    /// #[derive(Payload)]
+    /// #[payload(ns = "https://xml-pipeline.org/ns/shop/v1")]
+    /// struct PriceList {
+    ///     #[payload(attribute)]
+    ///     digest: String,
+    /// }
+    ///
+    /// let list = PriceList { digest: "5f2c".to_owned() };
+    /// let shop = Listener::new("shop").on(async |_: Done| {}).announce(&list);
+    /// # let _ = shop;
+    /// ```
+    #[must_use]
+    pub fn announce<P: Payload>(mut self, it: &P) -> Listener<S> {
+        let element = it.encode();
+        self.spec.needs.push(Need::Emit(std::borrow::Cow::Borrowed(P::schema())));
+        self.spec.announcements.push(Announcement { name: P::NAME, element });
+        self
+    }
+
+    /// Runs this when the pump stops, once no handler runs any more: to flush a file, or to tell a
+    /// server good-bye. All listeners' ends run side by side and have five seconds together. A pump
+    /// that is killed runs none of them.
+    ///
+    /// ```
+    /// use pumphouse::prelude::*;
+    ///
+    /// # /// A line to keep.
+    /// # #[derive(Payload)]
+    /// # #[payload(ns = "urn:lines")]
+    /// # struct Line { text: String }
+    /// let lines = Listener::new("lines")
+    ///     .on(async |_: Line| {})
+    ///     .at_stop(async || println!("The last line was kept."));
+    /// # assert!(pumphouse::builder().with(lines).build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn at_stop<F, R>(mut self, end: F) -> Listener<S>
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        self.spec.at_stop.push(Arc::new(move || Box::pin(end())));
+        self
+    }
+}

@@ -1,0 +1,196 @@
+//! How many tokens a text is about, before a provider counts them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::model::{Model, Prompt, Said, Tool};
+
+/// Bytes of a token, about, where no tokenizer counts them.
+pub const TOKEN_BYTES: u64 = 4;
+/// Tokens that a chat template puts around a message, about, where a tokenizer counts the rest.
+const MESSAGE_TOKENS: u64 = 4;
+/// Bytes that the file of a tokenizer may have.
+pub const TOKENIZER_BYTES_MAX: u64 = 64 << 20;
+/// Texts whose count is remembered.
+const REMEMBERED_MAX: usize = 16_384;
+
+/// About how many tokens so many bytes are.
+#[must_use]
+pub fn tokens_of_bytes(bytes: u64) -> u64 {
+    bytes.div_ceil(TOKEN_BYTES)
+}
+
+/// The bytes of a prompt's texts, without what it offers as tools.
+#[must_use]
+pub fn prompt_bytes(prompt: &Prompt) -> u64 {
+    let messages: u64 = prompt.messages.iter().map(message_bytes).sum();
+    prompt.system.len() as u64 + messages
+}
+
+fn tool_bytes(it: &Tool) -> u64 {
+    (it.name.len() + it.description.len() + it.parameters.to_string().len()) as u64
+}
+
+fn message_bytes(it: &Said) -> u64 {
+    let calls = it.calls.iter().map(|it| it.name.len() + it.arguments.len());
+    (it.text.len() + calls.sum::<usize>()) as u64
+}
+
+impl dyn Model + '_ {
+    /// About how many tokens a prompt is: as the model's tokenizer says, or a quarter of its bytes.
+    #[must_use]
+    pub fn prompt_tokens(&self, prompt: &Prompt) -> u64 {
+        let Some(system) = self.tokens(&prompt.system) else {
+            let tools: u64 = prompt.tools.iter().map(tool_bytes).sum();
+            return tokens_of_bytes(prompt_bytes(prompt) + tools);
+        };
+        let count = |text: &str| self.tokens(text).unwrap_or_default();
+        let messages: u64 = prompt.messages.iter().map(|it| self.message_tokens(it)).sum();
+        let tools = prompt
+            .tools
+            .iter()
+            .map(|it| count(&it.name) + count(&it.description) + count(&it.parameters.to_string()));
+        system + messages + tools.sum::<u64>()
+    }
+
+    /// The same of one message.
+    #[must_use]
+    pub fn message_tokens(&self, it: &Said) -> u64 {
+        let Some(text) = self.tokens(&it.text) else {
+            return tokens_of_bytes(message_bytes(it));
+        };
+        let count = |text: &str| self.tokens(text).unwrap_or_default();
+        let calls = it.calls.iter().map(|it| count(&it.name) + count(&it.arguments));
+        text + calls.sum::<u64>() + MESSAGE_TOKENS
+    }
+}
+
+/// What counts the tokens of a model: the `tokenizer.json` that it is published with, as Hugging
+/// Face's tokenizers write it.
+pub struct Tokenizer {
+    tokenizer: tokenizers::Tokenizer,
+    /// Counts by the digests of their texts: a prompt is most of the one before it.
+    known: Mutex<HashMap<blake3::Hash, u64>>,
+}
+
+/// Why a file is no tokenizer.
+#[derive(Debug)]
+pub struct NoTokenizer {
+    text: String,
+}
+
+impl fmt::Display for NoTokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for NoTokenizer {}
+
+impl Tokenizer {
+    /// Reads one from a file.
+    ///
+    /// # Errors
+    /// The file can't be read, has more than [`TOKENIZER_BYTES_MAX`], or holds no tokenizer.
+    pub fn read(file: impl AsRef<Path>) -> Result<Tokenizer, NoTokenizer> {
+        let file = file.as_ref();
+        let shown = file.display();
+        let wrong = |text: String| NoTokenizer { text: format!("{shown}: {text}") };
+        let bytes = std::fs::metadata(file).map_err(|it| wrong(it.to_string()))?.len();
+        if bytes > TOKENIZER_BYTES_MAX {
+            return Err(wrong(format!("more than {TOKENIZER_BYTES_MAX} bytes")));
+        }
+        let tokenizer = tokenizers::Tokenizer::from_file(file)
+            .map_err(|it| wrong(format!("no tokenizer.json: {it}")))?;
+        Ok(Tokenizer { tokenizer, known: Mutex::default() })
+    }
+
+    /// How many tokens a text is; none where it can't be said.
+    #[must_use]
+    pub fn count(&self, text: &str) -> Option<u64> {
+        let digest = blake3::hash(text.as_bytes());
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = known().get(&digest) {
+            return Some(*count);
+        }
+        let count = self.tokenizer.encode_fast(text, false).ok()?.len() as u64;
+        let mut known = known();
+        if known.len() >= REMEMBERED_MAX {
+            known.clear();
+        }
+        known.insert(digest, count);
+        Some(count)
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokenizer").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Boxed, Reply, Role};
+
+    /// A tokenizer whose tokens are words.
+    const WORDS: &str = r#"{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],
+        "normalizer":null,"pre_tokenizer":{"type":"Whitespace"},"post_processor":null,
+        "decoder":null,"model":{"type":"WordLevel","vocab":{"[UNK]":0},"unk_token":"[UNK]"}}"#;
+
+    #[derive(Debug)]
+    struct Counted(Tokenizer);
+
+    impl Model for Counted {
+        fn turn(&self, _: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+            Box::pin(std::future::pending())
+        }
+
+        fn tokens(&self, text: &str) -> Option<u64> {
+            self.0.count(text)
+        }
+
+        fn describe(&self) -> String {
+            "counted".to_owned()
+        }
+    }
+
+    fn words() -> Counted {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokenizer.json");
+        std::fs::write(&file, WORDS).unwrap();
+        Counted(Tokenizer::read(file).unwrap())
+    }
+
+    #[test]
+    fn a_tokenizer_counts_what_a_prompt_says() {
+        let counted = words();
+        let model: &dyn Model = &counted;
+        let mut prompt = Prompt::new("You are an oracle");
+        assert_eq!(model.prompt_tokens(&prompt), 4);
+        prompt.messages.push(Said::new(Role::User, "Extraordinarily long words"));
+        assert_eq!(model.prompt_tokens(&prompt), 4 + 3 + MESSAGE_TOKENS);
+        assert_eq!(model.prompt_tokens(&prompt), 4 + 3 + MESSAGE_TOKENS, "from memory");
+    }
+
+    #[test]
+    fn without_one_a_token_is_four_bytes() {
+        let model: &dyn Model = &crate::model::Scripted::replies(["a"]);
+        let mut prompt = Prompt::new("12345678");
+        prompt.messages.push(Said::new(Role::User, "123456789"));
+        assert_eq!(model.prompt_tokens(&prompt), 5);
+    }
+
+    #[test]
+    fn a_file_that_is_no_tokenizer_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokenizer.json");
+        std::fs::write(&file, "{}").unwrap();
+        let text = Tokenizer::read(&file).unwrap_err().to_string();
+        assert!(text.contains("tokenizer.json: no tokenizer.json: "), "{text}");
+        assert!(Tokenizer::read(folder.path().join("none")).is_err());
+    }
+}
