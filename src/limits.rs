@@ -139,6 +139,14 @@ pub const LOOK_UPS_MAX: usize = 64;
 /// Bytes of a file that holds a prompt: more than any model reads before all else.
 pub const PROMPT_BYTES_MAX: usize = MIB;
 
+/// Seconds that one run of `pumphouse eval` may take unless `--seconds` says otherwise: a long
+/// answer of a model on a laptop.
+pub const EVAL_SECONDS_MAX: u64 = 300;
+/// How often `pumphouse eval` runs a case at the most: enough to tell a rate of 1 in 1,000.
+pub const EVAL_RUNS_MAX: u32 = 10_000;
+/// How many runs of `pumphouse eval` go on at once at the most; a pump takes as many pushes.
+pub const EVAL_AT_ONCE_MAX: usize = 1_024;
+
 /// How long batches and commits are kept small after one that went ahead, in microseconds: somebody
 /// who comes a few times a second doesn't wait for large ones.
 pub(crate) const HURRY_US: u64 = 500_000;

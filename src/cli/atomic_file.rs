@@ -47,7 +47,7 @@ impl AtomicFile {
 
     /// A file, also where there is one: it is written beside it, and takes its place and its
     /// permissions. What is no file, such as `/dev/stdout`, is written to.
-    fn over(path: &Path) -> io::Result<AtomicFile> {
+    pub(crate) fn over(path: &Path) -> io::Result<AtomicFile> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match fs::symlink_metadata(path) {

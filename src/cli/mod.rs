@@ -12,6 +12,7 @@ mod connect;
 mod data;
 mod demo;
 mod describe;
+mod eval;
 mod export;
 mod filters;
 mod folder;
@@ -155,6 +156,7 @@ Examples:
   pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
   pumphouse verify                   whether the log is what was written
   pumphouse backup copy.db           the log in a file of its own, while it is written to
+  pumphouse eval sums.yaml           how often an agent's answers are as expected
   pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
   pumphouse inspect reply reply.txt  what an agent makes of what a model wrote
@@ -166,6 +168,7 @@ enum Verb {
     Run(run::Run),
     Check(check::Check),
     Test(test::Test),
+    Eval(eval::Eval),
     Init(init::Init),
     Demo(demo::Demo),
     Send(send::Send),
@@ -204,6 +207,7 @@ impl Command {
                 Verb::Run(it) => it.run(builder, given, screen).await,
                 Verb::Check(it) => it.run(builder, given, screen),
                 Verb::Test(it) => it.run(builder, screen).await,
+                Verb::Eval(it) => Box::pin(it.run(builder, given, screen)).await,
                 Verb::Init(it) => it.run(screen),
                 Verb::Demo(it) => it.run(screen).await,
                 Verb::Send(it) => it.run(screen).await,

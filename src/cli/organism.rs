@@ -67,12 +67,22 @@ pub(crate) fn told(all: &Mistakes) -> String {
 impl Organism {
     /// Reads the named manifest, or the one that stands here, if one does. It starts nothing.
     pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
-        Organism::read_with(file, builder, |_: &mut Builder| {})
+        Organism::read_with(file, builder, |_: &mut Builder| {}, None)
     }
 
     /// The same for a pump that is to run: MCP servers are asked for their tools.
     pub(crate) fn read_live(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
-        Organism::read_with(file, builder, listeners::live_factories)
+        Organism::read_with(file, builder, listeners::live_factories, None)
+    }
+
+    /// The same, where an agent of the manifest thinks with another model than that says: the
+    /// agent's name and the model's.
+    pub(crate) fn read_live_with_model(
+        file: &Path,
+        builder: Builder,
+        model: Option<(&str, &str)>,
+    ) -> Result<Organism, Unread> {
+        Organism::read_with(Some(file), builder, listeners::live_factories, model)
     }
 
     /// The same where what they describe otherwise than before is accepted.
@@ -80,7 +90,7 @@ impl Organism {
         file: Option<&Path>,
         builder: Builder,
     ) -> Result<Organism, Unread> {
-        Organism::read_with(file, builder, listeners::accepting_factories)
+        Organism::read_with(file, builder, listeners::accepting_factories, None)
     }
 
     /// The first factory of a name counts.
@@ -88,6 +98,7 @@ impl Organism {
         file: Option<&Path>,
         builder: Builder,
         factories: fn(&mut Builder),
+        model: Option<(&str, &str)>,
     ) -> Result<Organism, Unread> {
         let nobody = builder.listeners().next().is_none();
         let is_bare = nobody && builder.factories().is_empty();
@@ -101,7 +112,7 @@ impl Organism {
                 let text = format!("{} can't be read: {error}; {way}", file.display());
                 Unread::Failure(Failure::Untried(text))
             })?;
-            let read = Manifest::read(file, &bytes, &variable, &builder);
+            let read = Manifest::read_with_model(file, &bytes, &variable, &builder, model);
             read.map_err(|all| match is_bare && file.with_file_name("Cargo.toml").exists() {
                 true => Unread::Mistakes(all.advise(of_a_program)),
                 false => Unread::Mistakes(all),
@@ -171,7 +182,7 @@ pub(crate) fn here() -> Option<&'static Path> {
 }
 
 /// What a file holds, but no more of it than a manifest may have.
-fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -180,6 +191,6 @@ fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
 
 /// What the environment says.
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -148,7 +148,7 @@ fn shown(name: &str) -> String {
 }
 
 /// Millionths as what they are parts of.
-fn money(micros: i64) -> String {
+pub(crate) fn money(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
     let micros = micros.unsigned_abs();
     format!("{sign}{}.{:06}", micros / 1_000_000, micros % 1_000_000)

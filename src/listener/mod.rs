@@ -46,6 +46,7 @@ pub use handler::{Arguments, Function, Handler};
 pub use host::{Boxed, Call, Host, OtherThreads};
 pub use join::{Branch, Branches, Join, NoAnswer};
 pub(crate) use life::{Announcement, AtStop};
+pub(crate) use namespace::Move;
 pub use need::{Kept, Need};
 pub use pumphouse_macros::{FromContext, IntoEmit};
 pub use request::{Reply, Request};

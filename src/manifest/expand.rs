@@ -26,10 +26,18 @@ pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut 
 }
 
 fn fill(scalar: &mut Scalar, text: String) {
-    if scalar.is_plain {
+    // In quotes, too: YAML's braces `{key: "${LLM_KEY:-}"}` need them.
+    let is_left_out = text.is_empty() && is_optional(&scalar.source);
+    if scalar.is_plain || is_left_out {
         scalar.kind = kind_of(&text);
     }
     scalar.text = text;
+}
+
+/// Whether a value is nothing but a variable with an empty default.
+fn is_optional(source: &str) -> bool {
+    let name = source.strip_prefix("${").and_then(|it| it.strip_suffix(":-}"));
+    name.is_some_and(is_name)
 }
 
 fn filled(source: &str, environment: Environment<'_>) -> Result<String, Mistake> {
@@ -100,6 +108,22 @@ mod tests {
         check("$A $ {A} $$ }", "$A $ {A} $$ }");
         check("$${A}", "${A}");
         check("$$${A}", "$${A}");
+    }
+
+    #[test]
+    fn a_variable_with_an_empty_default_is_left_out_in_quotes_too() {
+        let kind = |value: &str| {
+            let text = format!("key: {value}");
+            let mut node = crate::manifest::yaml::read(text.as_bytes()).unwrap();
+            expand(&mut node, &|name| (name == "A").then(|| "a".to_owned()), &mut Vec::new());
+            node.key("key").and_then(|it| it.text().map(str::to_owned))
+        };
+        for value in ["${B:-}", "\"${B:-}\"", "'${B:-}'"] {
+            assert_eq!(kind(value), None, "{value}");
+        }
+        assert_eq!(kind("\"${A:-}\"").as_deref(), Some("a"));
+        assert_eq!(kind("\"${B:-}${B:-}\"").as_deref(), Some(""));
+        assert_eq!(kind("\"\"").as_deref(), Some(""));
     }
 
     #[test]

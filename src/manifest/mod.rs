@@ -19,6 +19,7 @@
 
 mod amount;
 mod check;
+mod document;
 mod expand;
 mod mistake;
 mod peek;
@@ -41,6 +42,7 @@ use crate::log::Durability;
 use crate::model::Models;
 use crate::schema::Schema;
 
+pub(crate) use document::Document;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use schema::json_schema;
 
@@ -88,6 +90,11 @@ pub struct Places {
 }
 
 impl Places {
+    /// Whether the manifest has a listener of this name.
+    pub(crate) fn has(&self, listener: &str) -> bool {
+        self.listeners.contains_key(listener)
+    }
+
     /// Gives what a builder complains of its place in the manifest.
     #[must_use]
     pub fn find(&self, complaints: &Complaints) -> Mistakes {

@@ -27,6 +27,16 @@ impl Manifest {
         peek.text(data).ok().map(|it| beside(file, it))
     }
 
+    /// The names of the models of a manifest, as far as they can be told.
+    pub(crate) fn models_of(
+        bytes: &[u8],
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Vec<String> {
+        let Ok(peek) = Peek::at(bytes, environment) else { return Vec::new() };
+        let names = peek.root.key("models").map(Node::keys).unwrap_or_default();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
     /// Where a pump of this manifest is reached from its own machine: at the first of its TCP and
     /// Unix doors that isn't on a port which the system chooses. None where the manifest says
     /// nothing of doors.

@@ -52,9 +52,24 @@ impl Manifest {
         environment: &dyn Fn(&str) -> Option<String>,
         builder: &Builder,
     ) -> Result<Manifest, Mistakes> {
+        Manifest::read_with_model(file, bytes, environment, builder, None)
+    }
+
+    /// The same, where an agent thinks with another model than its manifest says: the agent's name
+    /// and the model's.
+    pub(crate) fn read_with_model(
+        file: &Path,
+        bytes: &[u8],
+        environment: &dyn Fn(&str) -> Option<String>,
+        builder: &Builder,
+        model: Option<(&str, &str)>,
+    ) -> Result<Manifest, Mistakes> {
         let wrong = |all| Mistakes::new(&file.display().to_string(), all);
         let mut root = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
         let mut mistakes = Vec::new();
+        if let Some((agent, model)) = model {
+            root.set_model(agent, model);
+        }
         expand(&mut root, environment, &mut mistakes);
         // What isn't filled in is one mistake, not two.
         let unset: Vec<_> = mistakes.iter().map(|it| it.place).collect();
@@ -99,10 +114,26 @@ impl Node {
         }
     }
 
-    fn keys(&self) -> Vec<&str> {
+    pub(super) fn keys(&self) -> Vec<&str> {
         match &self.value {
             Value::Map(entries) => entries.iter().map(|it| it.key.as_str()).collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// Has an agent of a manifest think with this model.
+    fn set_model(&mut self, agent: &str, model: &str) {
+        let Value::Map(entries) = &mut self.value else { return };
+        let listeners = entries.iter_mut().find(|it| it.key == "listeners");
+        let Some(Value::List(items)) = listeners.map(|it| &mut it.value.value) else { return };
+        let is_meant = |it: &&mut Node| it.key("name").and_then(Node::text) == Some(agent);
+        for item in items.iter_mut().filter(is_meant) {
+            let Value::Map(entries) = &mut item.value else { continue };
+            let said = entries.iter_mut().find(|it| it.key == "model");
+            if let Some(Value::Scalar(said)) = said.map(|it| &mut it.value.value) {
+                (said.kind, said.is_plain) = (Plain::Text, false);
+                (said.source, said.text) = (model.to_owned(), model.to_owned());
+            }
         }
     }
 

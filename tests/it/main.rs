@@ -16,6 +16,7 @@ mod damage;
 mod describe;
 mod door;
 mod engine;
+mod eval;
 mod examples;
 mod failure;
 mod feeds;

@@ -190,6 +190,12 @@ impl Pump {
         heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
+    /// Sends a payload, and has an observer hear what becomes of it until all that it caused is
+    /// done.
+    pub(crate) async fn send_observed(&self, payload: Element, observer: Arc<dyn PushObserver>) {
+        self.send(self.check(payload), Flags::NONE, observer).await;
+    }
+
     async fn send(
         &self,
         payload: Result<Checked, Fault>,

@@ -1,0 +1,231 @@
+//! The file of cases, and every mistake in it with its place.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::cli::organism::{bytes_of, told};
+use crate::cli::screen::Failure;
+use crate::limits::EVAL_RUNS_MAX;
+use crate::listener::Capabilities;
+use crate::manifest::{self, Document, Mistake, Mistakes};
+use crate::model::UnknownModel;
+use crate::schema::nearest;
+
+/// What the file says.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Sheet {
+    /// The manifest, written from the file's own folder.
+    #[serde(default = "usual_organism")]
+    pub(super) organism: PathBuf,
+    /// Who is asked.
+    pub(super) agent: String,
+    /// How often each case runs.
+    #[serde(default = "once")]
+    pub(super) runs: u32,
+    /// The model that the agent thinks with, where it isn't the manifest's.
+    pub(super) model: Option<String>,
+    /// The model that judges.
+    pub(super) judge: Option<String>,
+    pub(super) cases: Vec<Case>,
+}
+
+/// One thing that the agent is asked.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) message: String,
+    /// What has to hold of the answer: all of it.
+    pub(super) expect: Vec<Expected>,
+}
+
+/// What has to hold of an answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Expected {
+    /// It has this text in it.
+    Contains(String),
+    /// The agent called a tool on the way.
+    Called(Called),
+    /// It is this payload, as its schema wants it: `{namespace}name`, or a name that is no other's.
+    Payload(String),
+    /// The judge finds that it meets this criterion.
+    Judged(String),
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Called {
+    pub(super) tool: String,
+    /// Parameters that the call has with these values, and perhaps others.
+    pub(super) with: Option<Map<String, Value>>,
+}
+
+fn usual_organism() -> PathBuf {
+    manifest::FILE.into()
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// A file of cases that was read.
+pub(super) struct Suite {
+    pub(super) file: PathBuf,
+    pub(super) sheet: Sheet,
+    document: Document,
+}
+
+impl Suite {
+    /// Reads a file of cases.
+    pub(super) fn read(
+        file: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Suite, Failure> {
+        let name = file.display();
+        let unread = |error| Failure::Untried(format!("{name} can't be read: {error}"));
+        let bytes = bytes_of(file).map_err(unread)?;
+        let wrong = |all: Mistakes| Failure::Untried(told(&all));
+        let (sheet, document) = Document::read(file, &bytes, environment).map_err(wrong)?;
+        let suite = Suite { file: file.to_owned(), sheet, document };
+        suite.checked(suite.oddities()).map_err(wrong)?;
+        Ok(suite)
+    }
+
+    /// The manifest of the organism.
+    pub(super) fn organism(&self) -> PathBuf {
+        self.file.with_file_name("").join(&self.sheet.organism)
+    }
+
+    /// How many runs there are.
+    pub(super) fn runs(&self) -> usize {
+        self.sheet.cases.len().saturating_mul(self.sheet.runs as usize)
+    }
+
+    /// Every run: the number of the case, and of the run of it, from 1. All cases have their first
+    /// run before any has its second.
+    pub(super) fn each_run(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
+        let cases = self.sheet.cases.len();
+        (1..=self.sheet.runs).flat_map(move |run| (0..cases).map(move |case| (case, run)))
+    }
+
+    /// Whether a case needs a judge.
+    pub(super) fn is_judged(&self) -> bool {
+        let mut all = self.sheet.cases.iter().flat_map(|it| &it.expect);
+        all.any(|it| matches!(it, Expected::Judged(_)))
+    }
+
+    /// Whether the models that it names are among these.
+    pub(super) fn knows(&self, models: &[String]) -> Result<(), Mistakes> {
+        let said = [("model", &self.sheet.model), ("judge", &self.sheet.judge)];
+        let all = said.into_iter().filter_map(|(path, name)| {
+            let unknown = unknown(name.as_ref()?, models)?;
+            Some(self.document.mistake(path, &unknown.to_string()))
+        });
+        self.checked(all.collect())
+    }
+
+    /// Whether an organism has all that the cases speak of.
+    pub(super) fn fits(&self, organism: &Capabilities) -> Result<(), Mistakes> {
+        let mut all = Vec::new();
+        let agents = organism.listeners().iter().filter(|it| it.kind == "agent");
+        let agents: Vec<&str> = agents.map(|it| it.name.as_str()).collect();
+        let name = self.sheet.agent.as_str();
+        if !agents.contains(&name) {
+            let text = match nearest(name, agents.iter().copied()) {
+                Some(near) => format!("there is no agent `{name}`; did you mean `{near}`?"),
+                None if agents.is_empty() => "the organism has no agent".to_owned(),
+                None => format!("there is no agent `{name}`; there is {}", agents.join(", ")),
+            };
+            all.push(self.document.mistake("agent", &text));
+        }
+        for (path, expected) in self.expected() {
+            if let Expected::Payload(word) = expected
+                && let Err(unfound) = organism.find(word)
+            {
+                all.push(self.document.mistake(&path, &unfound.to_string()));
+            }
+        }
+        self.checked(all)
+    }
+
+    /// Every expectation, and its path in the file.
+    fn expected(&self) -> impl Iterator<Item = (String, &Expected)> {
+        self.sheet.cases.iter().enumerate().flat_map(|(number, case)| {
+            case.expect.iter().enumerate().map(move |(place, it)| {
+                let key = match it {
+                    Expected::Contains(_) => "contains",
+                    Expected::Called(_) => "called",
+                    Expected::Payload(_) => "payload",
+                    Expected::Judged(_) => "judged",
+                };
+                (format!("cases[{number}].expect[{place}].{key}"), it)
+            })
+        })
+    }
+
+    /// The mistake where a model is said and the manifest hasn't the agent that it would be for.
+    pub(super) fn no_such_agent(&self) -> Mistakes {
+        let name = &self.sheet.agent;
+        let text = format!("the manifest has no agent `{name}` that could have another model");
+        self.document.mistakes(vec![self.document.mistake("agent", &text)])
+    }
+
+    /// What is wrong with the file, whatever the organism is.
+    fn oddities(&self) -> Vec<Mistake> {
+        let (sheet, mistake) =
+            (&self.sheet, |path: &str, text: &str| self.document.mistake(path, text));
+        let mut all = Vec::new();
+        if !(1..=EVAL_RUNS_MAX).contains(&sheet.runs) {
+            let text = format!("a whole number from 1 to {EVAL_RUNS_MAX} is expected");
+            all.push(mistake("runs", &text));
+        }
+        if sheet.cases.is_empty() {
+            all.push(mistake("cases", "there is no case"));
+        }
+        for (number, case) in sheet.cases.iter().enumerate() {
+            let path = |key: &str| format!("cases[{number}].{key}");
+            if sheet.cases[..number].iter().any(|it| it.name == case.name) {
+                let text = format!("there is a case `{}` already; give each its name", case.name);
+                all.push(mistake(&path("name"), &text));
+            }
+            if case.name.trim().is_empty() {
+                all.push(mistake(&path("name"), "a case needs a name"));
+            }
+            if case.message.trim().is_empty() {
+                all.push(mistake(&path("message"), "a message has words"));
+            }
+            if case.expect.is_empty() {
+                let text = "say what is expected: contains, called, payload or judged";
+                all.push(mistake(&path("expect"), text));
+            }
+        }
+        for (path, expected) in self.expected() {
+            match expected {
+                Expected::Judged(_) if sheet.judge.is_none() => {
+                    let text = "nobody judges: name a model at the top, as in `judge: large`";
+                    all.push(mistake(&path, text));
+                }
+                Expected::Contains(text) | Expected::Judged(text) if text.trim().is_empty() => {
+                    all.push(mistake(&path, "this says nothing"));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn checked(&self, all: Vec<Mistake>) -> Result<(), Mistakes> {
+        match all.is_empty() {
+            true => Ok(()),
+            false => Err(self.document.mistakes(all)),
+        }
+    }
+}
+
+/// The mistake where no model has this name.
+pub(super) fn unknown(name: &str, models: &[String]) -> Option<UnknownModel> {
+    let is_there = models.iter().any(|it| it == name);
+    (!is_there).then(|| UnknownModel { name: name.to_owned(), there: models.to_vec() })
+}

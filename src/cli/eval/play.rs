@@ -1,0 +1,136 @@
+//! One run: a case is asked, and its answer looked at.
+
+use std::sync::Arc;
+
+use crate::cli::screen::Failure;
+use crate::cli::transcript;
+use crate::id::ThreadId;
+use crate::listeners::agent;
+use crate::listeners::agent::transcript::{Event, EventKind, transcript as events_of};
+
+use super::ask::{Asked, Asker, Ended};
+use super::expect::{self, Answer};
+use super::file::{Case, Expected, Suite};
+use super::judge::{self, Verdict, judge};
+use super::result::Used;
+
+/// What came of one run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Run {
+    /// The number of the case in the file, from 0.
+    pub(super) case: usize,
+    /// Which run of the case it is, from 1.
+    pub(super) number: u32,
+    /// Its thread; none where the message was refused.
+    pub(super) thread: Option<ThreadId>,
+    /// What the agent answered, if it did.
+    pub(super) answer: Option<String>,
+    /// What isn't as expected.
+    pub(super) wrong: Vec<String>,
+    /// What the agent and those that it called took of models.
+    pub(super) used: Used,
+    /// What the judge took.
+    pub(super) judged: Used,
+    /// From the message to the answer.
+    pub(super) milliseconds: u64,
+    /// What the agent's model says that it is.
+    pub(super) model: Option<String>,
+}
+
+impl Run {
+    /// Whether all was as expected.
+    pub(super) fn has_passed(&self) -> bool {
+        self.wrong.is_empty()
+    }
+}
+
+/// Plays the cases of a suite.
+pub(super) struct Player {
+    pub(super) suite: Suite,
+    asker: Asker,
+}
+
+impl Player {
+    /// One that plays the cases of a suite.
+    pub(super) fn new(suite: Suite, asker: Asker) -> Arc<Player> {
+        Arc::new(Player { suite, asker })
+    }
+
+    /// Plays a case once; none where it was stopped before its end.
+    pub(super) async fn play(&self, case: usize, number: u32) -> Result<Option<Run>, Failure> {
+        let Some(said) = self.suite.sheet.cases.get(case) else { return Ok(None) };
+        let mut run = Run { case, number, ..Run::default() };
+        let asked = match agent::ask(&self.suite.sheet.agent, &said.message) {
+            Ok(element) => self.asker.ask(&self.asker.pump, element).await,
+            Err(fault) => {
+                run.wrong.push(format!("the message can't be sent: {fault}"));
+                return Ok(Some(run));
+            }
+        };
+        run.milliseconds = asked.milliseconds;
+        run.thread = asked.id.as_ref().map(|it| it.thread.clone());
+        if asked.ended == Ended::Stopped {
+            return Ok(None);
+        }
+        let is_whole = self.look_at(said, &asked, &mut run).await?;
+        Ok(is_whole.then_some(run))
+    }
+
+    /// What happened in the thread of a run.
+    pub(super) async fn events(&self, run: &Run) -> Result<Vec<Event>, Failure> {
+        let Some(thread) = &run.thread else { return Ok(Vec::new()) };
+        Ok(events_of(&transcript::read(&**self.asker.pump.log(), thread, u64::MAX).await?))
+    }
+
+    /// Finds what isn't as expected, and what the run took; whether it wasn't stopped meanwhile.
+    async fn look_at(&self, case: &Case, asked: &Asked, run: &mut Run) -> Result<bool, Failure> {
+        run.wrong.extend(asked.refused.as_ref().map(|it| format!("the message was refused: {it}")));
+        let Some(thread) = run.thread.clone() else { return Ok(true) };
+        let pump = &self.asker.pump;
+        run.used = judge::used(pump, &thread).await?;
+        let events = self.events(run).await?;
+        let agent = self.suite.sheet.agent.as_str();
+        run.model = events.iter().find_map(|it| match &it.what {
+            EventKind::StepStart { model, .. } if it.agent == agent => Some(model.clone()),
+            _ => None,
+        });
+        let text = match (asked.replies.last(), asked.ended) {
+            (_, Ended::Late) => Err(self.asker.too_late()),
+            (Some(reply), _) => expect::text(reply),
+            (None, _) => Err("nobody answered".to_owned()),
+        };
+        let text = match text {
+            Ok(text) => text,
+            Err(why) => {
+                run.wrong.push(why);
+                return Ok(true);
+            }
+        };
+        let (replies, organism) = (&asked.replies[..], pump.capabilities());
+        let answer = Answer { replies, text: &text, events: &events, agent, organism };
+        for expected in &case.expect {
+            run.wrong.extend(expect::complaint(expected, &answer));
+            if let Expected::Judged(criterion) = expected {
+                let judged = judge(&self.asker, criterion, &case.message, &text).await?;
+                let Some((verdict, used)) = judged else { return Ok(false) };
+                run.judged = run.judged.plus(used);
+                run.wrong.extend(objection(criterion, verdict));
+            }
+        }
+        run.answer = Some(text);
+        Ok(true)
+    }
+}
+
+/// What a verdict has against an answer.
+fn objection(criterion: &str, verdict: Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Fail(words) => {
+            Some(format!("the judge finds that {criterion:?} isn't met: {}", expect::cut(&words)))
+        }
+        Verdict::None(why) => {
+            Some(format!("the judge didn't decide on {criterion:?}: {}", expect::cut(&why)))
+        }
+    }
+}

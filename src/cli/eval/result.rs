@@ -1,0 +1,162 @@
+//! What the runs come to, and how that is kept in a file for later comparison. Pure, but for the
+//! file.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cli::atomic_file::AtomicFile;
+use crate::cli::screen::Failure;
+
+use super::file::Suite;
+use super::play::Run;
+
+/// The form of a kept result.
+const FORM: u32 = 1;
+
+/// What was taken of models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Used {
+    /// Tokens of prompts and replies.
+    pub(super) tokens: i64,
+    /// In millionths; none where some of it has no price.
+    pub(super) cost_micros: Option<i64>,
+}
+
+impl Default for Used {
+    fn default() -> Used {
+        Used { tokens: 0, cost_micros: Some(0) }
+    }
+}
+
+impl Used {
+    /// Both together.
+    pub(super) fn plus(self, it: Used) -> Used {
+        let cost = self.cost_micros.zip(it.cost_micros);
+        Used {
+            tokens: self.tokens.saturating_add(it.tokens),
+            cost_micros: cost.map(|(one, other)| one.saturating_add(other)),
+        }
+    }
+}
+
+/// What the runs of a case, or all runs, come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) runs: u64,
+    pub(super) passed: u64,
+    /// Of all these runs together.
+    #[serde(flatten)]
+    pub(super) used: Used,
+    /// Of all these runs together.
+    pub(super) milliseconds: u64,
+}
+
+impl Row {
+    fn of<'a>(name: &str, runs: impl Iterator<Item = &'a Run>) -> Row {
+        let none = Row { name: name.to_owned(), ..Row::default() };
+        runs.fold(none, |row, run| Row {
+            runs: row.runs + 1,
+            passed: row.passed + u64::from(run.has_passed()),
+            used: row.used.plus(run.used),
+            milliseconds: row.milliseconds.saturating_add(run.milliseconds),
+            name: row.name,
+        })
+    }
+}
+
+/// What an evaluation came to: what `--json` prints last, and `--save` keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Summary {
+    /// The form of this.
+    eval: u32,
+    pub(super) file: String,
+    pub(super) agent: String,
+    /// The model that the agent thought with: its name, where one was said, else what it says that
+    /// it is.
+    pub(super) model: Option<String>,
+    pub(super) judge: Option<String>,
+    /// When it began.
+    pub(super) time: String,
+    pub(super) cases: Vec<Row>,
+    pub(super) all: Row,
+    /// What the judge took.
+    pub(super) judged: Used,
+}
+
+impl Summary {
+    /// Of these runs of a suite.
+    pub(super) fn of(suite: &Suite, runs: &[Run], time: String) -> Summary {
+        let sheet = &suite.sheet;
+        let cases = sheet.cases.iter().enumerate();
+        let row = |(case, it): (usize, &super::file::Case)| {
+            Row::of(&it.name, runs.iter().filter(|run| run.case == case))
+        };
+        let described = || runs.iter().find_map(|it| it.model.clone());
+        Summary {
+            eval: FORM,
+            file: suite.file.display().to_string(),
+            agent: sheet.agent.clone(),
+            model: sheet.model.clone().or_else(described),
+            judge: sheet.judge.clone().filter(|_| suite.is_judged()),
+            time,
+            cases: cases.map(row).collect(),
+            all: Row::of("all", runs.iter()),
+            judged: runs.iter().fold(Used::default(), |sum, it| sum.plus(it.judged)),
+        }
+    }
+
+    /// Whether all runs passed.
+    pub(super) fn has_passed(&self) -> bool {
+        self.all.passed == self.all.runs
+    }
+
+    /// The figures of a case.
+    pub(super) fn case(&self, name: &str) -> Option<&Row> {
+        self.cases.iter().find(|it| it.name == name)
+    }
+
+    /// Reads what `--save` has kept.
+    pub(super) fn read(path: &Path) -> Result<Summary, Failure> {
+        let name = path.display();
+        let unread = |it| Failure::Untried(format!("{name} can't be read: {it}"));
+        let text = fs::read_to_string(path).map_err(unread)?;
+        let wrong = |why: String| {
+            let way = "give --against a file that --save wrote";
+            Failure::Untried(format!("{name} is no kept result: {why}; {way}"))
+        };
+        let read: Summary = serde_json::from_str(&text).map_err(|it| wrong(it.to_string()))?;
+        match read.eval {
+            FORM => Ok(read),
+            other => Err(wrong(format!("its form is {other}, and {FORM} is known"))),
+        }
+    }
+}
+
+/// The file that a result is to be kept in: what was there stays until the result is whole.
+pub(super) struct Kept {
+    file: AtomicFile,
+    path: PathBuf,
+}
+
+impl Kept {
+    /// Finds out whether it can be written.
+    pub(super) fn open(path: &Path) -> Result<Kept, Failure> {
+        let file = AtomicFile::over(path).map_err(|it| unwritten(path, &it))?;
+        Ok(Kept { file, path: path.to_owned() })
+    }
+
+    /// Keeps a result in it.
+    pub(super) fn write(mut self, it: &Summary) -> Result<(), Failure> {
+        let written = serde_json::to_string_pretty(it).map_err(io::Error::from);
+        let written = written.and_then(|text| writeln!(self.file, "{text}"));
+        written.and_then(|()| self.file.keep()).map_err(|it| unwritten(&self.path, &it))
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::Untried(format!("{} can't be written: {error}", path.display()))
+}

@@ -1,0 +1,99 @@
+//! The result for people, beside an earlier one. Pure.
+
+use crate::audit;
+use crate::cli::usage::{UNKNOWN, money};
+
+use super::result::{Row, Summary};
+
+/// What the columns are.
+const HEAD: [&str; 5] = ["passed", "rate", "tokens", "cost", "seconds"];
+/// What a column of an earlier result is called.
+const BEFORE: &str = "before";
+
+/// A line a case, with what a run took on the average, and one of all cases.
+pub(super) fn table(now: &Summary, earlier: Option<&Summary>) -> String {
+    let mut lines = vec![head(earlier.is_some())];
+    for row in &now.cases {
+        let before = earlier.map(|it| it.case(&row.name));
+        lines.push(line(row, before));
+    }
+    if now.cases.len() > 1 {
+        lines.push(line(&now.all, earlier.map(|it| Some(&it.all))));
+    }
+    let count = lines[0].len();
+    let width = |column: usize| lines.iter().map(|it| audit::cells(&it[column])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut out = format!("{}\n\n", title(now));
+    for line in &lines {
+        let cells = line.iter().zip(&widths).enumerate().map(|(column, (it, width))| {
+            let room = " ".repeat(width.saturating_sub(audit::cells(it)));
+            if column == 0 { format!("{it}{room}") } else { format!("  {room}{it}") }
+        });
+        out.push_str(cells.collect::<String>().trim_end());
+        out.push('\n');
+    }
+    out.push('\n');
+    out.push_str(&foot(now));
+    if let Some(it) = earlier {
+        out.push_str(&format!("before: {}, {}\n", it.time, title(it)));
+    }
+    out
+}
+
+/// Who was asked, with which model.
+fn title(it: &Summary) -> String {
+    let model = it.model.as_deref().unwrap_or(UNKNOWN);
+    let judge = it.judge.as_ref().map(|it| format!(", judged by {it}")).unwrap_or_default();
+    let text = format!("{}: {} with {model}{judge}", it.file, it.agent);
+    audit::line(&text).into_owned()
+}
+
+/// What it took altogether.
+fn foot(it: &Summary) -> String {
+    let runs = if it.all.runs == 1 { "run" } else { "runs" };
+    let sum = |used: super::result::Used| {
+        let cost = used.cost_micros.map_or(UNKNOWN.to_owned(), money);
+        format!("{} tokens, cost {cost}", used.tokens)
+    };
+    let mut text = format!("{} {runs}: {}", it.all.runs, sum(it.all.used));
+    if it.judge.is_some() {
+        text = format!("{text}; the judge: {}", sum(it.judged));
+    }
+    format!("{text}\n")
+}
+
+fn head(is_compared: bool) -> Vec<String> {
+    let mut cells = vec!["case".to_owned()];
+    for name in HEAD {
+        cells.push(name.to_owned());
+        if is_compared {
+            cells.push(BEFORE.to_owned());
+        }
+    }
+    cells
+}
+
+/// A row, with the earlier one's figure beside each where there is an earlier result.
+fn line(row: &Row, before: Option<Option<&Row>>) -> Vec<String> {
+    let mut cells = vec![audit::line(&row.name).into_owned()];
+    let now = figures(row);
+    let before = before.map(|it| it.map_or([UNKNOWN; 5].map(str::to_owned), figures));
+    for (column, figure) in now.into_iter().enumerate() {
+        cells.push(figure);
+        cells.extend(before.as_ref().map(|it| it[column].clone()));
+    }
+    cells
+}
+
+fn figures(it: &Row) -> [String; 5] {
+    let passed = format!("{} of {}", it.passed, it.runs);
+    let Some(percent) = (it.passed * 100).checked_div(it.runs) else {
+        return [passed, UNKNOWN.into(), UNKNOWN.into(), UNKNOWN.into(), UNKNOWN.into()];
+    };
+    let runs = i64::try_from(it.runs).unwrap_or(i64::MAX);
+    let cost = it.used.cost_micros.map(|it| money(it / runs));
+    let milliseconds = it.milliseconds / it.runs;
+    let seconds = format!("{}.{:03}", milliseconds / 1_000, milliseconds % 1_000);
+    let tokens = (it.used.tokens / runs).to_string();
+    [passed, format!("{percent} %"), tokens, cost.unwrap_or(UNKNOWN.to_owned()), seconds]
+}
