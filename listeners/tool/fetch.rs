@@ -11,13 +11,16 @@
 //! bounded by [`WebLimits`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pumphouse::listener::Effects;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
+use super::pdf::{self, NoText, PDF_SECONDS_MAX};
+use super::text::known;
 use super::web::limits::WebLimits;
-use super::web::{Read, Reason, Refusal, Web, piece};
+use super::web::{Answer, Read, Reason, Refusal, Web, is_pdf, kind_named, piece};
 
 /// The listener's name unless another is given, by which its namespace goes.
 const NAME: &str = "fetch";
@@ -104,16 +107,34 @@ pub fn fetch(settings: &Settings) -> Result<Listener, String> {
     Ok(Listener::with_state(NAME, Arc::new(web))
         .own_namespace()
         .on(get)
-        .timeout(settings.limits.listener_time())
+        .timeout(settings.limits.listener_time() + Duration::from_secs(PDF_SECONDS_MAX + 20))
         .describe(text)
         .effects(Effects::Outside)
         .idempotent()
         .stateless())
 }
 
+/// The text of a PDF.
+async fn read_pdf(answer: &Answer) -> Result<Read, Refused> {
+    let text = pdf::text(&answer.body).await.map_err(|it| match it {
+        NoText::TooMuch(limit, text) => {
+            let limit = Some(limit);
+            Refusal { limit, ..Refusal::new(Reason::TooLarge, format!("the PDF: {text}")) }
+        }
+        NoText::Unread(text) => {
+            Refusal::new(Reason::WrongKind, format!("the PDF can't be read: {text}"))
+        }
+    })?;
+    let text = text.chars().map(known).collect();
+    Ok(Read { kind: kind_named(answer), title: None, text })
+}
+
 async fn get(State(web): State<Arc<Web>>, it: Fetch) -> Result<Page, Refused> {
     let answer = web.get(&it.url).await?;
-    let Read { kind, title, text } = Read::of(&answer, false)?;
+    let Read { kind, title, text } = match is_pdf(&answer) {
+        true => read_pdf(&answer).await?,
+        false => Read::of(&answer, false)?,
+    };
     let from = usize::try_from(it.from.unwrap_or(0)).unwrap_or(usize::MAX);
     let (text, next) = piece(&text, from, web.limits.text_bytes_max);
     let (text, next) = (text.to_owned(), next.map(|it| it as u64));

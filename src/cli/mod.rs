@@ -57,7 +57,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::audit::{Paint, Style};
 use crate::engine::Builder;
-use crate::listeners::tool::command::supervise;
+use crate::listeners::tool;
 use screen::{Ending, Failure, Screen};
 
 /// Gives a program every verb: `run` serves what the builder and the manifest hold, the others
@@ -75,8 +75,8 @@ use screen::{Ending, Failure, Screen};
 /// builder nor a manifest has listeners, the house's standard ones are there.
 #[must_use]
 pub fn main(builder: Builder) -> ExitCode {
-    // Listeners that run programs begin this very executable once more.
-    if let Some(ended) = supervise::begun(std::env::args_os()) {
+    // Some listeners begin this very executable once more.
+    if let Some(ended) = tool::begun(std::env::args_os()) {
         return ended;
     }
     let mut command = match Command::try_parse() {

@@ -76,6 +76,13 @@ impl Bounds {
         Ok(Bounds { folder, environment, read, write, network, limits })
     }
 
+    /// What sees no file of its own and no network, and writes nothing.
+    pub(in super::super) fn closed(limits: CommandLimits) -> Bounds {
+        let environment = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
+        let (read, write, network) = (Vec::new(), Vec::new(), Network::None);
+        Bounds { folder: "/".to_owned(), environment, read, write, network, limits }
+    }
+
     /// The same where a program may be read and executed, too, wherever it stands.
     pub(in super::super) fn with_program(mut self, path: &str) -> Result<Bounds, String> {
         // Both a link and what it leads to.

@@ -43,16 +43,7 @@ const STOPS_MAX: u32 = 5;
 const EVENTS_MAX: usize = 4;
 
 /// Where this program was begun as a supervisor or a launcher: it is one, and that is how it ended.
-/// A program whose `main` isn't [`pumphouse::cli`], and which has listeners that run programs, asks
-/// this before all else.
-///
-/// ```
-/// use pumphouse::listeners::tool::command::supervise::begun;
-///
-/// assert!(begun(std::env::args_os()).is_none());
-/// ```
-#[must_use]
-pub fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub(in super::super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
         SUPERVISE => Some(supervise()),

@@ -25,7 +25,7 @@ use limits::WebLimits;
 pub(super) use reach::host_of;
 use reach::{Reach, Resolver};
 pub(super) use refusal::Refusal;
-pub(super) use text::{Read, kind_named, piece};
+pub(super) use text::{Read, is_pdf, kind_named, piece};
 
 /// Why a request isn't made, or an answer not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]

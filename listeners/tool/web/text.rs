@@ -13,6 +13,7 @@ const HEAD_BYTES: usize = 1_024;
 enum Kind {
     Html,
     Text,
+    Pdf,
     /// The server doesn't say.
     Unknown,
 }
@@ -35,6 +36,9 @@ impl Read {
             Kind::Unknown => guessed(&answer.body)?,
             kind => kind,
         };
+        if kind == Kind::Pdf {
+            return Err(Refusal::new(Reason::WrongKind, "the answer is a PDF, and no text"));
+        }
         let text = decoded(&answer.body, said, kind);
         let most = answer.body.len().saturating_mul(4).max(HEAD_BYTES);
         let (title, text) = match kind {
@@ -70,6 +74,15 @@ pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Op
     (shown, Some(from + shown.chars().count()))
 }
 
+/// Whether an answer is a PDF.
+pub(in super::super) fn is_pdf(answer: &Answer) -> bool {
+    match kind_of(&media_type(content_type(&answer.headers))) {
+        Ok(Kind::Pdf) => true,
+        Ok(Kind::Unknown) => guessed(&answer.body).is_ok_and(|it| it == Kind::Pdf),
+        _ => false,
+    }
+}
+
 /// What an answer says that it is, without parameters.
 pub(in super::super) fn kind_named(answer: &Answer) -> String {
     media_type(content_type(&answer.headers)).chars().map(known).collect()
@@ -96,6 +109,7 @@ fn kind_of(name: &str) -> Result<Kind, Refusal> {
     ];
     match name {
         "" => Ok(Kind::Unknown),
+        "application/pdf" | "application/x-pdf" => Ok(Kind::Pdf),
         "text/html" | "application/xhtml+xml" => Ok(Kind::Html),
         it if it.starts_with("text/") || it.ends_with("+json") || it.ends_with("+xml") => {
             Ok(Kind::Text)
@@ -105,7 +119,7 @@ fn kind_of(name: &str) -> Result<Kind, Refusal> {
             let shown: String = it.chars().take(100).map(known).collect();
             Err(Refusal::new(
                 Reason::WrongKind,
-                format!("the answer is {shown}; HTML, plain text, JSON and XML are read"),
+                format!("the answer is {shown}; HTML, plain text, PDF, JSON and XML are read"),
             ))
         }
     }
@@ -114,6 +128,9 @@ fn kind_of(name: &str) -> Result<Kind, Refusal> {
 /// What bytes are that nobody named.
 fn guessed(body: &[u8]) -> Result<Kind, Refusal> {
     let head = &body[..body.len().min(HEAD_BYTES)];
+    if head.starts_with(b"%PDF-") {
+        return Ok(Kind::Pdf);
+    }
     if head.contains(&0) {
         let text = "the answer is no text, and the server doesn't say what it is";
         return Err(Refusal::new(Reason::WrongKind, text));

@@ -9,6 +9,7 @@ mod keyvalue;
 mod llm;
 mod mcp;
 mod namespaces;
+mod pdf;
 mod seeds;
 mod recall;
 mod site;

@@ -1,0 +1,98 @@
+//! PDFs that `fetch` gets: their text, and what broken and hostile ones come to.
+
+use std::process::Command;
+
+use super::site::{Site, page};
+use crate::program::{Ran, Scene};
+
+/// A PDF of these objects, whose first is its catalogue.
+fn pdf(objects: &[&[u8]]) -> Vec<u8> {
+    let (mut file, mut places) = (b"%PDF-1.4\n".to_vec(), String::new());
+    for (number, it) in (1..).zip(objects) {
+        places += &format!("{:010} 00000 n \n", file.len());
+        let head = format!("{number} 0 obj\n");
+        file.extend([head.as_bytes(), it, b"\nendobj\n"].concat());
+    }
+    let (count, at) = (objects.len() + 1, file.len());
+    let end = format!(
+        "xref\n0 {count}\n0000000000 65535 f \n{places}\
+         trailer\n<</Size {count}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n"
+    );
+    file.extend(end.into_bytes());
+    file
+}
+
+/// One of a page with these drawing instructions.
+fn of_a_page(drawn: &str) -> Vec<u8> {
+    let drawn = format!("<</Length {}>>stream\n{drawn}\nendstream", drawn.len());
+    pdf(&[
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R\
+          /Resources<</Font<</F 5 0 R>>>>>>",
+        drawn.as_bytes(),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ])
+}
+
+/// What `fetch` says of a file of this kind.
+async fn fetched(kind: &'static str, file: Vec<u8>) -> Ran {
+    let site = Site::one(page(kind, file)).await;
+    let (host, url) = (site.host().to_string(), site.url("/a.pdf"));
+    let told = tokio::task::spawn_blocking(move || {
+        let scene = Scene::new();
+        scene.write(
+            "organism.yaml",
+            format!("listeners: [{{use: fetch, settings: {{hosts: [\"{host}\"]}}}}]\n"),
+        );
+        let server = scene.serve(&[]);
+        let ns = "https://xml-pipeline.org/ns/fetch/v1";
+        let ask = format!("<fetch xmlns=\"{ns}\"><url>{url}</url></fetch>\n");
+        scene.pipe(&["send", "--connect", &server.address], &ask)
+    });
+    told.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pdf_is_its_words() {
+    let file = of_a_page("BT /F 12 Tf 20 100 Td (Tea is green.) Tj 0 -20 Td (So is grass.) Tj ET");
+    for kind in ["application/pdf", ""] {
+        let told = fetched(kind, file.clone()).await;
+        told.says(&["<page ", "Tea is green.", "So is grass."]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pdf_without_text_or_that_is_none_says_so() {
+    let scan = of_a_page("0 0 m 10 10 l S");
+    fetched("application/pdf", scan).await.says(&["<refused ", "reason=\"wrong-kind\"", "no text"]);
+    let mut half = of_a_page("BT /F 12 Tf (Tea) Tj ET");
+    half.truncate(half.len() / 3);
+    fetched("application/pdf", half).await.says(&["<refused ", "the PDF can't be read"]);
+}
+
+/// Pages that are their own children, and a stream that is a thousand times as long as its file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_pdf_hurts_its_own_reader_alone() {
+    let circle =
+        pdf(&[b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 2>>"]);
+    fetched("application/pdf", circle).await.says(&["<refused ", "PDF"]);
+    let make = "import sys, zlib\n\
+                drawn = b'BT /F 9 Tf ' + b'(tea) Tj ' * 20_000_000\n\
+                sys.stdout.buffer.write(zlib.compress(drawn, 9))";
+    let Ok(made) = Command::new("python3").args(["-c", make]).output() else {
+        return crate::skipped("no python3");
+    };
+    let head = format!("<</Length {}/Filter/FlateDecode>>stream\n", made.stdout.len());
+    let stream = [head.as_bytes(), &made.stdout, b"\nendstream"].concat();
+    let bomb = pdf(&[
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R\
+          /Resources<</Font<</F 5 0 R>>>>>>",
+        &stream,
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]);
+    let told = fetched("application/pdf", bomb).await;
+    told.says(&["<refused ", "the reader gave up"]);
+}
