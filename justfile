@@ -131,9 +131,13 @@ kills delays="40":
 folds threads="1000":
     PUMPHOUSE_FOLDS={{ threads }} cargo test --test it engine::state::without
 
-# What agents cost: all, or tool, research, crowd, storage.
+# What agents cost: all, or tool, research, crowd, waits, storage.
 agents *args:
     cargo bench --bench agents -- {{ args }}
+
+# What a call of a tool costs, and the start of a pump with an MCP server; needs Python.
+tools-overhead:
+    cargo bench --bench tools
 
 # Ten times what a pump can take, and a neighbour who behaves: who waits, what is refused or lost.
 overload *args:

@@ -1,6 +1,6 @@
 //! What agents cost: from `</action>` to the tool, a turn that acts while it is written, a thousand
 //! agents, and a long thread. `just agents`, or `just agents WHAT` for one of `tool`, `research`,
-//! `crowd` and `storage`.
+//! `crowd`, `waits` and `storage`.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "what fails here measures nothing")]
@@ -15,7 +15,7 @@ use pumphouse::listeners::agent::settings::{Keep, Settings};
 use pumphouse::listeners::agent::words::{CognitionOut, Dispatch};
 use pumphouse::listeners::{agent::Agent, staff};
 use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog};
-use pumphouse::model::{Boxed, Error, Model, Piece, Prompt, Reply, Script, Scripted, Stop};
+use pumphouse::model::{Boxed, Error, Model, OpenAi, Piece, Prompt, Reply, Script, Scripted, Stop};
 use pumphouse::prelude::*;
 
 /// The server's own.
@@ -88,6 +88,9 @@ fn main() {
         }
         if is_wanted("crowd") {
             crowd().await;
+        }
+        if is_wanted("waits") {
+            waits().await;
         }
         if is_wanted("storage") {
             storage().await;
@@ -230,6 +233,61 @@ async fn crowd() {
     let more = resident().saturating_sub(before) >> 20;
     println!("crowd: {AGENTS} agents, {TURNS} turns each: {rate:.0} turns a second, {more} MiB");
     pump.shutdown().await.expect("it stops");
+}
+
+/// Two hundred agents that are asked at once, of one agent's many threads, beside a server that
+/// takes a second for each reply.
+async fn waits() {
+    const ASKED: u64 = 200;
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1", server.local_addr().expect("it has one"));
+    let serving = tokio::spawn(async move {
+        while let Ok((stream, _)) = server.accept().await {
+            tokio::spawn(reply(stream));
+        }
+    });
+    let model = OpenAi::at(url, "slow").no_proxy().build().expect("it is sound");
+    let agent = oracle(Arc::new(model), |_| {});
+    let question = agent.ask("Go.").expect("it is text");
+    let pump = start(Arc::new(MemoryLog::new()), vec![agent], &Ran::default());
+    let begun = Instant::now();
+    let all = (0..ASKED).map(|_| pump.ask_element(question.clone()));
+    let answers = futures_util::future::join_all(all).await;
+    let took = begun.elapsed();
+    let answered = answers.iter().filter(|it| it.is_ok()).count();
+    println!(
+        "waits: {answered} of {ASKED} answered in {:.2} s; a reply takes 1 s",
+        took.as_secs_f64()
+    );
+    serving.abort();
+    pump.shutdown().await.expect("it stops");
+}
+
+/// One reply, a second after its request.
+async fn reply(mut stream: tokio::net::TcpStream) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (mut request, mut piece) = (Vec::new(), vec![0; 16 << 10]);
+    let length = |request: &[u8]| {
+        let text = String::from_utf8_lossy(request).to_lowercase();
+        let (head, _) = text.split_once("\r\n\r\n")?;
+        let body = head.lines().find_map(|it| it.strip_prefix("content-length: "))?;
+        Some(head.len() + 4 + body.parse::<usize>().ok()?)
+    };
+    while length(&request).is_none_or(|it| request.len() < it) {
+        match stream.read(&mut piece).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => request.extend_from_slice(&piece[..read]),
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let said = r#"{"choices":[{"delta":{"content":"<response>Done.</response>"}}]}"#;
+    let end = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+    let text = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+         data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n"
+    );
+    // Who has gone needs no answer.
+    let _ = stream.write_all(text.as_bytes()).await;
 }
 
 /// A thread of many turns, each of 4 KiB, mostly thought and response.

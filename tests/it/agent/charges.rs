@@ -110,7 +110,7 @@ fn a_request_that_is_refused_costs_nothing_and_one_that_breaks_off_is_estimated(
 }
 
 #[test]
-fn a_budget_of_tokens_ends_an_agent_with_one_last_turn_that_fits() {
+fn d1_a_budget_of_tokens_ends_an_agent_with_one_last_turn_that_fits() {
     let mut world = World::new(1);
     world.limits.tree_tokens_max = 3_500;
     let model = Scripted::new(|_: &Prompt, _| Script::text(MORE).usage(Usage::new(690, 10)));

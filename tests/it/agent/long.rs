@@ -8,7 +8,7 @@ use super::world::{World, play};
 use super::*;
 
 #[test]
-fn a_conversation_has_as_many_messages_as_one_likes() {
+fn d7_a_conversation_has_as_many_messages_as_one_likes() {
     let world = World::new(1);
     let agent = || {
         let model = Scripted::new(|_: &Prompt, _| "<response>Yes.</response>");
@@ -103,7 +103,7 @@ fn what_a_prompt_cut_is_read_by_an_action() {
 }
 
 #[test]
-fn a_megabyte_of_output_stops_no_agent() {
+fn d6_a_megabyte_of_output_stops_no_agent() {
     let (world, thread, seen) = shown(
         Some(4_096),
         [

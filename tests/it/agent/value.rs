@@ -119,7 +119,7 @@ fn says(what: &str) -> String {
 }
 
 #[test]
-fn a_result_is_shown_as_the_text_that_it_is() {
+fn d14_a_result_is_shown_as_the_text_that_it_is() {
     let came = Came::of([&says(CODE), "<response>.</response>"]);
     let expected = format!("<action-result id=\"r\" status=\"ok\">{CODE}</action-result>");
     assert_eq!(came.shown(2), expected);

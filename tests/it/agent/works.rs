@@ -205,7 +205,7 @@ fn a_message_of_the_same_asker_withdraws_the_answer_that_is_held() {
 }
 
 #[test]
-fn an_interrupt_answers_its_sender_and_the_asker() {
+fn d10_an_interrupt_answers_its_sender_and_the_asker() {
     let world = World::new(1);
     let (agent, _) = oracle_saying(&world, &[&tool("hang", "sync", 100_000)]);
     let question = agent.ask("One?").unwrap();
@@ -328,7 +328,7 @@ fn news_makes_the_count_of_idle_turns_begin_anew() {
 }
 
 #[test]
-fn a_tick_after_the_answer_begins_new_work_for_the_same_asker() {
+fn d12_a_tick_after_the_answer_begins_new_work_for_the_same_asker() {
     let (world, thread, _) = played(&[
         "<set-timer in=\"PT60S\"/><response>I remind you.</response>",
         "<response>Now.</response>",

@@ -145,28 +145,35 @@ async fn with_the_grant_all_trees_of_the_identity_are_read_and_no_others() {
 
 #[tokio::test]
 async fn a_reading_that_a_limit_stops_says_so_and_goes_on_where_it_stopped() {
-    let pump = pump(r#"{"limits": {"entries_max": 4}}"#, false);
+    for (limit, most) in [("entries_max", 4), ("bytes_max", 600), ("threads_max", 2)] {
+        reads_on(limit, most).await;
+    }
+}
+
+async fn reads_on(limit: &str, most: usize) {
+    let pump = pump(&format!(r#"{{"limits": {{"{limit}": {most}}}}}"#), false);
     let root = say(&pump, "green tea 1").await;
     let there = pump.in_thread(&root);
     for n in 2..=5 {
         say(&there, &format!("green tea {n}")).await;
     }
     spawn(&there, &root, "sub", Note { text: "green tea 6".into() }).await;
-    let (mut read_on, mut found) = (None, Vec::new());
+    let (mut read_on, mut found, mut stops) = (None, Vec::new(), 0);
     for _ in 0..20 {
         let question = Recall { name: Some("note".into()), read_on, ..of_text("tea") };
         let some: Recalled = there.ask(question).await.unwrap();
         found.extend(texts(&some).into_iter().map(str::to_owned));
         assert_eq!(some.stopped_by.is_some(), some.read_on.is_some(), "{some:?}");
         if let Some(by) = &some.stopped_by {
-            assert_eq!(by, "entries_max");
+            assert_eq!(by, limit);
+            stops += 1;
         }
         read_on = some.read_on;
         if read_on.is_none() {
             break;
         }
     }
-    assert!(read_on.is_none());
+    assert!(read_on.is_none() && stops > 0, "{limit}: {stops} stops");
     let expected: Vec<String> = (1..=6).map(|n| format!("green tea {n}")).collect();
     assert_eq!(found, expected);
     pump.shutdown().await.unwrap();
