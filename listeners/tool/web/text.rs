@@ -207,12 +207,10 @@ mod tests {
     fn what_is_no_text_is_refused() {
         check("application/json", b"{\"a\": 1}", "{\"a\": 1}");
         check("application/feed+json", b"{}", "{}");
-        let text = "HTML, plain text, JSON and XML are read";
-        check(
-            "application/pdf",
-            b"%PDF",
-            &format!("WrongKind: the answer is application/pdf; {text}"),
-        );
+        let text = "HTML, plain text, PDF, JSON and XML are read";
+        let pdf = "WrongKind: the answer is a PDF, and no text";
+        check("application/pdf", b"%PDF-1.4", pdf);
+        check("", b"%PDF-1.4", pdf);
         check("image/png", b"\x89", &format!("WrongKind: the answer is image/png; {text}"));
         check("", b"<!DOCTYPE html><p>a<p>b", "a\n\nb");
         check("", b"plain", "plain");
