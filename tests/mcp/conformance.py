@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-PUMPHOUSE, URL = sys.argv[1], sys.argv[-1]
+PUMPHOUSE, URL = os.path.abspath(sys.argv[1]), sys.argv[-1]
 NAMESPACE = "https://xml-pipeline.org/ns/mcp/server/v1"
 CALLS = {
     "tools_call": "<add_numbers xmlns='%s'><a>2</a><b>3</b></add_numbers>",
