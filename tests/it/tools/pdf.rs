@@ -39,7 +39,7 @@ fn of_a_page(drawn: &str) -> Vec<u8> {
 async fn fetched(kind: &'static str, file: Vec<u8>) -> Ran {
     let site = Site::one(page(kind, file)).await;
     let (host, url) = (site.host().to_string(), site.url("/a.pdf"));
-    let told = tokio::task::spawn_blocking(move || {
+    tokio::task::block_in_place(|| {
         let scene = Scene::new();
         scene.write(
             "organism.yaml",
@@ -49,8 +49,7 @@ async fn fetched(kind: &'static str, file: Vec<u8>) -> Ran {
         let ns = "https://xml-pipeline.org/ns/fetch/v1";
         let ask = format!("<fetch xmlns=\"{ns}\"><url>{url}</url></fetch>\n");
         scene.pipe(&["send", "--connect", &server.address], &ask)
-    });
-    told.await.unwrap()
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
