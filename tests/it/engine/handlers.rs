@@ -270,7 +270,7 @@ async fn crowd(listener: Listener, count: usize) -> u64 {
 }
 
 #[tokio::test]
-async fn two_hundred_turns_of_an_agent_run_at_once() {
+async fn d13_two_hundred_turns_of_an_agent_run_at_once() {
     assert_eq!(crowd(Listener::new("agent").agent(), 200).await, 0);
     assert_eq!(crowd(Listener::new("other"), 20).await, 0);
 }
