@@ -63,6 +63,10 @@ crash kills="50":
 mcp-servers:
     tests/mcp/run
 
+# A team at work beside scripted models: a rate limit of a minute, a kill, and a budget that ends it.
+team folder="":
+    cargo build && tests/team/run target/debug/pumphouse {{ folder }}
+
 # Kills the demo's process at each entry of its threads, as many times as quick as is said.
 crash-demo speed="1":
     PUMPHOUSE_CRASH_DEMO={{ speed }} cargo test --test it crash::demo -- --nocapture

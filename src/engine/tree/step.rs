@@ -188,11 +188,13 @@ impl Tree {
         self.go_beyond(world, out);
         self.end_if_done(&at, world, out);
         self.look_at_pending(world, out);
+        self.go_beyond(world, out);
         self.warn(world, out);
         noted = self.note_timings(noted, world, out);
         while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
             out.came = Some(Vec::new());
             self.wake_by(&came, world, out);
+            self.go_beyond(world, out);
             self.warn(world, out);
             noted = self.note_timings(noted, world, out);
         }

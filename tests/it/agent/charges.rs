@@ -241,6 +241,23 @@ fn a_turn_that_fits_but_beside_anothers_waits_for_it() {
     assert_eq!((spent(&world, &thread), charges(&world, &thread).len()), (1_220, 4));
 }
 
+/// A provider may count more than was reserved: then nothing is left for who waits.
+#[test]
+fn a_turn_that_waits_for_another_which_takes_all_that_is_left_is_refused() {
+    let mut world = World::new(1);
+    let [_, bob] = pair(&mut world);
+    let script = Script::text("<response>Done.</response>").after(Duration::from_secs(2));
+    let script = script.usage(Usage::new(7_000, 10));
+    let ada = Agent::new("ada", Arc::new(world.timed(Scripted::replies([script]))));
+    let pump = world.start([ada.clone(), bob.clone()]);
+    let thread = world.tell(&pump, ada.ask("Go.").unwrap(), Duration::from_millis(100));
+    world.tell(&pump.in_thread(&thread), bob.ask("Go.").unwrap(), Duration::ZERO);
+    world.sim.rest().unwrap();
+    assert_eq!(world.all::<Response>(&thread).len(), 1, "{:?}", world.story(&thread));
+    assert_eq!(stopped(&world, &thread).0, "budget");
+    assert_eq!(spent(&world, &thread), 7_010);
+}
+
 #[test]
 fn an_interrupt_reaches_a_turn_that_waits_for_its_budget() {
     let mut world = World::new(1);
