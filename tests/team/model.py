@@ -31,7 +31,8 @@ def lead(turn, shown):
             action("sum", "coder", {"text": "Add up the numbers from 1 on."}, "async"),
         ]
         return "<thought>All four can work side by side.</thought>" + "".join(asks)
-    if "action-result" in shown and "sum" in shown and 'id="more"' not in shown:
+    done = all(f'<action-result id="{it}"' in shown for it in ("a", "b", "c", "sum"))
+    if done and 'id="more"' not in shown:
         return "<thought>The coder is done; there is more to add.</thought>" + action(
             "more", "coder", {"text": "Add up the next numbers, too."}
         )
