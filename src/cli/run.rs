@@ -96,6 +96,7 @@ impl Run {
         let mut signals = Signals::listen()?;
         let organism = self.over(Organism::read_live(self.file.as_deref(), builder)?, data)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
+        let models = builder.models().clone();
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
         let mut reload = Reload::of(tls, tokens.clone())?;
         let (mut addresses, mut metrics) = (Vec::new(), Vec::new());
@@ -118,7 +119,7 @@ impl Run {
                         Door::Metrics(_) => door::Metrics::bind(address.as_str()).await,
                         _ => door::Metrics::bind_to_anyone(address.as_str()).await,
                     };
-                    let door = bound.map_err(|error| unshown(address, &error))?;
+                    let door = bound.map_err(|error| unshown(address, &error))?.models(models.clone());
                     metrics.push(format!("http://{}/metrics", door.local_addr()));
                     builder = builder.with(door);
                 }

@@ -23,6 +23,7 @@ use crate::door::{Error, is_local};
 use crate::engine::{self, Builder, Door, Plugin, Port, Pump, Stage, Tokio};
 use crate::listener::Boxed;
 use crate::log::Health;
+use crate::model::{Load, Models};
 use crate::wire::{Code, Fault};
 
 /// How many may look at once: a few scrapers, each with a connection or two.
@@ -55,6 +56,7 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     listener: TcpListener,
     address: SocketAddr,
+    models: Models,
 }
 
 impl Metrics {
@@ -88,12 +90,18 @@ impl Metrics {
             match TcpListener::bind(address).await {
                 Ok(listener) => {
                     let address = listener.local_addr().map_err(Error::Address)?;
-                    return Ok(Metrics { listener, address });
+                    return Ok(Metrics { listener, address, models: Models::default() });
                 }
                 Err(error) => last = error,
             }
         }
         Err(Error::Address(last))
+    }
+
+    /// Shows how much these models are asked, too, where they have a limit for that.
+    #[must_use]
+    pub fn models(self, models: Models) -> Metrics {
+        Metrics { models, ..self }
     }
 
     /// Where it listens.
@@ -116,7 +124,7 @@ impl Door for Metrics {
 }
 
 /// Shows the numbers until the pump is drained: how it stops is worth seeing, too.
-async fn serve(Metrics { listener, address }: Metrics, pump: Pump) -> Result<(), Fault> {
+async fn serve(Metrics { listener, address, models }: Metrics, pump: Pump) -> Result<(), Fault> {
     let port = Tokio::current();
     let (mut stage, limits) = (pump.stage(), pump.limits().clone());
     let mut drained = stage.clone();
@@ -125,7 +133,7 @@ async fn serve(Metrics { listener, address }: Metrics, pump: Pump) -> Result<(),
         port: port.clone(),
         places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
     };
-    let routes = Router::new().route("/metrics", get(show)).with_state(pump);
+    let routes = Router::new().route("/metrics", get(show)).with_state((pump, models));
     let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
         // An error says that the pump is gone altogether.
         drop(drained.wait_for(|it| *it == Stage::Drained).await);
@@ -147,13 +155,15 @@ async fn serve(Metrics { listener, address }: Metrics, pump: Pump) -> Result<(),
     Ok(())
 }
 
-async fn show(State(pump): State<Pump>) -> impl IntoResponse {
+async fn show(State((pump, models)): State<(Pump, Models)>) -> impl IntoResponse {
     let tasks = Handle::current().metrics().num_alive_tasks();
-    ([(CONTENT_TYPE, FORMAT)], text(&pump.metrics(), tasks))
+    let mut page = text(&pump.metrics(), tasks);
+    loads(&mut page, &models);
+    ([(CONTENT_TYPE, FORMAT)], page.0)
 }
 
 /// The numbers as text.
-fn text(metrics: &engine::Metrics, tasks: usize) -> String {
+fn text(metrics: &engine::Metrics, tasks: usize) -> Page {
     let mut page = Page(String::with_capacity(4_096));
     page.one("uptime_seconds", "gauge", "Seconds since the pump started.", {
         metrics.uptime.as_secs_f64()
@@ -200,7 +210,24 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> String {
     for one in ["well", "full", "poisoned"] {
         page.line("log_health", &[("state", one)], u8::from(one == state));
     }
-    page.0
+    page
+}
+
+/// How much the models are asked that have only so many replies at once.
+fn loads(page: &mut Page, models: &Models) {
+    let loads = models.iter().filter_map(|(name, it)| Some((name, it.load()?)));
+    let loads: Vec<_> = loads.collect();
+    if loads.is_empty() {
+        return;
+    }
+    let mut each = |name: &str, kind: &str, help: &str, count: fn(&Load) -> u64| {
+        page.head(name, kind, help);
+        loads.iter().for_each(|(model, it)| page.line(name, &[("model", model)], count(it)));
+    };
+    each("model_replies", "gauge", "Replies that a model has under way.", |it| it.under_way);
+    each("model_waiting", "gauge", "Turns that wait for a model.", |it| it.waiting);
+    let held_up = "Turns that waited, since their model had as many replies under way as it may.";
+    each("model_held_up_total", "counter", held_up, |it| it.held_up);
 }
 
 /// Text format 0.0.4, as far as it is written.

@@ -1,7 +1,7 @@
 //! A model that is asked only so often at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -24,8 +24,32 @@ pub struct AtOnce {
     model: Arc<dyn Model>,
     places: Arc<Semaphore>,
     most: usize,
-    /// Whether the traces say that somebody waits.
-    is_told: AtomicBool,
+    /// Turns that wait for a place now, and turns that ever had to.
+    waiting: AtomicU64,
+    held_up: AtomicU64,
+}
+
+/// How much a model that has only so many replies at once is asked.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pumphouse::model::{AtOnce, Model, Scripted};
+///
+/// let model = AtOnce::new("fixed", Arc::new(Scripted::replies(["42"])), 8);
+/// let load = model.load().unwrap();
+/// assert_eq!((load.at_once, load.under_way, load.waiting, load.held_up), (8, 0, 0, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Load {
+    /// How many replies it has under way at the most.
+    pub at_once: u64,
+    /// How many it has under way.
+    pub under_way: u64,
+    /// How many turns wait for the end of a reply.
+    pub waiting: u64,
+    /// How many turns had to wait since the model was made.
+    pub held_up: u64,
 }
 
 impl AtOnce {
@@ -34,25 +58,29 @@ impl AtOnce {
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>, most: usize) -> AtOnce {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
         let places = Arc::new(Semaphore::new(most));
-        AtOnce { name: name.into(), model, places, most, is_told: AtomicBool::new(false) }
+        let (waiting, held_up) = (AtomicU64::new(0), AtomicU64::new(0));
+        AtOnce { name: name.into(), model, places, most, waiting, held_up }
     }
 
-    fn tell(&self) {
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+    /// A place for a reply. Whoever gives up waiting for it is no longer counted.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Some(place);
+        }
+        if self.held_up.fetch_add(1, Ordering::Relaxed) == 0 {
             let (model, most) = (&*self.name, self.most);
             tracing::info!(model, "a turn waits for a model; its limit at_once is {most}");
         }
+        let _waiting = Waiting::on(&self.waiting);
+        // An error says that the semaphore is closed, which nobody does.
+        self.places.clone().acquire_owned().await.ok()
     }
 }
 
 impl Model for AtOnce {
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         Box::pin(async move {
-            if self.places.available_permits() == 0 {
-                self.tell();
-            }
-            // An error says that the semaphore is closed, which nobody does.
-            let place = self.places.clone().acquire_owned().await.ok();
+            let place = self.place().await;
             let reply = self.model.turn(prompt).await?;
             Ok(Box::new(WithPlace { reply, _place: place }) as Box<dyn Reply>)
         })
@@ -74,12 +102,37 @@ impl Model for AtOnce {
         self.model.price()
     }
 
+    fn load(&self) -> Option<Load> {
+        Some(Load {
+            at_once: self.most as u64,
+            under_way: (self.most - self.places.available_permits()) as u64,
+            waiting: self.waiting.load(Ordering::Relaxed),
+            held_up: self.held_up.load(Ordering::Relaxed),
+        })
+    }
+
     fn is_repeatable(&self) -> bool {
         self.model.is_repeatable()
     }
 
     fn describe(&self) -> String {
         self.model.describe()
+    }
+}
+
+/// A turn that is counted as waiting until it is dropped.
+struct Waiting<'a>(&'a AtomicU64);
+
+impl Waiting<'_> {
+    fn on(count: &AtomicU64) -> Waiting<'_> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -103,6 +156,12 @@ mod tests {
     use super::*;
     use crate::model::Scripted;
 
+    /// Replies under way, turns that wait, turns that had to.
+    fn load(model: &AtOnce) -> (u64, u64, u64) {
+        let load = model.load().unwrap();
+        (load.under_way, load.waiting, load.held_up)
+    }
+
     #[tokio::test]
     async fn who_asks_beyond_the_limit_waits_for_the_end_of_a_reply() {
         let model = Scripted::replies(["a", "b", "c"]);
@@ -111,8 +170,12 @@ mod tests {
         let (one, _two) = (ask().await.unwrap(), ask().await.unwrap());
         let mut third = ask();
         assert!((&mut third).now_or_never().is_none());
+        assert_eq!(load(&model), (2, 1, 1));
         drop(one);
-        assert!(third.await.is_ok());
+        let third = third.await.unwrap();
+        assert_eq!(load(&model), (2, 0, 1));
+        drop(third);
+        assert_eq!(load(&model), (1, 0, 1));
     }
 
     #[tokio::test]
@@ -120,6 +183,7 @@ mod tests {
         let model = AtOnce::new("m", Arc::new(Scripted::replies(["a", "b"])), 1);
         let one = model.turn(Prompt::new("Go.")).await.unwrap();
         drop(model.turn(Prompt::new("Go.")).now_or_never());
+        assert_eq!(load(&model), (1, 0, 1));
         drop(one);
         assert!(model.turn(Prompt::new("Go.")).await.is_ok());
     }

@@ -43,7 +43,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use at_once::AtOnce;
+pub use at_once::{AtOnce, Load};
 pub use error::{Error, Kind, Wait};
 pub use models::{Models, UnknownModel};
 pub use openai::OpenAi;
@@ -85,6 +85,11 @@ pub trait Model: Debug + Send + Sync {
 
     /// What its tokens cost, where that is known.
     fn price(&self) -> Option<Price> {
+        None
+    }
+
+    /// How much it is asked at once, where it has a limit for that.
+    fn load(&self) -> Option<Load> {
         None
     }
 

@@ -4,10 +4,12 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt as _;
 use pumphouse::client::{Client, Push};
 use pumphouse::door::{Error, Metrics, Options, Tcp, Tokens};
 use pumphouse::listeners::echo::Echo;
 use pumphouse::log::Health;
+use pumphouse::model::{AtOnce, Model as _, Models, Prompt, Scripted};
 use pumphouse::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -98,6 +100,32 @@ async fn a_watcher_sees_what_happened() {
     drop(client);
     house.pump.shutdown().await.unwrap();
     assert!(TcpStream::connect(house.metrics).await.is_err());
+}
+
+#[tokio::test]
+async fn a_watcher_sees_which_model_turns_wait_for() {
+    let model = AtOnce::new("large", Arc::new(Scripted::replies(["a", "b"])), 1);
+    let model = Arc::new(model);
+    let mut models = Models::default();
+    models.insert("large", model.clone());
+    models.insert("unbounded", Arc::new(Scripted::replies(["c"])));
+    let door = Metrics::bind("127.0.0.1:0").await.unwrap().models(models);
+    let shown = door.local_addr();
+    let pump = pumphouse::builder().with(door).build().unwrap().start();
+    let first = model.turn(Prompt::new("Go.")).await.unwrap();
+    let mut second = model.turn(Prompt::new("Go."));
+    assert!((&mut second).now_or_never().is_none());
+    let page = ask(shown, "GET", "/metrics").await;
+    for (name, expected) in [
+        ("pumphouse_model_replies{model=\"large\"}", 1.0),
+        ("pumphouse_model_waiting{model=\"large\"}", 1.0),
+        ("pumphouse_model_held_up_total{model=\"large\"}", 1.0),
+    ] {
+        assert!((number(&page, name) - expected).abs() < f64::EPSILON, "{name} in {page}");
+    }
+    assert!(!page.contains("unbounded"), "{page}");
+    drop((first, second));
+    pump.shutdown().await.unwrap();
 }
 
 #[tokio::test]
