@@ -12,12 +12,12 @@ use std::sync::Arc;
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use pumphouse::wire::Code;
-use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
+use pumphouse::wire::core::{ThreadNote, ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::feed_contents::shown::Shown;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::words::agent::{
-    CognitionIn, CognitionOut, Interrupt, RULES, Stopped, is_last_word,
+    CognitionIn, CognitionOut, Interrupt, RULES, RateLimited, Stopped, is_last_word,
 };
 use super::graph::{
     ActionOutcome, CallOutcome, CancelRequest, Graph, Id, Input, Output, Policy, Time,
@@ -113,6 +113,8 @@ impl Actions {
             self.observe_result(entry);
         } else if is_last_word(entry) {
             self.graph.work_over(entry.from());
+        } else if entry.is::<ThreadNote>() && entry.from() == "core" {
+            self.observe_limit(entry);
         }
     }
 
@@ -124,6 +126,17 @@ impl Actions {
         self.asked.remove(&of);
         self.tried.remove(&of);
         self.calls.retain(|(action, _)| *action != of);
+    }
+
+    /// Whoever was called may say that it waits for its model's rate limit.
+    fn observe_limit(&mut self, entry: &Entry) {
+        let Some(note) = entry.decode_if::<ThreadNote>() else { return };
+        let payload = Some(&note.payload).filter(|it| it.name() == RateLimited::NAME);
+        let limited = payload.and_then(|it| RateLimited::read(it.view()).ok());
+        let wait = limited.and_then(|it| u64::try_from(it.wait.as_micros()).ok());
+        if let (Some(wait), Some(call)) = (wait, self.calls.in_thread(&note.thread)) {
+            self.graph.limited(call.0, call.1, entry.at_us().saturating_add(wait));
+        }
     }
 
     fn observe_call(&mut self, entry: &Entry) {

@@ -1,7 +1,7 @@
 //! What a handling emits, and how far a turn came.
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::listener::{Answer, Emit, IntoEmit, Need, Park};
+use pumphouse::listener::{Answer, Emit, IntoEmit, Need, NoteAbove, Park};
 use pumphouse::prelude::*;
 use pumphouse::xml::Writer;
 
@@ -12,7 +12,7 @@ use super::super::todo::words::StepsOpen;
 use super::super::view::ClearContext;
 use super::generation::Generation;
 use super::words::{
-    CognitionOut, ContextFull, ContextSummary, Correction, Notice, Response, Stopped,
+    CognitionOut, ContextFull, ContextSummary, Correction, Notice, RateLimited, Response, Stopped,
 };
 
 /// The agent's own root, with text in it.
@@ -60,6 +60,7 @@ impl IntoEmit for Emissions {
             To::<CancelAction>::emits(),
             To::<ClearTimer>::emits(),
             To::<SetTimer>::emits(),
+            NoteAbove::<RateLimited>::emits(),
             To::<CognitionOut>::emits(),
             Note::<To<DeclareFeeds>>::emits(),
             To::<RefreshFeeds>::emits(),

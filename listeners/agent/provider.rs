@@ -8,6 +8,7 @@ use pumphouse::model::Kind;
 use pumphouse::wire::SignedDuration;
 
 use super::super::timer::SetTimer;
+use super::words::RateLimited;
 
 /// The shortest wait that a timer is set for.
 const WAIT_MIN: Duration = Duration::from_secs(1);
@@ -34,14 +35,22 @@ pub(super) fn wait_ms(limited: Option<Duration>, wait_max: Duration) -> Option<u
     u64::try_from(wait.as_millis()).ok()
 }
 
+/// What whoever called the agent is told of the wait.
+pub(super) fn rate_limited(waits_ms: u64) -> RateLimited {
+    RateLimited { wait: duration(waits_ms) }
+}
+
 /// The timer that ticks when the provider may be asked again.
 pub(super) fn rate_limit_timer(ms: u64) -> SetTimer {
-    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
     SetTimer {
-        after: Some(SignedDuration::from_millis(ms)),
+        after: Some(duration(ms)),
         at: None,
         every: None,
         cron: None,
         note: Some(NOTE.to_owned()),
     }
+}
+
+fn duration(ms: u64) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
 }

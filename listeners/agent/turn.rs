@@ -2,7 +2,7 @@
 //! into payloads while the reply is written. Between turns: responses that waited are delivered or
 //! withdrawn, and work ends.
 
-use pumphouse::listener::Answer;
+use pumphouse::listener::{Answer, NoteAbove};
 use pumphouse::model::estimate::{TOKEN_BYTES, prompt_bytes};
 use pumphouse::model::{Model, Prompt, Stop};
 use pumphouse::prelude::*;
@@ -19,7 +19,7 @@ use super::generation::{Generation, Speaking};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
-use super::provider::{FILTERED, rate_limit_timer, wait_ms};
+use super::provider::{FILTERED, rate_limit_timer, rate_limited, wait_ms};
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::{Keep, OnFull};
 use super::system::SystemPrompt;
@@ -407,6 +407,12 @@ impl TurnContext {
         }
     }
 
+    /// Whether the thread is below another, whose listener waits for what comes of it.
+    fn is_below_another(&self) -> bool {
+        let thread = self.message.thread();
+        thread.tree() != *thread
+    }
+
     /// For how many milliseconds the agent waits before it asks its provider again.
     fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
         wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
@@ -456,6 +462,9 @@ impl TurnContext {
         }
         if let Some(waits_ms) = self.rate_limit_wait(&it) {
             emissions.add(To("timer", rate_limit_timer(waits_ms)));
+            if self.is_below_another() {
+                emissions.add(NoteAbove(rate_limited(waits_ms)));
+            }
         }
         // The next handling knows the results that the turn's actions had meanwhile.
         if mind.work.is_some() && !is_interrupted {

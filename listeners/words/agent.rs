@@ -547,6 +547,15 @@ impl Stopped {
     pub const BUDGET: &str = "budget";
 }
 
+/// An agent's provider takes no more requests for a while; the agent asks again when it does.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
+pub struct RateLimited {
+    /// How long it is, from here on, until the agent asks again.
+    #[payload(attribute, example = "PT60S")]
+    pub wait: SignedDuration,
+}
+
 /// Text of a turn while it is written: for those who follow, and never in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live, bookkeeping)]

@@ -82,6 +82,8 @@ pub enum Target {
     Sender,
     /// The sender of the thread's first message: the thread ends with it.
     Opener,
+    /// Nobody who would start: it is recorded here and in the thread above, for its opener there.
+    Above,
     /// Whoever takes it, in a thread of its own.
     Child {
         /// What the thread is to be called.
@@ -582,8 +584,9 @@ pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
 
 impl std::fmt::Debug for Emission {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = self.what.as_ref().map(|it| &it.element);
-        f.debug_struct("Emission").field("target", &self.target).field("what", &what).finish()
+        let Emission { target, what, .. } = self;
+        let what = what.as_ref().map(|it| &it.element);
+        f.debug_struct("Emission").field("target", target).field("what", &what).finish()
     }
 }
 

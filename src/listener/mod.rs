@@ -1,6 +1,7 @@
 //! Listeners: how async functions become handlers. Knows no tasks, sockets or queues: what an
 //! argument needs of the engine it asks for through a [`Host`].
 
+mod above;
 mod arrivals;
 mod asked;
 mod capabilities;
@@ -24,6 +25,7 @@ mod view;
 mod work;
 
 pub(crate) use arrivals::ArrivalSignal;
+pub use above::NoteAbove;
 pub use arrivals::Arrivals;
 pub use asked::Asked;
 pub use capabilities::{Capabilities, Described, Unfound};

@@ -246,6 +246,17 @@ pub struct ThreadResult {
     pub payload: Option<Element>,
 }
 
+/// What a thread below this one says meanwhile, for whoever opened it; it starts nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
+pub struct ThreadNote {
+    /// The thread that goes on.
+    #[payload(attribute, example = "sess-k3v9x2ma.research")]
+    pub thread: String,
+    /// What it says.
+    pub payload: Element,
+}
+
 /// How a thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum ThreadStatus {

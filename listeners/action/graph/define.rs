@@ -171,6 +171,7 @@ impl Graph {
             values: Arc::default(),
             attempts: 0,
             state: NodeState::Waiting,
+            limited_until: None,
             answer: None,
             is_recorded: false,
         };

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
+use pumphouse::wire::Timestamp;
 
 pub use self::define::{ActionDefinition, Parameters};
 use self::io::micros;
@@ -75,6 +76,8 @@ struct Node {
     values: Arc<Values>,
     attempts: u32,
     state: NodeState,
+    /// Until when whoever is called waits for its model's rate limit, as it said of this attempt.
+    limited_until: Option<u64>,
     /// The last payload that an attempt was answered with.
     answer: Option<Element>,
     /// Whether the log has its result.
@@ -292,7 +295,13 @@ impl Graph {
             NodeState::Waiting => return self.look(now, id, out),
             NodeState::Running(until) if until <= now => {
                 let seconds = node.definition.timeout_us as f64 / 1e6;
-                let message = format!("no answer came in {seconds} s");
+                let mut message = format!("no answer came in {seconds} s");
+                if let Some(until) = node.limited_until {
+                    let until = i64::try_from(until).ok();
+                    let until = until.and_then(|it| Timestamp::from_microsecond(it).ok());
+                    let until = until.unwrap_or_default();
+                    message += &format!("; the rate limit of its model lasts until {until}");
+                }
                 let error = Some(ActionError { code: "timed-out".to_owned(), message });
                 let done =
                     ActionOutcome { status: Status::TimedOut, answer: None, error, because: None };
@@ -447,6 +456,7 @@ impl Graph {
             let values = Arc::new(self.values(node));
             let Some(node) = self.nodes.get_mut(id) else { continue };
             node.attempts += 1;
+            node.limited_until = None;
             node.values = values.clone();
             node.state = NodeState::Running(now.saturating_add(node.definition.timeout_us));
             let (agent, definition) = (node.agent.clone(), node.definition.clone());

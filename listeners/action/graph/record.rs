@@ -19,11 +19,19 @@ impl Graph {
         if let Some(node) = self.nodes.get_mut(&id) {
             (node.attempts, node.values) = (attempt, values);
             node.state = NodeState::Running(until);
+            node.limited_until = None;
         }
         self.live.insert(id);
         // The time that it may take was asked for with the call.
         self.arm(&mut Vec::new());
         true
+    }
+
+    /// Notes until when whoever an attempt called waits for its model's rate limit.
+    pub fn limited(&mut self, id: Id, attempt: u32, until: u64) {
+        if let Some(node) = self.nodes.get_mut(&id).filter(|it| it.attempts == attempt) {
+            node.limited_until = Some(until);
+        }
     }
 
     /// Takes in the result that the log has of an action. Where the graph made something else of

@@ -15,7 +15,7 @@ use crate::wire::core::{
     Accepted, Attachment, Authenticate, Authenticated, Boot, ClockSet, ContextCleared,
     ContextRestored, Done, DoorRefusals, Heartbeat, Huh, ListenerJoined, ListenerLeft,
     NothingUnderWay, ProgramOutput, Progress, ShutdownSignal, SystemThreadError, ThreadCancelled,
-    ThreadResult, ThreadSpawned,
+    ThreadNote, ThreadResult, ThreadSpawned,
 };
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Catalog, Payload};
@@ -50,6 +50,7 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
         ShutdownSignal::schema(),
         ThreadCancelled::schema(),
         ThreadResult::schema(),
+        ThreadNote::schema(),
         ThreadSpawned::schema(),
         NothingUnderWay::schema(),
         ProgramOutput::schema(),

@@ -141,6 +141,7 @@ fn emission(stage: &Stage, key: &Key, words: &[&str]) -> Ready {
         ["again", payload] => (Target::Oneself, payload),
         ["final", payload] => (Target::Opener, payload),
         ["partial", payload] => (Target::Along, payload),
+        ["above", payload] => (Target::Above, payload),
         ["note", payload] => (Target::Note(None), payload),
         ["note", to, payload] => (Target::Note(Some(to.to_owned())), payload),
         ["to", listener, payload] => (Target::Listener(listener.to_owned()), payload),

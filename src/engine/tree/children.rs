@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::ORGANISM;
 use crate::engine::tree::loop_guard::{Chain, Hop};
-use crate::engine::tree::request::{Beyond, Ended, How, Opening, Steering};
+use crate::engine::tree::request::{Beyond, Ended, How, Opening, Said, Steering};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::step::Tree;
@@ -17,7 +17,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State};
 use crate::wire::budget::BudgetKey;
-use crate::wire::core::{ThreadCancelled, ThreadResult, ThreadSpawned, ThreadStatus};
+use crate::wire::core::{ThreadCancelled, ThreadNote, ThreadResult, ThreadSpawned, ThreadStatus};
 use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
@@ -32,6 +32,7 @@ impl Tree {
                     self.let_go(&thread, root, world, out);
                 }
                 Beyond::Ended(it) => self.ended(it, world, out),
+                Beyond::Said(it) => self.said(it, world, out),
                 Beyond::Spent(it) => self.spent(&it, world, out),
                 Beyond::Raise(it) => {
                     let (thread, root) = (it.part.message.thread().clone(), it.part.root);
@@ -126,6 +127,34 @@ impl Tree {
         parent.result(&child, it, world, out);
         let id = parent.id.clone();
         self.end_if_done(&id, world, out);
+    }
+
+    /// Records in the thread above what a thread says to the listener that opened it.
+    fn said(&mut self, it: Said, world: &World<'_>, out: &mut Step) {
+        let Some(child) = self.threads.get(&it.thread) else { return };
+        let note = ThreadNote { thread: child.id.to_string(), payload: it.element };
+        let (Some(checked), Some(spawner), root) =
+            (word(&note), child.spawner.clone(), child.root_above)
+        else {
+            return;
+        };
+        let above = child.record.parent.clone().and_then(|it| self.threads.get_mut(&it));
+        let Some(parent) = above.filter(|_| !spawner.is_identity) else { return };
+        let sending = Sending {
+            from: world.core,
+            to: Some(spawner.name),
+            checked,
+            cause: Some(it.entry),
+            reply_to: None,
+            flags: Flags::NONE,
+            receivers: &[],
+            client_id: None,
+            meta: None,
+            root,
+            chain: spawner.chain,
+            until: None,
+        };
+        parent.append(sending, world, out);
     }
 
     /// Ends a child that has nothing left to do and gave no answer; tells listeners of it that keep
@@ -444,6 +473,21 @@ impl Thread {
             status,
             element,
         }));
+    }
+
+    /// Records what a listener says to whoever opened the thread.
+    pub(crate) fn note_above(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        let element = checked.element().clone();
+        let to = self.spawner.as_ref().map(|it| it.name.clone());
+        let entry = self.append(self.sending(part, checked, to, world), world, out).id().clone();
+        let thread = self.id.clone();
+        out.beyond.push_back(Beyond::Said(Said { thread, entry, element }));
     }
 
     fn end_empty(&mut self, world: &World<'_>, out: &mut Step) {

@@ -86,6 +86,7 @@ impl Thread {
             Target::Along => {
                 drop(self.append(self.sending(part, checked, None, world), world, out));
             }
+            Target::Above => self.note_above(part, checked, world, out),
             Target::Note(to) => self.take_note(part, checked, to, world, out),
             Target::Child { label, for_sender } => {
                 let how = if for_sender { How::ForSender } else { How::Spawn };

@@ -111,7 +111,7 @@ impl Ready {
             Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
             Target::Note(Some(name)) => first.to() == Some(name),
             // Who that is, the log knows.
-            Target::Opener | Target::Along | Target::Askers(..) => true,
+            Target::Opener | Target::Along | Target::Above | Target::Askers(..) => true,
             it => first.reply_to() == it.answered(message),
         };
         let explained = || self.sought.is_some() && first.decode_if::<Huh>().is_some();

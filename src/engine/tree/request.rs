@@ -16,6 +16,8 @@ pub(crate) enum Beyond {
     Open(Box<Opening>),
     /// The thread ended with this entry.
     Ended(Ended),
+    /// The thread says something to whoever opened it, and goes on.
+    Said(Said),
     /// A branch becomes so.
     Steer(Box<Steering>),
     /// Nothing is left of something.
@@ -50,6 +52,13 @@ pub(crate) struct Ended {
     pub(crate) entry: EntryId,
     pub(crate) status: ThreadStatus,
     pub(crate) element: Option<Element>,
+}
+
+/// What a thread says to whoever opened it.
+pub(crate) struct Said {
+    pub(crate) thread: ThreadId,
+    pub(crate) entry: EntryId,
+    pub(crate) element: Element,
 }
 
 /// A branch of the tree, what it becomes, and the entry that says why.

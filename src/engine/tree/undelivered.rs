@@ -16,8 +16,11 @@ const TRACED_MAX: usize = 100;
 impl Ready {
     /// Whether nobody waits for it: it is recorded, or books something.
     pub(crate) fn is_silent(&self) -> bool {
-        let aside = matches!(self.target, Target::Note(_) | Target::Charge | Target::Raise);
-        aside && self.what.is_ok()
+        let is_aside = match self.target {
+            Target::Note(_) | Target::Above | Target::Charge | Target::Raise => true,
+            _ => false,
+        };
+        is_aside && self.what.is_ok()
     }
 }
 

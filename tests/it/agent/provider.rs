@@ -1,8 +1,12 @@
 //! Providers that say no: a rate limit is waited for, a refusal isn't asked again.
 
+use std::sync::Mutex;
+
+use pumphouse::listeners::action::words::{ActionResult, Status};
 use pumphouse::listeners::agent::words::{CognitionOut, Interrupt, Response, Stopped};
 use pumphouse::listeners::timer::{Tick, TimerCleared, TimerSet};
 use pumphouse::model::{self, Kind};
+use pumphouse::wire::core::ThreadNote;
 
 use super::world::World;
 use super::*;
@@ -92,4 +96,38 @@ fn a_rate_limit_is_waited_for_across_a_restart() {
     assert_eq!(world.all::<CognitionOut>(&thread).len(), 1, "it isn't asked before");
     world.sim.run(world.sim.sleep(Duration::from_secs(60))).unwrap();
     assert!(is_answered(&world, &thread), "{:?}", world.all::<Stopped>(&thread));
+}
+
+#[test]
+fn a_call_that_takes_too_long_names_the_rate_limit_that_its_agent_waits_for() {
+    let world = World::new(1);
+    let oracle = limited(&world, 1, 60);
+    let call = r#"<action id="q1" type="agent" timeout="10">
+{"name": "oracle", "parameters": {"text": "Go."}}</action>"#;
+    let prompts = Arc::new(Mutex::new(Vec::new()));
+    let model = Scripted::new({
+        let prompts = prompts.clone();
+        move |prompt: &Prompt, turn| {
+            prompts.lock().unwrap().push(format!("{prompt:?}"));
+            match turn {
+                1 => call.to_owned(),
+                _ => "<response>It took too long.</response>".to_owned(),
+            }
+        }
+    });
+    let lead = Agent::new("lead", Arc::new(world.timed(model))).peers(["oracle"]);
+    let question = lead.ask("Go.").unwrap();
+    let pump = world.start([lead, oracle]);
+    let thread = world.tell(&pump, question, Duration::from_secs(30));
+    let result = world.all::<ActionResult>(&thread).remove(0);
+    assert_eq!(result.status, Status::TimedOut);
+    let message = result.error.unwrap().message;
+    let expected = "no answer came in 10 s; the rate limit of its model lasts until ";
+    assert!(message.starts_with(expected), "{message}");
+    let prompts = prompts.lock().unwrap();
+    assert_eq!(prompts.len(), 2);
+    assert!(prompts[1].contains(expected), "{prompts:#?}");
+    // The note that says so is the pump's own business.
+    assert!(!prompts.iter().any(|it| it.contains("thread-note")), "{prompts:#?}");
+    assert_eq!(world.all::<ThreadNote>(&thread).len(), 1);
 }
