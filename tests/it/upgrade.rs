@@ -106,90 +106,135 @@ fn a_pump_goes_on_with_a_log_of_this_format() {
     scene.run(&["verify"]).code(0).says(&["sound: "]);
 }
 
-/// The log of an agent that 0.1.0 wrote, with its organism; in `tests/logs/agent-0.1.0` stands what
-/// 0.1.0 said of it, which nothing here ever writes anew.
+/// The log of an agent of before, with its organism. In `tests/logs`, in a folder of its name,
+/// stands what the build that wrote it said of it, which nothing here ever writes anew.
 ///
-/// Its session has five turns: one with an async and a sync action, whose final response was held;
-/// one that called a helper which stopped as idle, where the action's result was `ok` then; the
-/// answer to that; one that cleared its context, the message at hand with the rest; and one with a
-/// held response whose sync action, a call of a sleeper that takes an hour, hadn't ended when the
-/// pump was killed; that is long ago, so it has timed out whenever this one is served. The log came
-/// of `pumphouse run` and four `pumphouse send`, and of a `kill -9` a moment after the last.
-fn agents() -> Scene {
-    let scene = older("agent-0.1.0");
-    for file in ["organism.yaml", "mind.txt", "vague.txt", "slow.txt"] {
-        scene.write(file, said(file));
+/// Its session has turns of five questions: one with an async and a sync action, whose final
+/// response was held; one that called a helper which stopped as idle; the answer to that; one that
+/// cleared its context; and one with a held response whose sync action, a call of a sleeper that
+/// takes an hour, hadn't ended when the pump was killed. That is long ago, so it has timed out
+/// whenever this one is served. Each log came of `pumphouse run` and four `pumphouse send`, and of a
+/// `kill -9` a moment after the last.
+struct AgentLog {
+    name: &'static str,
+    session: &'static str,
+    /// Its threads, below the session's id, and an entry of each of their turns.
+    turns: [(&'static str, &'static [u64]); 3],
+    /// The message that is still to be answered, and the turn after the one at hand.
+    asked: u64,
+    next_turn: u64,
+}
+
+/// As 0.1.0 wrote it: the result of the helper's action was `ok`, and the message at hand was
+/// cleared with the rest.
+const FIRST_VERSION: AgentLog = AgentLog {
+    name: "agent-0.1.0",
+    session: "sess-8m7k8amr",
+    turns: [("", &[4, 24, 34, 40, 48]), (".helper", &[4, 9]), (".sleeper", &[4])],
+    asked: 45,
+    next_turn: 6,
+};
+
+/// As rules 3 had it: work has one asker, the helper's action failed, and a response of a turn
+/// that cleared its context was held.
+const RULES_3: AgentLog = AgentLog {
+    name: "agent-rules-3",
+    session: "sess-j7azassc",
+    turns: [("", &[4, 25, 37, 43, 54]), (".helper", &[4, 10]), (".sleeper", &[4])],
+    asked: 52,
+    next_turn: 6,
+};
+
+impl AgentLog {
+    fn scene(&self) -> Scene {
+        let scene = older(self.name);
+        for file in ["organism.yaml", "mind.txt", "vague.txt", "slow.txt"] {
+            scene.write(file, self.said(file));
+        }
+        scene
     }
-    scene
-}
 
-/// A file that stands with the log of 0.1.0.
-fn said(file: &str) -> String {
-    let folder = format!("{}/tests/logs/agent-0.1.0", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(format!("{folder}/{file}")).unwrap()
-}
+    /// A file that stands with the log.
+    fn said(&self, file: &str) -> String {
+        let folder = format!("{}/tests/logs/{}", env!("CARGO_MANIFEST_DIR"), self.name);
+        std::fs::read_to_string(format!("{folder}/{file}")).unwrap()
+    }
 
-/// The session of that log.
-const SESSION: &str = "sess-8m7k8amr";
+    /// Which turns there were, and the digest of what each model was shown, which is held against
+    /// the prompt that is made of the thread.
+    fn prompts(&self, scene: &Scene) -> String {
+        let turn = |id: String| {
+            let shown = scene.run(&["prompt", &id]).code(0).out;
+            shown.split_inclusive('\n').take(2).collect::<String>()
+        };
+        let of = |(below, entries): (&str, &[u64])| {
+            let each = entries.iter().map(|seq| turn(format!("{}{below}/{seq}", self.session)));
+            each.collect::<String>()
+        };
+        self.turns.map(of).concat()
+    }
 
-/// Its threads, below its id, and an entry of each of their turns.
-const TURNS: [(&str, &[u64]); 3] =
-    [("", &[4, 24, 34, 40, 48]), (".helper", &[4, 9]), (".sleeper", &[4])];
+    fn is_what_it_was(&self) {
+        let scene = self.scene();
+        let show = |(below, _)| scene.run(&["show", &format!("{}{below}", self.session)]).code(0);
+        assert_eq!(self.turns.map(|it| show(it).out).concat(), self.said("show.golden"));
+        assert_eq!(self.prompts(&scene), self.said("prompt.golden"));
+        let replayed = scene.run(&["replay", self.session]).code(0).out;
+        assert_eq!(replayed, self.said("replay.golden"));
+        assert_eq!(scene.run(&["verify"]).code(0).out, self.said("verify.golden"));
+    }
 
-/// Which turns there were, and the digest of what each model was shown, which is held against the
-/// prompt that is made of the thread.
-fn prompts(scene: &Scene) -> String {
-    let turn = |id: String| {
-        let shown = scene.run(&["prompt", &id]).code(0).out;
-        shown.split_inclusive('\n').take(2).collect::<String>()
-    };
-    let of = |(below, entries): (&str, &[u64])| {
-        let each = entries.iter().map(|seq| turn(format!("{SESSION}{below}/{seq}")));
-        each.collect::<String>()
-    };
-    TURNS.map(of).concat()
+    fn goes_on_and_comes_to_an_answer(&self) {
+        let (scene, session) = (self.scene(), self.session);
+        let lines = || scene.run(&["show", session, "--json"]).code(0).objects();
+        let asked = format!("{session}/{}", self.asked);
+        let (before, server) = (lines(), scene.serve(&[]));
+        let has = |it: &Value, text: &str| it["payload"].as_str().unwrap().contains(text);
+        let is_answer = |it: &Value| has(it, "<response") && it["from"] == "oracle";
+        let answered = || lines().split_off(before.len()).into_iter().find(is_answer);
+        let answer = std::iter::repeat_with(answered).take(1_000).find_map(|it| it).unwrap();
+        let turn = self.next_turn;
+        assert!(has(&answer, &format!("final=\"true\" turn=\"{turn}\"")), "{answer:#}");
+        assert!(has(&answer, ">That is all.</response>"), "{answer:#}");
+        assert_eq!(
+            (&answer["to"], &answer["reply_to"]),
+            (&"console".into(), &asked.into()),
+            "{answer:#}"
+        );
+        let timed_out = lines().into_iter().filter(|it| has(it, "status=\"timed-out\"")).count();
+        assert_eq!(timed_out, 1);
+        let next = format!(
+            "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>\
+             <thread>{session}</thread></meta>\
+             <oracle xmlns=\"https://xml-pipeline.org/ns/oracle/v1\">Anything else?</oracle></message>"
+        );
+        let sent = scene.pipe(&["send", "--connect", &server.address], &next).code(0);
+        sent.says(&[&format!("turn=\"{}\"", turn + 1), ">That is all.</response>"]);
+        assert_eq!(lines()[..before.len()], before);
+        assert_eq!(self.prompts(&scene), self.said("prompt.golden"));
+        scene.run(&["replay", session]).code(0).says(&["the same: "]);
+        scene.run(&["verify"]).code(0).says(&["sound: "]);
+    }
 }
 
 #[test]
 fn an_agents_thread_of_the_first_version_is_what_it_was() {
-    let scene = agents();
-    let show = |(below, _)| scene.run(&["show", &format!("{SESSION}{below}")]).code(0).out;
-    assert_eq!(TURNS.map(show).concat(), said("show.golden"));
-    assert_eq!(prompts(&scene), said("prompt.golden"));
-    assert_eq!(scene.run(&["replay", SESSION]).code(0).out, said("replay.golden"));
-    assert_eq!(scene.run(&["verify"]).code(0).out, said("verify.golden"));
+    FIRST_VERSION.is_what_it_was();
 }
 
 #[test]
 fn an_agents_thread_of_the_first_version_goes_on_and_comes_to_an_answer() {
-    let scene = agents();
-    let lines = || scene.run(&["show", SESSION, "--json"]).code(0).objects();
-    let asked = format!("{SESSION}/45");
-    let (before, server) = (lines(), scene.serve(&[]));
-    let has = |it: &Value, text: &str| it["payload"].as_str().unwrap().contains(text);
-    let is_answer = |it: &Value| has(it, "<response") && it["from"] == "oracle";
-    let answered = || lines().split_off(before.len()).into_iter().find(is_answer);
-    let answer = std::iter::repeat_with(answered).take(1_000).find_map(|it| it).unwrap();
-    assert!(has(&answer, "final=\"true\" turn=\"6\""), "{answer:#}");
-    assert!(has(&answer, ">That is all.</response>"), "{answer:#}");
-    assert_eq!(
-        (&answer["to"], &answer["reply_to"]),
-        (&"console".into(), &asked.into()),
-        "{answer:#}"
-    );
-    let timed_out = lines().into_iter().filter(|it| has(it, "status=\"timed-out\"")).count();
-    assert_eq!(timed_out, 1);
-    let next = format!(
-        "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>\
-         <thread>{SESSION}</thread></meta>\
-         <oracle xmlns=\"https://xml-pipeline.org/ns/oracle/v1\">Anything else?</oracle></message>"
-    );
-    let sent = scene.pipe(&["send", "--connect", &server.address], &next).code(0);
-    sent.says(&["turn=\"7\"", ">That is all.</response>"]);
-    assert_eq!(lines()[..before.len()], before);
-    assert_eq!(prompts(&scene), said("prompt.golden"));
-    scene.run(&["replay", SESSION]).code(0).says(&["the same: "]);
-    scene.run(&["verify"]).code(0).says(&["sound: "]);
+    FIRST_VERSION.goes_on_and_comes_to_an_answer();
+}
+
+#[test]
+fn an_agents_thread_of_rules_3_is_what_it_was() {
+    RULES_3.is_what_it_was();
+}
+
+#[test]
+fn an_agents_thread_of_rules_3_goes_on_and_comes_to_an_answer() {
+    RULES_3.goes_on_and_comes_to_an_answer();
 }
 
 #[test]
