@@ -43,6 +43,8 @@ def researcher(turn, shown, who):
     if who == "ben":
         if turn == 0:
             return action("old", "archive", {"text": "1987"})
+        if "The harvest" not in shown:
+            return "<response>The archive can't be read.</response>"
         return "<response>The archive says that the harvest of 1987 was poor.</response>"
     question = {"anna": "24 * 60 + 39", "cleo": "7 * 24 * 60"}[who]
     if turn == 0:
