@@ -158,8 +158,9 @@ impl TurnContext {
         };
         let form = Form { result_bytes, ..Form::new(self.form(earlier).0) };
         let form = form.offering(told.tools.all());
-        let prompt = self.prompt(told, turn, until, (form, &feeds)).await?;
+        let mut prompt = self.prompt(told, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
+        prompt.without_calls = is_last;
         Ok(Prepared { prompt, changed, is_last, result_bytes, reserved })
     }
 

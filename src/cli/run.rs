@@ -119,7 +119,8 @@ impl Run {
                         Door::Metrics(_) => door::Metrics::bind(address.as_str()).await,
                         _ => door::Metrics::bind_to_anyone(address.as_str()).await,
                     };
-                    let door = bound.map_err(|error| unshown(address, &error))?.models(models.clone());
+                    let door =
+                        bound.map_err(|error| unshown(address, &error))?.models(models.clone());
                     metrics.push(format!("http://{}/metrics", door.local_addr()));
                     builder = builder.with(door);
                 }

@@ -24,8 +24,8 @@ mod tree_history;
 mod view;
 mod work;
 
-pub(crate) use arrivals::ArrivalSignal;
 pub use above::NoteAbove;
+pub(crate) use arrivals::ArrivalSignal;
 pub use arrivals::Arrivals;
 pub use asked::Asked;
 pub use capabilities::{Capabilities, Described, Unfound};

@@ -19,6 +19,10 @@ pub struct Prompt {
     pub messages: Vec<Said>,
     /// What it may call natively.
     pub tools: Vec<Tool>,
+    /// Whether it is to call none of them now. They are offered all the same, because earlier
+    /// calls may stand in its messages, and because a provider keeps a prompt by its beginning. It
+    /// isn't in the digest.
+    pub without_calls: bool,
     /// How many tokens the reply may have; the model's own bound unless said.
     pub max_tokens: Option<u32>,
     /// Texts at which the reply ends, without them.

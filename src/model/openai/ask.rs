@@ -42,6 +42,9 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
     }
     if !prompt.tools.is_empty() {
         put("tools", prompt.tools.iter().map(tool).collect());
+        if prompt.without_calls {
+            put("tool_choice", "none".into());
+        }
     }
     for (key, value) in &settings.extra {
         match value {
@@ -170,6 +173,19 @@ mod tests {
             { "role": "tool", "tool_call_id": "c1", "content": "42" },
         ]);
         assert_eq!(body(&settings(), &prompt)["messages"], expected);
+    }
+
+    #[test]
+    fn a_model_that_is_to_call_nothing_is_told_so_beside_its_tools() {
+        let mut prompt = Prompt::new("").user("Hi");
+        prompt.without_calls = true;
+        assert_eq!(body(&settings(), &prompt).get("tool_choice"), None);
+        prompt.tools = vec![Tool::new("add", "Adds.", json!({ "type": "object" }))];
+        let body = body(&settings(), &prompt);
+        assert_eq!(
+            (&body["tool_choice"], &body["tools"][0]["type"]),
+            (&json!("none"), &json!("function"))
+        );
     }
 
     #[test]

@@ -158,3 +158,19 @@ fn history_goes_back_as_calls_and_their_results_by_id() {
     assert_eq!(&recall(&entries, last).unwrap().prompt, &seen[1]);
     assert_eq!(world.replay(native(&world, Vec::new()).0, &thread).difference, None);
 }
+
+#[test]
+fn in_its_last_turn_a_model_keeps_its_tools_and_is_to_call_none() {
+    let (model, seen) = remembering(["<thought>First.</thought>", "It is 42."]);
+    drop(play(|_| {
+        let mut settings = Settings::default();
+        settings.dialect = Dialect::Native;
+        settings.max_turns = 2;
+        Agent::new("oracle", Arc::new(model)).settings(settings).peers(["calculate"])
+    }));
+    let seen = seen.lock().unwrap().clone();
+    let told: Vec<bool> = seen.iter().map(|it| it.without_calls).collect();
+    assert_eq!(told, [false, true]);
+    assert!(!seen[1].tools.is_empty());
+    assert_eq!(seen[0].tools, seen[1].tools);
+}
