@@ -24,8 +24,13 @@ use crate::listener::{Emit, IntoEmit, Need, Target};
 /// #[payload(ns = "urn:example")]
 /// struct TapeChange;
 ///
-/// async fn copy(_: Copy) -> (NoteAbove<TapeChange>, Done) {
-///     (NoteAbove(TapeChange), Done {})
+/// /// It is copied.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct Copied;
+///
+/// async fn copy(_: Copy) -> (NoteAbove<TapeChange>, Copied) {
+///     (NoteAbove(TapeChange), Copied)
 /// }
 ///
 /// let copier = Listener::new("copier").on(copy).own_thread();

@@ -112,8 +112,7 @@ pub enum Target {
     Charge,
     /// The budget of the message's tree, of which there is to be more.
     Raise,
-    /// A thread at or below the message's, and all below that one: they become so, and each
-    /// records it.
+    /// A thread at or below the message's, and all below that one: each becomes so and records it.
     Threads(ThreadId, State),
 }
 
@@ -584,9 +583,8 @@ pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
 
 impl std::fmt::Debug for Emission {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Emission { target, what, .. } = self;
-        let what = what.as_ref().map(|it| &it.element);
-        f.debug_struct("Emission").field("target", target).field("what", &what).finish()
+        let what = self.what.as_ref().map(|it| &it.element);
+        f.debug_struct("Emission").field("target", &self.target).field("what", &what).finish()
     }
 }
 

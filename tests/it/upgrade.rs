@@ -113,8 +113,8 @@ fn a_pump_goes_on_with_a_log_of_this_format() {
 /// response was held; one that called a helper which stopped as idle; the answer to that; one that
 /// cleared its context; and one with a held response whose sync action, a call of a sleeper that
 /// takes an hour, hadn't ended when the pump was killed. That is long ago, so it has timed out
-/// whenever this one is served. Each log came of `pumphouse run` and four `pumphouse send`, and of a
-/// `kill -9` a moment after the last.
+/// whenever this one is served. Each log came of `pumphouse run` and four `pumphouse send`, and of
+/// a `kill -9` a moment after the last.
 struct AgentLog {
     name: &'static str,
     session: &'static str,
@@ -206,7 +206,8 @@ impl AgentLog {
         let next = format!(
             "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>\
              <thread>{session}</thread></meta>\
-             <oracle xmlns=\"https://xml-pipeline.org/ns/oracle/v1\">Anything else?</oracle></message>"
+             <oracle xmlns=\"https://xml-pipeline.org/ns/oracle/v1\">Anything else?</oracle>\
+             </message>"
         );
         let sent = scene.pipe(&["send", "--connect", &server.address], &next).code(0);
         sent.says(&[&format!("turn=\"{}\"", turn + 1), ">That is all.</response>"]);

@@ -16,11 +16,8 @@ const TRACED_MAX: usize = 100;
 impl Ready {
     /// Whether nobody waits for it: it is recorded, or books something.
     pub(crate) fn is_silent(&self) -> bool {
-        let is_aside = match self.target {
-            Target::Note(_) | Target::Above | Target::Charge | Target::Raise => true,
-            _ => false,
-        };
-        is_aside && self.what.is_ok()
+        use Target::{Above, Charge, Note, Raise};
+        matches!(self.target, Note(_) | Above | Charge | Raise) && self.what.is_ok()
     }
 }
 
