@@ -69,7 +69,7 @@ impl TurnContext {
 
     async fn handle(self) -> Result<Emissions, Fault> {
         if let Some(begun) = self.begun().await? {
-            return self.resume(begun).await;
+            return Box::pin(self.resume(begun)).await;
         }
         self.settle_open().await?;
         let (mut mind, mut emissions) = (Mind::clone(&self.mind), Emissions::default());
@@ -87,7 +87,8 @@ impl TurnContext {
             mind.end_turn(&over);
             emissions.add(To("action", over));
         } else if mind.next(&self.rules()) == Next::Turn {
-            return self.turn(mind).await;
+            // Most handlings begin no turn: their futures stay small.
+            return Box::pin(self.turn(mind)).await;
         }
         self.settle(&mut mind, &mut emissions).await?;
         self.finish(&mind, emissions)
