@@ -15,7 +15,9 @@ use pumphouse::listeners::agent::settings::{Keep, Settings};
 use pumphouse::listeners::agent::words::{CognitionOut, Dispatch};
 use pumphouse::listeners::{agent::Agent, staff};
 use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog};
-use pumphouse::model::{Boxed, Error, Model, OpenAi, Piece, Prompt, Reply, Script, Scripted, Stop};
+use pumphouse::model::{
+    Boxed, Error, Model, Piece, Prompt, Remote, Reply, Script, Scripted, Stop, Wire,
+};
 use pumphouse::prelude::*;
 
 /// The server's own.
@@ -250,7 +252,7 @@ async fn waits() {
             tokio::spawn(reply(stream));
         }
     });
-    let model = OpenAi::at(url, "slow").no_proxy().build().expect("it is sound");
+    let model = Remote::at(Wire::OpenAiChat, url, "slow").no_proxy().build().expect("it is sound");
     let agent = oracle(Arc::new(model), |_| {});
     let question = agent.ask("Go.").expect("it is text");
     let pump = start(Arc::new(MemoryLog::new()), vec![agent], &Ran::default());

@@ -1,7 +1,9 @@
 //! `inspect`: what the pump makes of files, without a pump: a verdict each.
 
+mod chunks;
 mod payload;
 mod reply;
+mod stream;
 mod xml;
 
 use std::io::{self, BufRead as _};
@@ -22,6 +24,7 @@ pub(crate) struct Inspect {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Reply(reply::Reply),
+    Stream(stream::Stream),
     Xml(xml::Xml),
     Payload(payload::Payload),
 }
@@ -30,6 +33,7 @@ impl Inspect {
     pub(crate) fn run(self, builder: Builder, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         match self.what {
             What::Reply(it) => it.run(to),
+            What::Stream(it) => it.run(to),
             What::Xml(it) => it.run(to),
             What::Payload(it) => it.run(builder, to),
         }

@@ -160,6 +160,7 @@ Examples:
   pumphouse describe calculate       what a payload is, who takes it, an example
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
   pumphouse inspect reply reply.txt  what an agent makes of what a model wrote
+  pumphouse inspect stream --wire gemini reply.sse  what a model makes of a provider's stream
 
 Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't be tried.";
 

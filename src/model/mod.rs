@@ -26,18 +26,19 @@ mod at_once;
 mod error;
 pub mod estimate;
 mod models;
-pub mod openai;
 mod piece;
 mod play;
 mod price;
 mod prompt;
 mod recorded;
+pub mod remote;
 mod script;
 mod scripted;
 mod secret;
 pub mod sse;
 mod under_way;
 mod veil;
+pub(crate) mod wire;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -46,14 +47,15 @@ use std::pin::Pin;
 pub use at_once::{AtOnce, Load};
 pub use error::{Error, Kind, Wait};
 pub use models::{Models, UnknownModel};
-pub use openai::OpenAi;
 pub use piece::{Call, Piece, Stop, Usage};
 pub use price::Price;
 pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
 pub use recorded::{Recorded, Take};
+pub use remote::Remote;
 pub use script::Script;
 pub use scripted::{NoScript, Repeat, Scripted};
 pub use secret::Secret;
+pub use wire::{NoWire, Wire};
 
 /// What a model answers: later, or why not.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;

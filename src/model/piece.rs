@@ -16,6 +16,8 @@ pub enum Piece {
     Refusal(String),
     /// A native call, whole.
     Call(Call),
+    /// A call of a tool that the provider has run itself: nobody else runs it.
+    ServerCall(Call),
     /// What the turn has used.
     Usage(Usage),
     /// Why the reply is over: the last piece.

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 
+use crate::cli::inspect::chunks::Chunks;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::reply::{
     Attribute, Broken, Config, Dialect, Element, Event, Kind, Markup, Parser, What,
@@ -52,48 +52,6 @@ enum Calls {
     Tags,
     /// As `<tool_use>`, or as JSON in the text.
     ToolUse,
-}
-
-/// How many characters come at once.
-#[derive(Clone, Copy, Debug)]
-enum Chunks {
-    Whole,
-    Of(usize),
-    Random(u64),
-}
-
-impl FromStr for Chunks {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Chunks, String> {
-        let chunks = match text.split_once(':') {
-            None if text == "whole" => Some(Chunks::Whole),
-            None => text.parse().ok().filter(|it| *it > 0).map(Chunks::Of),
-            Some(("random", seed)) => seed.parse().ok().map(Chunks::Random),
-            Some(_) => None,
-        };
-        chunks.ok_or_else(|| "say whole, a number of characters, or random:SEED".to_owned())
-    }
-}
-
-impl Chunks {
-    /// How many characters come next.
-    fn next(&mut self) -> usize {
-        match self {
-            Chunks::Whole => usize::MAX,
-            Chunks::Of(count) => *count,
-            Chunks::Random(state) => {
-                // SplitMix64: small, and the same on every machine.
-                *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-                let it = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-                let it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-                let it = it ^ (it >> 31);
-                // Mostly a few characters, now and then many.
-                usize::try_from(if it & 7 == 0 { it >> 8 & 0x3FF } else { it >> 8 & 0xF })
-                    .map_or(1, |it| it + 1)
-            }
-        }
-    }
 }
 
 impl Reply {

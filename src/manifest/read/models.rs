@@ -14,8 +14,8 @@ use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
 use crate::model::estimate::Tokenizer;
-use crate::model::openai::NoModel;
-use crate::model::{AtOnce, Model, Models, NoScript, OpenAi, Price, Scripted, Secret};
+use crate::model::remote::NoModel;
+use crate::model::{AtOnce, Model, Models, NoScript, Price, Remote, Scripted, Secret, Wire};
 
 impl Reader<'_> {
     /// The models that are sound; listeners may name these, too.
@@ -32,9 +32,16 @@ impl Reader<'_> {
                 continue;
             }
             let model: Option<Arc<dyn Model>> = match item.key("use").and_then(Node::text) {
-                Some("openai") => self.openai(item, &path).map(|it| Arc::new(it) as _),
                 Some("scripted") => self.scripted(item, &path).map(|it| Arc::new(it) as _),
-                _ => None,
+                Some(kind) => {
+                    // What else it may be was told by the shape.
+                    let wire = match kind {
+                        "openai" => Some(Wire::OpenAiChat),
+                        name => name.parse().ok(),
+                    };
+                    wire.and_then(|it| self.remote(it, item, &path)).map(|it| Arc::new(it) as _)
+                }
+                None => None,
             };
             let most = item.key("at_once").and_then(Node::text);
             let most = most.and_then(|it| it.replace('_', "").parse().ok());
@@ -57,9 +64,9 @@ impl Reader<'_> {
         Some(self.price(item, path).into_iter().fold(model, Scripted::with_price))
     }
 
-    fn openai(&self, item: &Node, path: &str) -> Option<OpenAi> {
+    fn remote(&self, wire: Wire, item: &Node, path: &str) -> Option<Remote> {
         let text = |key: &str| item.key(key).and_then(Node::text);
-        let mut settings = OpenAi::at(text("url")?, text("model")?);
+        let mut settings = Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?);
         if let Some(at) = item.key("key") {
             settings = settings.key(self.secret(at, &joined(path, "key"))?);
         }

@@ -2,23 +2,54 @@
 
 use crate::limits::ModelLimits;
 use crate::manifest::shape::{Key, Kind, Map, key, limit};
+use crate::model::Wire;
 
 pub(super) const MODELS: &str = "Models by the names that listeners know them by.";
 pub(super) const EXAMPLE: &str =
     "models: {local: {use: openai, url: \"http://127.0.0.1:8080/v1\", model: small}}";
 
+const URL: &str = "Where the API is: what stands before the wire's path, such as \
+                   /chat/completions. The provider's own unless said.";
+const URL_NEEDED: &str = "Where the API is: what stands before /chat/completions.";
+const URL_EXAMPLE: &str = "url: https://llm.example.org/v1";
+
 const USE: &[(&str, &str)] = &[
     ("openai", "A server that streams chat completions as OpenAI's does."),
+    ("anthropic-messages", "Anthropic's messages."),
+    ("openai-chat", "OpenAI's chat completions, which most other providers speak, too."),
+    ("openai-responses", "OpenAI's responses."),
+    ("gemini", "Google's generateContent."),
+    ("ollama", "Ollama's own chat."),
     ("scripted", "Replies that stand in a file."),
 ];
 
-/// A model, of either kind.
+/// A model, of any kind.
 pub(super) fn model() -> Kind {
-    Kind::Use(vec![("openai", openai()), ("scripted", scripted())], None)
+    let mut kinds = vec![(OPENAI, remote(Wire::OpenAiChat, OPENAI))];
+    kinds.extend(Wire::ALL.into_iter().map(|it| (it.name(), remote(it, it.name()))));
+    kinds.push(("scripted", scripted()));
+    Kind::Use(kinds, None)
 }
 
-fn openai() -> Map {
-    let url = "Where the API is: what stands before /chat/completions.";
+/// What chat completions at a server that is named were called first.
+pub(super) const OPENAI: &str = "openai";
+
+fn remote(wire: Wire, name: &'static str) -> Map {
+    let (what, example, url) = match name {
+        OPENAI => ("a model of the kind openai", "use: openai", URL_NEEDED),
+        _ => match wire {
+            Wire::AnthropicMessages => {
+                ("a model of the kind anthropic-messages", "use: anthropic-messages", URL)
+            }
+            Wire::OpenAiResponses => {
+                ("a model of the kind openai-responses", "use: openai-responses", URL)
+            }
+            Wire::Gemini => ("a model of the kind gemini", "use: gemini", URL),
+            Wire::Ollama => ("a model of the kind ollama", "use: ollama", URL),
+            Wire::OpenAiChat => ("a model of the kind openai-chat", "use: openai-chat", URL),
+        },
+    };
+    let url = Key { needed: name == OPENAI, ..key("url", Kind::Text, url, URL_EXAMPLE) };
     let model = "What the server calls the model.";
     let secret = "What is shown to the server, from the environment: the file itself holds no key.";
     let headers = "Further headers.";
@@ -33,10 +64,10 @@ fn openai() -> Map {
     let bounds = Map { what: "limits", keys: bounds, one_of: &[] };
     let tokens = Kind::Count { min: 1, max: u32::MAX as usize };
     Map {
-        what: "a model of the kind openai",
+        what,
         keys: vec![
-            kind("use: openai"),
-            needed(key("url", Kind::Text, url, "url: https://llm.example.org/v1")),
+            kind(example),
+            url,
             needed(key("model", Kind::Text, model, "model: large")),
             key("key", Kind::Text, secret, "key: ${LLM_KEY}"),
             key("headers", Kind::Settings, headers, "headers: {X-Title: pump}"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pumphouse::limits::ModelLimits;
-use pumphouse::model::{Error, Kind, OpenAi, Piece, Wait};
+use pumphouse::model::{Error, Kind, Piece, Remote, Wait, Wire};
 
 use super::fake::{Act, DONE, STOP, Server, delta, events, head, rude, say};
 use super::{heard, text_of};
@@ -229,7 +229,8 @@ async fn a_server_that_isnt_there_is_unreachable() {
     drop(listener);
     let mut limits = ModelLimits::default();
     limits.retry_time_min = Duration::from_millis(1);
-    let settings = |url: String| OpenAi::at(url, "m").no_proxy().limits(limits.clone());
+    let settings =
+        |url: String| Remote::at(Wire::OpenAiChat, url, "m").no_proxy().limits(limits.clone());
     let error = heard(&settings(format!("http://{address}/v1")).build().unwrap()).await.1.unwrap();
     assert_eq!((error.kind, error.retry, error.attempts), (Kind::Unreachable, true, 4));
     assert!(error.to_string().starts_with(&format!("no connection to {address}: ")), "{error}");

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pumphouse::limits::ModelLimits;
-use pumphouse::model::OpenAi;
-use pumphouse::model::openai::Settings;
+use pumphouse::model::remote::Settings;
+use pumphouse::model::{Remote, Wire};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -91,7 +91,7 @@ impl Server {
         let mut limits = ModelLimits::default();
         limits.retry_time_min = Duration::from_millis(1);
         limits.retry_time_max = Duration::from_millis(2_000);
-        OpenAi::at(self.url(), "m").limits(limits)
+        Remote::at(Wire::OpenAiChat, self.url(), "m").limits(limits)
     }
 
     pub(crate) fn url(&self) -> String {

@@ -8,6 +8,7 @@ mod real;
 mod recordings;
 mod secrets;
 mod sse;
+mod wires;
 
 use pumphouse::model::{Error, Model, Piece, Prompt};
 

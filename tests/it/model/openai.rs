@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pumphouse::limits::ModelLimits;
-use pumphouse::model::openai::Settings;
-use pumphouse::model::{Kind, Model, OpenAi, Piece, Prompt, Secret, Stop, Usage};
+use pumphouse::model::remote::Settings;
+use pumphouse::model::{Kind, Model, Piece, Prompt, Remote, Secret, Stop, Usage, Wire};
 use serde_json::json;
 
 use super::fake::{Act, DONE, STOP, Server, answer, delta, events, head, say};
@@ -177,25 +177,32 @@ fn settings_that_wont_do_say_why() {
         assert_eq!((error.setting, &*error.message), (setting, message));
     };
     let no_url = "this is no URL, as in https://llm.example.org/v1 or http://127.0.0.1:8080/v1";
-    check(OpenAi::at("llm.example.org", "m"), "url", no_url);
-    check(OpenAi::at("ftp://a", "m"), "url", "a URL of a model begins with https:// or http://");
+    check(Remote::at(Wire::OpenAiChat, "llm.example.org", "m"), "url", no_url);
+    check(
+        Remote::at(Wire::OpenAiChat, "ftp://a", "m"),
+        "url",
+        "a URL of a model begins with https:// or http://",
+    );
     let password = "a URL is no place for a password; give it as the key";
-    check(OpenAi::at("https://u:p@a/v1", "m"), "url", password);
-    check(OpenAi::at("http://a/v1", " "), "model", "the model has no name");
-    let at = || OpenAi::at("http://a/v1", "m");
+    check(Remote::at(Wire::OpenAiChat, "https://u:p@a/v1", "m"), "url", password);
+    check(Remote::at(Wire::OpenAiChat, "http://a/v1", " "), "model", "the model has no name");
+    let at = || Remote::at(Wire::OpenAiChat, "http://a/v1", "m");
     let control = "the value of authorization holds what no header may: a control character";
     check(at().key(Secret::new("a\nb")), "key", control);
     check(at().header("a b", Secret::new("c")), "headers", "\"a b\" is no name of a header");
     let proxy = "the proxy is no URL, as in http://127.0.0.1:3128";
     check(at().proxy(Secret::new("::")), "proxy", proxy);
-    let error = OpenAi::at("https://a/v1", "m").authority("no/such.pem").build().unwrap_err();
+    let error = Remote::at(Wire::OpenAiChat, "https://a/v1", "m")
+        .authority("no/such.pem")
+        .build()
+        .unwrap_err();
     assert!(error.message.starts_with("no/such.pem: "), "{error}");
 }
 
 #[test]
 fn the_url_may_have_the_whole_path_and_a_query() {
     let check = |url: &str, expected: &str| {
-        let model = OpenAi::at(url, "m").build().unwrap();
+        let model = Remote::at(Wire::OpenAiChat, url, "m").build().unwrap();
         assert_eq!(model.describe(), format!("m at {expected}"));
     };
     check("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1");

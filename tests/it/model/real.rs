@@ -1,6 +1,6 @@
 //! A real model behind a real server, where there is one: `just model URL`.
 
-use pumphouse::model::{Kind, Model, OpenAi, Piece, Prompt, Stop};
+use pumphouse::model::{Kind, Model, Piece, Prompt, Remote, Stop, Wire};
 
 use super::text_of;
 
@@ -17,7 +17,7 @@ fn server() -> Option<String> {
 #[tokio::test]
 async fn a_real_model_is_heard_to_its_end() {
     let Some(url) = server() else { return };
-    let model = OpenAi::at(url, "default").build().unwrap();
+    let model = Remote::at(Wire::OpenAiChat, url, "default").build().unwrap();
     println!("{}", model.describe());
     for tokens in [1, 16, 64] {
         let mut prompt = Prompt::new("You answer in one sentence.").user("What is XML for?");

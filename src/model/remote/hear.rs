@@ -3,27 +3,25 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use reqwest::Response;
 
-use crate::model::openai::chunk::Gathered;
-use crate::model::openai::timer::Timers;
-use crate::model::openai::{Settings, ask, refusal, without};
-use crate::model::sse;
-use crate::model::sse::{Decoder, Event};
+use crate::model::remote::timer::Timers;
+use crate::model::remote::{Settings, ask, refusal, without};
 use crate::model::under_way::Part;
 use crate::model::veil::Veil;
+use crate::model::wire::{Framing, Gathered, Reader};
 use crate::model::{Boxed, Error, Kind, Piece, Reply};
 
 /// A reply as it comes from a server. The socket is read when somebody asks for a piece, and not
 /// before.
 pub(super) struct Heard {
     response: Response,
-    form: Form,
+    framing: Framing,
     /// What came and wasn't read yet.
     bytes: Bytes,
-    gathered: Gathered,
+    reader: Box<dyn Reader>,
     /// Pieces that can be shown, and what is hidden in them.
     shown: VecDeque<Piece>,
     veil: Veil,
@@ -36,25 +34,19 @@ pub(super) struct Heard {
     error: Option<Error>,
 }
 
-/// What the server sends.
-enum Form {
-    Events(Box<Decoder>),
-    /// One JSON document: a server that doesn't stream.
-    Whole(Vec<u8>),
-}
-
 impl Heard {
     /// A reply of which only the head is there.
     pub(super) fn new(response: Response, timers: Timers, settings: Settings) -> Heard {
-        let form = match refusal::media(response.headers()).as_str() {
-            "application/json" => Form::Whole(Vec::new()),
-            _ => Form::Events(Box::new(Decoder::new(settings.limits.event_bytes_max))),
+        let framing = match refusal::media(response.headers()).as_str() {
+            // A server that doesn't stream.
+            "application/json" => Framing::whole(),
+            _ => settings.wire.framing(settings.limits.event_bytes_max),
         };
         Heard {
             response,
-            form,
+            framing,
             bytes: Bytes::new(),
-            gathered: Gathered::default(),
+            reader: settings.wire.reader(),
             shown: VecDeque::new(),
             veil: Veil::new(settings.secrets().cloned()),
             part: Part::default(),
@@ -63,6 +55,10 @@ impl Heard {
             is_over: false,
             error: None,
         }
+    }
+
+    fn gathered(&self) -> &Gathered {
+        self.reader.gathered()
     }
 
     /// Waits until there is a piece.
@@ -74,7 +70,7 @@ impl Heard {
                         URL that ends in /v1";
             return Err(Error { said, ..Error::new(Kind::Garbled, text) });
         }
-        while self.gathered.pieces.is_empty() && !self.is_over {
+        while self.gathered().pieces.is_empty() && !self.is_over {
             self.read().await?;
         }
         Ok(())
@@ -82,7 +78,7 @@ impl Heard {
 
     /// Gives these out before everything else.
     pub(super) fn precede(&mut self, pieces: impl DoubleEndedIterator<Item = Piece>) {
-        pieces.rev().for_each(|it| self.gathered.pieces.push_front(it));
+        pieces.rev().for_each(|it| self.reader.gathered_mut().pieces.push_front(it));
     }
 
     async fn step(&mut self) -> Result<Option<Piece>, Error> {
@@ -90,7 +86,7 @@ impl Heard {
             if let Some(piece) = self.shown.pop_front() {
                 return Ok(Some(piece));
             }
-            if let Some(piece) = self.gathered.pieces.pop_front() {
+            if let Some(piece) = self.reader.gathered_mut().pieces.pop_front() {
                 self.veil.pass(piece, &mut self.shown);
                 continue;
             }
@@ -103,7 +99,7 @@ impl Heard {
             }
             if let Err(error) = self.read().await {
                 self.is_over = true;
-                self.gathered.pieces.clear();
+                self.reader.gathered_mut().pieces.clear();
                 self.error = Some(self.settings.secrets().fold(error, without));
             }
         }
@@ -117,7 +113,7 @@ impl Heard {
         }
         match self.timers.watch(self.response.chunk()).await {
             Ok(Ok(Some(bytes))) => {
-                if !self.gathered.is_stopped() {
+                if !self.gathered().is_stopped() {
                     self.timers.heard();
                 }
                 self.bytes = bytes;
@@ -126,7 +122,7 @@ impl Heard {
             Ok(Ok(None)) => self.end(None),
             Ok(Err(error)) => self.end(Some(&error)),
             // Only the usage was missing.
-            Err(_) if self.gathered.is_stopped() => {
+            Err(_) if self.gathered().is_stopped() => {
                 self.finish();
                 Ok(())
             }
@@ -136,53 +132,33 @@ impl Heard {
 
     /// Takes an event out of the bytes that came.
     fn take(&mut self) -> Result<(), Error> {
-        match &mut self.form {
-            Form::Events(decoder) => {
-                let mut rest = &self.bytes[..];
-                let event = decoder.next(&mut rest);
-                let taken = self.bytes.len() - rest.len();
-                self.bytes.advance(taken);
-                let event = event.map_err(|error| {
-                    let kind = match error {
-                        sse::Error::NotUtf8 => Kind::Garbled,
-                        _ => Kind::TooLarge,
-                    };
-                    Error::new(kind, error.to_string())
-                })?;
-                event.map_or(Ok(()), |it| self.event(it))
-            }
-            Form::Whole(whole) => {
-                let max = self.settings.limits.reply_bytes_max;
-                whole.extend_from_slice(&std::mem::take(&mut self.bytes));
-                let bytes = whole.len();
-                if bytes > max {
-                    let text = format!("the reply is over a limit: reply_bytes_max is {max}");
-                    return Err(Error::new(Kind::TooLarge, text));
-                }
-                self.grow_to(bytes)
-            }
+        let data = self.framing.next(&mut self.bytes)?;
+        let (bytes, max) = (self.framing.whole_bytes(), self.settings.limits.reply_bytes_max);
+        if bytes > max {
+            let text = format!("the reply is over a limit: reply_bytes_max is {max}");
+            return Err(Error::new(Kind::TooLarge, text));
         }
+        if self.framing.is_whole() {
+            return self.grow_to(bytes);
+        }
+        data.map_or(Ok(()), |it| self.event(&it))
     }
 
-    fn event(&mut self, event: Event) -> Result<(), Error> {
-        let Some(data) = event.data else { return Ok(()) };
-        match data.trim() {
-            "" => Ok(()),
-            "[DONE]" => {
-                self.finish();
-                Ok(())
-            }
-            data => {
-                let was_stopped = self.gathered.is_stopped();
-                // Before anything of it is cut.
-                let data = &self.settings.hide(data);
-                self.gathered.add(data, self.settings.limits.reply_bytes_max)?;
-                if self.gathered.is_stopped() && !was_stopped {
-                    self.timers.hurry(self.settings.limits.usage_time_max);
-                }
-                self.grow_to(self.gathered.bytes())
-            }
+    fn event(&mut self, data: &str) -> Result<(), Error> {
+        let data = data.trim();
+        if data.is_empty() {
+            return Ok(());
         }
+        let was_stopped = self.gathered().is_stopped();
+        // Before anything of it is cut.
+        self.reader.read(&self.settings.hide(data))?;
+        self.gathered().within(self.settings.limits.reply_bytes_max)?;
+        if self.gathered().is_over() {
+            self.finish();
+        } else if self.gathered().is_stopped() && !was_stopped {
+            self.timers.hurry(self.settings.limits.usage_time_max);
+        }
+        self.grow_to(self.gathered().bytes())
     }
 
     /// Ends the reply where it is longer than the room that all replies leave it.
@@ -200,19 +176,15 @@ impl Heard {
 
     /// The connection ended; whether the reply had ended before, it must have said itself.
     fn end(&mut self, error: Option<&reqwest::Error>) -> Result<(), Error> {
-        let last = match &mut self.form {
-            Form::Events(decoder) => decoder.end().and_then(|it| it.data),
-            Form::Whole(whole) => Some(String::from_utf8_lossy(whole).trim().to_owned()),
-        };
-        let is_whole = matches!(self.form, Form::Whole(_)) && error.is_none();
-        if let Some(data) = last {
+        let is_whole = self.framing.is_whole() && error.is_none();
+        if let Some(data) = self.framing.end()? {
             // Cut in the middle it is no event; that it is cut is told below.
-            match self.event(Event { data: Some(data), ..Event::default() }) {
+            match self.event(&data) {
                 Err(error) if error.kind != Kind::Garbled || is_whole => return Err(error),
                 _ => {}
             }
         }
-        if self.gathered.is_stopped() || self.is_over {
+        if self.gathered().is_stopped() || self.is_over {
             self.finish();
             return Ok(());
         }
@@ -222,7 +194,7 @@ impl Heard {
 
     fn finish(&mut self) {
         if !std::mem::replace(&mut self.is_over, true) {
-            self.gathered.finish();
+            self.reader.gathered_mut().finish();
             // Where the end has come already, the connection can be used again.
             drop(self.response.chunk().now_or_never());
         }

@@ -1,12 +1,16 @@
 //! What events add to a reply.
 
 use super::*;
+use crate::model::Kind;
 
 fn gathered(events: &[&str]) -> Result<Vec<Piece>, Error> {
-    let mut gathered = Gathered::default();
-    events.iter().try_for_each(|it| gathered.add(it, 1_000))?;
-    gathered.finish();
-    Ok(gathered.pieces.into())
+    let mut reader = OpenAiChat::default();
+    events.iter().try_for_each(|it| {
+        reader.read(it)?;
+        reader.gathered().within(1_000)
+    })?;
+    reader.gathered_mut().finish();
+    Ok(std::mem::take(&mut reader.gathered_mut().pieces).into())
 }
 
 /// What comes of some events, before the last piece, which is a stop.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::clock;
 use crate::limits::ModelLimits;
-use crate::model::openai::{Settings, timer};
+use crate::model::remote::{Settings, timer};
 use crate::model::{Error, Kind};
 
 /// Characters of what a server said that an error repeats.
@@ -52,7 +52,7 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
 }
 
 /// An error that stands in the stream of a reply.
-pub(super) fn within(error: &Value) -> Error {
+pub(crate) fn within(error: &Value) -> Error {
     let told = Told::of(error);
     let status = told.code.parse().ok().and_then(|it| StatusCode::from_u16(it).ok());
     let (kind, retry) = told.kind(status);
@@ -154,7 +154,7 @@ fn refused(status: StatusCode, told: &Told, headers: &HeaderMap, url: &Url) -> E
 }
 
 /// The beginning of what was said, on one line.
-pub(super) fn said(text: &str) -> Option<Box<str>> {
+pub(crate) fn said(text: &str) -> Option<Box<str>> {
     let words: Vec<&str> = text
         .split(|it: char| it.is_whitespace() || it.is_control())
         .filter(|it| !it.is_empty())

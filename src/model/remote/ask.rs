@@ -6,46 +6,22 @@ use std::io;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, Url};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use crate::model::openai::Settings;
-use crate::model::{Call, Error, Kind, Prompt, Said, Tool, Wait};
+use crate::model::remote::Settings;
+use crate::model::wire::Asked;
+use crate::model::{Error, Kind, Prompt, Wait};
 use crate::trust;
 
-/// What is sent.
+/// What is sent: as the wire has it, and what the settings put over that.
 pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
-    let mut messages = Vec::new();
-    if !prompt.system.is_empty() {
-        messages.push(json!({ "role": "system", "content": prompt.system }));
-    }
-    messages.extend(prompt.messages.iter().map(said));
-    let mut body = Map::new();
-    let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
-    put("model", settings.model.as_str().into());
-    put("messages", messages.into());
-    put("stream", true.into());
-    put("stream_options", json!({ "include_usage": true }));
-    if let Some(tokens) = prompt.max_tokens.or(settings.max_tokens) {
-        put("max_tokens", tokens.into());
-    }
-    if let Some(temperature) = prompt.temperature.or(settings.temperature) {
-        put("temperature", temperature.into());
-    }
-    if let Some(top_p) = prompt.top_p {
-        put("top_p", top_p.into());
-    }
-    if let Some(seed) = prompt.seed {
-        put("seed", seed.into());
-    }
-    if !prompt.stop.is_empty() {
-        put("stop", prompt.stop.as_slice().into());
-    }
-    if !prompt.tools.is_empty() {
-        put("tools", prompt.tools.iter().map(tool).collect());
-        if prompt.without_calls {
-            put("tool_choice", "none".into());
-        }
-    }
+    let asked = Asked {
+        model: &settings.model,
+        max_tokens: prompt.max_tokens.or(settings.max_tokens),
+        temperature: prompt.temperature.or(settings.temperature),
+        prompt,
+    };
+    let mut body = settings.wire.body(&asked);
     for (key, value) in &settings.extra {
         match value {
             Value::Null => drop(body.remove(key)),
@@ -53,30 +29,6 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         }
     }
     body.into()
-}
-
-fn said(Said { role, text, calls, of }: &Said) -> Value {
-    let mut said = json!({ "role": role.as_str(), "content": text });
-    if let Some(of) = of {
-        said["tool_call_id"] = of.as_str().into();
-    }
-    if !calls.is_empty() {
-        said["tool_calls"] = calls.iter().map(call).collect();
-        if text.is_empty() {
-            said["content"] = Value::Null;
-        }
-    }
-    said
-}
-
-fn call(Call { id, name, arguments }: &Call) -> Value {
-    let function = json!({ "name": name, "arguments": arguments });
-    json!({ "id": id, "type": "function", "function": function })
-}
-
-fn tool(Tool { name, description, parameters }: &Tool) -> Value {
-    let function = json!({ "name": name, "description": description, "parameters": parameters });
-    json!({ "type": "function", "function": function })
 }
 
 /// Sends it, and waits for the head of the answer.
@@ -133,11 +85,13 @@ fn tls(error: &(dyn StdError + 'static)) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::model::{OpenAi, Role};
+    use crate::model::{Call, Remote, Role, Tool, Wire};
 
     fn settings() -> Settings {
-        OpenAi::at("http://127.0.0.1:1/v1", "m").max_tokens(64).temperature(0.5)
+        Remote::at(Wire::OpenAiChat, "http://127.0.0.1:1/v1", "m").max_tokens(64).temperature(0.5)
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! A model behind a server that speaks as OpenAI's does: chat completions, streamed.
+//! A model behind a server, whichever wire that speaks: requests, retries, replies as they come.
 
 mod ask;
-mod chunk;
 mod hear;
-mod refusal;
+pub(super) mod refusal;
 mod settings;
 mod timer;
 
@@ -15,39 +14,41 @@ use reqwest::{Client, Url};
 
 use crate::clock;
 use crate::limits::ModelLimits;
-use crate::model::openai::hear::Heard;
-use crate::model::openai::timer::Timers;
-use crate::model::{Boxed, Error, Model, Piece, Price, Prompt, Reply, Secret};
+use crate::model::remote::hear::Heard;
+use crate::model::remote::timer::Timers;
+use crate::model::{Boxed, Error, Model, Piece, Price, Prompt, Reply, Secret, Wire};
 
 pub use settings::{NoModel, Settings};
 
-/// A model behind a server that speaks as OpenAI's does: its own, those of most providers, and
+/// A model behind a server, which speaks one of the [wires](Wire): a provider's own, or
 /// llama.cpp, vLLM or Ollama on one's own machine.
 ///
 /// ```
-/// use pumphouse::model::{OpenAi, Secret};
+/// use pumphouse::model::{Remote, Secret, Wire};
 ///
 /// # fn key() -> String { "sk-example".to_owned() }
-/// let local = OpenAi::at("http://127.0.0.1:8080/v1", "gemma").window(8_192).build()?;
-/// let hosted = OpenAi::at("https://llm.example.org/v1", "large").key(Secret::new(key()));
+/// let url = "http://127.0.0.1:8080/v1";
+/// let local = Remote::at(Wire::OpenAiChat, url, "gemma").window(8_192).build()?;
+/// let wire = Wire::AnthropicMessages;
+/// let hosted = Remote::at(wire, wire.home(), "claude").key(Secret::new(key())).build()?;
 /// # let _ = (local, hosted);
-/// # Ok::<(), pumphouse::model::openai::NoModel>(())
+/// # Ok::<(), pumphouse::model::remote::NoModel>(())
 /// ```
 ///
 /// A request that fails before anything of its reply was heard is sent again, where that may help:
 /// [`ModelLimits`] says how often, and how long it waits.
-pub struct OpenAi {
+pub struct Remote {
     client: Client,
-    /// Where chat completions are.
+    /// Where requests go.
     url: Url,
     settings: Settings,
 }
 
-impl OpenAi {
-    /// The model of a name at a server: its address ends where `/chat/completions` begins, mostly
-    /// in `/v1`.
-    pub fn at(url: impl Into<String>, model: impl Into<String>) -> Settings {
-        Settings::new(url.into(), model.into())
+impl Remote {
+    /// The model of a name at a server: its address ends where the wire's path begins, mostly in
+    /// `/v1`; with the path it is right, too.
+    pub fn at(wire: Wire, url: impl Into<String>, model: impl Into<String>) -> Settings {
+        Settings::new(wire, url.into(), model.into())
     }
 
     fn limits(&self) -> &ModelLimits {
@@ -116,7 +117,7 @@ fn without(mut error: Error, secret: &Secret) -> Error {
     error
 }
 
-impl Model for OpenAi {
+impl Model for Remote {
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         Box::pin(self.begin(prompt))
     }
@@ -142,8 +143,8 @@ impl Model for OpenAi {
     }
 }
 
-impl fmt::Debug for OpenAi {
+impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAi").field(&self.describe()).finish()
+        f.debug_tuple("Remote").field(&self.describe()).finish()
     }
 }

@@ -5,18 +5,19 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use serde_json::{Map, Value};
 
 use crate::limits::ModelLimits;
 use crate::model::estimate::Tokenizer;
-use crate::model::{OpenAi, Price, Secret};
+use crate::model::{Price, Remote, Secret, Wire};
 use crate::trust;
 
 /// Where a model is, and how it is asked. `Debug` shows no key.
 #[derive(Clone)]
 pub struct Settings {
+    pub(super) wire: Wire,
     pub(super) url: String,
     pub(super) model: String,
     pub(super) key: Option<Secret>,
@@ -42,8 +43,9 @@ enum Proxy {
 }
 
 impl Settings {
-    pub(super) fn new(url: String, model: String) -> Settings {
+    pub(super) fn new(wire: Wire, url: String, model: String) -> Settings {
         Settings {
+            wire,
             url,
             model,
             key: None,
@@ -60,7 +62,8 @@ impl Settings {
         }
     }
 
-    /// Shows this key to the server, as `Authorization: Bearer KEY`.
+    /// Shows this key to the server, in the header that its wire has for that: mostly as
+    /// `Authorization: Bearer KEY`.
     #[must_use]
     pub fn key(self, key: Secret) -> Settings {
         Settings { key: Some(key), ..self }
@@ -138,8 +141,8 @@ impl Settings {
     ///
     /// # Errors
     /// What won't do of the settings.
-    pub fn build(self) -> Result<OpenAi, NoModel> {
-        let url = self.completions()?;
+    pub fn build(self) -> Result<Remote, NoModel> {
+        let url = self.address()?;
         let builder = Client::builder()
             .user_agent(concat!("pumphouse/", env!("CARGO_PKG_VERSION")))
             .default_headers(self.header_map()?)
@@ -164,7 +167,7 @@ impl Settings {
         };
         let client =
             builder.build().map_err(|it| NoModel::of("url", it.without_url().to_string()))?;
-        Ok(OpenAi { client, url, settings: self })
+        Ok(Remote { client, url, settings: self })
     }
 
     /// All that must not be shown.
@@ -177,8 +180,8 @@ impl Settings {
         self.secrets().fold(text.to_owned(), |text, it| it.hidden_in(&text))
     }
 
-    /// Where chat completions are.
-    fn completions(&self) -> Result<Url, NoModel> {
+    /// Where requests go.
+    fn address(&self) -> Result<Url, NoModel> {
         let wrong = |text: &str| NoModel::of("url", text);
         let mut url: Url = self.url.parse().map_err(|_| {
             wrong("this is no URL, as in https://llm.example.org/v1 or http://127.0.0.1:8080/v1")
@@ -192,15 +195,19 @@ impl Settings {
         if self.model.trim().is_empty() {
             return Err(NoModel::of("model", "the model has no name"));
         }
-        if !url.path().trim_end_matches('/').ends_with("/chat/completions") {
-            let path = format!("{}/chat/completions", url.path().trim_end_matches('/'));
+        let path = self.wire.path(&self.model);
+        if !url.path().trim_end_matches('/').ends_with(&path) {
+            let path = format!("{}{path}", url.path().trim_end_matches('/'));
             url.set_path(&path);
+        }
+        if let (Some(query), None) = (self.wire.query(), url.query()) {
+            url.set_query(Some(query));
         }
         Ok(url)
     }
 
     fn header_map(&self) -> Result<HeaderMap, NoModel> {
-        let mut map = HeaderMap::new();
+        let mut map: HeaderMap = self.wire.version().into_iter().collect();
         let mut add = |what, name: HeaderName, value: &str| {
             let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
                 NoModel::of(
@@ -213,7 +220,8 @@ impl Settings {
             Ok(())
         };
         if let Some(key) = &self.key {
-            add("key", AUTHORIZATION, &format!("Bearer {}", key.reveal().trim()))?;
+            let (name, before) = self.wire.key_header();
+            add("key", name, &format!("{before}{}", key.reveal().trim()))?;
         }
         for (name, value) in &self.headers {
             let header = name.parse::<HeaderName>();
@@ -230,7 +238,10 @@ pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
-    url.as_str().trim_end_matches("/chat/completions").to_owned()
+    let text = url.as_str();
+    let ends = ["/chat/completions", "/messages", "/responses", "/chat"];
+    let shown = ends.into_iter().find_map(|it| text.strip_suffix(it)).unwrap_or(text);
+    shown.split("/models/").next().unwrap_or_default().to_owned()
 }
 
 /// Whether it is this machine itself, which no proxy has to do with.

@@ -1,0 +1,144 @@
+//! `inspect stream`: what the pump understands of a provider's stream, as it was recorded.
+
+use std::fs;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::cli::inspect::chunks::Chunks;
+use crate::cli::inspect::{each, unreadable};
+use crate::cli::screen::{Ending, Failure, Screen};
+use crate::limits::ModelLimits;
+use crate::model::wire::{Framing, Reader};
+use crate::model::{Call, Error, Piece, Usage, Wire};
+
+/// Reads the body of a provider's answer as a model does, and prints one JSON object a line for
+/// each file; nothing is sent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pumphouse inspect stream --wire anthropic-messages reply.sse
+  pumphouse inspect stream --wire openai-chat --chunks 1 *.sse | jq -r .text
+  find . -name '*.sse' | pumphouse inspect stream --wire gemini -
+
+Each line has text, thinking, refusal, tools, usage, stop (the wire's own word), error, and
+terminal: whether the wire's end mark came.
+Exits with 0 whatever the stream is; a file that can't be read has a line that says so.")]
+pub(crate) struct Stream {
+    /// How the provider writes.
+    #[arg(long, value_name = "WIRE", value_parser = wire())]
+    wire: Wire,
+    /// How the stream comes in: whole, N bytes at a time, or by chance, random:SEED.
+    #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
+    chunks: Chunks,
+    /// What to read; - is a list of files on the standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+}
+
+/// A wire by its name.
+fn wire() -> impl clap::builder::TypedValueParser<Value = Wire> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+    // Only names of wires come so far.
+    PossibleValuesParser::new(Wire::ALL.map(Wire::name))
+        .map(|name| name.parse().unwrap_or_default())
+}
+
+impl Stream {
+    pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        each(&self.files, to, |file| match fs::read(file) {
+            Ok(bytes) => self.verdict(bytes.into()),
+            Err(error) => json!({ "error": unreadable(&error) }),
+        })
+    }
+
+    fn verdict(&self, bytes: Bytes) -> Value {
+        let mut reader = self.wire.reader();
+        let is_wrong = self.read(bytes, &mut *reader).map_or(true, |it| it > 0);
+        let mut found = Found::default();
+        let gathered = reader.gathered_mut();
+        let (stop, terminal) = (gathered.word().map(str::to_owned), gathered.is_over());
+        gathered.finish();
+        gathered.pieces.drain(..).for_each(|it| found.add(it));
+        let usage = found.usage.map(|it| {
+            json!({
+                "input": it.input,
+                "output": it.output,
+                "cached": it.cached,
+                "reasoning": it.reasoning,
+            })
+        });
+        json!({
+            "text": found.text,
+            "thinking": found.thinking,
+            "refusal": found.refusal,
+            "tools": found.tools.iter().map(tool).collect::<Vec<_>>(),
+            "usage": usage,
+            "stop": stop,
+            "error": is_wrong,
+            "terminal": terminal,
+        })
+    }
+
+    /// Reads all events, and counts those that are errors: a model stops at the first, but what
+    /// was recorded behind it is worth knowing.
+    fn read(&self, mut bytes: Bytes, reader: &mut dyn Reader) -> Result<usize, Error> {
+        let mut errors = 0;
+        let limits = ModelLimits::default();
+        // One document comes from a server that doesn't stream.
+        let first = bytes.iter().find(|it| !it.is_ascii_whitespace());
+        let mut framing = match first {
+            Some(b'{') if self.wire != Wire::Ollama => Framing::whole(),
+            _ => self.wire.framing(limits.event_bytes_max),
+        };
+        let mut chunks = self.chunks;
+        while !bytes.is_empty() {
+            let mut chunk = bytes.split_to(chunks.next().min(bytes.len()));
+            while !chunk.is_empty() {
+                if let Some(data) = framing.next(&mut chunk)? {
+                    errors += usize::from(take(reader, &data, &limits).is_err());
+                }
+            }
+        }
+        if let Some(last) = framing.end()? {
+            errors += usize::from(take(reader, &last, &limits).is_err());
+        }
+        Ok(errors)
+    }
+}
+
+fn take(reader: &mut dyn Reader, data: &str, limits: &ModelLimits) -> Result<(), Error> {
+    let data = data.trim();
+    if data.is_empty() {
+        return Ok(());
+    }
+    reader.read(data)?;
+    reader.gathered().within(limits.reply_bytes_max)
+}
+
+/// What there is in a stream.
+#[derive(Default)]
+struct Found {
+    text: String,
+    thinking: String,
+    refusal: String,
+    tools: Vec<Call>,
+    usage: Option<Usage>,
+}
+
+impl Found {
+    fn add(&mut self, piece: Piece) {
+        match piece {
+            Piece::Text(it) => self.text += &it,
+            Piece::Reasoning(it) => self.thinking += &it,
+            Piece::Refusal(it) => self.refusal += &it,
+            Piece::Call(it) | Piece::ServerCall(it) => self.tools.push(it),
+            Piece::Usage(it) => self.usage = Some(it),
+            _ => {}
+        }
+    }
+}
+
+fn tool(call: &Call) -> Value {
+    json!({ "id": call.id, "name": call.name, "arguments": call.arguments })
+}

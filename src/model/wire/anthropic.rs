@@ -1,0 +1,202 @@
+//! Anthropic's messages: blocks that begin, grow and end, each at its index.
+//!
+//! As <https://docs.anthropic.com/en/api/messages-streaming> has them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Asked, Gathered, Reader, arguments, count, object, text};
+use crate::model::remote::refusal;
+use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
+
+/// How far the indices of one message are from those of the next.
+const NEXT: u64 = 1 << 32;
+
+/// A reply as Anthropic's messages write it.
+#[derive(Default)]
+pub(super) struct AnthropicMessages {
+    gathered: Gathered,
+    usage: Usage,
+    /// What the indices of its blocks count from: a recording may hold several messages.
+    base: u64,
+}
+
+impl AnthropicMessages {
+    /// A block begins, or stands whole in a message that isn't streamed.
+    fn block(&mut self, index: u64, block: &Value) {
+        let kind = block["type"].as_str().unwrap_or_default();
+        match kind {
+            "text" => self.gathered.say(text(&block["text"]).unwrap_or_default(), Piece::Text),
+            "thinking" => {
+                let text = text(&block["thinking"]).unwrap_or_default();
+                self.gathered.say(text, Piece::Reasoning);
+            }
+            _ if kind.ends_with("tool_use") => {
+                let word = |key: &str| block[key].as_str().unwrap_or_default();
+                // While it is streamed this is an empty object, and the arguments follow.
+                let input = block["input"].as_object().filter(|it| !it.is_empty());
+                let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
+                let call = Call::new(word("id"), word("name"), arguments);
+                self.gathered.begin(index, call, kind != "tool_use");
+            }
+            _ => {}
+        }
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value) {
+        let word = |key: &str| delta[key].as_str().unwrap_or_default();
+        match word("type") {
+            "text_delta" => self.gathered.say(word("text"), Piece::Text),
+            "thinking_delta" => self.gathered.say(word("thinking"), Piece::Reasoning),
+            "input_json_delta" => {
+                self.gathered.change(index, |it| it.arguments += word("partial_json"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts are of the whole reply so far; those that aren't said stay.
+    fn used(&mut self, usage: &Value) {
+        if !usage.is_object() {
+            return;
+        }
+        let kept = count(&usage["cache_read_input_tokens"]);
+        if usage["input_tokens"].is_u64() {
+            let written = count(&usage["cache_creation_input_tokens"]);
+            self.usage.input = count(&usage["input_tokens"]) + written + kept;
+            self.usage.cached = kept;
+        }
+        if usage["output_tokens"].is_u64() {
+            self.usage.output = count(&usage["output_tokens"]);
+        }
+        self.gathered.usage = Some(self.usage);
+    }
+
+    fn stopped(&mut self, word: &Value) {
+        let Some(word) = text(word) else { return };
+        let stop = match word {
+            "end_turn" => Stop::End,
+            "stop_sequence" => Stop::StopText,
+            "max_tokens" | "model_context_window_exceeded" => Stop::MaxTokens,
+            "tool_use" => Stop::Calls,
+            "refusal" => Stop::Filtered,
+            word => Stop::Other(word.to_owned()),
+        };
+        self.gathered.stop(word, stop);
+    }
+}
+
+impl Reader for AnthropicMessages {
+    fn read(&mut self, data: &str) -> Result<(), Error> {
+        let event = object(data)?;
+        let index = self.base + count(&event["index"]);
+        match event["type"].as_str().unwrap_or_default() {
+            "message_start" => {
+                self.base += NEXT;
+                self.used(&event["message"]["usage"]);
+            }
+            "content_block_start" => self.block(index, &event["content_block"]),
+            "content_block_delta" => self.delta(index, &event["delta"]),
+            "message_delta" => {
+                self.used(&event["usage"]);
+                self.stopped(&event["delta"]["stop_reason"]);
+            }
+            "message_stop" => self.gathered.end(),
+            "message" => {
+                for (index, block) in (0..).zip(event["content"].as_array().into_iter().flatten()) {
+                    self.block(index, block);
+                }
+                self.used(&event["usage"]);
+                self.stopped(&event["stop_reason"]);
+                self.gathered.end();
+            }
+            "error" => return Err(refusal::within(&event["error"])),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn gathered(&self) -> &Gathered {
+        &self.gathered
+    }
+
+    fn gathered_mut(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+}
+
+/// How many tokens a reply may have where nobody says: this wire wants a number.
+const MAX_TOKENS: u32 = 4_096;
+
+/// A prompt as a request.
+pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
+    let prompt = asked.prompt;
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
+    put("model", asked.model.into());
+    put("max_tokens", asked.max_tokens.unwrap_or(MAX_TOKENS).into());
+    put("stream", true.into());
+    if !prompt.system.is_empty() {
+        let mut text = json!({ "type": "text", "text": prompt.system });
+        keep(&mut text);
+        put("system", json!([text]));
+    }
+    put("messages", messages(&prompt.messages).into());
+    if let Some(temperature) = asked.temperature {
+        put("temperature", temperature.into());
+    }
+    if let Some(top_p) = prompt.top_p {
+        put("top_p", top_p.into());
+    }
+    if !prompt.stop.is_empty() {
+        put("stop_sequences", prompt.stop.as_slice().into());
+    }
+    if !prompt.tools.is_empty() {
+        put("tools", prompt.tools.iter().map(tool).collect());
+        if prompt.without_calls {
+            put("tool_choice", json!({ "type": "none" }));
+        }
+    }
+    body
+}
+
+/// Has the provider keep a prompt up to here.
+fn keep(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+}
+
+/// Messages by turns: what one side says in a row is one, and so are results beside what follows.
+fn messages(said: &[Said]) -> Vec<Value> {
+    let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
+    for it in said {
+        let role = if it.role == Role::Assistant { "assistant" } else { "user" };
+        let blocks = blocks(it);
+        match all.last_mut() {
+            Some((last, more)) if *last == role => more.extend(blocks),
+            _ if blocks.is_empty() => {}
+            _ => all.push((role, blocks)),
+        }
+    }
+    if let Some(last) = all.last_mut().and_then(|(_, blocks)| blocks.last_mut()) {
+        keep(last);
+    }
+    let message = |(role, content)| json!({ "role": role, "content": content });
+    all.into_iter().map(message).collect()
+}
+
+fn blocks(Said { role, text, calls, of }: &Said) -> Vec<Value> {
+    if *role == Role::Tool {
+        let id = of.as_deref().unwrap_or_default();
+        return vec![json!({ "type": "tool_result", "tool_use_id": id, "content": text })];
+    }
+    // The wire takes no empty text.
+    let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
+    let call = |Call { id, name, arguments: text }: &Call| {
+        let input = arguments(text);
+        json!({ "type": "tool_use", "id": id, "name": name, "input": input })
+    };
+    text.into_iter().chain(calls.iter().map(call)).collect()
+}
+
+fn tool(Tool { name, description, parameters }: &Tool) -> Value {
+    json!({ "name": name, "description": description, "input_schema": parameters })
+}

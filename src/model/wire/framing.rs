@@ -1,0 +1,99 @@
+//! Where an event of a reply ends and the next begins.
+
+use bytes::{Buf, Bytes};
+use memchr::memchr;
+
+use crate::model::sse::{self, Decoder};
+use crate::model::{Error, Kind};
+
+/// Takes events out of bytes, in whatever chunks these come.
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Events(Box<Decoder>),
+    /// A line each.
+    Lines {
+        /// The line that has begun.
+        begun: Vec<u8>,
+        /// How long one may be.
+        bytes_max: usize,
+    },
+    /// One JSON document, which isn't streamed.
+    Whole(Vec<u8>),
+}
+
+impl Framing {
+    pub(crate) fn events(event_bytes_max: usize) -> Framing {
+        Framing::Events(Box::new(Decoder::new(event_bytes_max)))
+    }
+
+    pub(crate) fn lines(bytes_max: usize) -> Framing {
+        Framing::Lines { begun: Vec::new(), bytes_max }
+    }
+
+    pub(crate) fn whole() -> Framing {
+        Framing::Whole(Vec::new())
+    }
+
+    /// Whether it is one document.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self, Framing::Whole(_))
+    }
+
+    /// How many bytes of one document there are.
+    pub(crate) fn whole_bytes(&self) -> usize {
+        match self {
+            Framing::Whole(whole) => whole.len(),
+            _ => 0,
+        }
+    }
+
+    /// The data of the next event, where the bytes have its end. What is taken leaves the bytes;
+    /// none where they are used up, or where an event had no data.
+    pub(crate) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, Error> {
+        match self {
+            Framing::Events(decoder) => {
+                let mut rest = &bytes[..];
+                let event = decoder.next(&mut rest);
+                let taken = bytes.len() - rest.len();
+                bytes.advance(taken);
+                Ok(event.map_err(unread)?.and_then(|it| it.data))
+            }
+            Framing::Lines { begun, bytes_max } => {
+                let end = memchr(b'\n', bytes);
+                let taken = bytes.split_to(end.map_or(bytes.len(), |it| it + 1));
+                if begun.len() + taken.len() > *bytes_max {
+                    return Err(unread(sse::Error::TooLarge { event_bytes_max: *bytes_max }));
+                }
+                begun.extend_from_slice(&taken);
+                end.map(|_| line(begun)).transpose()
+            }
+            Framing::Whole(whole) => {
+                whole.extend_from_slice(&std::mem::take(bytes));
+                Ok(None)
+            }
+        }
+    }
+
+    /// What stands behind the last end of an event, where nothing more comes.
+    pub(crate) fn end(&mut self) -> Result<Option<String>, Error> {
+        match self {
+            Framing::Events(decoder) => Ok(decoder.end().and_then(|it| it.data)),
+            Framing::Lines { begun, .. } if begun.is_empty() => Ok(None),
+            Framing::Lines { begun, .. } => line(begun).map(Some),
+            Framing::Whole(whole) => Ok(Some(String::from_utf8_lossy(whole).trim().to_owned())),
+        }
+    }
+}
+
+/// The line that has begun, which has ended now.
+fn line(begun: &mut Vec<u8>) -> Result<String, Error> {
+    String::from_utf8(std::mem::take(begun)).map_err(|_| unread(sse::Error::NotUtf8))
+}
+
+fn unread(error: sse::Error) -> Error {
+    let kind = match error {
+        sse::Error::NotUtf8 => Kind::Garbled,
+        _ => Kind::TooLarge,
+    };
+    Error::new(kind, error.to_string())
+}

@@ -1,0 +1,168 @@
+//! Google's `generateContent`: each event is a piece of the whole answer, and a call is in one.
+//!
+//! As <https://ai.google.dev/api/generate-content> has them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Asked, Gathered, Reader, arguments, count, object, text};
+use crate::model::remote::refusal;
+use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
+
+/// A reply as Gemini writes it.
+#[derive(Default)]
+pub(super) struct Gemini {
+    gathered: Gathered,
+    /// Where the next call stands.
+    next: u64,
+}
+
+impl Gemini {
+    fn part(&mut self, part: &Value) {
+        if let Some(text) = text(&part["text"]) {
+            let is_thought = part["thought"] == true;
+            self.gathered.say(text, if is_thought { Piece::Reasoning } else { Piece::Text });
+        }
+        let run = &part["executableCode"];
+        if run.is_object() {
+            let code = run["code"].as_str().unwrap_or_default();
+            self.call(Call::new("", "code_execution", code), true);
+        }
+        let call = &part["functionCall"];
+        if call.is_object() {
+            let word = |key: &str| call[key].as_str().unwrap_or_default();
+            let arguments = call["args"].as_object().map(|_| call["args"].to_string());
+            self.call(Call::new(word("id"), word("name"), arguments.unwrap_or_default()), false);
+        }
+    }
+
+    fn call(&mut self, call: Call, is_servers: bool) {
+        self.gathered.begin(self.next, call, is_servers);
+        self.next += 1;
+    }
+
+    fn stopped(&mut self, word: &str) {
+        let stop = match word {
+            "STOP" if self.gathered.calls() > 0 => Stop::Calls,
+            "STOP" => Stop::End,
+            "MAX_TOKENS" => Stop::MaxTokens,
+            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+            | "IMAGE_SAFETY" => Stop::Filtered,
+            word => Stop::Other(word.to_owned()),
+        };
+        self.gathered.stop(word, stop);
+    }
+}
+
+impl Reader for Gemini {
+    fn read(&mut self, data: &str) -> Result<(), Error> {
+        let event = object(data)?;
+        if !event["error"].is_null() {
+            return Err(refusal::within(&event["error"]));
+        }
+        // A request asks for one reply. Where a setting has it ask for more, the first counts.
+        let candidate = &event["candidates"][0];
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            self.part(part);
+        }
+        let usage = &event["usageMetadata"];
+        if usage.is_object() {
+            let thoughts = count(&usage["thoughtsTokenCount"]);
+            self.gathered.usage = Some(Usage {
+                input: count(&usage["promptTokenCount"]) + count(&usage["toolUsePromptTokenCount"]),
+                output: count(&usage["candidatesTokenCount"]) + thoughts,
+                cached: count(&usage["cachedContentTokenCount"]),
+                reasoning: thoughts,
+                cost_micros: None,
+            });
+        }
+        if let Some(word) = text(&candidate["finishReason"]) {
+            self.stopped(word);
+        } else if let Some(word) = text(&event["promptFeedback"]["blockReason"]) {
+            self.gathered.stop(word, Stop::Filtered);
+        }
+        Ok(())
+    }
+
+    fn gathered(&self) -> &Gathered {
+        &self.gathered
+    }
+
+    fn gathered_mut(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+}
+
+/// A prompt as a request. The model stands in its address.
+pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
+    let prompt = asked.prompt;
+    let mut settings = Map::new();
+    let mut set = |key: &str, value: Value| drop(settings.insert(key.to_owned(), value));
+    if let Some(tokens) = asked.max_tokens {
+        set("maxOutputTokens", tokens.into());
+    }
+    if let Some(temperature) = asked.temperature {
+        set("temperature", temperature.into());
+    }
+    if let Some(top_p) = prompt.top_p {
+        set("topP", top_p.into());
+    }
+    if let Some(seed) = prompt.seed {
+        set("seed", seed.into());
+    }
+    if !prompt.stop.is_empty() {
+        set("stopSequences", prompt.stop.as_slice().into());
+    }
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
+    if !prompt.system.is_empty() {
+        put("systemInstruction", json!({ "parts": [{ "text": prompt.system }] }));
+    }
+    put("contents", contents(&prompt.messages).into());
+    if !settings.is_empty() {
+        put("generationConfig", settings.into());
+    }
+    if !prompt.tools.is_empty() {
+        let all: Vec<Value> = prompt.tools.iter().map(tool).collect();
+        put("tools", json!([{ "functionDeclarations": all }]));
+        if prompt.without_calls {
+            put("toolConfig", json!({ "functionCallingConfig": { "mode": "NONE" } }));
+        }
+    }
+    body
+}
+
+/// What was said by turns. A result names the function, which only its call knows.
+fn contents(said: &[Said]) -> Vec<Value> {
+    let calls: Vec<&Call> = said.iter().flat_map(|it| &it.calls).collect();
+    let name = |id: &str| calls.iter().rfind(|it| it.id == id).map_or("", |it| &it.name);
+    let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
+    for Said { role, text, calls, of } in said {
+        let parts = match role {
+            Role::Tool => {
+                let id = of.as_deref().unwrap_or_default();
+                let response = json!({ "result": text });
+                let part = json!({ "id": id, "name": name(id), "response": response });
+                vec![json!({ "functionResponse": part })]
+            }
+            _ => {
+                let text = (!text.is_empty()).then(|| json!({ "text": text }));
+                let call = |Call { id, name, arguments: text }: &Call| {
+                    let call = json!({ "id": id, "name": name, "args": arguments(text) });
+                    json!({ "functionCall": call })
+                };
+                text.into_iter().chain(calls.iter().map(call)).collect()
+            }
+        };
+        let role = if *role == Role::Assistant { "model" } else { "user" };
+        match all.last_mut() {
+            Some((last, more)) if *last == role => more.extend(parts),
+            _ if parts.is_empty() => {}
+            _ => all.push((role, parts)),
+        }
+    }
+    all.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+}
+
+fn tool(Tool { name, description, parameters }: &Tool) -> Value {
+    json!({ "name": name, "description": description, "parametersJsonSchema": parameters })
+}

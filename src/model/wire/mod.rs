@@ -1,0 +1,238 @@
+//! How providers write replies: five wires, each with a reader of its events. What a reader makes
+//! of them is the same for all: pieces.
+//!
+//! | wire | who speaks it | events | its end |
+//! | --- | --- | --- | --- |
+//! | `anthropic-messages` | Anthropic | server-sent | `message_stop` |
+//! | `openai-chat` | OpenAI's chat completions, and most others | server-sent | `[DONE]` |
+//! | `openai-responses` | OpenAI's responses | server-sent | `response.completed` |
+//! | `gemini` | Google | server-sent | the end of the connection behind a `finishReason` |
+//! | `ollama` | Ollama's own | a line of JSON each | `"done": true` |
+
+mod anthropic;
+mod framing;
+mod gathered;
+mod gemini;
+mod ollama;
+mod openai_chat;
+mod openai_responses;
+
+use std::fmt;
+use std::str::FromStr;
+
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use serde_json::{Map, Value, json};
+
+use crate::model::remote::refusal;
+use crate::model::{Error, Kind, Prompt};
+
+pub(crate) use framing::Framing;
+pub(crate) use gathered::Gathered;
+
+/// How a provider writes its replies.
+///
+/// ```
+/// use pumphouse::model::Wire;
+///
+/// assert_eq!("gemini".parse(), Ok(Wire::Gemini));
+/// assert_eq!(Wire::AnthropicMessages.to_string(), "anthropic-messages");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wire {
+    /// Anthropic's messages.
+    AnthropicMessages,
+    /// OpenAI's chat completions, which most others speak, too.
+    #[default]
+    OpenAiChat,
+    /// OpenAI's responses.
+    OpenAiResponses,
+    /// Google's `generateContent`.
+    Gemini,
+    /// Ollama's own chat.
+    Ollama,
+}
+
+impl Wire {
+    /// Every wire.
+    pub const ALL: [Wire; 5] = [
+        Wire::AnthropicMessages,
+        Wire::OpenAiChat,
+        Wire::OpenAiResponses,
+        Wire::Gemini,
+        Wire::Ollama,
+    ];
+
+    /// What a manifest calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Wire::AnthropicMessages => "anthropic-messages",
+            Wire::OpenAiChat => "openai-chat",
+            Wire::OpenAiResponses => "openai-responses",
+            Wire::Gemini => "gemini",
+            Wire::Ollama => "ollama",
+        }
+    }
+
+    /// Reads a reply of this wire.
+    pub(crate) fn reader(self) -> Box<dyn Reader> {
+        match self {
+            Wire::AnthropicMessages => Box::<anthropic::AnthropicMessages>::default(),
+            Wire::OpenAiChat => Box::<openai_chat::OpenAiChat>::default(),
+            Wire::OpenAiResponses => Box::<openai_responses::OpenAiResponses>::default(),
+            Wire::Gemini => Box::<gemini::Gemini>::default(),
+            Wire::Ollama => Box::<ollama::Ollama>::default(),
+        }
+    }
+
+    /// A prompt as the JSON object of a request.
+    pub(crate) fn body(self, asked: &Asked<'_>) -> Map<String, Value> {
+        match self {
+            Wire::AnthropicMessages => anthropic::body(asked),
+            Wire::OpenAiChat => openai_chat::body(asked),
+            Wire::OpenAiResponses => openai_responses::body(asked),
+            Wire::Gemini => gemini::body(asked),
+            Wire::Ollama => ollama::body(asked),
+        }
+    }
+
+    /// Where its provider is, unless said: what stands before the [path](Wire::path).
+    #[must_use]
+    pub fn home(self) -> &'static str {
+        match self {
+            Wire::AnthropicMessages => "https://api.anthropic.com/v1",
+            Wire::OpenAiChat | Wire::OpenAiResponses => "https://api.openai.com/v1",
+            Wire::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+            Wire::Ollama => "http://127.0.0.1:11434/api",
+        }
+    }
+
+    /// What stands behind a server's URL, of a model, in the address of a request.
+    pub(crate) fn path(self, model: &str) -> String {
+        match self {
+            Wire::AnthropicMessages => "/messages".to_owned(),
+            Wire::OpenAiChat => "/chat/completions".to_owned(),
+            Wire::OpenAiResponses => "/responses".to_owned(),
+            Wire::Gemini => {
+                let model = model.strip_prefix("models/").unwrap_or(model);
+                format!("/models/{model}:streamGenerateContent")
+            }
+            Wire::Ollama => "/chat".to_owned(),
+        }
+    }
+
+    /// What asks for a stream in the address, where the body doesn't.
+    pub(crate) fn query(self) -> Option<&'static str> {
+        (self == Wire::Gemini).then_some("alt=sse")
+    }
+
+    /// The header that a key goes in, and what stands before it there.
+    pub(crate) fn key_header(self) -> (HeaderName, &'static str) {
+        match self {
+            Wire::AnthropicMessages => (HeaderName::from_static("x-api-key"), ""),
+            Wire::Gemini => (HeaderName::from_static("x-goog-api-key"), ""),
+            _ => (AUTHORIZATION, "Bearer "),
+        }
+    }
+
+    /// A header that says which version of the wire this is, where it wants one.
+    pub(crate) fn version(self) -> Option<(HeaderName, HeaderValue)> {
+        let version = HeaderName::from_static("anthropic-version");
+        (self == Wire::AnthropicMessages).then(|| (version, HeaderValue::from_static("2023-06-01")))
+    }
+
+    /// How its events are told apart.
+    pub(crate) fn framing(self, event_bytes_max: usize) -> Framing {
+        match self {
+            Wire::Ollama => Framing::lines(event_bytes_max),
+            _ => Framing::events(event_bytes_max),
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Wire {
+    type Err = NoWire;
+
+    fn from_str(name: &str) -> Result<Wire, NoWire> {
+        Wire::ALL.into_iter().find(|it| it.name() == name).ok_or(NoWire)
+    }
+}
+
+/// No wire has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoWire;
+
+impl fmt::Display for NoWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Wire::ALL.map(Wire::name).join(", ");
+        write!(f, "no wire has this name; there are {names}")
+    }
+}
+
+impl std::error::Error for NoWire {}
+
+/// What a model is asked.
+pub(crate) struct Asked<'a> {
+    /// What its provider calls it.
+    pub(crate) model: &'a str,
+    /// How many tokens the reply may have.
+    pub(crate) max_tokens: Option<u32>,
+    /// How freely it chooses.
+    pub(crate) temperature: Option<f64>,
+    /// All else.
+    pub(crate) prompt: &'a Prompt,
+}
+
+/// What the events of one reply add up to.
+pub(crate) trait Reader: Send {
+    /// Takes an event's data in. An event that this wire doesn't know adds nothing.
+    fn read(&mut self, data: &str) -> Result<(), Error>;
+
+    /// The reply as far as it is known.
+    fn gathered(&self) -> &Gathered;
+
+    /// The same, for whoever takes its pieces.
+    fn gathered_mut(&mut self) -> &mut Gathered;
+}
+
+/// An event's data as the JSON object that it has to be.
+fn object(data: &str) -> Result<Value, Error> {
+    let value = serde_json::from_str(data).map_err(|it| garbled(data, &it))?;
+    match value {
+        Value::Object(_) => Ok(value),
+        _ => Err(garbled(data, &"it is no JSON object")),
+    }
+}
+
+/// An event that can't be one of a reply.
+fn garbled(data: &str, why: &dyn fmt::Display) -> Error {
+    let text = format!("the server sent an event that is none of a reply: {why}");
+    Error { said: refusal::said(data), ..Error::new(Kind::Garbled, text) }
+}
+
+/// A text that is no empty one.
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|it| !it.is_empty())
+}
+
+/// A call's arguments as the object that some wires want. What is none stands in one as it is.
+fn arguments(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(it)) => Value::Object(it),
+        _ if text.trim().is_empty() => json!({}),
+        _ => json!({ "unparsed": text }),
+    }
+}
+
+/// A number of tokens, where there is one.
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}

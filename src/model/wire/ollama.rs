@@ -1,0 +1,130 @@
+//! Ollama's own chat: a line of JSON for each piece, and a call is in one.
+//!
+//! As <https://github.com/ollama/ollama/blob/main/docs/api.md> has them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Asked, Gathered, Reader, arguments, count, object, openai_chat, text};
+use crate::model::remote::refusal;
+use crate::model::{Call, Error, Piece, Role, Said, Stop, Usage};
+
+/// A reply as Ollama writes it.
+#[derive(Default)]
+pub(super) struct Ollama {
+    gathered: Gathered,
+    /// Where the next call stands.
+    next: u64,
+}
+
+impl Ollama {
+    fn call(&mut self, call: &Value) {
+        let function = &call["function"];
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let arguments = match &function["arguments"] {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        let call = Call::new(word(&call["id"]), word(&function["name"]), arguments);
+        self.gathered.begin(self.next, call, false);
+        self.next += 1;
+    }
+}
+
+impl Reader for Ollama {
+    fn read(&mut self, data: &str) -> Result<(), Error> {
+        let event = object(data)?;
+        if !event["error"].is_null() {
+            return Err(refusal::within(&event["error"]));
+        }
+        let message = &event["message"];
+        let said = |key: &str| text(&message[key]).unwrap_or_default();
+        self.gathered.say(said("thinking"), Piece::Reasoning);
+        self.gathered.say(said("content"), Piece::Text);
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            self.call(call);
+        }
+        if event["done"] == true {
+            let (input, output) = (&event["prompt_eval_count"], &event["eval_count"]);
+            if input.is_u64() || output.is_u64() {
+                self.gathered.usage = Some(Usage::new(count(input), count(output)));
+            }
+            let word = text(&event["done_reason"]).unwrap_or("stop");
+            let stop = match word {
+                "stop" if self.gathered.calls() > 0 => Stop::Calls,
+                "stop" => Stop::End,
+                "length" => Stop::MaxTokens,
+                word => Stop::Other(word.to_owned()),
+            };
+            self.gathered.stop(word, stop);
+            self.gathered.end();
+        }
+        Ok(())
+    }
+
+    fn gathered(&self) -> &Gathered {
+        &self.gathered
+    }
+
+    fn gathered_mut(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+}
+
+/// A prompt as a request.
+pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
+    let prompt = asked.prompt;
+    let mut options = Map::new();
+    let mut set = |key: &str, value: Value| drop(options.insert(key.to_owned(), value));
+    if let Some(tokens) = asked.max_tokens {
+        set("num_predict", tokens.into());
+    }
+    if let Some(temperature) = asked.temperature {
+        set("temperature", temperature.into());
+    }
+    if let Some(top_p) = prompt.top_p {
+        set("top_p", top_p.into());
+    }
+    if let Some(seed) = prompt.seed {
+        set("seed", seed.into());
+    }
+    if !prompt.stop.is_empty() {
+        set("stop", prompt.stop.as_slice().into());
+    }
+    let mut messages = Vec::new();
+    if !prompt.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": prompt.system }));
+    }
+    let calls: Vec<&Call> = prompt.messages.iter().flat_map(|it| &it.calls).collect();
+    messages.extend(prompt.messages.iter().map(|it| said(it, &calls)));
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
+    put("model", asked.model.into());
+    put("stream", true.into());
+    put("messages", messages.into());
+    if !options.is_empty() {
+        put("options", options.into());
+    }
+    // The wire has no word for calling nothing.
+    if !prompt.tools.is_empty() && !prompt.without_calls {
+        put("tools", prompt.tools.iter().map(openai_chat::function).collect());
+    }
+    body
+}
+
+/// A message. A result names the function, which only its call knows.
+fn said(Said { role, text, calls, of }: &Said, all: &[&Call]) -> Value {
+    let mut said = json!({ "role": role.as_str(), "content": text });
+    if *role == Role::Tool {
+        let call = all.iter().rfind(|it| Some(&*it.id) == of.as_deref());
+        said["tool_name"] = call.map_or("", |it| &it.name).into();
+    }
+    if !calls.is_empty() {
+        let call = |Call { name, arguments: text, .. }: &Call| {
+            let arguments = arguments(text);
+            json!({ "function": { "name": name, "arguments": arguments } })
+        };
+        said["tool_calls"] = calls.iter().map(call).collect();
+    }
+    said
+}

@@ -1,0 +1,289 @@
+//! OpenAI's chat completions, as it and most other providers write them.
+//!
+//! As <https://platform.openai.com/docs/api-reference/chat-streaming> has them, and with what
+//! others add: `reasoning` under two names, calls at one index, usage in `x_groq`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Asked, Gathered, Reader, count, garbled};
+use crate::model::remote::refusal;
+use crate::model::{Call, Error, Piece, Said, Stop, Tool, Usage};
+
+/// An event, or a whole reply that isn't streamed. What is not named here is nobody's business.
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    error: Value,
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Value,
+    #[serde(default)]
+    x_groq: Value,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    delta: Option<Delta>,
+    /// A reply that isn't streamed.
+    #[serde(default)]
+    message: Option<Delta>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    reasoning_content: Value,
+    #[serde(default)]
+    reasoning: Value,
+    #[serde(default)]
+    refusal: Value,
+    #[serde(default)]
+    tool_calls: Option<Vec<ToolCall>>,
+    /// How calls were written once.
+    #[serde(default)]
+    function_call: Option<Function>,
+}
+
+#[derive(Deserialize)]
+struct ToolCall {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<Function>,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Value,
+}
+
+impl ToolCall {
+    /// Whether this begins another call than one at the same place.
+    fn is_other_than(&self, begun: &Call) -> bool {
+        let name = self.function.as_ref().and_then(|it| it.name.as_deref()).unwrap_or_default();
+        let id = self.id.as_deref().unwrap_or_default();
+        !name.is_empty() && !id.is_empty() && !begun.id.is_empty() && id != begun.id
+    }
+}
+
+/// A reply as chat completions write it.
+#[derive(Default)]
+pub(super) struct OpenAiChat {
+    gathered: Gathered,
+}
+
+impl OpenAiChat {
+    fn choice(&mut self, choice: Choice) -> Result<(), Error> {
+        let Choice { delta, message, finish_reason, error, .. } = choice;
+        if !error.is_null() {
+            return Err(refusal::within(&error));
+        }
+        // A provider that sends both repeats itself.
+        let Delta { content, reasoning_content, reasoning, refusal, tool_calls, function_call } =
+            delta.or(message).unwrap_or_default();
+        let reasoning = if is_text(&reasoning_content) { reasoning_content } else { reasoning };
+        if let Value::String(text) = reasoning {
+            self.gathered.say(&text, Piece::Reasoning);
+        }
+        self.content(&content);
+        if let Value::String(text) = refusal {
+            self.gathered.say(&text, Piece::Refusal);
+        }
+        let old = function_call.map(|it| ToolCall { index: None, id: None, function: Some(it) });
+        for (at, call) in (0..).zip(tool_calls.into_iter().flatten().chain(old)) {
+            self.call(at, call);
+        }
+        match finish_reason.as_deref().unwrap_or_default() {
+            "" => {}
+            "error" => return Err(refusal::within(&Value::Null)),
+            word => self.gathered.stop(word, stop(word)),
+        }
+        Ok(())
+    }
+
+    /// A text, or parts of which some are texts and some are reasoning.
+    fn content(&mut self, content: &Value) {
+        match content {
+            Value::String(text) => self.gathered.say(text, Piece::Text),
+            Value::Array(parts) => parts.iter().for_each(|part| {
+                if let Value::String(text) = &part["text"] {
+                    self.gathered.say(text, Piece::Text);
+                }
+                match &part["thinking"] {
+                    Value::String(text) => self.gathered.say(text, Piece::Reasoning),
+                    Value::Array(parts) => {
+                        let texts = parts.iter().filter_map(|it| it["text"].as_str());
+                        self.gathered.say(&texts.collect::<String>(), Piece::Reasoning);
+                    }
+                    _ => {}
+                }
+            }),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, at: u64, more: ToolCall) {
+        let at = more.index.unwrap_or(at);
+        // Some providers give every call the same place: another id with a name is another call.
+        if self.gathered.at(at).is_none_or(|it| more.is_other_than(it)) {
+            self.gathered.begin(at, Call::default(), false);
+        }
+        self.gathered.change(at, |call| {
+            if let Some(id) = more.id.filter(|it| !it.is_empty()) {
+                call.id = id;
+            }
+            let function = more.function.unwrap_or(Function { name: None, arguments: Value::Null });
+            if let Some(name) = function.name.filter(|it| !it.is_empty()) {
+                call.name = name;
+            }
+            match function.arguments {
+                Value::Null => {}
+                Value::String(text) => call.arguments += &text,
+                // Some servers give the object itself.
+                value => call.arguments += &value.to_string(),
+            }
+        });
+    }
+}
+
+impl Reader for OpenAiChat {
+    fn read(&mut self, data: &str) -> Result<(), Error> {
+        if data == "[DONE]" {
+            self.gathered.end();
+            return Ok(());
+        }
+        // Serde takes a list for an object, too.
+        if !data.starts_with('{') {
+            return Err(garbled(data, &"it is no JSON object"));
+        }
+        let chunk: Chunk = serde_json::from_str(data).map_err(|it| garbled(data, &it))?;
+        if !chunk.error.is_null() {
+            return Err(refusal::within(&chunk.error));
+        }
+        for usage in [&chunk.x_groq["usage"], &chunk.usage] {
+            self.gathered.usage = usage_of(usage).or(self.gathered.usage);
+        }
+        // A request asks for one reply. Where a setting has it ask for more, the first counts.
+        let first = chunk.choices.into_iter().flatten().filter(|it| it.index.unwrap_or(0) == 0);
+        first.take(1).try_for_each(|it| self.choice(it))
+    }
+
+    fn gathered(&self) -> &Gathered {
+        &self.gathered
+    }
+
+    fn gathered_mut(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+}
+
+/// A prompt as a request.
+pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
+    let prompt = asked.prompt;
+    let mut messages = Vec::new();
+    if !prompt.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": prompt.system }));
+    }
+    messages.extend(prompt.messages.iter().map(said));
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
+    put("model", asked.model.into());
+    put("messages", messages.into());
+    put("stream", true.into());
+    put("stream_options", json!({ "include_usage": true }));
+    if let Some(tokens) = asked.max_tokens {
+        put("max_tokens", tokens.into());
+    }
+    if let Some(temperature) = asked.temperature {
+        put("temperature", temperature.into());
+    }
+    if let Some(top_p) = prompt.top_p {
+        put("top_p", top_p.into());
+    }
+    if let Some(seed) = prompt.seed {
+        put("seed", seed.into());
+    }
+    if !prompt.stop.is_empty() {
+        put("stop", prompt.stop.as_slice().into());
+    }
+    if !prompt.tools.is_empty() {
+        put("tools", prompt.tools.iter().map(function).collect());
+        if prompt.without_calls {
+            put("tool_choice", "none".into());
+        }
+    }
+    body
+}
+
+fn said(Said { role, text, calls, of }: &Said) -> Value {
+    let mut said = json!({ "role": role.as_str(), "content": text });
+    if let Some(of) = of {
+        said["tool_call_id"] = of.as_str().into();
+    }
+    if !calls.is_empty() {
+        said["tool_calls"] = calls.iter().map(call).collect();
+        if text.is_empty() {
+            said["content"] = Value::Null;
+        }
+    }
+    said
+}
+
+fn call(Call { id, name, arguments }: &Call) -> Value {
+    let function = json!({ "name": name, "arguments": arguments });
+    json!({ "id": id, "type": "function", "function": function })
+}
+
+/// A tool as this wire and Ollama's have it.
+pub(super) fn function(Tool { name, description, parameters }: &Tool) -> Value {
+    let function = json!({ "name": name, "description": description, "parameters": parameters });
+    json!({ "type": "function", "function": function })
+}
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|it| !it.is_empty())
+}
+
+fn stop(word: &str) -> Stop {
+    match word {
+        "stop" | "eos" | "end_turn" => Stop::End,
+        "stop_sequence" => Stop::StopText,
+        "length" | "max_tokens" => Stop::MaxTokens,
+        "tool_calls" | "function_call" => Stop::Calls,
+        "content_filter" => Stop::Filtered,
+        word => Stop::Other(word.to_owned()),
+    }
+}
+
+fn usage_of(usage: &Value) -> Option<Usage> {
+    usage.is_object().then(|| Usage {
+        input: count(&usage["prompt_tokens"]),
+        output: count(&usage["completion_tokens"]),
+        cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+        reasoning: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
+        cost_micros: [&usage["cost"], &usage["cost"]["total_cost"]]
+            .into_iter()
+            .find_map(Value::as_f64)
+            .filter(|it| *it >= 0.0)
+            .map(|it| (it * 1e6).round() as u64),
+    })
+}
+
+#[cfg(test)]
+mod tests;

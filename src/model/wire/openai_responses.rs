@@ -1,0 +1,208 @@
+//! OpenAI's responses: items that are added, grow and are done, each at its output index.
+//!
+//! As <https://platform.openai.com/docs/api-reference/responses-streaming> has them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Asked, Gathered, Reader, count, object, text};
+use crate::model::remote::refusal;
+use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
+
+/// How far the places of one response are from those of the next.
+const NEXT: u64 = 1 << 32;
+
+/// A reply as OpenAI's responses write it.
+#[derive(Default)]
+pub(super) struct OpenAiResponses {
+    gathered: Gathered,
+    /// What the places of its items count from: a recording may hold several responses.
+    base: u64,
+}
+
+impl OpenAiResponses {
+    /// An item begins.
+    fn item(&mut self, place: u64, item: &Value) {
+        let word = |key: &str| item[key].as_str().unwrap_or_default();
+        match word("type") {
+            "function_call" => {
+                let call = Call::new(word("call_id"), word("name"), word("arguments"));
+                self.gathered.begin(place, call, false);
+            }
+            "custom_tool_call" => {
+                let call = Call::new(word("call_id"), word("name"), word("input"));
+                self.gathered.begin(place, call, false);
+            }
+            // Tools that the provider runs itself.
+            _ => {}
+        }
+    }
+
+    /// A function's arguments are whole.
+    fn arguments(&mut self, place: u64, arguments: &Value) {
+        let Some(arguments) = text(arguments) else { return };
+        self.gathered.change(place, |it| {
+            if it.arguments.is_empty() {
+                it.arguments.push_str(arguments);
+            }
+        });
+    }
+
+    /// The parts of an item that isn't streamed.
+    fn whole(&mut self, place: u64, item: &Value) {
+        self.item(place, item);
+        for part in item["summary"].as_array().into_iter().flatten() {
+            self.gathered.say(text(&part["text"]).unwrap_or_default(), Piece::Reasoning);
+        }
+        for part in item["content"].as_array().into_iter().flatten() {
+            let word = |key: &str| part[key].as_str().unwrap_or_default();
+            match word("type") {
+                "output_text" => self.gathered.say(word("text"), Piece::Text),
+                "refusal" => self.gathered.say(word("refusal"), Piece::Refusal),
+                "reasoning_text" => self.gathered.say(word("text"), Piece::Reasoning),
+                _ => {}
+            }
+        }
+    }
+
+    /// The response has come to its end.
+    fn over(&mut self, response: &Value) -> Result<(), Error> {
+        let usage = &response["usage"];
+        if usage.is_object() {
+            self.gathered.usage = Some(Usage {
+                input: count(&usage["input_tokens"]),
+                output: count(&usage["output_tokens"]),
+                cached: count(&usage["input_tokens_details"]["cached_tokens"]),
+                reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
+                cost_micros: None,
+            });
+        }
+        self.gathered.end();
+        let status = response["status"].as_str().unwrap_or_default();
+        let reason = response["incomplete_details"]["reason"].as_str().unwrap_or_default();
+        let (word, stop) = match (status, reason) {
+            ("failed", _) => {
+                self.gathered.stop(status, Stop::Other(status.to_owned()));
+                return Err(refusal::within(&response["error"]));
+            }
+            ("incomplete", "max_output_tokens") => (format!("{status}:{reason}"), Stop::MaxTokens),
+            ("incomplete", "content_filter") => (format!("{status}:{reason}"), Stop::Filtered),
+            ("incomplete", _) => {
+                let word = format!("{status}:{reason}");
+                (word.clone(), Stop::Other(word))
+            }
+            _ if self.gathered.calls() > 0 => (status.to_owned(), Stop::Calls),
+            _ => (status.to_owned(), Stop::End),
+        };
+        self.gathered.stop(&word, stop);
+        Ok(())
+    }
+}
+
+impl Reader for OpenAiResponses {
+    fn read(&mut self, data: &str) -> Result<(), Error> {
+        // The end mark of another wire, which some servers send here as well.
+        if data == "[DONE]" {
+            return Ok(());
+        }
+        let event = object(data)?;
+        let place = self.base + count(&event["output_index"]);
+        let delta = event["delta"].as_str().unwrap_or_default();
+        match event["type"].as_str().unwrap_or_default() {
+            "response.created" => self.base += NEXT,
+            "response.output_item.added" => self.item(place, &event["item"]),
+            "response.output_text.delta" => self.gathered.say(delta, Piece::Text),
+            "response.refusal.delta" => self.gathered.say(delta, Piece::Refusal),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.gathered.say(delta, Piece::Reasoning);
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                self.gathered.change(place, |it| it.arguments += delta);
+            }
+            "response.function_call_arguments.done" => self.arguments(place, &event["arguments"]),
+            "response.output_item.done" => {
+                let item = &event["item"];
+                if self.gathered.at(place).is_none() {
+                    self.item(place, item);
+                }
+                self.arguments(place, &item["arguments"]);
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                return self.over(&event["response"]);
+            }
+            "error" => {
+                let error = if event["error"].is_object() { &event["error"] } else { &event };
+                return Err(refusal::within(error));
+            }
+            _ if event["object"] == "response" => {
+                let output = event["output"].as_array().into_iter().flatten();
+                (0..).zip(output).for_each(|(place, item)| self.whole(place, item));
+                return self.over(&event);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn gathered(&self) -> &Gathered {
+        &self.gathered
+    }
+
+    fn gathered_mut(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+}
+
+/// A prompt as a request. The provider keeps nothing of it: the thread is the memory.
+pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
+    let prompt = asked.prompt;
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
+    put("model", asked.model.into());
+    put("stream", true.into());
+    put("store", false.into());
+    if !prompt.system.is_empty() {
+        put("instructions", prompt.system.as_str().into());
+    }
+    put("input", prompt.messages.iter().flat_map(items).collect());
+    if let Some(tokens) = asked.max_tokens {
+        put("max_output_tokens", tokens.into());
+    }
+    if let Some(temperature) = asked.temperature {
+        put("temperature", temperature.into());
+    }
+    if let Some(top_p) = prompt.top_p {
+        put("top_p", top_p.into());
+    }
+    if !prompt.tools.is_empty() {
+        put("tools", prompt.tools.iter().map(tool).collect());
+        if prompt.without_calls {
+            put("tool_choice", "none".into());
+        }
+    }
+    body
+}
+
+fn items(Said { role, text, calls, of }: &Said) -> Vec<Value> {
+    if *role == Role::Tool {
+        let id = of.as_deref().unwrap_or_default();
+        return vec![json!({ "type": "function_call_output", "call_id": id, "output": text })];
+    }
+    let has_text = !text.is_empty() || calls.is_empty();
+    let text = has_text.then(|| json!({ "role": role.as_str(), "content": text }));
+    let call = |Call { id, name, arguments }: &Call| {
+        let kind = "function_call";
+        json!({ "type": kind, "call_id": id, "name": name, "arguments": arguments })
+    };
+    text.into_iter().chain(calls.iter().map(call)).collect()
+}
+
+fn tool(Tool { name, description, parameters }: &Tool) -> Value {
+    // Strictly a schema may have no optional fields.
+    json!({
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+        "strict": false,
+    })
+}

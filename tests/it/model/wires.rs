@@ -1,0 +1,169 @@
+//! The wires of providers: the same reply, asked for and heard over each.
+
+use pumphouse::model::{Call, Kind, Model, Piece, Prompt, Remote, Role, Secret, Stop};
+use pumphouse::model::{Tool, Usage, Wire};
+use serde_json::{Value, json};
+
+use super::fake::{Act, Server, events, head, say};
+use super::{heard, text_of};
+
+/// A reply that thinks, says "Hello.", and calls `add`, as a provider writes it: what a wire has
+/// of pings and of what nobody knows is in it.
+fn stream(wire: Wire) -> &'static str {
+    match wire {
+        Wire::AnthropicMessages => include_str!("wires/anthropic-messages.sse"),
+        Wire::OpenAiChat => include_str!("wires/openai-chat.sse"),
+        Wire::OpenAiResponses => include_str!("wires/openai-responses.sse"),
+        Wire::Gemini => include_str!("wires/gemini.sse"),
+        _ => include_str!("wires/ollama.ndjson"),
+    }
+}
+
+fn head_of(wire: Wire) -> Act {
+    match wire {
+        Wire::Ollama => head("200 OK", "content-type: application/x-ndjson\r\n"),
+        _ => events(),
+    }
+}
+
+/// The model of a wire at a server.
+fn model(server: &Server, wire: Wire) -> Remote {
+    let settings = Remote::at(wire, server.url(), "m").key(Secret::new("sk-1"));
+    settings.max_tokens(64).build().unwrap()
+}
+
+/// Texts in a row as one.
+fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut all: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (all.last_mut(), piece) {
+            (Some(Piece::Text(text)), Piece::Text(more)) => *text += &more,
+            (_, piece) => all.push(piece),
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn the_same_reply_is_heard_over_each_wire() {
+    for wire in Wire::ALL {
+        let server = Server::start(vec![vec![head_of(wire), say(stream(wire))]]).await;
+        let (pieces, error) = heard(&model(&server, wire)).await;
+        let mut usage = Usage::new(7, 9);
+        usage.cached = if wire == Wire::Ollama { 0 } else { 2 };
+        let expected = [
+            Piece::Reasoning("So.".into()),
+            Piece::Text("Hello.".into()),
+            Piece::Call(Call::new("c1", "add", r#"{"a":1}"#)),
+            Piece::Usage(usage),
+            Piece::Stop(Stop::Calls),
+        ];
+        assert_eq!((joined(pieces), error), (expected.to_vec(), None), "{wire}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_is_cut_anywhere_runs_no_call_and_keeps_its_text() {
+    for wire in Wire::ALL {
+        let stream = stream(wire);
+        let end = match wire {
+            // Its end is the end of the connection behind the last event.
+            Wire::Gemini => stream.rfind("data: ").unwrap(),
+            // Why it is over came; its usage may be missing.
+            Wire::OpenAiChat => stream.find("\"finish_reason\"").unwrap(),
+            Wire::AnthropicMessages => stream.find("\"stop_reason\"").unwrap(),
+            _ => stream[..stream.len() - 2].rfind('\n').unwrap(),
+        };
+        for at in (0..end).step_by(7) {
+            let server =
+                Server::start(vec![vec![head_of(wire), say(&stream.as_bytes()[..at])]]).await;
+            let mut limits = pumphouse::limits::ModelLimits::default();
+            limits.retries_max = 0;
+            let settings = Remote::at(wire, server.url(), "m").limits(limits);
+            let (pieces, error) = heard(&settings.build().unwrap()).await;
+            assert_eq!(error.map(|it| it.kind), Some(Kind::Cut), "{wire} at {at}");
+            assert!(!pieces.iter().any(|it| matches!(it, Piece::Call(_))), "{wire} at {at}");
+            assert!("Hello.".starts_with(&text_of(&pieces)), "{wire} at {at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_within_a_stream_ends_the_reply_and_says_what_the_provider_said() {
+    let anthropic =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let responses = r#"{"type":"response.failed","response":{"status":"failed",
+        "error":{"code":"server_error","message":"Overloaded"}}}"#;
+    for (wire, event) in [
+        (Wire::AnthropicMessages, anthropic),
+        (Wire::OpenAiChat, r#"{"error":{"message":"Overloaded","code":503}}"#),
+        (Wire::OpenAiResponses, &responses.replace('\n', "")),
+        (Wire::Gemini, r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#),
+        (Wire::Ollama, r#"{"error":"Overloaded"}"#),
+    ] {
+        let stream = stream(wire);
+        let begun = &stream[..stream.find("Hel").unwrap()];
+        let (event_begins, frame) = match wire {
+            Wire::Ollama => ("{\"message\"", ""),
+            _ => ("event:", "data: "),
+        };
+        let begun = &begun[..begun.rfind(event_begins).unwrap()];
+        let acts = vec![head_of(wire), say(begun), say(format!("{frame}{event}\n\n"))];
+        let server = Server::start(vec![acts]).await;
+        let (pieces, error) = heard(&model(&server, wire)).await;
+        assert_eq!(pieces, [Piece::Reasoning("So.".into())], "{wire}");
+        let error = error.unwrap();
+        assert_eq!(
+            (error.kind, error.said.as_deref()),
+            (Kind::Failed, Some("Overloaded")),
+            "{wire}"
+        );
+    }
+}
+
+/// A turn that called a tool, and is to call no other.
+fn conversation() -> Prompt {
+    let mut prompt = Prompt::new("Be brief.").user("1+1?").assistant("Let me see.");
+    prompt.messages[1].calls = vec![Call::new("c1", "add", r#"{"a":1}"#)];
+    prompt = prompt.said(Role::Tool, "2");
+    prompt.messages[2].of = Some("c1".to_owned());
+    prompt.tools = vec![Tool::new("add", "Adds.", json!({ "type": "object" }))];
+    prompt.without_calls = true;
+    prompt.user("And?")
+}
+
+/// What a wire makes of that conversation.
+fn request(wire: Wire) -> Value {
+    let text = match wire {
+        Wire::AnthropicMessages => include_str!("wires/anthropic-messages.json"),
+        Wire::OpenAiChat => include_str!("wires/openai-chat.json"),
+        Wire::OpenAiResponses => include_str!("wires/openai-responses.json"),
+        Wire::Gemini => include_str!("wires/gemini.json"),
+        // It has no word for calling nothing: it is offered no tools then.
+        _ => include_str!("wires/ollama.json"),
+    };
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn each_wire_is_asked_at_its_path_with_its_key_and_in_its_form() {
+    for wire in Wire::ALL {
+        let server = Server::start(vec![vec![head_of(wire), say(stream(wire))]]).await;
+        let model = model(&server, wire);
+        drop(model.turn(conversation()).await.unwrap());
+        let asked = server.asked().remove(0);
+        let (path, key) = match wire {
+            Wire::AnthropicMessages => ("/v1/messages", "x-api-key: sk-1"),
+            Wire::OpenAiChat => ("/v1/chat/completions", "authorization: Bearer sk-1"),
+            Wire::OpenAiResponses => ("/v1/responses", "authorization: Bearer sk-1"),
+            Wire::Gemini => ("/v1/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: sk-1"),
+            _ => ("/v1/chat", "authorization: Bearer sk-1"),
+        };
+        assert!(asked.head.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{}", asked.head);
+        assert!(asked.head.lines().any(|it| it == key), "no {key} in {}", asked.head);
+        let has_version = asked.head.contains("\r\nanthropic-version: 2023-06-01\r\n");
+        assert_eq!(has_version, wire == Wire::AnthropicMessages);
+        assert_eq!(asked.body, request(wire), "{wire}");
+        assert_eq!(model.describe(), format!("m at {}", server.url()));
+    }
+}
