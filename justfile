@@ -196,6 +196,10 @@ suites := env("PUMPHOUSE_SUITES", justfile_directory() / "../shared/suites")
 xml_seeds := suites / "xmlconf/xmlconf" + " " + suites / "xml-attacks/files"
 json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 
+# Compares what a model reads of recorded streams with what their index expects.
+llm-sse:
+    cargo build && python3 tests/llm/compare.py target/debug/pumphouse {{ suites / "llm-sse" }}
+
 # Fuzzes split, read, envelope, check, canonical_write, json_to_xml, sse or reply (whose words are in
 # reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":

@@ -57,7 +57,9 @@ impl Stream {
         let is_wrong = self.read(bytes, &mut *reader).map_or(true, |it| it > 0);
         let mut found = Found::default();
         let gathered = reader.gathered_mut();
-        let (stop, terminal) = (gathered.word().map(str::to_owned), gathered.is_over());
+        let stop = gathered.word().map(str::to_owned);
+        // Gemini has no other end mark than why it stopped.
+        let terminal = gathered.is_over() || self.wire == Wire::Gemini && stop.is_some();
         gathered.finish();
         gathered.pieces.drain(..).for_each(|it| found.add(it));
         let usage = found.usage.map(|it| {

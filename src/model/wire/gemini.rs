@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Gathered, Reader, arguments, count, object, text};
+use super::{Asked, Gathered, Reader, arguments, count, garbled, object, text};
 use crate::model::remote::refusal;
 use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
 
@@ -55,6 +55,10 @@ impl Gemini {
 
 impl Reader for Gemini {
     fn read(&mut self, data: &str) -> Result<(), Error> {
+        // The end mark of another wire, which some proxies add.
+        if data == "[DONE]" {
+            return Ok(());
+        }
         let event = object(data)?;
         if !event["error"].is_null() {
             return Err(refusal::within(&event["error"]));
@@ -62,6 +66,13 @@ impl Reader for Gemini {
         // A request asks for one reply. Where a setting has it ask for more, the first counts.
         let candidate = &event["candidates"][0];
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            let call = &part["functionCall"];
+            if call["willContinue"] == true || !call["partialArgs"].is_null() {
+                return Err(garbled(
+                    data,
+                    &"a call's arguments come in parts, which nobody asked for",
+                ));
+            }
             self.part(part);
         }
         let usage = &event["usageMetadata"];

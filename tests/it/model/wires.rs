@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::fake::{Act, Server, events, head, say};
 use super::{heard, text_of};
+use crate::program::Scene;
 
 /// A reply that thinks, says "Hello.", and calls `add`, as a provider writes it: what a wire has
 /// of pings and of what nobody knows is in it.
@@ -166,4 +167,42 @@ async fn each_wire_is_asked_at_its_path_with_its_key_and_in_its_form() {
         assert_eq!(asked.body, request(wire), "{wire}");
         assert_eq!(model.describe(), format!("m at {}", server.url()));
     }
+}
+
+#[test]
+fn a_recorded_stream_is_told_in_a_line_however_it_comes() {
+    let scene = Scene::new();
+    for wire in Wire::ALL {
+        scene.write("reply", stream(wire));
+        let inspect = |chunks: &str| {
+            let args =
+                ["inspect", "stream", "--wire", wire.name(), "--chunks", chunks, "reply", "none"];
+            scene.run(&args).code(0).objects()
+        };
+        let told = inspect("whole");
+        let (stop, cached) = match wire {
+            Wire::AnthropicMessages => ("tool_use", 2),
+            Wire::OpenAiChat => ("tool_calls", 2),
+            Wire::OpenAiResponses => ("completed", 2),
+            Wire::Gemini => ("STOP", 2),
+            _ => ("stop", 0),
+        };
+        let expected = json!({
+            "text": "Hello.",
+            "thinking": "So.",
+            "refusal": "",
+            "tools": [{ "id": "c1", "name": "add", "arguments": "{\"a\":1}" }],
+            "usage": { "input": 7, "output": 9, "cached": cached, "reasoning": 0 },
+            "stop": stop,
+            "error": false,
+            "terminal": true,
+        });
+        assert_eq!(told[0], expected, "{wire}");
+        assert_eq!(told[1]["error"]["code"], "unreadable");
+        for chunks in ["1", "7", "random:3"] {
+            assert_eq!(inspect(chunks), told, "{wire} in {chunks}");
+        }
+    }
+    let said = scene.run(&["inspect", "stream", "--wire", "telex", "reply"]).code(2).err;
+    assert!(said.contains("anthropic-messages"), "{said}");
 }
