@@ -200,6 +200,13 @@ json_seeds := suites / "json/test_parsing" + " " + suites / "blns"
 llm-sse:
     cargo build && python3 tests/llm/compare.py target/debug/pumphouse {{ suites / "llm-sse" }}
 
+# Compares what a model reads of recorded streams with what the providers' own packages read.
+llm-official *wires:
+    test -d target/llm || python3 -m venv target/llm
+    target/llm/bin/pip install -q -r tests/llm/requirements.txt
+    cargo build && target/llm/bin/python tests/llm/official.py target/debug/pumphouse \
+        {{ suites / "llm-sse" }} {{ wires }}
+
 # Fuzzes split, read, envelope, check, canonical_write, json_to_xml, sse or reply (whose words are in
 # reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":
