@@ -95,6 +95,10 @@ impl Reader<'_> {
         if let Some(it) = text("temperature").and_then(amount::number) {
             settings = settings.temperature(it);
         }
+        let stream = item.key("stream").and_then(|it| it.key("enabled")).and_then(Node::text);
+        if stream == Some("false") {
+            settings = settings.whole();
+        }
         if let Some(Json::Object(extra)) = item.key("extra").and_then(json) {
             settings = settings.extra(extra);
         }

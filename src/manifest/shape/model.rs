@@ -75,6 +75,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
             key("tokenizer", Kind::Path, tokenizer, "tokenizer: tokenizer.json"),
             key("max_tokens", tokens, max_tokens, "max_tokens: 2048"),
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
+            stream(),
             price(),
             at_once(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),
@@ -111,6 +112,14 @@ fn at_once() -> Key {
     let text = "How many of its replies may be under way at once; who asks then waits.";
     let most = tokio::sync::Semaphore::MAX_PERMITS;
     key("at_once", Kind::Count { min: 1, max: most }, text, "at_once: 8")
+}
+
+fn stream() -> Key {
+    let enabled = "Whether a reply comes while it is written, or whole.";
+    let keys = vec![needed(key("enabled", Kind::Flag, enabled, "enabled: false"))];
+    let text = "How replies come.";
+    let both = Map { what: "stream", keys, one_of: &[] };
+    key("stream", Kind::Map(both), text, "stream: {enabled: false}")
 }
 
 fn price() -> Key {

@@ -26,6 +26,7 @@ pub struct Settings {
     pub(super) tokenizer: Option<Arc<Tokenizer>>,
     pub(super) max_tokens: Option<u32>,
     pub(super) temperature: Option<f64>,
+    pub(super) is_streamed: bool,
     pub(super) price: Option<Price>,
     pub(super) extra: Map<String, Value>,
     pub(super) limits: ModelLimits,
@@ -54,6 +55,7 @@ impl Settings {
             tokenizer: None,
             max_tokens: None,
             temperature: None,
+            is_streamed: true,
             price: None,
             extra: Map::new(),
             limits: ModelLimits::default(),
@@ -99,6 +101,12 @@ impl Settings {
     #[must_use]
     pub fn temperature(self, temperature: f64) -> Settings {
         Settings { temperature: Some(temperature), ..self }
+    }
+
+    /// Asks for whole replies: nothing of one is heard before its end.
+    #[must_use]
+    pub fn whole(self) -> Settings {
+        Settings { is_streamed: false, ..self }
     }
 
     /// Says what its tokens cost.
@@ -195,12 +203,12 @@ impl Settings {
         if self.model.trim().is_empty() {
             return Err(NoModel::of("model", "the model has no name"));
         }
-        let path = self.wire.path(&self.model);
+        let path = self.wire.path(&self.model, self.is_streamed);
         if !url.path().trim_end_matches('/').ends_with(&path) {
             let path = format!("{}{path}", url.path().trim_end_matches('/'));
             url.set_path(&path);
         }
-        if let (Some(query), None) = (self.wire.query(), url.query()) {
+        if let (Some(query), None, true) = (self.wire.query(), url.query(), self.is_streamed) {
             url.set_query(Some(query));
         }
         Ok(url)

@@ -134,7 +134,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     put("model", asked.model.into());
     put("max_tokens", asked.max_tokens.unwrap_or(MAX_TOKENS).into());
-    put("stream", true.into());
+    put("stream", asked.is_streamed.into());
     if !prompt.system.is_empty() {
         let mut text = json!({ "type": "text", "text": prompt.system });
         keep(&mut text);

@@ -109,14 +109,15 @@ impl Wire {
     }
 
     /// What stands behind a server's URL, of a model, in the address of a request.
-    pub(crate) fn path(self, model: &str) -> String {
+    pub(crate) fn path(self, model: &str, is_streamed: bool) -> String {
         match self {
             Wire::AnthropicMessages => "/messages".to_owned(),
             Wire::OpenAiChat => "/chat/completions".to_owned(),
             Wire::OpenAiResponses => "/responses".to_owned(),
             Wire::Gemini => {
                 let model = model.strip_prefix("models/").unwrap_or(model);
-                format!("/models/{model}:streamGenerateContent")
+                let verb = if is_streamed { "streamGenerateContent" } else { "generateContent" };
+                format!("/models/{model}:{verb}")
             }
             Wire::Ollama => "/chat".to_owned(),
         }
@@ -187,6 +188,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) max_tokens: Option<u32>,
     /// How freely it chooses.
     pub(crate) temperature: Option<f64>,
+    /// Whether the reply is to come while it is written, or whole.
+    pub(crate) is_streamed: bool,
     /// All else.
     pub(crate) prompt: &'a Prompt,
 }

@@ -100,7 +100,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     put("model", asked.model.into());
-    put("stream", true.into());
+    put("stream", asked.is_streamed.into());
     put("messages", messages.into());
     if !options.is_empty() {
         put("options", options.into());

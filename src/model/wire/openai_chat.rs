@@ -205,8 +205,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     put("model", asked.model.into());
     put("messages", messages.into());
-    put("stream", true.into());
-    put("stream_options", json!({ "include_usage": true }));
+    put("stream", asked.is_streamed.into());
+    if asked.is_streamed {
+        put("stream_options", json!({ "include_usage": true }));
+    }
     if let Some(tokens) = asked.max_tokens {
         put("max_tokens", tokens.into());
     }

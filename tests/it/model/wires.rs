@@ -206,3 +206,90 @@ fn a_recorded_stream_is_told_in_a_line_however_it_comes() {
     let said = scene.run(&["inspect", "stream", "--wire", "telex", "reply"]).code(2).err;
     assert!(said.contains("anthropic-messages"), "{said}");
 }
+
+/// The same reply whole.
+fn whole(wire: Wire) -> Value {
+    match wire {
+        Wire::AnthropicMessages => json!({
+            "type": "message",
+            "content": [
+                { "type": "thinking", "thinking": "So.", "signature": "s" },
+                { "type": "text", "text": "Hello." },
+                { "type": "tool_use", "id": "c1", "name": "add", "input": { "a": 1 } },
+            ],
+            "stop_reason": "tool_use",
+            "usage": { "input_tokens": 7, "output_tokens": 9 },
+        }),
+        Wire::OpenAiChat => json!({
+            "choices": [{ "finish_reason": "tool_calls", "message": {
+                "reasoning_content": "So.",
+                "content": "Hello.",
+                "tool_calls": [
+                    { "id": "c1", "function": { "name": "add", "arguments": "{\"a\":1}" } },
+                ],
+            } }],
+            "usage": { "prompt_tokens": 7, "completion_tokens": 9 },
+        }),
+        Wire::OpenAiResponses => json!({
+            "object": "response",
+            "status": "completed",
+            "output": [
+                { "type": "reasoning", "summary": [{ "type": "summary_text", "text": "So." }] },
+                { "type": "message", "content": [{ "type": "output_text", "text": "Hello." }] },
+                {
+                    "type": "function_call",
+                    "call_id": "c1",
+                    "name": "add",
+                    "arguments": "{\"a\":1}",
+                },
+            ],
+            "usage": { "input_tokens": 7, "output_tokens": 9 },
+        }),
+        Wire::Gemini => json!({
+            "candidates": [{ "finishReason": "STOP", "content": { "parts": [
+                { "text": "So.", "thought": true },
+                { "text": "Hello." },
+                { "functionCall": { "id": "c1", "name": "add", "args": { "a": 1 } } },
+            ] } }],
+            "usageMetadata": { "promptTokenCount": 7, "candidatesTokenCount": 9 },
+        }),
+        _ => json!({
+            "message": { "thinking": "So.", "content": "Hello.", "tool_calls": [
+                { "id": "c1", "function": { "name": "add", "arguments": { "a": 1 } } },
+            ] },
+            "done": true,
+            "done_reason": "stop",
+            "prompt_eval_count": 7,
+            "eval_count": 9,
+        }),
+    }
+}
+
+#[tokio::test]
+async fn a_reply_may_be_asked_for_whole_over_each_wire() {
+    for wire in Wire::ALL {
+        let acts = vec![
+            head("200 OK", "content-type: application/json\r\n"),
+            say(whole(wire).to_string()),
+        ];
+        let server = Server::start(vec![acts]).await;
+        let model = Remote::at(wire, server.url(), "m").whole().build().unwrap();
+        let (pieces, error) = heard(&model).await;
+        let expected = [
+            Piece::Reasoning("So.".into()),
+            Piece::Text("Hello.".into()),
+            Piece::Call(Call::new("c1", "add", r#"{"a":1}"#)),
+            Piece::Usage(Usage::new(7, 9)),
+            Piece::Stop(Stop::Calls),
+        ];
+        assert_eq!((pieces, error), (expected.to_vec(), None), "{wire}");
+        let asked = server.asked().remove(0);
+        if wire == Wire::Gemini {
+            let line = "POST /v1/models/m:generateContent HTTP/1.1\r\n";
+            assert!(asked.head.starts_with(line), "{}", asked.head);
+        } else {
+            assert_eq!(asked.body["stream"], false, "{wire}");
+        }
+        assert_eq!(asked.body.get("stream_options"), None);
+    }
+}
