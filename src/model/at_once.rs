@@ -62,7 +62,7 @@ impl AtOnce {
         AtOnce { name: name.into(), model, places, most, waiting, held_up }
     }
 
-    /// A place for a reply. Whoever gives up waiting for it is no longer counted.
+    /// A place for a reply. A turn whose future is dropped is no longer counted as waiting.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
             return Some(place);

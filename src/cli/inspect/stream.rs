@@ -39,9 +39,7 @@ pub(crate) struct Stream {
 /// A wire by its name.
 fn wire() -> impl clap::builder::TypedValueParser<Value = Wire> {
     use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-    // Only names of wires come so far.
-    PossibleValuesParser::new(Wire::ALL.map(Wire::name))
-        .map(|name| name.parse().unwrap_or_default())
+    PossibleValuesParser::new(Wire::ALL.map(Wire::name)).try_map(|name| name.parse::<Wire>())
 }
 
 impl Stream {

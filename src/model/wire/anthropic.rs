@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Gathered, Reader, arguments, count, object, text};
+use super::{Asked, Choices, Gathered, Reader, arguments, count, object, text};
 use crate::model::remote::refusal;
 use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
 
@@ -127,6 +127,15 @@ impl Reader for AnthropicMessages {
 /// How many tokens a reply may have where nobody says: this wire wants a number.
 const MAX_TOKENS: u32 = 4_096;
 
+/// What this wire calls the choices of a request.
+const CHOICES: Choices = Choices {
+    max_tokens: "max_tokens",
+    temperature: "temperature",
+    top_p: "top_p",
+    seed: "",
+    stop: "stop_sequences",
+};
+
 /// A prompt as a request.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
@@ -141,21 +150,13 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
         put("system", json!([text]));
     }
     put("messages", messages(&prompt.messages).into());
-    if let Some(temperature) = asked.temperature {
-        put("temperature", temperature.into());
-    }
-    if let Some(top_p) = prompt.top_p {
-        put("top_p", top_p.into());
-    }
-    if !prompt.stop.is_empty() {
-        put("stop_sequences", prompt.stop.as_slice().into());
-    }
     if !prompt.tools.is_empty() {
         put("tools", prompt.tools.iter().map(tool).collect());
         if prompt.without_calls {
             put("tool_choice", json!({ "type": "none" }));
         }
     }
+    asked.choose(&CHOICES, &mut body);
     body
 }
 

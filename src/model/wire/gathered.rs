@@ -71,11 +71,9 @@ impl Gathered {
     }
 
     /// Begins a call at a place.
-    pub(super) fn begin(&mut self, place: u64, call: Call, is_servers: bool) -> &mut Call {
+    pub(super) fn begin(&mut self, place: u64, call: Call, is_servers: bool) {
         self.bytes += size(&call);
         self.calls.push(Begun { place, call, is_servers });
-        let last = self.calls.len() - 1;
-        &mut self.calls[last].call
     }
 
     /// The last call that began at a place.

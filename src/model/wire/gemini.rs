@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Gathered, Reader, arguments, count, garbled, object, text};
+use super::{Asked, Choices, Gathered, Reader, arguments, count, garbled, object, text};
 use crate::model::remote::refusal;
 use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
 
@@ -103,26 +103,20 @@ impl Reader for Gemini {
     }
 }
 
+/// What this wire calls the choices of a request.
+const CHOICES: Choices = Choices {
+    max_tokens: "maxOutputTokens",
+    temperature: "temperature",
+    top_p: "topP",
+    seed: "seed",
+    stop: "stopSequences",
+};
+
 /// A prompt as a request. The model stands in its address.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut settings = Map::new();
-    let mut set = |key: &str, value: Value| drop(settings.insert(key.to_owned(), value));
-    if let Some(tokens) = asked.max_tokens {
-        set("maxOutputTokens", tokens.into());
-    }
-    if let Some(temperature) = asked.temperature {
-        set("temperature", temperature.into());
-    }
-    if let Some(top_p) = prompt.top_p {
-        set("topP", top_p.into());
-    }
-    if let Some(seed) = prompt.seed {
-        set("seed", seed.into());
-    }
-    if !prompt.stop.is_empty() {
-        set("stopSequences", prompt.stop.as_slice().into());
-    }
+    asked.choose(&CHOICES, &mut settings);
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     if !prompt.system.is_empty() {

@@ -194,6 +194,35 @@ pub(crate) struct Asked<'a> {
     pub(crate) prompt: &'a Prompt,
 }
 
+/// What a wire calls the choices that a request may make; empty where it has no word for one.
+struct Choices {
+    max_tokens: &'static str,
+    temperature: &'static str,
+    top_p: &'static str,
+    seed: &'static str,
+    stop: &'static str,
+}
+
+impl Asked<'_> {
+    /// Puts the choices of this request into a JSON object, by the names that a wire has for them.
+    fn choose(&self, names: &Choices, into: &mut Map<String, Value>) {
+        let prompt = self.prompt;
+        let stop = Some(&prompt.stop).filter(|it| !it.is_empty());
+        let choices = [
+            (names.max_tokens, self.max_tokens.map(Value::from)),
+            (names.temperature, self.temperature.map(Value::from)),
+            (names.top_p, prompt.top_p.map(Value::from)),
+            (names.seed, prompt.seed.map(Value::from)),
+            (names.stop, stop.map(|it| it.as_slice().into())),
+        ];
+        for (name, choice) in choices {
+            if let Some(choice) = choice.filter(|_| !name.is_empty()) {
+                into.insert(name.to_owned(), choice);
+            }
+        }
+    }
+}
+
 /// What the events of one reply add up to.
 pub(crate) trait Reader: Send {
     /// Takes an event's data in. An event that this wire doesn't know adds nothing.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Gathered, Reader, arguments, count, object, openai_chat, text};
+use super::{Asked, Choices, Gathered, Reader, arguments, count, object, openai_chat, text};
 use crate::model::remote::refusal;
 use crate::model::{Call, Error, Piece, Role, Said, Stop, Usage};
 
@@ -71,26 +71,20 @@ impl Reader for Ollama {
     }
 }
 
+/// What this wire calls the choices of a request.
+const CHOICES: Choices = Choices {
+    max_tokens: "num_predict",
+    temperature: "temperature",
+    top_p: "top_p",
+    seed: "seed",
+    stop: "stop",
+};
+
 /// A prompt as a request.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut options = Map::new();
-    let mut set = |key: &str, value: Value| drop(options.insert(key.to_owned(), value));
-    if let Some(tokens) = asked.max_tokens {
-        set("num_predict", tokens.into());
-    }
-    if let Some(temperature) = asked.temperature {
-        set("temperature", temperature.into());
-    }
-    if let Some(top_p) = prompt.top_p {
-        set("top_p", top_p.into());
-    }
-    if let Some(seed) = prompt.seed {
-        set("seed", seed.into());
-    }
-    if !prompt.stop.is_empty() {
-        set("stop", prompt.stop.as_slice().into());
-    }
+    asked.choose(&CHOICES, &mut options);
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Gathered, Reader, count, garbled};
+use super::{Asked, Choices, Gathered, Reader, count, garbled};
 use crate::model::remote::refusal;
 use crate::model::{Call, Error, Piece, Said, Stop, Tool, Usage};
 
@@ -193,6 +193,15 @@ impl Reader for OpenAiChat {
     }
 }
 
+/// What this wire calls the choices of a request.
+const CHOICES: Choices = Choices {
+    max_tokens: "max_tokens",
+    temperature: "temperature",
+    top_p: "top_p",
+    seed: "seed",
+    stop: "stop",
+};
+
 /// A prompt as a request.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
@@ -209,27 +218,13 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     if asked.is_streamed {
         put("stream_options", json!({ "include_usage": true }));
     }
-    if let Some(tokens) = asked.max_tokens {
-        put("max_tokens", tokens.into());
-    }
-    if let Some(temperature) = asked.temperature {
-        put("temperature", temperature.into());
-    }
-    if let Some(top_p) = prompt.top_p {
-        put("top_p", top_p.into());
-    }
-    if let Some(seed) = prompt.seed {
-        put("seed", seed.into());
-    }
-    if !prompt.stop.is_empty() {
-        put("stop", prompt.stop.as_slice().into());
-    }
     if !prompt.tools.is_empty() {
         put("tools", prompt.tools.iter().map(function).collect());
         if prompt.without_calls {
             put("tool_choice", "none".into());
         }
     }
+    asked.choose(&CHOICES, &mut body);
     body
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Gathered, Reader, count, object, text};
+use super::{Asked, Choices, Gathered, Reader, count, object, text};
 use crate::model::remote::refusal;
 use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
 
@@ -152,6 +152,15 @@ impl Reader for OpenAiResponses {
     }
 }
 
+/// What this wire calls the choices of a request.
+const CHOICES: Choices = Choices {
+    max_tokens: "max_output_tokens",
+    temperature: "temperature",
+    top_p: "top_p",
+    seed: "",
+    stop: "",
+};
+
 /// A prompt as a request. The provider keeps nothing of it: the thread is the memory.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
@@ -164,21 +173,13 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
         put("instructions", prompt.system.as_str().into());
     }
     put("input", prompt.messages.iter().flat_map(items).collect());
-    if let Some(tokens) = asked.max_tokens {
-        put("max_output_tokens", tokens.into());
-    }
-    if let Some(temperature) = asked.temperature {
-        put("temperature", temperature.into());
-    }
-    if let Some(top_p) = prompt.top_p {
-        put("top_p", top_p.into());
-    }
     if !prompt.tools.is_empty() {
         put("tools", prompt.tools.iter().map(tool).collect());
         if prompt.without_calls {
             put("tool_choice", "none".into());
         }
     }
+    asked.choose(&CHOICES, &mut body);
     body
 }
 
