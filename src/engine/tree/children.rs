@@ -129,7 +129,7 @@ impl Tree {
         self.end_if_done(&id, world, out);
     }
 
-    /// Records in the thread above what a thread says to the listener that opened it.
+    /// Records a child's note in the parent thread, for the listener that opened the child.
     fn said(&mut self, it: Said, world: &World<'_>, out: &mut Step) {
         let Some(child) = self.threads.get(&it.thread) else { return };
         let note = ThreadNote { thread: child.id.to_string(), payload: it.element };
@@ -140,20 +140,7 @@ impl Tree {
         };
         let above = child.record.parent.clone().and_then(|it| self.threads.get_mut(&it));
         let Some(parent) = above.filter(|_| !spawner.is_identity) else { return };
-        let sending = Sending {
-            from: world.core,
-            to: Some(spawner.name),
-            checked,
-            cause: Some(it.entry),
-            reply_to: None,
-            flags: Flags::NONE,
-            receivers: &[],
-            client_id: None,
-            meta: None,
-            root,
-            chain: spawner.chain,
-            until: None,
-        };
+        let sending = to_spawner(&spawner, checked, it.entry, root, world);
         parent.append(sending, world, out);
     }
 
@@ -380,20 +367,9 @@ impl Thread {
         let result =
             ThreadResult { thread: child.id.to_string(), status: it.status, payload: it.element };
         if let (Some(checked), Some(spawner)) = (word(&result), &child.spawner) {
-            let sending = Sending {
-                from: world.core,
-                to: Some(spawner.name.clone()),
-                checked,
-                cause: Some(it.entry),
-                reply_to: Some(child.entry(1)),
-                flags: Flags::NONE,
-                receivers: &[],
-                client_id: None,
-                meta: None,
-                root,
-                chain: spawner.chain,
-                until: None,
-            };
+            let reply_to = Some(child.entry(1));
+            let sending =
+                Sending { reply_to, ..to_spawner(spawner, checked, it.entry, root, world) };
             match self.is_answered_by(spawner) {
                 true => self.finish_with(sending, status, element, world, out),
                 false => self.hand(spawner, sending, world, out),
@@ -475,7 +451,7 @@ impl Thread {
         }));
     }
 
-    /// Records what a listener says to whoever opened the thread.
+    /// Records a listener's note to the opener of its thread.
     pub(crate) fn note_above(
         &mut self,
         part: &Part,
@@ -579,5 +555,29 @@ impl Spawner {
 
     fn listener(name: &Arc<str>) -> Spawner {
         Spawner::new(name.clone(), false)
+    }
+}
+
+/// What the pump tells the listener or identity that opened a thread, because of an entry in it.
+fn to_spawner<'a>(
+    spawner: &Spawner,
+    checked: Checked,
+    cause: EntryId,
+    root: u64,
+    world: &World<'a>,
+) -> Sending<'a> {
+    Sending {
+        from: world.core,
+        to: Some(spawner.name.clone()),
+        checked,
+        cause: Some(cause),
+        reply_to: None,
+        flags: Flags::NONE,
+        receivers: &[],
+        client_id: None,
+        meta: None,
+        root,
+        chain: spawner.chain,
+        until: None,
     }
 }
