@@ -128,7 +128,7 @@ impl Actions {
         self.calls.retain(|(action, _)| *action != of);
     }
 
-    /// Whoever was called may say that it waits for its model's rate limit.
+    /// Notes that a called agent waits for its model's rate limit.
     fn observe_limit(&mut self, entry: &Entry) {
         let Some(note) = entry.decode_if::<ThreadNote>() else { return };
         let payload = Some(&note.payload).filter(|it| it.name() == RateLimited::NAME);

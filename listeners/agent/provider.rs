@@ -35,7 +35,7 @@ pub(super) fn wait_ms(limited: Option<Duration>, wait_max: Duration) -> Option<u
     u64::try_from(wait.as_millis()).ok()
 }
 
-/// What whoever called the agent is told of the wait.
+/// What the agent's caller is told of the wait.
 pub(super) fn rate_limited(waits_ms: u64) -> RateLimited {
     RateLimited { wait: duration(waits_ms) }
 }

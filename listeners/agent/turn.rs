@@ -408,7 +408,7 @@ impl TurnContext {
         }
     }
 
-    /// Whether the thread is below another, whose listener waits for what comes of it.
+    /// Whether the thread has a parent, where a listener waits for its result.
     fn is_below_another(&self) -> bool {
         let thread = self.message.thread();
         thread.tree() != *thread

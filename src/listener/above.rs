@@ -1,12 +1,12 @@
-//! What a thread below another says to whoever opened it, while it goes on.
+//! A child thread's note for its opener, while the child goes on.
 
 use crate::listener::emit::aim;
 use crate::listener::{Emit, IntoEmit, Need, Target};
 
 /// Tells the listener that opened this thread how it goes, as a note: recorded here, and in the
 /// thread above as [`ThreadNote`](crate::wire::core::ThreadNote) with the payload in it. It starts
-/// nobody; who opened the thread reads it when there is another reason to look, as `action` does
-/// when a call took too long.
+/// nobody. The opener reads the note when it has another reason to look, as `action` does when a
+/// call took too long.
 ///
 /// In a thread that is below no other, or that an identity opened, it is recorded here alone.
 ///

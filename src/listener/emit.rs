@@ -112,7 +112,7 @@ pub enum Target {
     Charge,
     /// The budget of the message's tree, of which there is to be more.
     Raise,
-    /// A thread at or below the message's, and all below that one: each becomes so and records it.
+    /// A thread at or below the message's, with all below it: each takes this state and records it.
     Threads(ThreadId, State),
 }
 

@@ -76,7 +76,7 @@ struct Node {
     values: Arc<Values>,
     attempts: u32,
     state: NodeState,
-    /// Until when whoever is called waits for its model's rate limit, as it said of this attempt.
+    /// The end of the rate limit that the called agent waits for, in microseconds since the epoch.
     limited_until: Option<u64>,
     /// The last payload that an attempt was answered with.
     answer: Option<Element>,

@@ -27,7 +27,7 @@ impl Graph {
         true
     }
 
-    /// Notes until when whoever an attempt called waits for its model's rate limit.
+    /// Notes the end of the rate limit that the agent waits for which an attempt called.
     pub fn limited(&mut self, id: Id, attempt: u32, until: u64) {
         if let Some(node) = self.nodes.get_mut(&id).filter(|it| it.attempts == attempt) {
             node.limited_until = Some(until);

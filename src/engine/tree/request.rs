@@ -16,7 +16,7 @@ pub(crate) enum Beyond {
     Open(Box<Opening>),
     /// The thread ended with this entry.
     Ended(Ended),
-    /// The thread says something to whoever opened it, and goes on.
+    /// The thread has a note for its opener, and goes on.
     Said(Said),
     /// A branch becomes so.
     Steer(Box<Steering>),
@@ -54,7 +54,7 @@ pub(crate) struct Ended {
     pub(crate) element: Option<Element>,
 }
 
-/// What a thread says to whoever opened it.
+/// A thread's note for its opener.
 pub(crate) struct Said {
     pub(crate) thread: ThreadId,
     pub(crate) entry: EntryId,
