@@ -55,24 +55,30 @@ pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Ent
 
 /// What an agent began and has no end yet, as a prompt's last line; empty where there is nothing.
 pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
+    let view = || view.iter().filter(|entry| !entry.is_refused());
+    let is_result = |entry: &&Entry| entry.from() == ACTION && entry.is::<ActionResult>();
+    // Most actions of a view have ended: nothing but their results' numbers is read.
+    let ended = view().filter(is_result).filter_map(|entry| number(entry, "of"));
+    let ended: BTreeSet<u64> = ended.collect();
     let mut actions: BTreeMap<u64, (String, bool)> = BTreeMap::new();
     let (mut threads, mut responses): (Vec<String>, Vec<bool>) = (Vec::new(), Vec::new());
-    for entry in view.iter().filter(|it| !it.is_refused()) {
+    for entry in view() {
         let is_own = entry.from() == agent && !entry.is_from_identity();
-        if is_own {
-            if let Some(it) = entry.decode_if::<Action>() {
-                actions.insert(entry.seq(), (it.id, false));
-            } else if let Some(it) = entry.decode_if::<ResponseWaits>() {
-                responses.push(it.is_final);
+        if is_own && entry.is::<Action>() {
+            let action = (!ended.contains(&entry.seq())).then(|| entry.decode_if::<Action>());
+            actions.extend(action.flatten().map(|it| (entry.seq(), (it.id, false))));
+        } else if is_own {
+            if let Some(waits) = entry.decode_if::<ResponseWaits>() {
+                responses.push(waits.is_final);
+            } else if responses.is_empty() {
+                continue;
             } else if is_last_word(entry) {
                 responses.clear();
-            } else if is_settled(entry) && !responses.is_empty() {
+            } else if is_settled(entry) {
                 responses.remove(0);
             }
-        } else if entry.from() == ACTION {
-            if let Some(it) = entry.decode_if::<ActionResult>() {
-                actions.remove(&it.of);
-            } else if let Some(key) = entry.key()
+        } else if entry.from() == ACTION && !actions.is_empty() && !entry.is::<ActionResult>() {
+            if let Some(key) = entry.key()
                 && let Some(of) = key.rsplit_once('/').and_then(|(_, it)| it.parse().ok())
                 && let Some((_, has_begun)) = actions.get_mut(&of)
             {
@@ -100,6 +106,11 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
     let parts = [listed("running", running.collect()), listed("held", held.collect())];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join("; ")) }
+}
+
+/// A number in an attribute of an entry's payload.
+pub(super) fn number(entry: &Entry, attribute: &str) -> Option<u64> {
+    entry.element().ok()?.attribute(attribute)?.parse().ok()
 }
 
 /// Whether an agent's entry is a response that had waited, or says that one wasn't delivered.

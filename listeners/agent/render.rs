@@ -23,7 +23,7 @@ use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::form::shown;
 pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
-use super::prompt_order::{late, under_way};
+use super::prompt_order::{late, number, under_way};
 use super::words::{
     CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
 };
@@ -112,10 +112,8 @@ fn has_last(prompt: &Prompt, during: Option<&[String]>, text: &str) -> bool {
 fn unseen(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
     let (mut unseen, mut until) = (BTreeSet::new(), None);
     for entry in view.iter().rev() {
-        if entry.from() == agent
-            && let Some(turn) = entry.decode_if::<CognitionIn>()
-        {
-            until = Some(turn.until);
+        if entry.from() == agent && entry.is::<CognitionIn>() {
+            until = number(entry, "until");
         } else if until.is_some_and(|until| entry.seq() > until) {
             unseen.insert(entry.seq());
         }
