@@ -194,7 +194,7 @@ impl TurnContext {
         let of_prompt = self.agent().model.prompt_tokens(prompt);
         let of_reply = self.reply_tokens(prompt, of_prompt);
         let price = self.agent().model.price();
-        let micros = price.map_or(0, |it| it.cost(of_prompt, of_reply));
+        let micros = price.map_or(0, |it| it.cost_max(of_prompt, of_reply));
         let model = self.agent().model.describe();
         let charge = budget::Charge::of_request(model, (of_prompt, of_reply), micros);
         budget::Charge { turns: 1, ..charge }
@@ -231,8 +231,9 @@ impl TurnContext {
             None => (Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of_bytes(written)), true),
         };
         let price = self.agent().model.price();
-        let cost = price.map(|it| it.cost(usage.input, usage.output)).or(usage.cost_micros);
-        Some(reserved.settlement((usage.input, usage.output), cost, is_estimate))
+        let cost = price.map(|it| it.cost_of(&usage)).or(usage.cost_micros);
+        let settled = reserved.settlement((usage.input, usage.output), cost, is_estimate);
+        Some(settled.with_cache(usage.cached, usage.cache_written))
     }
 
     /// What a turn that a stop cut settles, unless it had done so: what it had written counts.
@@ -254,7 +255,7 @@ impl TurnContext {
             None if self.mind.is_turning() => {
                 let taken = (reserved.tokens_in.unwrap_or(0), reserved.tokens_out.unwrap_or(0));
                 let price = self.agent().model.price();
-                let cost = price.map(|it| it.cost(taken.0, taken.1));
+                let cost = price.map(|it| it.cost_max(taken.0, taken.1));
                 Some(reserved.settlement(taken, cost, true))
             }
             None => {

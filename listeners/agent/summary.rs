@@ -87,8 +87,8 @@ impl TurnContext {
         most: u64,
     ) -> Result<String, String> {
         let of_prompt = model.prompt_tokens(&prompt);
-        let cost = |from: u64, to: u64| model.price().map(|it| it.cost(from, to));
-        let of_reserved = cost(of_prompt, most).unwrap_or(0);
+        let price = model.price();
+        let of_reserved = price.map_or(0, |it| it.cost_max(of_prompt, most));
         let reserved = Charge::of_request(model.describe(), (of_prompt, most), of_reserved);
         self.out.charge.send(reserved.clone().into()).await.map_err(|it| it.message)?;
         let asked = self.arrivals.unless::<Interrupt, _>(written(model, prompt)).await;
@@ -96,8 +96,9 @@ impl TurnContext {
         let guess = text.as_ref().map_or(0, |it| tokens_of_bytes(it.len() as u64));
         let is_estimate = usage.is_none();
         let usage = usage.unwrap_or_else(|| Usage::new(of_prompt, guess));
-        let cost = cost(usage.input, usage.output).or(usage.cost_micros);
+        let cost = price.map(|it| it.cost_of(&usage)).or(usage.cost_micros);
         let settled = reserved.settlement((usage.input, usage.output), cost, is_estimate);
+        let settled = settled.with_cache(usage.cached, usage.cache_written);
         self.out.charge.send(settled.into()).await.map_err(|it| it.message)?;
         text
     }

@@ -304,15 +304,15 @@ impl ModelAnswer {
             }
             None => Usage::default(),
         };
-        let cost = model.price().map(|it| it.cost(usage.input, usage.output));
-        let cost = cost.or(usage.cost_micros);
-        reserved.settlement((usage.input, usage.output), cost, is_estimate)
+        let cost = model.price().map(|it| it.cost_of(&usage)).or(usage.cost_micros);
+        let settled = reserved.settlement((usage.input, usage.output), cost, is_estimate);
+        settled.with_cache(usage.cached, usage.cache_written)
     }
 }
 
 /// What a call reserves: its prompt and the longest answer.
 fn reservation(model: &dyn Model, prompt: &Prompt) -> budget::Charge {
     let tokens = (model.prompt_tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
-    let cost = model.price().map_or(0, |it| it.cost(tokens.0, tokens.1));
+    let cost = model.price().map_or(0, |it| it.cost_max(tokens.0, tokens.1));
     budget::Charge::of_request(model.describe(), tokens, cost)
 }

@@ -58,6 +58,8 @@ pub struct Usage {
     pub output: u64,
     /// Of the prompt, those that the provider had kept.
     pub cached: u64,
+    /// Of the prompt, those that the provider keeps for later prompts.
+    pub cache_written: u64,
     /// Of the reply, those of reasoning.
     pub reasoning: u64,
     /// What it cost in millionths of the provider's money, where it says so.

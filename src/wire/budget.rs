@@ -155,6 +155,12 @@ pub struct Charge {
     /// Tokens of the reply; of a reservation, the most that it may have.
     #[payload(attribute)]
     pub tokens_out: Option<u64>,
+    /// Of the tokens of a settled prompt, those that the provider had kept from an earlier one.
+    #[payload(attribute)]
+    pub tokens_cached: Option<u64>,
+    /// Of the tokens of a settled prompt, those that the provider keeps for later ones.
+    #[payload(attribute)]
+    pub tokens_cache_written: Option<u64>,
     /// What a settled turn cost in millionths of money; none where its price isn't known.
     #[payload(attribute)]
     pub spent_micros: Option<u64>,
@@ -197,7 +203,16 @@ impl Charge {
             tokens_out: Some(reply),
             spent_micros: cost_micros,
             estimated: is_estimate.then_some(true),
+            ..Charge::default()
         }
+    }
+
+    /// The same settlement, which says how many tokens of the prompt the provider had kept, and how
+    /// many it keeps for later. None are not mentioned.
+    #[must_use]
+    pub fn with_cache(self, cached: u64, written: u64) -> Charge {
+        let some = |tokens: u64| Some(tokens).filter(|it| *it > 0);
+        Charge { tokens_cached: some(cached), tokens_cache_written: some(written), ..self }
     }
 }
 

@@ -246,9 +246,11 @@ impl<'a> Options<'a> {
         }
         let tokens = |text: &str| {
             let (input, output) = text.split_once('/')?;
-            Some(Usage::new(input.parse().ok()?, output.parse().ok()?))
+            let (output, cached) = output.split_once('/').unwrap_or((output, "0"));
+            let usage = Usage::new(input.parse().ok()?, output.parse().ok()?);
+            Some(Usage { cached: cached.parse().ok()?, ..usage })
         };
-        if let Some(usage) = self.of("usage", "tokens as in 120/40", tokens)? {
+        if let Some(usage) = self.of("usage", "tokens as in 120/40 or 120/40/80", tokens)? {
             script = script.usage(usage);
         }
         let at = self.count("at")?;

@@ -175,7 +175,7 @@ async fn a_reply_that_hangs_says_no_more() {
 const SHEET: &str = r#"# Adds, and says what came of it.
 %% script chunk=4 every=20ms repeat=last window=8192
 
-%% reply usage=120/40 after=1.5s
+%% reply usage=120/40/80 after=1.5s
 
 <thought>An addition.
 %%% is no mark.</thought>
@@ -211,8 +211,8 @@ async fn a_text_is_a_script() {
     };
     let (pieces, error) = heard(&model, at_turn(1)).await;
     assert_eq!(error, None);
-    let stop = "Usage(Usage { input: 120, output: 40, cached: 0, reasoning: 0, cost_micros: None })\
-                Stop(End)";
+    let stop = "Usage(Usage { input: 120, output: 40, cached: 80, cache_written: 0, \
+                reasoning: 0, cost_micros: None })Stop(End)";
     let first = "<thought>An addition.\n%% is no mark.</thought>\n\n<action>…</action>";
     let expected = format!("{first}(It went well.)<response>42</response>{stop}");
     assert_eq!(words(&pieces), expected);
@@ -282,7 +282,7 @@ fn a_text_that_is_no_script_says_where() {
         "%% reply after=3",
         "line 1: `after=3`: a time with a unit, such as 20ms or 1.5s, is expected",
     );
-    check("%% reply usage=3", "line 1: `usage=3`: tokens as in 120/40 is expected");
+    check("%% reply usage=3", "line 1: `usage=3`: tokens as in 120/40 or 120/40/80 is expected");
     check("%% reply at=3", "line 1: `at` goes with `fail`");
     check("%% reply heard=", "line 1: `heard=`: a word that stands in the reply is expected");
     check("%% reply fail=cat", "line 1: there is no failure `cat`; did you mean `cut`?");

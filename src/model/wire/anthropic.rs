@@ -64,6 +64,7 @@ impl AnthropicMessages {
             let written = count(&usage["cache_creation_input_tokens"]);
             self.usage.input = count(&usage["input_tokens"]) + written + kept;
             self.usage.cached = kept;
+            self.usage.cache_written = written;
         }
         if usage["output_tokens"].is_u64() {
             self.usage.output = count(&usage["output_tokens"]);

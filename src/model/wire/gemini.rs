@@ -82,6 +82,7 @@ impl Reader for Gemini {
                 input: count(&usage["promptTokenCount"]) + count(&usage["toolUsePromptTokenCount"]),
                 output: count(&usage["candidatesTokenCount"]) + thoughts,
                 cached: count(&usage["cachedContentTokenCount"]),
+                cache_written: 0,
                 reasoning: thoughts,
                 cost_micros: None,
             });

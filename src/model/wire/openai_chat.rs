@@ -273,6 +273,7 @@ fn usage_of(usage: &Value) -> Option<Usage> {
         input: count(&usage["prompt_tokens"]),
         output: count(&usage["completion_tokens"]),
         cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+        cache_written: count(&usage["prompt_tokens_details"]["cache_write_tokens"]),
         reasoning: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
         cost_micros: [&usage["cost"], &usage["cost"]["total_cost"]]
             .into_iter()

@@ -72,6 +72,7 @@ impl OpenAiResponses {
                 input: count(&usage["input_tokens"]),
                 output: count(&usage["output_tokens"]),
                 cached: count(&usage["input_tokens_details"]["cached_tokens"]),
+                cache_written: count(&usage["input_tokens_details"]["cache_write_tokens"]),
                 reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
                 cost_micros: None,
             });

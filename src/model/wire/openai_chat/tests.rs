@@ -89,10 +89,17 @@ fn the_last_usage_counts() {
     let one = r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],
                   "usage":{"prompt_tokens":9,"completion_tokens":1}}"#;
     let two = r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,"cost":0.0012,
-                  "prompt_tokens_details":{"cached_tokens":8},
+                  "prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":1},
                   "completion_tokens_details":{"reasoning_tokens":3}}}"#;
     let null = r#"{"choices":[],"usage":null}"#;
-    let usage = Usage { input: 9, output: 4, cached: 8, reasoning: 3, cost_micros: Some(1_200) };
+    let usage = Usage {
+        input: 9,
+        output: 4,
+        cached: 8,
+        cache_written: 1,
+        reasoning: 3,
+        cost_micros: Some(1_200),
+    };
     check(&[one, two, null], &[text("a"), Piece::Usage(usage)], Stop::End);
     let cost = r#"{"choices":[],"usage":{"prompt_tokens":1,"cost":{"total_cost":2}}}"#;
     let usage = Usage { input: 1, cost_micros: Some(2_000_000), ..Usage::default() };
