@@ -207,6 +207,13 @@ llm-official *wires:
     cargo build && target/llm/bin/python tests/llm/official.py target/debug/pumphouse \
         {{ suites / "llm-sse" }} {{ wires }}
 
+# Makes the table of prices that ships anew, from the package that tests/llm/prices.txt names: the
+# prices of a day such as 2026-11-26, or of today.
+prices day="":
+    test -d target/llm || python3 -m venv target/llm
+    target/llm/bin/pip install -q -r tests/llm/prices.txt
+    target/llm/bin/python tests/llm/prices.py src/model/prices.yaml {{ day }}
+
 # Fuzzes split, read, envelope, check, canonical_write, json_to_xml, sse or reply (whose words are in
 # reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.
 fuzz target seconds="60":

@@ -132,6 +132,9 @@ pub const MANIFEST_DEPTH_MAX: usize = 32;
 /// Values of a manifest, where an alias counts as all that it stands for.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 
+/// Bytes of a table of prices: ten times the one that ships.
+pub const PRICES_BYTES_MAX: usize = 512 * KIB;
+
 /// Client ids of one connection that are looked up in the log at once: few enough that whoever
 /// sends many leaves its neighbours some of the log's readers, and enough to keep these busy.
 pub const LOOK_UPS_MAX: usize = 64;

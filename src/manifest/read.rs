@@ -22,7 +22,7 @@ use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::{AGENT, ORGANISM};
 use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
 use crate::manifest::{Door, Manifest, Places, amount};
-use crate::model::Models;
+use crate::model::{Models, Prices};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
 
@@ -80,8 +80,9 @@ impl Manifest {
         let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
         let named = root.key("models").map(Node::keys).unwrap_or_default();
         let named = named.into_iter().map(str::to_owned).collect();
-        let schemas = Vec::new();
-        let mut reader = Reader { file, environment, builder, models, named, schemas, mistakes };
+        let (schemas, prices) = (Vec::new(), None);
+        let mut reader =
+            Reader { file, environment, builder, models, named, prices, schemas, mistakes };
         let own = reader.models(&root);
         reader.schemas = reader.declared(&root);
         let manifest = Manifest { models: own, ..reader.manifest(&root) };
@@ -153,6 +154,8 @@ struct Reader<'a> {
     models: Models,
     /// The models that the manifest names, sound or not.
     named: Vec<String>,
+    /// The table of prices that the manifest names.
+    prices: Option<Prices>,
     /// The payloads that it declares.
     schemas: Vec<Schema>,
     mistakes: RefCell<Vec<Mistake>>,

@@ -88,6 +88,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         ),
         key("schemas", Kind::List(Box::new(Kind::Path)), SCHEMAS, "schemas: [weather.schema.json]"),
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
+        key("prices", Kind::Path, model::PRICES, "prices: prices.yaml"),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
         key("heartbeat", Kind::Time { min: MILLISECOND }, HEARTBEAT, "heartbeat: 30s"),
         key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),

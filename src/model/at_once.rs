@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Boxed, Model, Piece, Price, Prompt, Reply};
+use super::{Boxed, Details, Model, Piece, Price, Prompt, Reply};
 
 /// A model that has only so many replies under way at once: who asks it then waits for the end of
 /// one of them.
@@ -86,6 +86,14 @@ impl Model for AtOnce {
         })
     }
 
+    fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(async move {
+            let place = self.place().await;
+            let reply = self.model.turn_once(prompt).await?;
+            Ok(Box::new(WithPlace { reply, _place: place }) as Box<dyn Reply>)
+        })
+    }
+
     fn window(&self) -> Option<u32> {
         self.model.window()
     }
@@ -117,6 +125,10 @@ impl Model for AtOnce {
 
     fn describe(&self) -> String {
         self.model.describe()
+    }
+
+    fn details(&self) -> Details {
+        self.model.details()
     }
 }
 

@@ -23,12 +23,14 @@
 //! `docs/models.md` is the manual.
 
 mod at_once;
+mod details;
 mod error;
 pub mod estimate;
 mod models;
 mod piece;
 mod play;
 mod price;
+mod prices;
 mod prompt;
 mod recorded;
 pub mod remote;
@@ -45,10 +47,12 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use at_once::{AtOnce, Load};
+pub use details::{Details, PriceSource};
 pub use error::{Error, Kind, Wait};
 pub use models::{Models, UnknownModel};
 pub use piece::{Call, Piece, Stop, Usage};
 pub use price::Price;
+pub use prices::{NoPrices, PriceEntry, Prices};
 pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
 pub use recorded::{Recorded, Take};
 pub use remote::Remote;
@@ -67,6 +71,11 @@ pub trait Model: Debug + Send + Sync {
     /// so that a model may try again by itself; what it tried are the reply's first pieces.
     /// Dropping the future ends the request.
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>>;
+
+    /// Asks as `turn` does, but gives up where the first attempt fails.
+    fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        self.turn(prompt)
+    }
 
     /// How many tokens prompt and reply may have together, where that is known.
     fn window(&self) -> Option<u32> {
@@ -103,6 +112,11 @@ pub trait Model: Debug + Send + Sync {
 
     /// Which model it is, in a few words, for people and for the log. It holds no secret.
     fn describe(&self) -> String;
+
+    /// Which model it is, part by part. It holds no secret either.
+    fn details(&self) -> Details {
+        Details::new("program", self.describe())
+    }
 }
 
 /// A turn's reply while it is written. Whoever reads slowly slows it down; dropping it ends the

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::play::{Sleeper, play};
-use crate::model::{Boxed, Error, Kind, Model, Price, Prompt, Reply, Script};
+use crate::model::{Boxed, Details, Error, Kind, Model, Price, PriceSource, Prompt, Reply, Script};
 
 use file::Written;
 
@@ -186,6 +186,11 @@ impl Model for Scripted {
 
     fn describe(&self) -> String {
         format!("scripted by {}", self.name)
+    }
+
+    fn details(&self) -> Details {
+        let price_source = self.price.map(|_| PriceSource::Setting);
+        Details { price_source, ..Details::new("scripted", &*self.name) }
     }
 }
 

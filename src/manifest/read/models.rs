@@ -14,12 +14,14 @@ use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
 use crate::model::estimate::Tokenizer;
-use crate::model::remote::NoModel;
-use crate::model::{AtOnce, Model, Models, NoScript, Price, Remote, Scripted, Secret, Wire};
+use crate::model::remote::{NoModel, Settings};
+use crate::model::{AtOnce, Model, Models, NoPrices, NoScript, Price, Prices};
+use crate::model::{Remote, Scripted, Secret, Wire};
 
 impl Reader<'_> {
     /// The models that are sound; listeners may name these, too.
     pub(super) fn models(&mut self, root: &Node) -> Models {
+        self.prices = root.key("prices").and_then(|it| self.table(it));
         let mut own = Models::default();
         let Some(Value::Map(entries)) = root.key("models").map(|it| &it.value) else { return own };
         for entry in entries {
@@ -91,7 +93,7 @@ impl Reader<'_> {
             }
         }
         settings = tokens(item, "max_tokens").into_iter().fold(settings, |it, n| it.max_tokens(n));
-        settings = self.price(item, path).into_iter().fold(settings, |it, price| it.price(price));
+        settings = self.priced(settings, text("model")?, item, path)?;
         if let Some(it) = text("temperature").and_then(amount::number) {
             settings = settings.temperature(it);
         }
@@ -122,6 +124,46 @@ impl Reader<'_> {
         settings.build().map_err(wrong).ok()
     }
 
+    /// The table of prices that a manifest names.
+    fn table(&self, at: &Node) -> Option<Prices> {
+        let read = Prices::read(beside(self.file, at.text()?));
+        let wrong = |it: NoPrices| {
+            let mistake = Mistake::new(at.place, it.to_string()).at("prices");
+            self.wrong(mistake.advice("docs/models.md says what such a table holds"));
+        };
+        read.map_err(wrong).ok()
+    }
+
+    /// Gives a model its price: its own, or that of the table.
+    fn priced(&self, settings: Settings, model: &str, item: &Node, path: &str) -> Option<Settings> {
+        let table = self.prices.as_ref().unwrap_or(Prices::shipped());
+        let said = item.key("price");
+        let Some((at, word)) = said.and_then(|it| Some((it, it.text()?))) else {
+            let own = self.price(item, path);
+            return Some(own.into_iter().fold(settings, Settings::price).prices(table));
+        };
+        if word == "none" {
+            return Some(settings.prices(table).no_price());
+        }
+        if let Some(entry) = table.of_provider(word, model) {
+            return Some(settings.listed(entry));
+        }
+        let mistake = match table.providers().any(|it| it == word) {
+            true => {
+                let text = format!("the table of prices has no model `{}`", cut(model));
+                let text = format!("{text} of `{}`", cut(word));
+                let advice = "say what its tokens cost: `price: {input: 0.15, output: 0.60}`";
+                Mistake::new(at.place, text).advice(advice)
+            }
+            false => {
+                let text = format!("the table of prices has no provider `{}`", cut(word));
+                Mistake::new(at.place, text).or_nearest(word, table.providers().chain(["none"]))
+            }
+        };
+        self.wrong(mistake.at(&joined(path, "price")));
+        None
+    }
+
     /// What its tokens cost.
     fn price(&self, item: &Node, path: &str) -> Option<Price> {
         let node = item.key("price")?;
@@ -135,7 +177,10 @@ impl Reader<'_> {
             Some(amount)
         };
         let (input, output) = (of("input"), of("output"));
-        Some(Price::new(input?, output?))
+        let (cached, written) = (of("cached"), of("cache_write"));
+        let price = Price::new(input?, output?);
+        let price = cached.into_iter().fold(price, Price::with_cached);
+        Some(written.into_iter().fold(price, Price::with_cache_write))
     }
 
     /// What stands in the environment, and not in the file, which many can read.

@@ -5,6 +5,8 @@ use crate::manifest::shape::{Key, Kind, Map, key, limit};
 use crate::model::Wire;
 
 pub(super) const MODELS: &str = "Models by the names that listeners know them by.";
+pub(super) const PRICES: &str =
+    "A table of what models cost, in place of the one that ships with the program.";
 pub(super) const EXAMPLE: &str =
     "models: {local: {use: openai, url: \"http://127.0.0.1:8080/v1\", model: small}}";
 
@@ -76,7 +78,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
             key("max_tokens", tokens, max_tokens, "max_tokens: 2048"),
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
             stream(),
-            price(),
+            price_or_table(),
             at_once(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),
             key("authority", Kind::Path, authority, "authority: issuer.pem"),
@@ -122,16 +124,31 @@ fn stream() -> Key {
     key("stream", Kind::Map(both), text, "stream: {enabled: false}")
 }
 
+const PRICE_EXAMPLE: &str = "price: {input: 0.15, output: 0.60}";
+
 fn price() -> Key {
     let text = "What a million tokens cost, in whatever money you count in.";
+    key("price", Kind::Map(amounts()), text, PRICE_EXAMPLE)
+}
+
+fn price_or_table() -> Key {
+    let text = "What a million tokens cost, in whatever money you count in; none, or the provider \
+                of the table of prices whose model it is. As the table says, unless said.";
+    key("price", Kind::Words(amounts()), text, PRICE_EXAMPLE)
+}
+
+fn amounts() -> Map {
     let input = "Of prompts.";
     let output = "Of replies.";
+    let cached = "Of prompts that the provider had kept; as input unless said.";
+    let written = "Of prompts that the provider keeps for later; as input unless said.";
     let keys = vec![
         needed(key("input", Kind::Number, input, "input: 0.15")),
         needed(key("output", Kind::Number, output, "output: 0.60")),
+        key("cached", Kind::Number, cached, "cached: 0.015"),
+        key("cache_write", Kind::Number, written, "cache_write: 0.1875"),
     ];
-    let both = Map { what: "a price", keys, one_of: &[] };
-    key("price", Kind::Map(both), text, "price: {input: 0.15, output: 0.60}")
+    Map { what: "a price", keys, one_of: &[] }
 }
 
 fn needed(key: Key) -> Key {

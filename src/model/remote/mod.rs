@@ -16,7 +16,7 @@ use crate::clock;
 use crate::limits::ModelLimits;
 use crate::model::remote::hear::Heard;
 use crate::model::remote::timer::Timers;
-use crate::model::{Boxed, Error, Model, Piece, Price, Prompt, Reply, Secret, Wire};
+use crate::model::{Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, Secret, Wire};
 
 pub use settings::{NoModel, Settings};
 
@@ -53,6 +53,12 @@ impl Remote {
 
     fn limits(&self) -> &ModelLimits {
         &self.settings.limits
+    }
+
+    async fn begin_once(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
+        let body = Bytes::from(ask::body(&self.settings, &prompt).to_string());
+        let heard = self.attempt(body).await.map_err(|error| self.hidden(error))?;
+        Ok(Box::new(heard))
     }
 
     async fn begin(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
@@ -122,6 +128,10 @@ impl Model for Remote {
         Box::pin(self.begin(prompt))
     }
 
+    fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(self.begin_once(prompt))
+    }
+
     fn window(&self) -> Option<u32> {
         self.settings.window
     }
@@ -135,11 +145,19 @@ impl Model for Remote {
     }
 
     fn price(&self) -> Option<Price> {
-        self.settings.price
+        self.settings.price.as_ref().map(|(price, _)| *price)
     }
 
     fn describe(&self) -> String {
         format!("{} at {}", self.settings.model, settings::shown(&self.url))
+    }
+
+    fn details(&self) -> Details {
+        Details {
+            host: settings::host(&self.url),
+            price_source: self.settings.price.as_ref().map(|(_, source)| source.clone()),
+            ..Details::new(self.settings.wire.name(), &*self.settings.model)
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::limits::ModelLimits;
 use crate::model::estimate::Tokenizer;
-use crate::model::{Price, Remote, Secret, Wire};
+use crate::model::{Price, PriceEntry, PriceSource, Prices, Remote, Secret, Wire};
 use crate::trust;
 
 /// Where a model is, and how it is asked. `Debug` shows no key.
@@ -27,7 +27,7 @@ pub struct Settings {
     pub(super) max_tokens: Option<u32>,
     pub(super) temperature: Option<f64>,
     pub(super) is_streamed: bool,
-    pub(super) price: Option<Price>,
+    pub(super) price: Option<(Price, PriceSource)>,
     pub(super) extra: Map<String, Value>,
     pub(super) limits: ModelLimits,
     authority: Option<PathBuf>,
@@ -112,7 +112,41 @@ impl Settings {
     /// Says what its tokens cost.
     #[must_use]
     pub fn price(self, price: Price) -> Settings {
-        Settings { price: Some(price), ..self }
+        Settings { price: Some((price, PriceSource::Setting)), ..self }
+    }
+
+    /// Says that nobody knows what its tokens cost.
+    #[must_use]
+    pub fn no_price(self) -> Settings {
+        Settings { price: None, ..self }
+    }
+
+    /// Takes its price and its window from a table, as far as they aren't said and the table has
+    /// this model at this host.
+    ///
+    /// ```
+    /// use pumphouse::model::{Model, Prices, Remote, Wire};
+    ///
+    /// let wire = Wire::OpenAiChat;
+    /// let model = Remote::at(wire, wire.home(), "gpt-4o-mini").prices(Prices::shipped()).build()?;
+    /// assert!(model.price().is_some());
+    /// # Ok::<(), pumphouse::model::remote::NoModel>(())
+    /// ```
+    #[must_use]
+    pub fn prices(self, table: &Prices) -> Settings {
+        let host = self.url.parse().ok().and_then(|it| host(&it));
+        match host.and_then(|it| table.of_host(&it, &self.model)) {
+            Some(entry) => self.listed(entry),
+            None => self,
+        }
+    }
+
+    /// Takes its price and its window from an entry of a table, as far as they aren't said.
+    #[must_use]
+    pub fn listed(self, entry: PriceEntry) -> Settings {
+        let window = self.window.or(entry.window);
+        let price = self.price.or(Some((entry.price, PriceSource::Table(entry.table))));
+        Settings { window, price, ..self }
     }
 
     /// Puts these into each request, over what would stand there; `null` takes a key out.
@@ -250,6 +284,12 @@ pub(super) fn shown(url: &Url) -> String {
     let ends = ["/chat/completions", "/messages", "/responses", "/chat"];
     let shown = ends.into_iter().find_map(|it| text.strip_suffix(it)).unwrap_or(text);
     shown.split("/models/").next().unwrap_or_default().to_owned()
+}
+
+/// Its host, with the port where that isn't the usual one.
+pub(super) fn host(url: &Url) -> Option<String> {
+    let host = url.host_str()?;
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
 /// Whether it is this machine itself, which no proxy has to do with.

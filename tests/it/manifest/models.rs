@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use pumphouse::manifest::{Manifest, Mistakes};
-use pumphouse::model::{Model, Models, Piece, Price, Prompt, Scripted, UnknownModel};
+use pumphouse::model::{Model, Models, Piece, Price, PriceSource, Prices, Prompt};
+use pumphouse::model::{Scripted, UnknownModel};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
@@ -100,6 +101,67 @@ fn a_server_is_described_without_its_key() {
     assert_eq!((it.window(), it.max_tokens()), (Some(131_072), Some(2_048)));
     assert_eq!(it.price(), Some(Price::new(0.15, 0.60)));
     assert!(!format!("{it:?}").contains("s3cret"), "{it:?}");
+}
+
+/// A model of the manifest `o.yaml`, in a folder with a table of prices.
+fn model_of(text: &str) -> Arc<dyn Model> {
+    let folder = tempfile::tempdir().unwrap();
+    let table = "
+        as_of: 2026-11-01
+        from: our contract
+        providers:
+          ours:
+            hosts: [llm.example.org]
+            models:
+              large: {window: 8192, input: 3, output: 15, cached: 0.3, match: [\"large*\"]}
+    ";
+    std::fs::write(folder.path().join("ours.yaml"), table).unwrap();
+    read_in(folder.path().join("o.yaml"), text).unwrap().models.get("m").unwrap()
+}
+
+#[test]
+fn a_model_takes_what_isnt_said_from_the_table_that_ships() {
+    let claude = "use: anthropic-messages, model: claude-sonnet-4-5";
+    let it = model_of(&format!("models: {{m: {{{claude}}}}}"));
+    let listed = Prices::shipped().of_provider("anthropic", "claude-sonnet-4-5").unwrap();
+    assert_eq!((it.price(), it.window()), (Some(listed.price), listed.window));
+    assert_eq!(it.details().price_source, Some(PriceSource::Table(listed.table)));
+    let own = "window: 1000, price: {input: 1, output: 2, cached: 0.5, cache_write: 4}";
+    let it = model_of(&format!("models: {{m: {{{claude}, {own}}}}}"));
+    let price = Price::new(1.0, 2.0).with_cached(0.5).with_cache_write(4.0);
+    assert_eq!((it.price(), it.window()), (Some(price), Some(1_000)), "what is said counts");
+    assert_eq!(it.details().price_source, Some(PriceSource::Setting));
+    let it = model_of(&format!("models: {{m: {{{claude}, price: none}}}}"));
+    assert_eq!((it.price(), it.window()), (None, listed.window));
+    let it = model_of("models: {m: {use: openai-chat, model: no-such}}");
+    assert_eq!((it.price(), it.window(), it.details().price_source), (None, None, None));
+    let local = "use: openai, url: \"http://127.0.0.1:8080/v1\", model: gpt-4o-mini";
+    let it = model_of(&format!("models: {{m: {{{local}}}}}"));
+    assert_eq!((it.price(), it.window()), (None, None), "another host, another price");
+    let it = model_of(&format!("models: {{m: {{{local}, price: openai}}}}"));
+    assert!(it.price().is_some_and(|it| it.input_micros > 0));
+}
+
+#[test]
+fn a_table_of_ones_own_replaces_the_one_that_ships() {
+    let large = "use: openai, url: \"https://llm.example.org/v1\", model: large-2";
+    let it = model_of(&format!("prices: ours.yaml\nmodels: {{m: {{{large}, at_once: 3}}}}"));
+    assert_eq!(it.price(), Some(Price::new(3.0, 15.0).with_cached(0.3)));
+    let table = PriceSource::Table("our contract, as of 2026-11-01".into());
+    assert_eq!((it.window(), it.details().price_source), (Some(8_192), Some(table)));
+    let it = "prices: ours.yaml\nmodels: {m: {use: anthropic-messages, model: claude-sonnet-4-5}}";
+    assert_eq!(model_of(it).price(), None);
+    let check = |text: &str, expected: &str| {
+        let mistakes = read_in("o.yaml", text).err().unwrap().to_string();
+        assert!(mistakes.starts_with(expected), "{mistakes}");
+    };
+    check("prices: no/such.yaml", "o.yaml:1:9: no/such.yaml: ");
+    let model = |price: &str| {
+        format!("models: {{m: {{use: openai, url: \"http://a\", model: x, price: {price}}}}}")
+    };
+    check(&model("opanai"), "o.yaml:1:61: the table of prices has no provider `opanai`; did you");
+    check(&model("openai"), "o.yaml:1:61: the table of prices has no model `x` of `openai`");
+    check(&model("{input: 1, output: 1, cached: -1}"), "o.yaml:1:91: a price is 0 or more");
 }
 
 #[test]
