@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use crate::audit::When;
 use crate::cli::connect::Caller;
 use crate::cli::data;
+use crate::cli::grouped::{self, Group};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::usage;
+use crate::cli::used::DAY_US;
 use crate::client::Push;
 use crate::clock;
 use crate::engine::ledger;
@@ -34,6 +36,8 @@ Examples:
   pumphouse budget sess-k3v9x2ma
   pumphouse budget sess-k3v9x2ma --json | jq 'select(.key == \"tokens\").used'
   pumphouse budget --day 2026-11-22                   of all threads, from midnight on in UTC
+  pumphouse budget --by model                         of all threads, a row for each model
+  pumphouse budget sess-k3v9x2ma --by day --json
   pumphouse budget sess-k3v9x2ma --raise tokens=+50000 --connect unix:/run/pump.sock
   PUMPHOUSE_TOKEN=t0psecret pumphouse budget sess-k3v9x2ma --raise messages=unlimited
 
@@ -41,11 +45,14 @@ Keys: messages, turns, depth, children, tokens, seconds, cost-micros.
 Exits with 1 where there is no such thread, or the pump refused.")]
 pub(crate) struct Budget {
     /// A thread of the tree.
-    #[arg(value_name = "THREAD", required_unless_present = "day")]
+    #[arg(value_name = "THREAD", required_unless_present_any = ["day", "by"])]
     thread: Option<String>,
     /// What was used of models on this day, in UTC: of all threads, or of the one that is named.
     #[arg(long, value_name = "DATE", conflicts_with = "raise")]
     day: Option<Day>,
+    /// Shows one table in place of the rest: tokens, turns and cost by model, by agent or by day.
+    #[arg(long, value_name = "WHAT", conflicts_with = "raise")]
+    by: Option<Group>,
     /// Raises a limit: KEY=N to N, KEY=+N by N, KEY=unlimited to none.
     #[arg(long, value_name = "KEY=N", requires = "thread")]
     raise: Option<Raise>,
@@ -87,6 +94,12 @@ impl Budget {
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let thread = self.thread.as_deref().map(ThreadId::new);
+        if let Some(group) = self.by {
+            let time = self.day.map_or(0..u64::MAX, |it| it.0);
+            let used = usage::within(data, thread.as_ref(), time).await?.by_day();
+            grouped::show(&used, group, to)?;
+            return Ok(Ending::Well);
+        }
         match (&self.raise, thread, &self.day) {
             (Some(raise), Some(thread), _) => self.ask_for(&raise.0, &thread, to).await,
             (None, Some(thread), None) => show(builder, data, &thread, to).await,
@@ -198,10 +211,8 @@ impl FromStr for Day {
     }
 }
 
-/// How a day is written, and
+/// How a day is written.
 const DATE: &str = "2026-11-22";
-/// how long it is.
-const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// How many threads stand above one another below the session.
 fn depth(threads: &[ThreadRecord]) -> u64 {

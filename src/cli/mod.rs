@@ -18,6 +18,7 @@ mod filters;
 mod folder;
 mod follow;
 mod fork;
+mod grouped;
 mod incoming;
 mod init;
 mod mcp;
@@ -152,6 +153,7 @@ Examples:
   pumphouse state sess-k3v9x2ma/7    its folds as of there, and what waited
   pumphouse replay sess-k3v9x2ma     whether pure listeners come to the same again
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
+  pumphouse budget --by model        what was used of each model, and what it cost
   pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own
   pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
   pumphouse verify                   whether the log is what was written

@@ -60,27 +60,36 @@ pub(crate) async fn of_day(
     day: &Range<u64>,
     to: &mut Screen<'_>,
 ) -> Result<Ending, Failure> {
-    let log = data::open(data)?;
-    let mut usages = Usages::within(day.clone());
-    if let Some(thread) = thread {
-        if log.thread(thread).await?.is_none() {
-            return Err(data::unknown(&log, thread).await);
-        }
-        take(&log, thread, &mut usages).await?;
-    } else {
-        let mut pages = ThreadPages::of(&log);
-        while let Some(page) = pages.next().await? {
-            for session in page.iter().filter(|it| it.parent.is_none()) {
-                take(&log, &session.id, &mut usages).await?;
-            }
-        }
-    }
-    let used = usages.all();
+    let used = within(data, thread, day.clone()).await?.all();
     if used.is_empty() && !to.json {
         to.line("nothing was charged on that day")?;
     }
     show(&used, to)?;
     Ok(Ending::Well)
+}
+
+/// What was used in some time, of all threads or of one and those below it.
+pub(crate) async fn within(
+    data: &Path,
+    thread: Option<&ThreadId>,
+    time: Range<u64>,
+) -> Result<Usages, Failure> {
+    let log = data::open(data)?;
+    let mut usages = Usages::within(time);
+    if let Some(thread) = thread {
+        if log.thread(thread).await?.is_none() {
+            return Err(data::unknown(&log, thread).await);
+        }
+        take(&log, thread, &mut usages).await?;
+        return Ok(usages);
+    }
+    let mut pages = ThreadPages::of(&log);
+    while let Some(page) = pages.next().await? {
+        for session in page.iter().filter(|it| it.parent.is_none()) {
+            take(&log, &session.id, &mut usages).await?;
+        }
+    }
+    Ok(usages)
 }
 
 /// All of it together.

@@ -24,6 +24,8 @@ pub(crate) struct Usage {
     pub(crate) turns: i64,
     /// Tokens of prompts.
     pub(crate) input: u64,
+    /// Of those, the ones that a provider had kept.
+    pub(crate) cached: u64,
     /// Tokens of replies.
     pub(crate) output: u64,
     /// Tokens that are charged and not told apart.
@@ -55,6 +57,7 @@ impl Usage {
         Usage {
             turns: self.turns + it.turns,
             input: self.input.saturating_add(it.input),
+            cached: self.cached.saturating_add(it.cached),
             output: self.output.saturating_add(it.output),
             other: self.other.saturating_add(it.other),
             estimated: self.estimated.saturating_add(it.estimated),
@@ -71,7 +74,8 @@ pub(crate) struct Usages {
     /// Microseconds since the epoch: what was settled then counts, and what was reserved then and
     /// isn't settled at all.
     within: Range<u64>,
-    used: BTreeMap<User, Usage>,
+    /// By user and by day, in days since the epoch.
+    used: BTreeMap<(User, u64), Usage>,
     /// What is reserved and not settled, by what it is reserved for.
     open: BTreeMap<Handling, Vec<(u64, Charge)>>,
 }
@@ -102,6 +106,7 @@ impl Usages {
         let used = Usage {
             turns: it.turns,
             input,
+            cached: it.tokens_cached.unwrap_or(0),
             output,
             other: if told.is_some() { 0 } else { reserved.saturating_add(it.tokens) },
             estimated: if it.estimated == Some(true) { both } else { 0 },
@@ -130,13 +135,18 @@ impl Usages {
 
     fn add(&mut self, user: User, at_us: u64, more: Usage) {
         if self.within.contains(&at_us) {
-            let used = self.used.entry(user).or_default();
+            let used = self.used.entry((user, at_us / DAY_US)).or_default();
             *used = used.plus(more);
         }
     }
 
     /// What was used, by listener and model.
-    pub(crate) fn all(mut self) -> BTreeMap<User, Usage> {
+    pub(crate) fn all(self) -> BTreeMap<User, Usage> {
+        by(&self.by_day(), |(user, _)| user.clone())
+    }
+
+    /// What was used, by listener and model, on each day in UTC; days are counted from the epoch.
+    pub(crate) fn by_day(mut self) -> BTreeMap<(User, u64), Usage> {
         for ((_, listener, _), charges) in std::mem::take(&mut self.open) {
             for (at_us, it) in charges {
                 let user = User { listener: listener.clone(), model: it.model };
@@ -153,14 +163,14 @@ impl Usages {
     }
 }
 
-/// The same by what a key says of each user.
-pub(crate) fn by<K: Ord>(
-    all: &BTreeMap<User, Usage>,
-    key: impl Fn(&User) -> K,
-) -> BTreeMap<K, Usage> {
+/// How long a day is.
+pub(crate) const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// Sums by what a function says of each key.
+pub(crate) fn by<U, K: Ord>(all: &BTreeMap<U, Usage>, key: impl Fn(&U) -> K) -> BTreeMap<K, Usage> {
     let mut sums: BTreeMap<K, Usage> = BTreeMap::new();
-    for (user, it) in all {
-        let sum = sums.entry(key(user)).or_default();
+    for (of, it) in all {
+        let sum = sums.entry(key(of)).or_default();
         *sum = sum.plus(*it);
     }
     sums
@@ -248,6 +258,22 @@ mod tests {
         assert_eq!((total(0..30).tokens(), total(0..30).turns), (0, 2));
         assert_eq!(total(30..40).tokens(), 120);
         assert_eq!(total(40..u64::MAX).tokens(), 312);
+    }
+
+    #[test]
+    fn days_are_told_apart() {
+        let (one, other) = (reserve(500, 50), reserve(300, 0));
+        let at = |seq: u64, it: &Charge| entry(seq, "ada", 1, it);
+        let mut usages = Usages::within(0..u64::MAX);
+        let second = DAY_US / 10;
+        let kept = settle(&one, (100, 20), Some(7)).with_cache(80, 0);
+        for it in [at(1, &one), at(2, &kept), at(second, &other)] {
+            usages.take(&it);
+        }
+        let days = by(&usages.by_day(), |(_, day)| *day);
+        let told: Vec<_> =
+            days.iter().map(|(day, it)| (*day, it.turns, it.cached, it.reserved)).collect();
+        assert_eq!(told, [(0, 1, 80, 0), (1, 1, 0, 300)]);
     }
 
     #[test]

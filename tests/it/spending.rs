@@ -89,6 +89,74 @@ fn a_budget_agrees_with_the_log_by_agent_and_model_for_a_thread_and_a_day() {
     scene.run(&["budget"]).code(2);
 }
 
+/// A server's log in which the lead has worked with a price, and its helper without one.
+fn worked(scene: &Scene) -> (String, String) {
+    scene.write("organism.yaml", MANIFEST.replace("output: 2}", "output: 2, cached: 0.05}"));
+    scene.write("dear.txt", DEAR.replace("usage=900/10", "usage=900/10/800"));
+    scene.write("free.txt", FREE);
+    let mut server = scene.serve(&["--durability", "normal"]);
+    let sent = scene.pipe(&["send", "--json", "--connect", &server.address], ASK).code(0).objects();
+    server.stop("-INT");
+    (sent[0]["thread"].as_str().unwrap().to_owned(), today(&sent))
+}
+
+#[test]
+fn usage_is_summed_by_model_by_agent_or_by_day() {
+    let scene = Scene::new();
+    let (thread, day) = worked(&scene);
+    let by = |arguments: &[&str]| {
+        let all = [&["budget", "--json", "--by"], arguments].concat();
+        scene.run(&all).code(0).objects()
+    };
+    let agents = by(&["agent"]);
+    let lead = agents.iter().find(|it| it["agent"] == "lead").unwrap();
+    // 900 tokens at the full price, 800 kept ones, 50 of replies.
+    let expected = json!({
+        "agent": "lead", "turns": 2, "tokens_in": 1_700, "tokens_cached": 800, "tokens_out": 50,
+        "tokens": 1_750, "unpriced_turns": 0, "cost_micros": 450 + 40 + 100,
+    });
+    assert_eq!(*lead, expected);
+    let models = by(&["model"]);
+    let dear = models.iter().find(|it| it["model"] == "scripted by dear.txt").unwrap();
+    assert_eq!(dear["cost_micros"], 590);
+    let free = models.iter().find(|it| it["model"] == "scripted by free.txt").unwrap();
+    assert_eq!((&free["unpriced_turns"], &free["cost_micros"]), (&json!(1), &Value::Null));
+    for arguments in [&["day"][..], &["day", &thread], &["day", "--day", &day]] {
+        let days = by(arguments);
+        assert_eq!((days.len(), &days[0]["day"]), (1, &json!(day)), "{arguments:?}");
+        assert_eq!((&days[0]["turns"], &days[0]["cost_micros"]), (&json!(3), &json!(590)));
+        assert_eq!(days[0]["unpriced_turns"], 1);
+    }
+    assert_eq!(by(&["model", "--day", "2001-01-01"]), [json!(null); 0]);
+    let table = scene.run(&["budget", "--by", "model"]).code(0).out;
+    let rows: Vec<Vec<&str>> = table.lines().map(|it| it.split_whitespace().collect()).collect();
+    let head = ["model", "turns", "input", "cached", "output", "tokens", "unpriced", "cost"];
+    assert_eq!(rows[0], head);
+    assert_eq!((rows.len(), rows[3][0], rows[3][1]), (4, "all", "3"));
+    assert_eq!(rows[3][6..], ["1", "0.000590"], "a sum at the end: {table}");
+    let nothing = ["budget", "--by", "model", "--day", "2001-01-01"];
+    scene.run(&nothing).code(0).says(&["nothing was charged"]);
+    scene.run(&["budget", "--by", "models"]).code(2).says(&["model", "agent", "day"]);
+    scene.run(&["budget", "sess-none", "--by", "day"]).code(1);
+}
+
+#[test]
+fn a_later_price_changes_no_earlier_turn() {
+    let scene = Scene::new();
+    let (thread, _) = worked(&scene);
+    let costs = || -> Vec<Value> {
+        let all = scene.run(&["budget", &thread, "--json"]).code(0).objects();
+        all.iter().map(|it| it["cost_micros"].clone()).filter(|it| !it.is_null()).collect()
+    };
+    assert_eq!(costs(), [json!(590)]);
+    scene.write("organism.yaml", MANIFEST.replace("input: 0.5, output: 2", "input: 9, output: 9"));
+    assert_eq!(costs(), [json!(590)], "a turn keeps what it cost when it was settled");
+    let log = rusqlite::Connection::open(log_in(&scene.path("data"))).unwrap();
+    let sql = "SELECT cast(body AS TEXT) FROM entries WHERE body LIKE '%tokens_cached=\"800\"%'";
+    let kept: String = log.query_row(sql, [], |it| it.get(0)).unwrap();
+    assert!(kept.contains("spent_micros=\""), "{kept}");
+}
+
 /// For people.
 fn shown(scene: &Scene, thread: &str, both: i64) {
     let ran: Ran = scene.run(&["budget", thread]).code(0);
