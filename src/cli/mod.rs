@@ -23,6 +23,7 @@ mod incoming;
 mod init;
 mod mcp;
 mod inspect;
+mod models;
 mod operate;
 mod organism;
 mod pause;
@@ -143,6 +144,7 @@ Examples:
   pumphouse run                      serve on 127.0.0.1:8765, log to data/pumphouse.db
   pumphouse init trial               a project with a listener of your own
   pumphouse check                    whether organism.yaml is sound, and what comes of it
+  pumphouse models --check           which models there are, and whether their servers answer
   pumphouse send message.xml         push what a file holds, print what comes back
   pumphouse chat oracle              talk with an agent
   pumphouse threads                  what there is in the log
@@ -170,6 +172,7 @@ Exit codes: 0 done; 1 refused, failed or found wrong; 2 bad usage, or couldn't b
 enum Verb {
     Run(run::Run),
     Check(check::Check),
+    Models(models::Models),
     Test(test::Test),
     Eval(eval::Eval),
     Init(init::Init),
@@ -209,6 +212,7 @@ impl Command {
             match verb {
                 Verb::Run(it) => it.run(builder, given, screen).await,
                 Verb::Check(it) => it.run(builder, given, screen),
+                Verb::Models(it) => it.run(builder, screen).await,
                 Verb::Test(it) => it.run(builder, screen).await,
                 Verb::Eval(it) => Box::pin(it.run(builder, given, screen)).await,
                 Verb::Init(it) => it.run(screen),

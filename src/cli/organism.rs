@@ -12,6 +12,7 @@ use crate::limits::MANIFEST_BYTES_MAX;
 use crate::listeners;
 use crate::log::Durability;
 use crate::manifest::{self, Door, Manifest, Mistake, Mistakes, Places};
+use crate::model::Models;
 
 /// Where the log is if nothing says otherwise.
 const DATA: &str = "data";
@@ -106,18 +107,7 @@ impl Organism {
         staff.retain(|one| builder.listeners().all(|it| it != one.name()));
         let builder = builder.with((factories, listeners::factories, staff));
         let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
-        let read = |file: &PathBuf| {
-            let bytes = bytes_of(file).map_err(|error| {
-                let way = "name another, or make one with `pumphouse init DIR`";
-                let text = format!("{} can't be read: {error}; {way}", file.display());
-                Unread::Failure(Failure::Untried(text))
-            })?;
-            let read = Manifest::read_with_model(file, &bytes, &variable, &builder, model);
-            read.map_err(|all| match is_bare && file.with_file_name("Cargo.toml").exists() {
-                true => Unread::Mistakes(all.advise(of_a_program)),
-                false => Unread::Mistakes(all),
-            })
-        };
+        let read = |file: &PathBuf| manifest(file, &builder, is_bare, model);
         let mut manifest = file.as_ref().map(read).transpose()?;
         let says = manifest.as_ref();
         let mut staff = Vec::new();
@@ -139,6 +129,34 @@ impl Organism {
             builder: builder.with((manifest.take(), staff)),
         })
     }
+}
+
+/// Reads a manifest for a builder that has the factories.
+fn manifest(
+    file: &Path,
+    builder: &Builder,
+    is_bare: bool,
+    model: Option<(&str, &str)>,
+) -> Result<Manifest, Unread> {
+    let bytes = bytes_of(file).map_err(|error| {
+        let way = "name another, or make one with `pumphouse init DIR`";
+        let text = format!("{} can't be read: {error}; {way}", file.display());
+        Unread::Failure(Failure::Untried(text))
+    })?;
+    let read = Manifest::read_with_model(file, &bytes, &variable, builder, model);
+    read.map_err(|all| match is_bare && file.with_file_name("Cargo.toml").exists() {
+        true => Unread::Mistakes(all.advise(of_a_program)),
+        false => Unread::Mistakes(all),
+    })
+}
+
+/// The models of each of these manifests, and those that the program itself has.
+pub(crate) fn models(files: &[PathBuf], builder: Builder) -> Result<(Vec<Models>, Models), Unread> {
+    let is_bare = builder.listeners().next().is_none() && builder.factories().is_empty();
+    let builder = builder.with(listeners::factories);
+    let of_file = |file: &PathBuf| Ok(manifest(file, &builder, is_bare, None)?.models);
+    let all: Result<Vec<Models>, Unread> = files.iter().map(of_file).collect();
+    Ok((all?, builder.models().clone()))
 }
 
 /// What may be meant where a manifest beside a program names what only that program has.

@@ -27,6 +27,7 @@ mod hitlist;
 mod idle;
 mod init;
 mod json;
+mod listed;
 mod manifest;
 mod manual;
 mod metrics;
