@@ -59,6 +59,8 @@ pub mod audit;
 pub mod scene;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod manifest;
 pub mod cli;
 

@@ -1,0 +1,128 @@
+//! Spans in the words of OTLP, OpenTelemetry's protocol.
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{
+    AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value,
+};
+use opentelemetry_proto::tonic::resource::v1::Resource as Described;
+use opentelemetry_proto::tonic::trace::v1::span::{Event, Link, SpanKind};
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Encoded, Status};
+use prost::Message as _;
+use uuid::Uuid;
+
+use crate::otel::names;
+use crate::otel::span::{Attribute, Kind, Span, Value};
+
+/// Nanoseconds of a microsecond.
+const NANOS: u64 = 1_000;
+
+/// Which pump the spans are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resource {
+    /// The pump's name.
+    pub name: String,
+    /// The log.
+    pub log: Uuid,
+}
+
+impl Resource {
+    /// A pump of this name, or of none, and its log.
+    #[must_use]
+    pub fn new(name: Option<&str>, log: Uuid) -> Resource {
+        Resource { name: name.unwrap_or("pumphouse").to_owned(), log }
+    }
+}
+
+/// An `ExportTraceServiceRequest` with these spans, as protobuf.
+#[must_use]
+pub fn encode(spans: &[Span], resource: &Resource) -> Vec<u8> {
+    let scope = InstrumentationScope {
+        name: "pumphouse".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..InstrumentationScope::default()
+    };
+    let described = Described {
+        attributes: attributes(&[
+            (names::SERVICE_NAME, resource.name.as_str().into()),
+            (names::SERVICE_INSTANCE_ID, resource.log.to_string().into()),
+        ]),
+        ..Described::default()
+    };
+    let spans = ScopeSpans {
+        scope: Some(scope),
+        spans: spans.iter().map(span).collect(),
+        schema_url: names::SCHEMA_URL.to_owned(),
+    };
+    let of_resource = ResourceSpans {
+        resource: Some(described),
+        scope_spans: vec![spans],
+        schema_url: names::SCHEMA_URL.to_owned(),
+    };
+    ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
+}
+
+fn span(it: &Span) -> Encoded {
+    let kind = match it.kind {
+        Kind::Internal => SpanKind::Internal,
+        Kind::Client => SpanKind::Client,
+    };
+    let exception = it.failure.iter().map(|failure| {
+        let mut all = vec![(names::EXCEPTION_TYPE, failure.kind.as_str().into())];
+        let message = failure.message.as_deref();
+        all.extend(message.map(|it| (names::EXCEPTION_MESSAGE, it.into())));
+        Event {
+            time_unix_nano: it.end_us.saturating_mul(NANOS),
+            name: names::EXCEPTION.to_owned(),
+            attributes: attributes(&all),
+            ..Event::default()
+        }
+    });
+    let link = it.link.iter().map(|link| Link {
+        trace_id: link.trace.bytes().to_vec(),
+        span_id: link.span.bytes().to_vec(),
+        ..Link::default()
+    });
+    let status = it.failure.as_ref().map(|failure| Status {
+        code: StatusCode::Error.into(),
+        message: failure.message.as_ref().unwrap_or(&failure.kind).clone(),
+    });
+    Encoded {
+        trace_id: it.trace.bytes().to_vec(),
+        span_id: it.id.bytes().to_vec(),
+        parent_span_id: it.parent.map(|it| it.bytes().to_vec()).unwrap_or_default(),
+        name: it.name.clone(),
+        kind: kind.into(),
+        start_time_unix_nano: it.start_us.saturating_mul(NANOS),
+        end_time_unix_nano: it.end_us.saturating_mul(NANOS),
+        attributes: attributes(&it.attributes),
+        events: exception.collect(),
+        links: link.collect(),
+        status,
+        ..Encoded::default()
+    }
+}
+
+fn attributes(all: &[Attribute]) -> Vec<KeyValue> {
+    let one = |(named, value): &Attribute| KeyValue {
+        key: named.name.to_owned(),
+        value: Some(any(value)),
+        ..KeyValue::default()
+    };
+    all.iter().map(one).collect()
+}
+
+fn any(value: &Value) -> AnyValue {
+    let text = |it: &String| any_value::Value::StringValue(it.clone());
+    let value = match value {
+        Value::Text(it) => text(it),
+        Value::Whole(it) => any_value::Value::IntValue(*it),
+        Value::Number(it) => any_value::Value::DoubleValue(*it),
+        Value::Texts(all) => {
+            let values = all.iter().map(|it| AnyValue { value: Some(text(it)) }).collect();
+            any_value::Value::ArrayValue(ArrayValue { values })
+        }
+    };
+    AnyValue { value: Some(value) }
+}

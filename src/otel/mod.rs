@@ -1,0 +1,32 @@
+//! OpenTelemetry: spans of agents' work, made from the log.
+//!
+//! Nothing here measures running code. The log has the time of each entry, so a span is a function
+//! of the entries of one thread: its ids, its times and its attributes are the same whenever it is
+//! made. [`Projection`] reads entries in the order of their positions and gives each span when its
+//! last entry comes. [`encode`](encode()) writes spans as a collector reads them, and [`Collector`]
+//! sends them. `docs/opentelemetry.md` is the manual.
+//!
+//! ```
+//! use pumphouse::otel::{SpanId, TraceId};
+//! use pumphouse::{EntryId, ThreadId};
+//!
+//! let thread = ThreadId::new("sess-k3v9x2ma");
+//! assert_eq!(TraceId::of(&thread).to_string().len(), 32);
+//! assert_eq!(SpanId::of(&EntryId::new(&thread, 7)).to_string().len(), 16);
+//! ```
+
+pub mod names;
+mod span;
+mod model;
+mod thread_spans;
+mod projection;
+mod encode;
+mod collector;
+
+pub use collector::{Collector, NoCollector, Unsent};
+pub use encode::{Resource, encode};
+pub use projection::Projection;
+pub use span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, Value};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What the log says of a model, in the convention's words: its provider, its name, its server, and
+//! why a reply ended.
+
+use crate::listeners::agent::words::{CognitionOut, Interrupt};
+use crate::model::Stop;
+use crate::otel::names;
+use crate::otel::span::Attribute;
+
+/// Hosts of providers that the convention has a word for. A host matches with all below it.
+const PROVIDERS: &[(&str, &str)] = &[
+    ("api.openai.com", "openai"),
+    ("openai.azure.com", "azure.ai.openai"),
+    ("services.ai.azure.com", "azure.ai.inference"),
+    ("api.anthropic.com", "anthropic"),
+    ("generativelanguage.googleapis.com", "gcp.gemini"),
+    ("aiplatform.googleapis.com", "gcp.vertex_ai"),
+    ("amazonaws.com", "aws.bedrock"),
+    ("api.mistral.ai", "mistral_ai"),
+    ("api.groq.com", "groq"),
+    ("api.deepseek.com", "deepseek"),
+    ("api.x.ai", "x_ai"),
+    ("api.cohere.com", "cohere"),
+    ("api.perplexity.ai", "perplexity"),
+    ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
+];
+
+/// A model as `cognition_in` names it: `small at http://127.0.0.1:8080/v1`, or a text without a
+/// URL where the model is none of a server's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ModelName {
+    /// The name that the server knows it by.
+    pub(super) name: String,
+    /// The provider: the convention's word, or the host.
+    pub(super) provider: String,
+    host: Option<String>,
+    port: Option<u64>,
+}
+
+impl ModelName {
+    pub(super) fn parse(text: &str) -> ModelName {
+        let (name, url) = match text.rsplit_once(" at ") {
+            Some((name, url)) => (name, url.parse::<reqwest::Url>().ok()),
+            None => (text, None),
+        };
+        let Some(url) = url else {
+            // `scripted by replies.yaml` and `recorded, 3 replies` begin with their kind.
+            let kind = text.split([' ', ',']).next().unwrap_or_default();
+            let provider = if kind.is_empty() { "unknown" } else { kind };
+            let (name, provider) = (text.to_owned(), provider.to_owned());
+            return ModelName { name, provider, host: None, port: None };
+        };
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let is_of = |of: &str| {
+            host.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        let known = PROVIDERS.iter().find(|(of, _)| is_of(of));
+        ModelName {
+            name: name.to_owned(),
+            provider: known.map_or(host.clone(), |it| it.1.to_owned()),
+            port: url.port_or_known_default().map(u64::from),
+            host: Some(host),
+        }
+    }
+
+    /// What a span of a request to it says of it.
+    pub(super) fn attributes(&self) -> Vec<Attribute> {
+        let mut all = vec![
+            (names::PROVIDER_NAME, self.provider.as_str().into()),
+            (names::REQUEST_MODEL, self.name.as_str().into()),
+        ];
+        all.extend(self.host.as_deref().map(|it| (names::SERVER_ADDRESS, it.into())));
+        all.extend(self.port.map(|it| (names::SERVER_PORT, it.into())));
+        all
+    }
+}
+
+/// Why a reply ended, in the convention's words; none where the model didn't end it.
+pub(super) fn finish_reason(stop: &str) -> Option<&str> {
+    Some(match Stop::from(stop) {
+        Stop::End | Stop::StopText => "stop",
+        Stop::MaxTokens => "length",
+        Stop::Calls => "tool_call",
+        Stop::Filtered => "content_filter",
+        Stop::Other(_) => match stop {
+            Interrupt::WORD | CognitionOut::STOPPED | "error" | "" => return None,
+            word => word,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_is_known_by_its_host() {
+        let azure = "https://west.openai.azure.com/openai/v1";
+        for (text, name, provider) in [
+            ("gpt-5 at https://api.openai.com/v1", "gpt-5", "openai"),
+            (&format!("large at {azure}"), "large", "azure.ai.openai"),
+            ("opus at https://api.anthropic.com/v1", "opus", "anthropic"),
+            ("small at http://127.0.0.1:8080/v1", "small", "127.0.0.1"),
+            ("m at https://notapi.openai.com.example/v1", "m", "notapi.openai.com.example"),
+            ("scripted by replies.yaml", "scripted by replies.yaml", "scripted"),
+            ("recorded, 3 replies", "recorded, 3 replies", "recorded"),
+            ("look at me", "look at me", "look"),
+            ("", "", "unknown"),
+        ] {
+            let it = ModelName::parse(text);
+            assert_eq!((&*it.name, &*it.provider), (name, provider), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_an_address_and_a_port() {
+        let it = ModelName::parse("m at https://api.openai.com/v1").attributes();
+        assert!(it.contains(&(names::SERVER_ADDRESS, "api.openai.com".into())), "{it:?}");
+        assert!(it.contains(&(names::SERVER_PORT, 443.into())), "{it:?}");
+        assert_eq!(ModelName::parse("scripted by a").attributes().len(), 2);
+    }
+
+    #[test]
+    fn a_reply_ends_in_the_words_of_the_convention() {
+        for (stop, reason) in [
+            ("end", Some("stop")),
+            ("stop-text", Some("stop")),
+            ("max-tokens", Some("length")),
+            ("calls", Some("tool_call")),
+            ("filtered", Some("content_filter")),
+            ("pause_turn", Some("pause_turn")),
+            ("interrupted", None),
+            ("stopped", None),
+            ("error", None),
+        ] {
+            assert_eq!(finish_reason(stop), reason, "{stop}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The one table of names: what a span says, the name that OpenTelemetry has for it, and the page
+//! of the convention.
+//!
+//! A span takes attributes of this table only, so no other name can be sent.
+
+/// The schema that the names are of.
+pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
+
+/// A name, and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
+    /// What it stands for here.
+    pub text: &'static str,
+    /// The page that defines it.
+    pub page: &'static str,
+}
+
+macro_rules! names {
+    ($($constant:ident = $name:literal, $page:ident, $text:literal;)+) => {
+        $(
+            #[doc = $text]
+            pub const $constant: Named = Named { name: $name, text: $text, page: $page };
+        )+
+        /// Every name that is sent.
+        pub const ALL: &[Named] = &[$($constant),+];
+    };
+}
+
+const SPANS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/\
+                     gen-ai/gen-ai-spans.md";
+const AGENTS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/\
+                      gen-ai/gen-ai-agent-spans.md";
+const ERRORS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/";
+const EXCEPTIONS: &str = "https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-spans/";
+const SERVERS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/server/";
+const SERVICES: &str = "https://opentelemetry.io/docs/specs/semconv/resource/#service";
+const OWN: &str = "docs/opentelemetry.md";
+
+names! {
+    OPERATION_NAME = "gen_ai.operation.name", SPANS,
+        "What the span is: `invoke_agent`, `chat` or `execute_tool`.";
+    PROVIDER_NAME = "gen_ai.provider.name", SPANS,
+        "The provider of the model, by the host of its URL.";
+    REQUEST_MODEL = "gen_ai.request.model", SPANS, "The model that was asked.";
+    REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens", SPANS,
+        "How many tokens the reply may have.";
+    REQUEST_TEMPERATURE = "gen_ai.request.temperature", SPANS, "How freely the model chooses.";
+    FINISH_REASONS = "gen_ai.response.finish_reasons", SPANS, "Why the reply ended.";
+    INPUT_TOKENS = "gen_ai.usage.input_tokens", SPANS,
+        "Tokens of the prompt, as the provider counted them.";
+    OUTPUT_TOKENS = "gen_ai.usage.output_tokens", SPANS,
+        "Tokens of the reply, as the provider counted them.";
+    CONVERSATION_ID = "gen_ai.conversation.id", SPANS, "The session: the root of the threads.";
+    AGENT_NAME = "gen_ai.agent.name", AGENTS, "The agent.";
+    TOOL_NAME = "gen_ai.tool.name", SPANS, "What an action calls.";
+    TOOL_TYPE = "gen_ai.tool.type", SPANS, "The type of the tool: `function`.";
+    TOOL_CALL_ID = "gen_ai.tool.call.id", SPANS, "The id that the agent gave the action.";
+    TOOL_CALL_ARGUMENTS = "gen_ai.tool.call.arguments", SPANS,
+        "Content: the parameters of an action.";
+    TOOL_CALL_RESULT = "gen_ai.tool.call.result", SPANS, "Content: the result of an action.";
+    INPUT_MESSAGES = "gen_ai.input.messages", SPANS, "Content: the message that began the work.";
+    OUTPUT_MESSAGES = "gen_ai.output.messages", SPANS,
+        "Content: the reply of the model, or the response of the agent.";
+    ERROR_TYPE = "error.type", ERRORS, "What went wrong, in a word or the number of a fault.";
+    EXCEPTION_TYPE = "exception.type", EXCEPTIONS, "The same, in the event `exception`.";
+    EXCEPTION_MESSAGE = "exception.message", EXCEPTIONS, "Content: what went wrong, in a sentence.";
+    SERVER_ADDRESS = "server.address", SERVERS, "The host of the model's URL.";
+    SERVER_PORT = "server.port", SERVERS, "The port of the model's URL.";
+    SERVICE_NAME = "service.name", SERVICES, "The pump: its name in the manifest, or `pumphouse`.";
+    SERVICE_INSTANCE_ID = "service.instance.id", SERVICES, "The log, by its UUID.";
+    THREAD_ID = "pumphouse.thread.id", OWN, "The thread.";
+    ENTRY_ID = "pumphouse.entry.id", OWN, "The entry that the span begins with.";
+    TURN = "pumphouse.turn", OWN, "The number of the agent's turn in the thread.";
+}
+
+/// The name of the event that says what went wrong.
+pub const EXCEPTION: &str = "exception";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_name_stands_in_the_table_once_and_has_a_page() {
+        let names: BTreeSet<&str> = ALL.iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        for it in ALL {
+            let is_own = it.name.starts_with("pumphouse.");
+            assert_eq!(it.page == OWN, is_own, "{}", it.name);
+            assert!(is_own || it.page.starts_with("https://"), "{}", it.name);
+            assert!(it.text.ends_with('.'), "{}", it.name);
+        }
+    }
+}

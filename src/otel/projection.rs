@@ -1,0 +1,125 @@
+//! The log's entries, in the order of their positions, to spans.
+//!
+//! What is under way in a thread is kept in memory, as a cache: where it isn't, the thread is read
+//! from its beginning. So spans don't depend on where a projection began.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::id::ThreadId;
+use crate::listener::Entry as Heard;
+use crate::log::{Boxed, Entry, Error, Log, Pages};
+use crate::otel::span::{Span, SpanId};
+use crate::otel::thread_spans::{Place, ThreadSpans};
+
+/// How many threads are kept in memory.
+const THREADS_MAX: usize = 4_096;
+
+/// Makes spans of a log.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use pumphouse::log::{Log, MemoryLog};
+/// # use pumphouse::otel::Projection;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), pumphouse::log::Error> {
+/// let log: Arc<dyn Log> = Arc::new(MemoryLog::new());
+/// let mut projection = Projection::new(log.clone());
+/// for entry in log.tail(0, 256).await? {
+///     for span in projection.take(&entry).await? {
+///         println!("{} {}", span.trace, span.name);
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+pub struct Projection {
+    log: Arc<dyn Log>,
+    content: bool,
+    threads: BTreeMap<ThreadId, ThreadSpans>,
+}
+
+impl Projection {
+    /// A projection without content: no text of a message is in a span.
+    #[must_use]
+    pub fn new(log: Arc<dyn Log>) -> Projection {
+        Projection { log, content: false, threads: BTreeMap::new() }
+    }
+
+    /// Whether spans have content: messages, arguments, results, and the texts of errors.
+    #[must_use]
+    pub fn content(self, content: bool) -> Projection {
+        Projection { content, ..self }
+    }
+
+    /// Takes an entry, and gives the spans that end with it. Entries come in the order of their
+    /// positions, from any position on.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
+    pub async fn take(&mut self, entry: &Entry) -> Result<Vec<Span>, Error> {
+        let thread = &entry.id.thread;
+        let mut spans = match self.threads.remove(thread) {
+            Some(spans) => spans,
+            None => {
+                self.make_room();
+                self.read(thread, entry.position).await?
+            }
+        };
+        let ended = spans.take(&Heard::kept(entry));
+        spans.position = entry.position;
+        if entry.flags.state().is_none_or(|it| it.is_live()) {
+            self.threads.insert(thread.clone(), spans);
+        }
+        Ok(ended)
+    }
+
+    /// Forgets the threads of which nothing came for longest.
+    fn make_room(&mut self) {
+        if self.threads.len() < THREADS_MAX {
+            return;
+        }
+        let mut positions: Vec<u64> = self.threads.values().map(|it| it.position).collect();
+        positions.sort_unstable();
+        let middle = positions[positions.len() / 2];
+        self.threads.retain(|_, it| it.position >= middle);
+    }
+
+    /// A thread as it was before a position.
+    fn read<'a>(&'a self, thread: &'a ThreadId, before: u64) -> Boxed<'a, ThreadSpans> {
+        Box::pin(async move {
+            let (root, above) = self.above(thread).await?;
+            let place = Place { thread: thread.clone(), root, above, content: self.content };
+            let mut spans = ThreadSpans::new(place);
+            let mut pages = Pages::of(&*self.log, thread);
+            while let Some(page) = pages.next().await? {
+                for entry in &page {
+                    if entry.position >= before {
+                        return Ok(spans);
+                    }
+                    drop(spans.take(&Heard::kept(entry)));
+                    spans.position = entry.position;
+                }
+            }
+            Ok(spans)
+        })
+    }
+
+    /// The root of a thread's tree, and the span in which the thread was opened.
+    async fn above(&self, thread: &ThreadId) -> Result<(ThreadId, Option<SpanId>), Error> {
+        let Some(record) = self.log.thread(thread).await? else {
+            return Err(Error::UnknownThread(thread.clone()));
+        };
+        let Some(parent) = &record.parent else { return Ok((thread.clone(), None)) };
+        let Some(opening) = self.log.opening(&record).await? else {
+            return Ok((parent.clone(), None));
+        };
+        // What is kept of the parent may be of later than the opening.
+        let kept = self.threads.get(parent).filter(|it| it.position < opening.position);
+        let read = match kept {
+            Some(_) => None,
+            None => Some(self.read(parent, opening.position).await?),
+        };
+        let Some(spans) = kept.or(read.as_ref()) else { return Ok((parent.clone(), None)) };
+        Ok((spans.place().root.clone(), spans.parent_of(&Heard::kept(&opening))))
+    }
+}

@@ -1,0 +1,238 @@
+//! A span as data: its ids come from the log, and everything in it is known when it is made.
+
+use std::fmt;
+
+use crate::id::{EntryId, ThreadId};
+use crate::otel::names::Named;
+
+/// The id of a trace: all spans of a session and of the threads below it have the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TraceId([u8; 16]);
+
+impl TraceId {
+    /// The trace of a tree of threads, by its root.
+    #[must_use]
+    pub fn of(root: &ThreadId) -> TraceId {
+        TraceId(prefix(root.as_str()))
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// The id of a span. It is made from the entry that the span begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SpanId([u8; 8]);
+
+impl SpanId {
+    /// The span of a turn, by its `cognition_in`, or of a tool's execution, by its `action`.
+    #[must_use]
+    pub fn of(entry: &EntryId) -> SpanId {
+        SpanId(prefix(&entry.to_string()))
+    }
+
+    /// The span of an agent's work, by the entry with which it begins. Several agents may begin
+    /// with the same entry, so the agent's name counts, too.
+    #[must_use]
+    pub fn of_work(entry: &EntryId, agent: &str) -> SpanId {
+        SpanId(prefix(&format!("{entry} {agent}")))
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; 8] {
+        &self.0
+    }
+}
+
+/// The first bytes of the text's BLAKE3.
+fn prefix<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..N]);
+    bytes
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
+    }
+}
+
+/// Which side of a call a span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Work within the pump.
+    Internal,
+    /// A request to a model.
+    Client,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Number(f64),
+    /// Several texts.
+    Texts(Vec<String>),
+}
+
+impl From<&str> for Value {
+    fn from(it: &str) -> Value {
+        Value::Text(it.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(it: String) -> Value {
+        Value::Text(it)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(it: u64) -> Value {
+        Value::Whole(i64::try_from(it).unwrap_or(i64::MAX))
+    }
+}
+
+/// A name and its value.
+pub type Attribute = (Named, Value);
+
+/// Why the work of a span failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// In a word, or the number of a fault.
+    pub kind: String,
+    /// In a sentence; only where content is wanted, for it may quote a payload.
+    pub message: Option<String>,
+}
+
+/// Another trace that led to this span: the `traceparent` of a push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Link {
+    /// Its trace.
+    pub trace: TraceId,
+    /// Its span.
+    pub span: SpanId,
+}
+
+impl Link {
+    /// Reads a `traceparent` as W3C's Trace Context writes it: `00-TRACE-SPAN-FLAGS`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Link> {
+        let mut parts = text.trim().split('-');
+        let version: [u8; 1] = bytes(parts.next()?)?;
+        let link =
+            Link { trace: TraceId(bytes(parts.next()?)?), span: SpanId(bytes(parts.next()?)?) };
+        let _flags: [u8; 1] = bytes(parts.next()?)?;
+        // A later version may append parts; version 0 has four.
+        let is_whole = version != [0xff] && (version != [0] || parts.next().is_none());
+        (is_whole && link.trace.0 != [0; 16] && link.span.0 != [0; 8]).then_some(link)
+    }
+}
+
+/// Bytes of lower-case hexadecimal digits.
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let is_hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+    if text.len() != 2 * N || !text.bytes().all(is_hex) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// A piece of work that is over.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Span {
+    /// The trace.
+    pub trace: TraceId,
+    /// The span.
+    pub id: SpanId,
+    /// The span that it is a part of.
+    pub parent: Option<SpanId>,
+    /// What it is called, such as `chat small`.
+    pub name: String,
+    /// Which side of a call it is.
+    pub kind: Kind,
+    /// The time of its first entry, in microseconds since the epoch.
+    pub start_us: u64,
+    /// The time of its last entry.
+    pub end_us: u64,
+    /// What is known of it.
+    pub attributes: Vec<Attribute>,
+    /// Why it failed, where it did.
+    pub failure: Option<Failure>,
+    /// Where it was asked for, where the push said so.
+    pub link: Option<Link>,
+}
+
+impl Span {
+    /// The value of an attribute.
+    #[must_use]
+    pub fn attribute(&self, named: Named) -> Option<&Value> {
+        self.attributes.iter().find(|it| it.0 == named).map(|it| &it.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_first_bytes_of_a_hash_of_thread_and_entry() {
+        let thread = ThreadId::new("sess-k3v9x2ma");
+        let entry = EntryId::new(&thread, 7);
+        let hex = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
+        assert_eq!(TraceId::of(&thread).to_string(), hex("sess-k3v9x2ma")[..32]);
+        assert_eq!(SpanId::of(&entry).to_string(), hex("sess-k3v9x2ma/7")[..16]);
+        assert_eq!(SpanId::of_work(&entry, "ada").to_string(), hex("sess-k3v9x2ma/7 ada")[..16]);
+        assert_ne!(SpanId::of_work(&entry, "ada"), SpanId::of_work(&entry, "bob"));
+    }
+
+    #[test]
+    fn a_traceparent_is_read_as_w3c_writes_it() {
+        let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+        for right in
+            [format!("00-{trace}-{span}-01"), format!(" cc-{trace}-{span}-00-what-comes-later\n")]
+        {
+            let link = Link::parse(&right).unwrap();
+            assert_eq!(
+                (link.trace.to_string(), link.span.to_string()),
+                (trace.into(), span.into())
+            );
+        }
+        for wrong in [
+            String::new(),
+            "00".to_owned(),
+            format!("00-{trace}-{span}"),
+            format!("00-{trace}-{span}-01-x"),
+            format!("ff-{trace}-{span}-01"),
+            format!("00-{}-{span}-01", trace.to_uppercase()),
+            format!("00-{}-{span}-01", "0".repeat(32)),
+            format!("00-{trace}-{}-01", "0".repeat(16)),
+            format!("00-{trace}-{}é-01", &span[..14]),
+        ] {
+            assert_eq!(Link::parse(&wrong), None, "{wrong}");
+        }
+    }
+}

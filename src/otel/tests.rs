@@ -1,0 +1,402 @@
+//! Entries of a thread, and the spans that they come to.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::id::{EntryId, ThreadId};
+use crate::listeners::action::words::{
+    Action, ActionError, ActionKind, ActionResult, Mode, ResultValue, Status,
+};
+use crate::listeners::agent::root;
+use crate::listeners::agent::words::{CognitionIn, CognitionOut, Dispatch, Response, Stopped};
+use crate::log::{Batch, Draft, Entry, Flags, Log, MemoryLog, NewThread};
+use crate::name::Name;
+use crate::otel::{Kind, Projection, Span, SpanId, TraceId, Value, names};
+use crate::wire::Payload;
+
+/// What no span may say without content.
+const SECRET: &str = "secret4711";
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// A log that is written entry by entry; entry N has the time 1000 N.
+struct Written {
+    log: Arc<dyn Log>,
+    thread: ThreadId,
+    seq: u64,
+    at: u64,
+}
+
+impl Written {
+    async fn new() -> Written {
+        let written = Written {
+            log: Arc::new(MemoryLog::new()),
+            thread: ThreadId::new("sess-a"),
+            seq: 0,
+            at: 0,
+        };
+        written.open(None, None).await;
+        written
+    }
+
+    async fn open(&self, parent: Option<&str>, fork: Option<EntryId>) {
+        let parent = parent.map(ThreadId::new);
+        let new = NewThread { id: self.thread.clone(), parent, fork };
+        let batch = Batch { threads: vec![new], entries: Vec::new(), marks: Vec::new() };
+        self.log.append(batch).await.unwrap();
+    }
+
+    async fn put(&mut self, from: &str, to: &str, name: Name, body: Bytes, more: &[Flags]) -> u64 {
+        self.put_with(from, to, (name, body), |draft| {
+            draft.flags = more.iter().fold(draft.flags, |all, it| all.with(*it));
+        })
+        .await
+    }
+
+    async fn put_with(
+        &mut self,
+        from: &str,
+        to: &str,
+        (name, body): (Name, Bytes),
+        change: impl FnOnce(&mut Draft),
+    ) -> u64 {
+        (self.seq, self.at) = (self.seq + 1, self.at + 1_000);
+        let id = EntryId::new(&self.thread, self.seq);
+        let mut draft = Draft::new(id, self.at, from.into(), name, body);
+        draft.to = (!to.is_empty()).then(|| to.into());
+        draft.receivers = u32::from(from != to);
+        change(&mut draft);
+        let batch = Batch { threads: Vec::new(), entries: vec![draft], marks: Vec::new() };
+        self.log.append(batch).await.unwrap();
+        self.seq
+    }
+
+    async fn say<P: Payload>(&mut self, from: &str, to: &str, it: &P) -> u64 {
+        self.put(from, to, P::NAME, it.encode().unwrap().canonical(), &[]).await
+    }
+
+    /// Somebody outside asks the agent ada something.
+    async fn ask(&mut self) -> u64 {
+        let (name, body) = (root("ada"), asked());
+        let meta = format!("<traceparent xmlns=\"urn:w3c\">{TRACEPARENT}</traceparent>");
+        self.put_with("console", "ada", (name, body), |draft| {
+            draft.flags = Flags::FROM_IDENTITY;
+            draft.meta = Some(meta.into());
+        })
+        .await
+    }
+
+    async fn turn_begins(&mut self, turn: u64) -> u64 {
+        let until = self.seq;
+        let it = CognitionIn {
+            turn,
+            model: "small at http://llm.example.org:8080/v1".to_owned(),
+            until,
+            rendering: 4,
+            rules: Some(5),
+            asker: Some("console".to_owned()),
+            is_last: None,
+            waiting: None,
+            digest: String::new(),
+            bytes: 1,
+            dispatch: Dispatch::Immediate,
+            action_limits: None,
+            max_tokens: Some(64),
+            temperature: Some(0.5),
+            result_bytes_max: None,
+        };
+        self.say("ada", "ada", &it).await
+    }
+
+    async fn turn_ends(&mut self, turn: u64, error: Option<&str>) -> u64 {
+        let it = CognitionOut {
+            turn,
+            stop: if error.is_some() { "error" } else { "end" }.to_owned(),
+            is_partial: false,
+            truncated: false,
+            error: error.map(str::to_owned),
+            refused: None,
+            waits_ms: None,
+            completion_percentage: None,
+            tokens_in: Some(100),
+            tokens_out: Some(20),
+            is_idle: false,
+            calls: None,
+            wrote_root: None,
+            held_from: None,
+            held_to: None,
+            text: SECRET.to_owned(),
+        };
+        self.say("ada", "action", &it).await
+    }
+
+    async fn acts(&mut self) -> u64 {
+        let it = Action {
+            id: "sum".to_owned(),
+            turn: Some(1),
+            kind: ActionKind::Tool,
+            mode: Mode::Sync,
+            dialect: None,
+            show: None,
+            output_key: None,
+            timeout: None,
+            retry: None,
+            on_error: None,
+            name: "calculate".to_owned(),
+            depends_on: Vec::new(),
+            parameters: Some(format!("{{\"expression\":\"{SECRET}\"}}")),
+            elements: None,
+        };
+        self.say("ada", "action", &it).await
+    }
+
+    async fn result(&mut self, of: u64, error: Option<ActionError>) -> u64 {
+        let it = ActionResult {
+            id: "sum".to_owned(),
+            turn: Some(1),
+            of,
+            name: "calculate".to_owned(),
+            status: if error.is_some() { Status::Failed } else { Status::Ok },
+            attempts: 1,
+            dialect: None,
+            show: None,
+            because: None,
+            answer: None,
+            warning: Vec::new(),
+            error,
+            value: Some(ResultValue::from(serde_json::Value::from(SECRET))),
+        };
+        self.say("action", "ada", &it).await
+    }
+
+    async fn response(&mut self) -> u64 {
+        let it = Response { is_final: true, turn: 1, was_held: false, text: SECRET.to_owned() };
+        self.say("ada", "console", &it).await
+    }
+
+    /// The spans that end after a position.
+    async fn spans(&self, after: u64, content: bool) -> Vec<Span> {
+        let mut projection = Projection::new(self.log.clone()).content(content);
+        let mut spans = Vec::new();
+        let entries: Vec<Arc<Entry>> = self.log.tail(after, 1_000).await.unwrap();
+        for entry in entries {
+            spans.extend(projection.take(&entry).await.unwrap());
+        }
+        spans
+    }
+}
+
+fn asked() -> Bytes {
+    let space = root("ada").namespace().to_owned();
+    format!("<ada xmlns=\"{space}\">{SECRET}</ada>").into()
+}
+
+/// One agent asked, one turn with one action, another with the response.
+async fn worked() -> Written {
+    let mut it = Written::new().await;
+    it.ask().await;
+    it.turn_begins(1).await;
+    let action = it.acts().await;
+    it.turn_ends(1, None).await;
+    it.result(action, None).await;
+    it.turn_begins(2).await;
+    it.turn_ends(2, None).await;
+    it.response().await;
+    it
+}
+
+fn entry(seq: u64) -> EntryId {
+    EntryId::new(&ThreadId::new("sess-a"), seq)
+}
+
+fn text(span: &Span, named: names::Named) -> Option<&str> {
+    match span.attribute(named)? {
+        Value::Text(it) => Some(it),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn work_turns_and_actions_are_spans_in_one_trace() {
+    let spans = worked().await.spans(0, false).await;
+    let work = SpanId::of_work(&entry(1), "ada");
+    let shape = |it: &Span| (it.name.clone(), it.id, it.parent, it.start_us, it.end_us);
+    let shapes: Vec<_> = spans.iter().map(shape).collect();
+    let chat = |seq| ("chat small".to_owned(), SpanId::of(&entry(seq)), Some(work));
+    let with = |(name, id, parent): (String, SpanId, Option<SpanId>), start, end| {
+        (name, id, parent, start, end)
+    };
+    let tool = ("execute_tool calculate".to_owned(), SpanId::of(&entry(3)), Some(work));
+    assert_eq!(
+        shapes,
+        [
+            with(chat(2), 2_000, 4_000),
+            with(tool, 3_000, 5_000),
+            with(chat(6), 6_000, 7_000),
+            with(("invoke_agent ada".to_owned(), work, None), 1_000, 8_000),
+        ]
+    );
+    for it in &spans {
+        assert_eq!(it.trace, TraceId::of(&ThreadId::new("sess-a")));
+        assert_eq!(text(it, names::CONVERSATION_ID), Some("sess-a"));
+        assert_eq!(text(it, names::AGENT_NAME), Some("ada"));
+        assert_eq!(it.failure, None);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_says_what_was_asked_of_which_model_and_what_it_took() {
+    let spans = worked().await.spans(0, false).await;
+    let chat = &spans[0];
+    assert_eq!(chat.kind, Kind::Client);
+    assert_eq!(text(chat, names::OPERATION_NAME), Some("chat"));
+    assert_eq!(text(chat, names::REQUEST_MODEL), Some("small"));
+    assert_eq!(text(chat, names::PROVIDER_NAME), Some("llm.example.org"));
+    assert_eq!(chat.attribute(names::SERVER_PORT), Some(&Value::Whole(8_080)));
+    assert_eq!(chat.attribute(names::REQUEST_MAX_TOKENS), Some(&Value::Whole(64)));
+    assert_eq!(chat.attribute(names::INPUT_TOKENS), Some(&Value::Whole(100)));
+    let reasons = Value::Texts(vec!["stop".to_owned()]);
+    assert_eq!(chat.attribute(names::FINISH_REASONS), Some(&reasons));
+    let work = &spans[3];
+    assert_eq!(work.attribute(names::INPUT_TOKENS), Some(&Value::Whole(200)));
+    assert_eq!(work.attribute(names::OUTPUT_TOKENS), Some(&Value::Whole(40)));
+    assert_eq!(work.attribute(names::SERVER_PORT), None);
+}
+
+#[tokio::test]
+async fn spans_are_the_same_from_whatever_position_they_are_made() {
+    let written = worked().await;
+    let all = written.spans(0, true).await;
+    for after in 1..8 {
+        let later = written.spans(after, true).await;
+        assert_eq!(later, all[all.len() - later.len()..], "after {after}");
+    }
+    assert_eq!(written.spans(4, false).await.len(), 3);
+    assert_eq!(written.spans(7, false).await.len(), 1);
+}
+
+#[tokio::test]
+async fn texts_of_messages_are_in_a_span_only_where_content_is_wanted() {
+    let mut written = worked().await;
+    written.ask().await;
+    written.turn_begins(3).await;
+    written.turn_ends(3, Some(SECRET)).await;
+    let bare = written.spans(0, false).await;
+    assert!(!format!("{bare:?}").contains(SECRET), "{bare:?}");
+    let spans = written.spans(0, true).await;
+    let has = |at: usize, named| text(&spans[at], named).is_some_and(|it| it.contains(SECRET));
+    assert!(has(0, names::OUTPUT_MESSAGES));
+    assert!(has(1, names::TOOL_CALL_ARGUMENTS) && has(1, names::TOOL_CALL_RESULT));
+    assert!(has(3, names::INPUT_MESSAGES) && has(3, names::OUTPUT_MESSAGES));
+    assert_eq!(spans[4].failure.as_ref().unwrap().message.as_deref(), Some(SECRET));
+}
+
+#[tokio::test]
+async fn content_is_cut_where_it_is_long() {
+    let mut it = Written::new().await;
+    it.ask().await;
+    it.turn_begins(1).await;
+    let long = "é".repeat(10_000);
+    let error = Some(ActionError { code: "P0011".to_owned(), message: long });
+    let action = it.acts().await;
+    it.result(action, error).await;
+    let spans = it.spans(0, true).await;
+    let message = spans[0].failure.as_ref().unwrap().message.as_ref().unwrap();
+    assert!((8_000..=8_192).contains(&message.len()), "{}", message.len());
+}
+
+#[tokio::test]
+async fn a_fault_is_the_type_of_an_error() {
+    let mut it = Written::new().await;
+    it.ask().await;
+    it.turn_begins(1).await;
+    let action = it.acts().await;
+    let error = ActionError { code: "P0016".to_owned(), message: SECRET.to_owned() };
+    it.result(action, Some(error)).await;
+    it.turn_ends(1, Some("no")).await;
+    let stopped =
+        Stopped { turns: 1, reason: "budget".to_owned(), until: Some(5), text: SECRET.to_owned() };
+    it.say("ada", "console", &stopped).await;
+    let spans = it.spans(0, false).await;
+    let kinds: Vec<_> = spans.iter().map(|it| text(it, names::ERROR_TYPE).unwrap()).collect();
+    assert_eq!(kinds, ["P0016", "error", "budget"]);
+    assert!(spans.iter().all(|it| it.failure.as_ref().unwrap().message.is_none()));
+}
+
+#[tokio::test]
+async fn what_is_under_way_ends_with_its_thread() {
+    let mut it = Written::new().await;
+    it.ask().await;
+    it.turn_begins(1).await;
+    it.acts().await;
+    assert_eq!(it.spans(0, false).await, []);
+    let name = Name::of("urn:x", "cancelled");
+    let body = Bytes::from_static(b"<cancelled xmlns=\"urn:x\"></cancelled>");
+    it.put("core", "", name, body, &[Flags::CANCELS]).await;
+    let spans = it.spans(0, false).await;
+    let names: Vec<&str> = spans.iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["execute_tool calculate", "chat small", "invoke_agent ada"]);
+    let kinds: Vec<_> = spans.iter().map(|it| text(it, names::ERROR_TYPE).unwrap()).collect();
+    assert_eq!(kinds, ["cancelled", "unfinished", "cancelled"]);
+    assert_eq!(it.spans(3, false).await, spans);
+}
+
+#[tokio::test]
+async fn the_traceparent_of_a_push_is_a_link_of_the_work() {
+    let spans = worked().await.spans(0, false).await;
+    let linked: Vec<bool> = spans.iter().map(|it| it.link.is_some()).collect();
+    assert_eq!(linked, [false, false, false, true]);
+    let link = spans[3].link.unwrap();
+    assert_eq!(format!("00-{}-{}-01", link.trace, link.span), TRACEPARENT);
+}
+
+#[tokio::test]
+async fn a_thread_below_belongs_to_the_trace_and_to_the_action_that_called() {
+    let mut it = Written::new().await;
+    it.ask().await;
+    it.turn_begins(1).await;
+    let action = it.acts().await;
+    let above = (it.thread.clone(), it.seq);
+    (it.thread, it.seq) = (ThreadId::new("sess-a.ada"), 0);
+    it.open(Some("sess-a"), None).await;
+    let key = crate::listener::key_meta(&format!("sess-a/{action}"));
+    it.put_with("action", "ada", (root("ada"), asked()), |draft| draft.meta = Some(key)).await;
+    it.turn_begins(1).await;
+    it.turn_ends(1, None).await;
+    it.response().await;
+    (it.thread, it.seq) = above;
+    it.result(action, None).await;
+    it.turn_ends(1, None).await;
+    it.response().await;
+    let spans = it.spans(0, false).await;
+    let below = &spans[1];
+    assert_eq!(text(below, names::THREAD_ID), Some("sess-a.ada"));
+    assert_eq!((&*below.name, below.parent), ("invoke_agent ada", Some(SpanId::of(&entry(3)))));
+    assert!(spans.iter().all(|it| text(it, names::CONVERSATION_ID) == Some("sess-a")));
+    // The parent's thread has gone on since; that changes nothing.
+    for after in 1..10 {
+        let later = it.spans(after, false).await;
+        assert_eq!(later, spans[spans.len() - later.len()..], "after {after}");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_has_spans_of_its_own_work_only() {
+    let mut it = worked().await;
+    let all = it.spans(0, false).await;
+    let last = it.seq;
+    it.thread = ThreadId::new("sess-b");
+    it.seq = 2;
+    it.open(None, Some(entry(2))).await;
+    it.ask().await;
+    it.turn_begins(2).await;
+    it.turn_ends(2, None).await;
+    it.response().await;
+    let own = it.spans(last, false).await;
+    assert_eq!(
+        own.iter().map(|it| &*it.name).collect::<Vec<_>>(),
+        ["chat small", "invoke_agent ada"]
+    );
+    assert!(own.iter().all(|it| it.trace == TraceId::of(&ThreadId::new("sess-b"))));
+    assert!(own.iter().all(|one| all.iter().all(|it| it.id != one.id)));
+}

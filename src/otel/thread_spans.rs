@@ -1,0 +1,439 @@
+//! The spans of one thread: entries in, in their order, and each span out with its last entry.
+//!
+//! Pure: the same entries come to the same spans.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::id::{EntryId, ThreadId};
+use crate::listener::{Apply as _, Entry};
+use crate::listeners::action;
+use crate::listeners::action::words::{Action, ActionResult, Status};
+use crate::listeners::agent::root;
+use crate::listeners::agent::words::{CognitionIn, CognitionOut, Response, Stopped};
+use crate::listeners::mind::Minds;
+use crate::otel::model::{ModelName, finish_reason};
+use crate::otel::names;
+use crate::otel::span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, Value};
+use crate::wire::core::Huh;
+use crate::xml::Element;
+
+/// How many bytes of a content are sent at the most.
+const CONTENT_BYTES_MAX: usize = 8 * 1024;
+
+/// Where a thread stands: what its spans have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The thread.
+    pub(super) thread: ThreadId,
+    /// The root of its tree.
+    pub(super) root: ThreadId,
+    /// The span above the thread, if there is one.
+    pub(super) above: Option<SpanId>,
+    /// Whether spans have content.
+    pub(super) content: bool,
+}
+
+/// What is under way in a thread.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadSpans {
+    place: Place,
+    minds: Minds,
+    /// What each agent works on.
+    works: BTreeMap<String, OpenWork>,
+    /// The turn that each agent is in.
+    turns: BTreeMap<String, OpenTurn>,
+    /// Actions without a result, by their place in the thread.
+    actions: BTreeMap<u64, OpenAction>,
+    /// Messages to agents that no work has begun with.
+    asked: BTreeMap<u64, Origin>,
+    /// The position of the last entry.
+    pub(super) position: u64,
+}
+
+/// Where work comes from.
+#[derive(Clone, Debug, Default)]
+struct Origin {
+    parent: Option<SpanId>,
+    link: Option<Link>,
+    text: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct OpenWork {
+    /// The message or tick that it is about.
+    message: u64,
+    /// The entry with which it began, and the time of that.
+    begun: (u64, u64),
+    id: SpanId,
+    origin: Origin,
+    turns: u64,
+    model: Option<ModelName>,
+    tokens: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug)]
+struct OpenTurn {
+    begun: (u64, u64),
+    parent: Option<SpanId>,
+    asked: CognitionIn,
+}
+
+#[derive(Clone, Debug)]
+struct OpenAction {
+    at_us: u64,
+    parent: Option<SpanId>,
+    agent: String,
+    action: Action,
+}
+
+impl ThreadSpans {
+    pub(super) fn new(place: Place) -> ThreadSpans {
+        ThreadSpans {
+            place,
+            minds: Minds::default(),
+            works: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            actions: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            position: 0,
+        }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The span that an entry of this thread was sent in: of the action that it is a call of, of
+    /// the work of the agent that sent it, or the one above the thread.
+    pub(super) fn parent_of(&self, entry: &Entry) -> Option<SpanId> {
+        if entry.from() == action::NAME
+            && let Some(of) = entry.key().and_then(|it| it.parse::<EntryId>().ok())
+        {
+            return Some(SpanId::of(&of));
+        }
+        self.working(entry.from()).or(self.place.above)
+    }
+
+    /// The span of the work that an agent has a turn of.
+    fn working(&self, agent: &str) -> Option<SpanId> {
+        self.works.get(agent).filter(|it| it.turns > 0).map(|it| it.id)
+    }
+
+    /// Takes the next entry, and gives the spans that end with it.
+    pub(super) fn take(&mut self, entry: &Entry) -> Vec<Span> {
+        let mut spans = Vec::new();
+        if entry.thread() != &self.place.thread {
+            // A fork begins with entries of another thread, whose spans are that thread's.
+            self.minds.apply(entry);
+            return spans;
+        }
+        if entry.is_refused() {
+            return spans;
+        }
+        self.note_asked(entry);
+        self.take_action(entry, &mut spans);
+        self.take_turn(entry, &mut spans);
+        let shown = self.minds.of(entry.from()).work.as_ref().map(|it| it.asked.clone());
+        self.minds.apply(entry);
+        let mut agents = vec![entry.from()];
+        agents.extend(entry.to().filter(|it| *it != entry.from()));
+        for agent in agents {
+            self.take_work(agent, entry, shown.as_deref().unwrap_or_default(), &mut spans);
+        }
+        if let Some(state) = entry.flags().state().filter(|it| !it.is_live()) {
+            self.end_all(entry, state.as_str(), &mut spans);
+        }
+        spans
+    }
+
+    /// Keeps where a message to an agent comes from until its work begins.
+    fn note_asked(&mut self, entry: &Entry) {
+        let Some(to) = entry.to().filter(|it| *it != entry.from()) else { return };
+        if *entry.name() == root(to) && entry.receivers() > 0 {
+            let text = || entry.element().map(|it| it.text().into_owned()).unwrap_or_default();
+            let origin = Origin {
+                parent: self.parent_of(entry),
+                link: entry.meta().and_then(traceparent),
+                text: self.place.content.then(text),
+            };
+            self.asked.insert(entry.seq(), origin);
+        }
+    }
+
+    fn take_action(&mut self, entry: &Entry, spans: &mut Vec<Span>) {
+        if let Some(action) = entry.decode_if::<Action>() {
+            let parent = self.working(entry.from()).or(self.place.above);
+            let agent = entry.from().to_owned();
+            let open = OpenAction { at_us: entry.at_us(), parent, agent, action };
+            self.actions.insert(entry.seq(), open);
+        } else if let Some(result) = entry.decode_if::<ActionResult>()
+            && let Some(open) = self.actions.remove(&result.of)
+        {
+            spans.push(self.tool_span(result.of, open, entry, Ok(&result)));
+        }
+    }
+
+    fn take_turn(&mut self, entry: &Entry, spans: &mut Vec<Span>) {
+        let agent = entry.from();
+        if let Some(asked) = entry.decode_if::<CognitionIn>() {
+            if let Some(open) = self.turns.remove(agent) {
+                spans.push(self.chat_span(agent, &open, entry, None));
+            }
+            if let Some(work) = self.works.get_mut(agent) {
+                work.turns += 1;
+                work.model = Some(ModelName::parse(&asked.model));
+            }
+            let parent = self.working(agent).or(self.place.above);
+            let open = OpenTurn { begun: (entry.seq(), entry.at_us()), parent, asked };
+            self.turns.insert(agent.to_owned(), open);
+        } else if let Some(over) = entry.decode_if::<CognitionOut>()
+            && let Some(open) = self.turns.remove(agent)
+        {
+            if let (Some(work), Some(more)) =
+                (self.works.get_mut(agent), over.tokens_in.zip(over.tokens_out))
+            {
+                let sum = work.tokens.unwrap_or_default();
+                work.tokens = Some((sum.0.saturating_add(more.0), sum.1.saturating_add(more.1)));
+            }
+            spans.push(self.chat_span(agent, &open, entry, Some(&over)));
+        }
+    }
+
+    /// Compares what an agent works on with what it worked on before the entry.
+    fn take_work(&mut self, agent: &str, entry: &Entry, shown: &[u64], spans: &mut Vec<Span>) {
+        let message = self.minds.of(agent).work.as_ref().map(|it| it.id);
+        if self.works.get(agent).map(|it| it.message) == message {
+            return;
+        }
+        if let Some(work) = self.works.remove(agent) {
+            let stopped = entry.decode_if::<Stopped>();
+            // A listener that answers without a turn is no agent.
+            if work.turns > 0 || stopped.is_some() {
+                if let Some(open) = self.turns.remove(agent) {
+                    spans.push(self.chat_span(agent, &open, entry, None));
+                }
+                let failure = self.failure_of(entry);
+                spans.push(self.work_span(agent, work, entry, failure));
+            }
+            shown.iter().for_each(|it| drop(self.asked.remove(it)));
+        }
+        if let Some(message) = message {
+            let id = SpanId::of_work(&EntryId::new(&self.place.thread, entry.seq()), agent);
+            let above = || Origin { parent: self.place.above, ..Origin::default() };
+            let origin = self.asked.remove(&message).unwrap_or_else(above);
+            let begun = (entry.seq(), entry.at_us());
+            let (turns, model, tokens) = (0, None, None);
+            let open = OpenWork { message, begun, id, origin, turns, model, tokens };
+            self.works.insert(agent.to_owned(), open);
+        }
+    }
+
+    /// The thread is over, and all that is under way in it.
+    fn end_all(&mut self, entry: &Entry, why: &str, spans: &mut Vec<Span>) {
+        for (seq, open) in std::mem::take(&mut self.actions) {
+            spans.push(self.tool_span(seq, open, entry, Err(why)));
+        }
+        for (agent, open) in std::mem::take(&mut self.turns) {
+            spans.push(self.chat_span(&agent, &open, entry, None));
+        }
+        for (agent, work) in std::mem::take(&mut self.works) {
+            if work.turns > 0 {
+                let failure = Failure { kind: why.to_owned(), message: None };
+                spans.push(self.work_span(&agent, work, entry, Some(failure)));
+            }
+        }
+        self.asked.clear();
+    }
+
+    /// What an entry that ends work says of a failure.
+    fn failure_of(&self, entry: &Entry) -> Option<Failure> {
+        let (kind, message) = if let Some(it) = entry.decode_if::<Stopped>() {
+            (it.reason, it.text)
+        } else if let Some(it) = entry.decode_if::<Huh>() {
+            (it.code, it.message)
+        } else if entry.flags().contains(crate::log::Flags::ERROR) {
+            let element = entry.element().map(|it| it.text().into_owned());
+            (entry.name().local().to_owned(), element.unwrap_or_default())
+        } else {
+            return None;
+        };
+        Some(self.failure(kind, Some(&message)))
+    }
+
+    /// A failure, whose message is content: it may quote a payload.
+    fn failure(&self, kind: String, message: Option<&str>) -> Failure {
+        Failure { kind, message: message.filter(|_| self.place.content).map(cut) }
+    }
+
+    fn work_span(
+        &self,
+        agent: &str,
+        work: OpenWork,
+        last: &Entry,
+        failure: Option<Failure>,
+    ) -> Span {
+        let mut attributes = self.attributes("invoke_agent", agent, work.begun.0);
+        attributes.extend(work.model.iter().flat_map(ModelName::attributes));
+        // A server is that of one request; the work of an agent has several.
+        attributes.retain(|it| ![names::SERVER_ADDRESS, names::SERVER_PORT].contains(&it.0));
+        if let Some((input, output)) = work.tokens {
+            attributes.push((names::INPUT_TOKENS, input.into()));
+            attributes.push((names::OUTPUT_TOKENS, output.into()));
+        }
+        if let Some(text) = work.origin.text {
+            attributes.push((names::INPUT_MESSAGES, messages("user", &text, None).into()));
+        }
+        if let Some(it) = last.decode_if::<Response>().filter(|_| self.place.content) {
+            let text = messages("assistant", &it.text, Some("stop"));
+            attributes.push((names::OUTPUT_MESSAGES, text.into()));
+        }
+        Span {
+            name: format!("invoke_agent {agent}"),
+            link: work.origin.link,
+            ..self.span((work.id, work.origin.parent), work.begun.1, last, attributes, failure)
+        }
+    }
+
+    fn chat_span(
+        &self,
+        agent: &str,
+        open: &OpenTurn,
+        last: &Entry,
+        over: Option<&CognitionOut>,
+    ) -> Span {
+        let model = ModelName::parse(&open.asked.model);
+        let mut attributes = self.attributes("chat", agent, open.begun.0);
+        attributes.push((names::TURN, open.asked.turn.into()));
+        attributes.extend(model.attributes());
+        let most = open.asked.max_tokens.map(u64::from);
+        attributes.extend(most.map(|it| (names::REQUEST_MAX_TOKENS, it.into())));
+        let temperature = open.asked.temperature;
+        attributes.extend(temperature.map(|it| (names::REQUEST_TEMPERATURE, Value::Number(it))));
+        let mut failure = None;
+        if let Some(over) = over {
+            let reason = finish_reason(&over.stop);
+            let reasons = reason.map(|it| Value::Texts(vec![it.to_owned()]));
+            attributes.extend(reasons.map(|it| (names::FINISH_REASONS, it)));
+            attributes.extend(over.tokens_in.map(|it| (names::INPUT_TOKENS, it.into())));
+            attributes.extend(over.tokens_out.map(|it| (names::OUTPUT_TOKENS, it.into())));
+            if self.place.content {
+                let text = messages("assistant", &over.text, reason);
+                attributes.push((names::OUTPUT_MESSAGES, text.into()));
+            }
+            failure = over.error.as_deref().map(|error| {
+                let kind = if over.refused == Some(true) { "refused" } else { &over.stop };
+                self.failure(kind.to_owned(), Some(error))
+            });
+        } else {
+            failure = Some(self.failure("unfinished".to_owned(), None)).or(failure);
+        }
+        let id = SpanId::of(&EntryId::new(&self.place.thread, open.begun.0));
+        Span {
+            name: format!("chat {}", model.name),
+            kind: Kind::Client,
+            ..self.span((id, open.parent), open.begun.1, last, attributes, failure)
+        }
+    }
+
+    /// The span of an action with its result, or with what ended its thread before.
+    fn tool_span(
+        &self,
+        seq: u64,
+        open: OpenAction,
+        last: &Entry,
+        result: Result<&ActionResult, &str>,
+    ) -> Span {
+        let OpenAction { at_us, parent, agent, action } = open;
+        let mut attributes = self.attributes("execute_tool", &agent, seq);
+        attributes.extend(action.turn.map(|it| (names::TURN, it.into())));
+        attributes.push((names::TOOL_NAME, action.name.as_str().into()));
+        attributes.push((names::TOOL_TYPE, "function".into()));
+        attributes.push((names::TOOL_CALL_ID, action.id.as_str().into()));
+        if self.place.content {
+            let elements = action.elements.map(|it| it.parameters.canonical());
+            let elements = elements.map(|it| String::from_utf8_lossy(&it).into_owned());
+            if let Some(it) = action.parameters.or(elements) {
+                attributes.push((names::TOOL_CALL_ARGUMENTS, cut(&it).into()));
+            }
+            if let Ok(it) = result {
+                attributes.push((names::TOOL_CALL_RESULT, cut(&it.said()).into()));
+            }
+        }
+        let failure = match result {
+            Err(why) => Some(self.failure(why.to_owned(), None)),
+            Ok(it) if it.status == Status::Ok => None,
+            Ok(it) => {
+                let code = it.error.as_ref().map(|it| it.code.as_str());
+                let kind = code.unwrap_or(it.status.as_str()).to_owned();
+                Some(self.failure(kind, it.why().as_deref()))
+            }
+        };
+        let id = SpanId::of(&EntryId::new(&self.place.thread, seq));
+        Span {
+            name: format!("execute_tool {}", action.name),
+            ..self.span((id, parent), at_us, last, attributes, failure)
+        }
+    }
+
+    /// What every span says.
+    fn attributes(&self, operation: &str, agent: &str, seq: u64) -> Vec<Attribute> {
+        let entry = EntryId::new(&self.place.thread, seq);
+        vec![
+            (names::OPERATION_NAME, operation.into()),
+            (names::CONVERSATION_ID, self.place.root.as_str().into()),
+            (names::AGENT_NAME, agent.into()),
+            (names::THREAD_ID, self.place.thread.as_str().into()),
+            (names::ENTRY_ID, entry.to_string().into()),
+        ]
+    }
+
+    fn span(
+        &self,
+        (id, parent): (SpanId, Option<SpanId>),
+        start_us: u64,
+        last: &Entry,
+        mut attributes: Vec<Attribute>,
+        failure: Option<Failure>,
+    ) -> Span {
+        attributes.extend(failure.iter().map(|it| (names::ERROR_TYPE, it.kind.as_str().into())));
+        Span {
+            trace: TraceId::of(&self.place.root),
+            id,
+            parent,
+            name: String::new(),
+            kind: Kind::Internal,
+            start_us,
+            // A clock that was set back ends no span before it began.
+            end_us: last.at_us().max(start_us),
+            attributes,
+            failure,
+            link: None,
+        }
+    }
+}
+
+/// The `traceparent` among the foreign elements of a `<meta>`, in any namespace.
+fn traceparent(meta: &[u8]) -> Option<Link> {
+    // One document has one root.
+    let whole = [b"<meta>", meta, b"</meta>"].concat();
+    let meta = Element::from_canonical(whole.into()).ok()?;
+    let found = meta.elements().find(|it| it.local() == "traceparent")?;
+    Link::parse(&found.text())
+}
+
+/// A message in the convention's form.
+fn messages(role: &str, text: &str, finish_reason: Option<&str>) -> String {
+    let parts = json!([{ "type": "text", "content": cut(text) }]);
+    let mut message = json!({ "role": role, "parts": parts });
+    if let Some(reason) = finish_reason {
+        message["finish_reason"] = reason.into();
+    }
+    json!([message]).to_string()
+}
+
+/// The beginning of a content that is too long.
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(CONTENT_BYTES_MAX)].to_owned()
+}
