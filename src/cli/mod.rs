@@ -1,5 +1,6 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
+mod atomic_file;
 mod summary;
 mod backup;
 mod bench;
@@ -26,6 +27,7 @@ mod inspect;
 mod models;
 mod operate;
 mod organism;
+mod otel;
 mod pause;
 mod prompt;
 mod reload;
@@ -47,7 +49,6 @@ mod usage;
 mod used;
 mod verify;
 mod why;
-mod atomic_file;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -158,6 +159,7 @@ Examples:
   pumphouse budget --by model        what was used of each model, and what it cost
   pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own
   pumphouse cancel sess-k3v9x2ma     end a thread and all below it; pause, resume hold it
+  pumphouse otel export --from 2d    spans of agents' work, to OpenTelemetry
   pumphouse verify                   whether the log is what was written
   pumphouse backup copy.db           the log in a file of its own, while it is written to
   pumphouse eval sums.yaml           how often an agent's answers are as expected
@@ -193,6 +195,7 @@ enum Verb {
     Pause(pause::Pause),
     Resume(resume::Resume),
     Export(export::Export),
+    Otel(otel::Otel),
     Verify(verify::Verify),
     Backup(backup::Backup),
     Describe(describe::Describe),
@@ -233,6 +236,7 @@ impl Command {
                 Verb::Pause(it) => it.run(screen).await,
                 Verb::Resume(it) => it.run(screen).await,
                 Verb::Export(it) => it.run(data, screen).await,
+                Verb::Otel(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
                 Verb::Backup(it) => it.run(data, screen).await,
                 Verb::Describe(it) => it.run(organism::served(builder)?, screen),

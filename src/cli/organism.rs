@@ -29,6 +29,8 @@ pub(crate) struct Organism {
     pub(crate) durability: Durability,
     pub(crate) tokens: Tokens,
     pub(crate) doors: Vec<Door>,
+    /// Where spans for OpenTelemetry go, if the manifest says so.
+    pub(crate) otel: Option<manifest::Otel>,
     /// Where the listeners of the manifest stand, if there is one.
     pub(crate) places: Option<Places>,
 }
@@ -125,6 +127,7 @@ impl Organism {
             durability: says.and_then(|it| it.durability).unwrap_or_default(),
             tokens: says.and_then(|it| it.tokens.clone()).unwrap_or_default(),
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
+            otel: says.and_then(|it| it.otel.clone()),
             places: says.map(|it| it.places.clone()),
             builder: builder.with((manifest.take(), staff)),
         })
@@ -177,6 +180,16 @@ pub(crate) fn data() -> PathBuf {
         Manifest::data_of(file, &bytes, &variable)
     });
     says.unwrap_or_else(|| DATA.into())
+}
+
+/// The name of the pump of the manifest that stands here, and where its spans for OpenTelemetry go.
+#[cfg(feature = "otel")]
+pub(crate) fn otel() -> Result<(Option<String>, Option<manifest::Otel>), Failure> {
+    let Some(file) = here() else { return Ok((None, None)) };
+    let bytes = bytes_of(file)
+        .map_err(|error| Failure::Untried(format!("{} can't be read: {error}", file.display())))?;
+    let says = Manifest::otel_of(file, &bytes, &variable);
+    says.map_err(|all| Unread::Mistakes(all).into())
 }
 
 /// Where the pump listens that is spoken to if nobody says otherwise: at a door of the manifest

@@ -39,7 +39,7 @@ use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::listeners::describe::{Allow, describe};
 use crate::log::Durability;
-use crate::model::Models;
+use crate::model::{Models, Secret};
 use crate::schema::Schema;
 
 pub(crate) use document::Document;
@@ -70,6 +70,8 @@ pub struct Manifest {
     pub schemas: Vec<Schema>,
     /// Its models, by the names that its listeners know them by.
     pub models: Models,
+    /// Where spans for OpenTelemetry go; none where the manifest says nothing of it.
+    pub otel: Option<Otel>,
     /// Who may ask `describe` for what; none where it isn't there.
     pub meta: Option<Allow>,
     /// The bounds.
@@ -80,6 +82,32 @@ pub struct Manifest {
     pub heartbeat: Option<Duration>,
     /// Where its listeners stand.
     pub places: Places,
+}
+
+/// Where spans for OpenTelemetry go, and what is in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Otel {
+    /// The URL of the collector, without `/v1/traces`.
+    pub endpoint: String,
+    /// Further headers of each request.
+    pub headers: Vec<(String, Secret)>,
+    /// Whether spans have the texts of messages, arguments, results and errors.
+    pub content: bool,
+}
+
+impl Otel {
+    /// A collector without further headers, that is sent no content.
+    #[must_use]
+    pub fn at(endpoint: &str) -> Otel {
+        Otel { endpoint: endpoint.to_owned(), headers: Vec::new(), content: false }
+    }
+
+    /// The headers, for the one place that sends them.
+    #[cfg(feature = "otel")]
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers.iter().map(|(name, value)| (name.as_str(), value.reveal()))
+    }
 }
 
 /// Where the listeners of a manifest stand, by name.

@@ -11,6 +11,8 @@ use crate::manifest::expand::{Environment, expand};
 use crate::manifest::mistake::{Mistake, Mistakes};
 use crate::manifest::read::beside;
 use crate::manifest::yaml::{self, Node};
+#[cfg(feature = "otel")]
+use crate::manifest::{Otel, read::otel::settings};
 
 const EXAMPLE: &str = "tcp: 127.0.0.1:8765";
 
@@ -25,6 +27,28 @@ impl Manifest {
         let peek = Peek::at(bytes, environment).ok()?;
         let data = peek.root.key("data")?;
         peek.text(data).ok().map(|it| beside(file, it))
+    }
+
+    /// What a manifest is called and where its spans for OpenTelemetry go.
+    ///
+    /// # Errors
+    /// What keeps it from being told.
+    #[cfg(feature = "otel")]
+    pub(crate) fn otel_of(
+        file: &Path,
+        bytes: &[u8],
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Option<String>, Option<Otel>), Mistakes> {
+        let wrong = |it| Mistakes::new(&file.display().to_string(), vec![it]);
+        let peek = Peek::at(bytes, environment).map_err(wrong)?;
+        let name = peek.root.key("name").and_then(|it| peek.text(it).ok()).map(str::to_owned);
+        let Some(node) = peek.root.key("otel") else { return Ok((name, None)) };
+        let headers = node.key("headers");
+        let texts = headers.into_iter().flat_map(|it| it.keys().into_iter().map(|key| it.key(key)));
+        for text in texts.chain([node.key("endpoint")]).flatten() {
+            peek.text(text).map_err(|it| wrong(it.at("otel")))?;
+        }
+        Ok((name, settings(node)))
     }
 
     /// The names of the models of a manifest, as far as they can be told.

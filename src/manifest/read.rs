@@ -2,6 +2,7 @@
 
 mod agent;
 mod models;
+pub(super) mod otel;
 mod schemas;
 
 use std::cell::RefCell;
@@ -108,7 +109,7 @@ impl Node {
     }
 
     /// Whether it is `true`, where it is one of the two.
-    fn flag(&self) -> Option<bool> {
+    pub(super) fn flag(&self) -> Option<bool> {
         match &self.value {
             Value::Scalar(Scalar { kind: Plain::Flag(it), .. }) => Some(*it),
             _ => None,
@@ -193,6 +194,7 @@ impl Reader<'_> {
             listeners,
             schemas: self.schemas.clone(),
             models: Models::default(),
+            otel: root.key("otel").and_then(|it| self.otel(it)),
             meta: root.key("meta").map(meta),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),

@@ -89,6 +89,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         key("schemas", Kind::List(Box::new(Kind::Path)), SCHEMAS, "schemas: [weather.schema.json]"),
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
         key("prices", Kind::Path, model::PRICES, "prices: prices.yaml"),
+        key("otel", Kind::Map(otel()), OTEL, "otel: {endpoint: \"http://127.0.0.1:4318\"}"),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
         key("heartbeat", Kind::Time { min: MILLISECOND }, HEARTBEAT, "heartbeat: 30s"),
         key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),
@@ -115,6 +116,8 @@ const META: &str = "Has the listener describe, and says who may ask it for what.
 const WORKERS: &str = "How many threads of the system route messages; one a processor unless said.";
 const LIMITS: &str = "Bounds. A refusal names the one that it goes by.";
 
+const OTEL: &str = "Sends spans of agents' work to a collector of OpenTelemetry.";
+
 const DURABILITY: &[(&str, &str)] = &[
     ("full", "A power cut: it is on the disk before anybody hears of it."),
     ("normal", "A killed process, but not a power cut."),
@@ -138,6 +141,23 @@ fn meta() -> Map {
             who("schema", "For request-schema.", "schema: authenticated"),
             who("example", "For request-example.", "example: authenticated"),
             who("prompt", "For request-prompt.", "prompt: admin"),
+        ],
+        one_of: &[],
+    }
+}
+
+fn otel() -> Map {
+    let endpoint = "Where the collector takes OTLP over HTTP; /v1/traces is appended.";
+    let headers = "Further headers of each request, such as a key for the collector.";
+    let content = "Whether spans have the texts of messages, arguments, results and errors.";
+    let texts = Kind::Named(Box::new(Kind::Text));
+    let url = "endpoint: http://127.0.0.1:4318";
+    Map {
+        what: "otel",
+        keys: vec![
+            Key { needed: true, ..key("endpoint", Kind::Text, endpoint, url) },
+            key("headers", texts, headers, "headers: {authorization: \"${OTEL_KEY}\"}"),
+            key("content", Kind::Flag, content, "content: false"),
         ],
         one_of: &[],
     }

@@ -16,8 +16,8 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The text, for the one place that sends it.
-    pub(super) fn reveal(&self) -> &str {
+    /// The text, for the places that send it.
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 

@@ -33,6 +33,7 @@ mod manual;
 mod metrics;
 mod model;
 mod operators;
+mod otel;
 mod paper;
 mod past;
 mod program;

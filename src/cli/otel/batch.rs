@@ -1,0 +1,28 @@
+//! Spans on their way to a collector, in batches that it takes.
+
+use crate::otel::{Collector, Resource, Span, Unsent, encode};
+
+/// How many spans a batch has at the most.
+pub(super) const SPANS_MAX: usize = 256;
+
+/// Sends spans, in halves where they are too large together, and gives how many the collector
+/// didn't take.
+pub(super) async fn send(
+    collector: &Collector,
+    spans: &[Span],
+    resource: &Resource,
+) -> Result<u64, Unsent> {
+    let (mut rejected, mut waiting) = (0, vec![spans]);
+    while let Some(part) = waiting.pop().filter(|it| !it.is_empty()) {
+        match collector.send(encode(part, resource)).await {
+            Ok(more) => rejected += more,
+            Err(Unsent::TooLarge) if part.len() > 1 => {
+                let (first, second) = part.split_at(part.len() / 2);
+                waiting.extend([second, first]);
+            }
+            Err(Unsent::TooLarge) => rejected += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(rejected)
+}

@@ -1,0 +1,45 @@
+//! Where spans for OpenTelemetry go, as a manifest has it.
+
+use crate::manifest::Otel;
+use crate::manifest::mistake::Mistake;
+use crate::manifest::read::Reader;
+use crate::manifest::yaml::{Node, Value};
+use crate::model::Secret;
+
+impl Reader<'_> {
+    /// What is said under `otel`, where it is sound.
+    pub(super) fn otel(&self, node: &Node) -> Option<Otel> {
+        let otel = settings(node)?;
+        self.otel_is_sound(node, &otel).then_some(otel)
+    }
+
+    #[cfg(feature = "otel")]
+    fn otel_is_sound(&self, node: &Node, otel: &Otel) -> bool {
+        let made = crate::otel::Collector::new(&otel.endpoint, otel.headers());
+        let wrong = |it: crate::otel::NoCollector| {
+            let place = node.key(it.setting).unwrap_or(node).place;
+            let path = crate::manifest::check::joined("otel", it.setting);
+            self.wrong(Mistake::new(place, it.to_string()).at(&path));
+        };
+        made.map_err(wrong).is_ok()
+    }
+
+    #[cfg(not(feature = "otel"))]
+    fn otel_is_sound(&self, node: &Node, _: &Otel) -> bool {
+        let text = "this program is built without the feature `otel`, and sends no spans";
+        let advice = "build it with `--features otel`, or leave `otel:` out";
+        self.wrong(Mistake::new(node.place, text).at("otel").advice(advice));
+        false
+    }
+}
+
+/// What is said under `otel`, as far as it is texts.
+pub(in crate::manifest) fn settings(node: &Node) -> Option<Otel> {
+    let mut otel = Otel::at(node.key("endpoint").and_then(Node::text)?);
+    if let Some(Value::Map(entries)) = node.key("headers").map(|it| &it.value) {
+        let texts = entries.iter().filter_map(|it| Some((it.key.clone(), it.value.text()?)));
+        otel.headers = texts.map(|(name, value)| (name, Secret::new(value))).collect();
+    }
+    otel.content = node.key("content").and_then(Node::flag) == Some(true);
+    Some(otel)
+}

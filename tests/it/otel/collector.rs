@@ -1,0 +1,113 @@
+//! A collector for tests: it keeps what it is sent, and answers as it is told.
+
+use std::io::{BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+
+pub(super) struct Collector {
+    port: u16,
+    status: Arc<AtomicU16>,
+    bytes_max: Arc<AtomicUsize>,
+    taken: Receiver<Vec<u8>>,
+}
+
+impl Collector {
+    pub(super) fn start() -> Collector {
+        Collector::at(0)
+    }
+
+    /// At this port.
+    pub(super) fn at(port: u16) -> Collector {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (status, bytes_max) =
+            (Arc::new(AtomicU16::new(200)), Arc::new(AtomicUsize::new(usize::MAX)));
+        let (take, taken) = sync_channel(1_000);
+        let answers = (status.clone(), bytes_max.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut reader = BufReader::new(stream.unwrap());
+                while let Some((head, body)) = request(&mut reader) {
+                    assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
+                    assert!(head.contains("content-type: application/x-protobuf\r\n"), "{head}");
+                    let status = match answers.1.load(Ordering::SeqCst) < body.len() {
+                        true => 413,
+                        false => answers.0.load(Ordering::SeqCst),
+                    };
+                    // The test may be over.
+                    if status == 200 && take.send(body).is_err() {
+                        return;
+                    }
+                    let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
+                    if reader.get_mut().write_all(answer.as_bytes()).is_err() {
+                        break;
+                    }
+                }
+            }
+        });
+        Collector { port, status, bytes_max, taken }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Answers this from here on; what it doesn't answer with 200 it doesn't keep.
+    pub(super) fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
+    }
+
+    pub(super) fn take_at_most(&self, bytes: usize) {
+        self.bytes_max.store(bytes, Ordering::SeqCst);
+    }
+
+    /// The next batch.
+    #[track_caller]
+    pub(super) fn next(&self) -> Vec<u8> {
+        self.taken.recv_timeout(Duration::from_secs(60)).expect("a batch comes")
+    }
+
+    /// The next batch, if one comes within the time.
+    pub(super) fn within(&self, time: Duration) -> Option<Vec<u8>> {
+        self.taken.recv_timeout(time).ok()
+    }
+}
+
+/// A request's head and body.
+fn request(from: &mut impl std::io::BufRead) -> Option<(String, Vec<u8>)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if from.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let length = head.lines().find_map(|it| it.strip_prefix("content-length: "))?;
+    let mut body = vec![0; length.parse().ok()?];
+    from.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
+/// The spans of a batch.
+pub(super) fn decoded(batch: &[u8]) -> Vec<Span> {
+    let request = ExportTraceServiceRequest::decode(batch).unwrap();
+    let scopes = request.resource_spans.into_iter().flat_map(|it| it.scope_spans);
+    scopes.flat_map(|it| it.spans).collect()
+}
+
+/// An attribute of a span, as text.
+pub(super) fn text(span: &Span, name: &str) -> String {
+    let found = span.attributes.iter().find(|it| it.key == name);
+    match found.and_then(|it| it.value.clone()?.value) {
+        Some(Value::StringValue(it)) => it,
+        Some(Value::IntValue(it)) => it.to_string(),
+        other => panic!("{name} of {}: {other:?}", span.name),
+    }
+}
