@@ -4,12 +4,16 @@
 mod batch;
 #[cfg(feature = "otel")]
 mod export;
+#[cfg(feature = "otel")]
+mod follower;
+mod running;
 
 use std::path::Path;
 use std::str::FromStr;
 
 use crate::audit::When;
 use crate::cli::screen::{Ending, Failure, Screen};
+pub(crate) use running::{Following, Spans};
 
 /// Spans for OpenTelemetry, made from the log.
 #[derive(Debug, clap::Args)]

@@ -3,12 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
 use crate::cli::data;
 use crate::cli::organism::{Organism, complained};
+use crate::cli::otel::{Following, Spans};
 use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
@@ -95,6 +97,12 @@ impl Run {
     ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
         let organism = self.over(Organism::read_live(self.file.as_deref(), builder)?, data)?;
+        let spans = Spans {
+            says: organism.otel.clone(),
+            name: organism.name.clone(),
+            log: (organism.durability != Durability::Memory).then(|| organism.data.join(data::LOG)),
+            lag: Arc::default(),
+        };
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
         let models = builder.models().clone();
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
@@ -122,7 +130,7 @@ impl Run {
                     let door =
                         bound.map_err(|error| unshown(address, &error))?.models(models.clone());
                     metrics.push(format!("http://{}/metrics", door.local_addr()));
-                    builder = builder.with(door);
+                    builder = builder.with(spans.show(door));
                 }
                 Door::Unix(path) => {
                     builder = builder.with(unix(path, &tokens).await?);
@@ -134,7 +142,7 @@ impl Run {
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };
-        serve(plan, &greeting, &mut reload, &mut signals, to).await
+        serve(plan, spans, &greeting, &mut reload, &mut signals, to).await
     }
 
     fn tls(&self) -> Result<Option<Tls>, Failure> {
@@ -181,6 +189,7 @@ impl Run {
 
 async fn serve(
     plan: Plan,
+    spans: Spans,
     greeting: &Greeting,
     reload: &mut Reload,
     signals: &mut Signals,
@@ -188,6 +197,13 @@ async fn serve(
 ) -> Result<Ending, Failure> {
     let pump = plan.start();
     pump.ready().await?;
+    let following = match spans.start(&pump).await {
+        Ok(following) => following,
+        Err(failure) => {
+            pump.shutdown().await?;
+            return Err(failure);
+        }
+    };
     // Whoever no longer reads what is said here may still want to be served.
     let _ = greeting.say(to);
     let signal = tokio::select! {
@@ -203,12 +219,22 @@ async fn serve(
             pump.limits().drain_time_max.as_secs(),
         ),
     );
-    stop(&pump, signals, to).await
+    stop(&pump, following, signals, to).await
 }
 
-async fn stop(pump: &Pump, signals: &mut Signals, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+async fn stop(
+    pump: &Pump,
+    following: Following,
+    signals: &mut Signals,
+    to: &mut Screen<'_>,
+) -> Result<Ending, Failure> {
+    let all_stopped = async {
+        let stopped = pump.shutdown().await;
+        following.stop().await;
+        stopped
+    };
     tokio::select! {
-        stopped = pump.shutdown() => {
+        stopped = all_stopped => {
             stopped?;
             let _ = said(to, &json!({ "event": "stopped" }), "stopped; the log is closed");
             Ok(Ending::Well)

@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -57,6 +58,15 @@ pub struct Metrics {
     listener: TcpListener,
     address: SocketAddr,
     models: Models,
+    gauges: Vec<Gauge>,
+}
+
+/// A number that somebody else keeps.
+#[derive(Clone, Debug)]
+struct Gauge {
+    name: &'static str,
+    help: &'static str,
+    value: Arc<AtomicU64>,
 }
 
 impl Metrics {
@@ -90,7 +100,12 @@ impl Metrics {
             match TcpListener::bind(address).await {
                 Ok(listener) => {
                     let address = listener.local_addr().map_err(Error::Address)?;
-                    return Ok(Metrics { listener, address, models: Models::default() });
+                    return Ok(Metrics {
+                        listener,
+                        address,
+                        models: Models::default(),
+                        gauges: Vec::new(),
+                    });
                 }
                 Err(error) => last = error,
             }
@@ -102,6 +117,18 @@ impl Metrics {
     #[must_use]
     pub fn models(self, models: Models) -> Metrics {
         Metrics { models, ..self }
+    }
+
+    /// Shows another gauge, too: `pumphouse_` and this name.
+    #[must_use]
+    pub fn gauge(
+        mut self,
+        name: &'static str,
+        help: &'static str,
+        value: Arc<AtomicU64>,
+    ) -> Metrics {
+        self.gauges.push(Gauge { name, help, value });
+        self
     }
 
     /// Where it listens.
@@ -124,7 +151,10 @@ impl Door for Metrics {
 }
 
 /// Shows the numbers until the pump is drained: how it stops is worth seeing, too.
-async fn serve(Metrics { listener, address, models }: Metrics, pump: Pump) -> Result<(), Fault> {
+async fn serve(
+    Metrics { listener, address, models, gauges }: Metrics,
+    pump: Pump,
+) -> Result<(), Fault> {
     let port = Tokio::current();
     let (mut stage, limits) = (pump.stage(), pump.limits().clone());
     let mut drained = stage.clone();
@@ -133,7 +163,11 @@ async fn serve(Metrics { listener, address, models }: Metrics, pump: Pump) -> Re
         port: port.clone(),
         places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
     };
-    let routes = Router::new().route("/metrics", get(show)).with_state((pump, models));
+    let routes = Router::new().route("/metrics", get(show)).with_state((
+        pump,
+        models,
+        Arc::<[Gauge]>::from(gauges),
+    ));
     let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
         // An error says that the pump is gone altogether.
         drop(drained.wait_for(|it| *it == Stage::Drained).await);
@@ -155,10 +189,15 @@ async fn serve(Metrics { listener, address, models }: Metrics, pump: Pump) -> Re
     Ok(())
 }
 
-async fn show(State((pump, models)): State<(Pump, Models)>) -> impl IntoResponse {
+async fn show(
+    State((pump, models, gauges)): State<(Pump, Models, Arc<[Gauge]>)>,
+) -> impl IntoResponse {
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut page = text(&pump.metrics(), tasks);
     loads(&mut page, &models);
+    for it in &*gauges {
+        page.one(it.name, "gauge", it.help, it.value.load(Ordering::Relaxed));
+    }
     ([(CONTENT_TYPE, FORMAT)], page.0)
 }
 

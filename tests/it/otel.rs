@@ -2,6 +2,8 @@
 
 #[cfg(feature = "otel")]
 mod collector;
+#[cfg(feature = "otel")]
+mod follow;
 
 use crate::program::Scene;
 

@@ -1,0 +1,82 @@
+//! What `run` has to do with OpenTelemetry: a follower, where the manifest wants one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+#[cfg(feature = "otel")]
+use crate::cli::otel::follower::{Follower, Running, file_beside};
+use crate::cli::screen::Failure;
+use crate::door::Metrics;
+use crate::engine::Pump;
+use crate::manifest;
+
+/// What a pump that runs has to do with OpenTelemetry.
+pub(crate) struct Spans {
+    /// Where spans go, if the manifest says so.
+    pub(crate) says: Option<manifest::Otel>,
+    /// The pump's name.
+    pub(crate) name: Option<String>,
+    /// The file of the log, unless it is in memory only.
+    pub(crate) log: Option<PathBuf>,
+    /// How many entries the follower is behind.
+    pub(crate) lag: Arc<AtomicU64>,
+}
+
+impl Spans {
+    /// Has a door for metrics show how far the follower is behind.
+    pub(crate) fn show(&self, door: Metrics) -> Metrics {
+        let help = "Entries of the log whose spans OpenTelemetry's collector doesn't have yet.";
+        match &self.says {
+            Some(_) => door.gauge("otel_lag_entries", help, self.lag.clone()),
+            None => door,
+        }
+    }
+
+    /// Starts the follower, where the manifest wants one.
+    #[cfg(feature = "otel")]
+    pub(crate) async fn start(self, pump: &Pump) -> Result<Following, Failure> {
+        use crate::log::{Log, SqliteLog};
+        let Some(says) = &self.says else { return Ok(Following(None)) };
+        // A log on disk has a reader of its own, which outlives the pump's.
+        let log: Arc<dyn Log> = match &self.log {
+            Some(path) => Arc::new(SqliteLog::open_read_only(path)?),
+            None => pump.log().clone(),
+        };
+        let file = self.log.as_deref().map(file_beside);
+        let name = self.name.as_deref();
+        let follower = Follower::new(log, says, name, file, self.lag.clone()).await?;
+        Ok(Following(Some(follower.start())))
+    }
+
+    /// There is none: a manifest that wants one is refused.
+    #[cfg(not(feature = "otel"))]
+    #[expect(clippy::unused_async, reason = "as where it does something")]
+    pub(crate) async fn start(self, _: &Pump) -> Result<Following, Failure> {
+        drop((self.name, self.log));
+        Ok(Following())
+    }
+}
+
+/// The follower of a pump that runs, if there is one.
+#[cfg(feature = "otel")]
+pub(crate) struct Following(Option<Running>);
+
+/// The follower of a pump that runs; there is none.
+#[cfg(not(feature = "otel"))]
+pub(crate) struct Following();
+
+impl Following {
+    /// Has it send what is left, for a while.
+    #[cfg(feature = "otel")]
+    pub(crate) async fn stop(self) {
+        if let Some(running) = self.0 {
+            running.stop().await;
+        }
+    }
+
+    /// There is nothing to stop.
+    #[cfg(not(feature = "otel"))]
+    #[expect(clippy::unused_async, reason = "as where it does something")]
+    pub(crate) async fn stop(self) {}
+}
