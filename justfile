@@ -18,6 +18,7 @@ fmt-check:
 
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy --workspace --all-targets --features otel -- -D warnings
 
 # The fastest look at whether it compiles.
 check:
@@ -213,6 +214,11 @@ prices day="":
     test -d target/llm || python3 -m venv target/llm
     target/llm/bin/pip install -q -r tests/llm/prices.txt
     target/llm/bin/python tests/llm/prices.py src/model/prices.yaml {{ day }}
+# Decodes the spans of an agent's work with OpenTelemetry's own packages, and looks up their names.
+otel:
+    test -d target/otel || python3 -m venv target/otel
+    target/otel/bin/pip install -q -r tests/otel/requirements.txt
+    cargo build --features otel && target/otel/bin/python tests/otel/check.py target/debug/pumphouse
 
 # Fuzzes split, read, envelope, check, canonical_write, json_to_xml, sse or reply (whose words are in
 # reply.dict and are best kept to 512 bytes); what it finds new stays in fuzz/work.

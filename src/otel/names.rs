@@ -29,10 +29,8 @@ macro_rules! names {
     };
 }
 
-const SPANS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/\
-                     gen-ai/gen-ai-spans.md";
-const AGENTS: &str = "https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/\
-                      gen-ai/gen-ai-agent-spans.md";
+const SPANS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/";
+const AGENTS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/";
 const ERRORS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/";
 const EXCEPTIONS: &str = "https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-spans/";
 const SERVERS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/server/";

@@ -178,6 +178,7 @@ impl Follower {
                     return Ok(false);
                 }
                 Err(error) => {
+                    self.is_back();
                     let collector = self.collector.url();
                     tracing::warn!(
                         collector, spans = count, %error,
@@ -215,7 +216,13 @@ impl Follower {
                 "the collector didn't take some spans; see what it logs"
             );
         }
+        self.is_back();
+    }
+
+    /// The collector answers; that is said once after it was away.
+    fn is_back(&mut self) {
         if std::mem::take(&mut self.is_away) {
+            let collector = self.collector.url();
             tracing::info!(collector, "the collector is back, and gets the spans that waited");
         }
     }
