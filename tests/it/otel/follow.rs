@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
+use pumphouse::clock::now_us;
 use serde_json::Value;
 
 use super::collector::{Collector, decoded};
@@ -67,14 +68,14 @@ fn spans_wait_in_the_log_while_the_collector_is_away() {
     let traces = std::fs::File::create(scene.path("traces.txt")).unwrap();
     let mut server = scene.serve_traced(&["--metrics", "127.0.0.1:0"], traces.into());
     ask(&scene, &server);
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = now_us() + 60_000_000;
     while lag(&server) == 0 {
-        assert!(Instant::now() < until, "the follower is behind");
+        assert!(now_us() < until, "the follower is behind");
     }
     let collector = Collector::at(port);
     let all = spans(&collector, 7);
     while lag(&server) > 0 {
-        assert!(Instant::now() < until, "the follower has caught up");
+        assert!(now_us() < until, "the follower has caught up");
     }
     ask(&scene, &server);
     let more = spans(&collector, 7);
