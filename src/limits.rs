@@ -370,7 +370,32 @@ impl Default for ModelLimits {
             refusal_bytes_max: 64 * KIB,
             retries_max: 3,
             retry_time_min: Duration::from_secs(1),
-            retry_time_max: Duration::from_secs(30),
+            retry_time_max: Duration::from_secs(60),
+        }
+    }
+}
+
+bounds! {
+/// How often a router asks its models again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RouterLimits {
+    /// How often all models are asked again that may do better later.
+    pub retries_max: usize,
+    /// How long to wait before the first time that they are asked again; twice as long each time
+    /// after it, and a part of it is chance. A model that failed is asked last for as long.
+    pub retry_time_min: Duration,
+    /// How long to wait at the most.
+    pub retry_time_max: Duration,
+}
+}
+
+impl Default for RouterLimits {
+    fn default() -> RouterLimits {
+        RouterLimits {
+            retries_max: 3,
+            retry_time_min: Duration::from_secs(1),
+            retry_time_max: Duration::from_secs(60),
         }
     }
 }

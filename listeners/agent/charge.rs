@@ -230,10 +230,15 @@ impl TurnContext {
             None if it.is_unasked => (Usage::default(), false),
             None => (Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of_bytes(written)), true),
         };
-        let price = self.agent().model.price();
+        // Of several models the one that answered is paid.
+        let price = match it.answered_by {
+            Some(_) => it.answered_for,
+            None => self.agent().model.price(),
+        };
         let cost = price.map(|it| it.cost_of(&usage)).or(usage.cost_micros);
         let settled = reserved.settlement((usage.input, usage.output), cost, is_estimate);
-        Some(settled.with_cache(usage.cached, usage.cache_written))
+        let settled = settled.with_cache(usage.cached, usage.cache_written);
+        Some(budget::Charge { model: it.answered_by.clone().or(settled.model), ..settled })
     }
 
     /// What a turn that a stop cut settles, unless it had done so: what it had written counts.

@@ -18,8 +18,8 @@ use super::builtin_feeds::Budgets;
 use super::mind::{Mind, Minds};
 use super::system::SystemPrompt;
 use super::words::{
-    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta, Notice,
-    Repair, Response, ResponseWaits, Thought, begins_with_protocol,
+    CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta,
+    ModelFailed, Notice, Repair, Response, ResponseWaits, Thought, begins_with_protocol,
 };
 
 /// An agent at work: its settings, its model, and what it says of its peers once it knows them.
@@ -112,6 +112,7 @@ pub(super) struct Outboxes {
     pub(super) notice: Outbox<Note<Notice>>,
     pub(super) repair: Outbox<Note<Repair>>,
     pub(super) reasoning: Outbox<Note<CognitionReasoning>>,
+    pub(super) failed: Outbox<Note<ModelFailed>>,
     pub(super) act: Outbox<To<Action>>,
     pub(super) partial: Outbox<Answer<Response>>,
     pub(super) waits: Outbox<Note<ResponseWaits>>,

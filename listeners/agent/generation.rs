@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pumphouse::listener::Answer;
-use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::model::{Price, Prompt, Reply as ModelReply, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
 use pumphouse::wire::budget::Charge;
@@ -15,11 +15,10 @@ use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::context::{TurnContext, open_name};
-use super::escape;
 use super::system::SystemPrompt;
 use super::words::{
-    CognitionOut, CognitionReasoning, Delta, Interrupt, Notice, Repair, Response, ResponseWaits,
-    Thought, places_calls, reading,
+    CognitionOut, CognitionReasoning, Delta, Notice, Repair, Response, ResponseWaits, Thought,
+    places_calls, reading,
 };
 use super::write::{Heard, Writing};
 
@@ -38,6 +37,10 @@ pub(super) struct Generation {
     pub(super) limited: Option<Duration>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
+    /// The model that answers, where the agent's model is several.
+    pub(super) answered_by: Option<String>,
+    /// What its tokens cost, where that is known.
+    pub(super) answered_for: Option<Price>,
     /// Where its native calls stand in the text: from and up to, one after another.
     pub(super) natives: Vec<u64>,
     /// Whether the model never got to the prompt.
@@ -107,16 +110,16 @@ pub(super) struct FinalAnswer {
 
 /// A generation under way.
 pub(super) struct Speaking<'a> {
-    it: &'a TurnContext,
-    turn: u64,
+    pub(super) it: &'a TurnContext,
+    pub(super) turn: u64,
     /// The rules by which the reply is read.
     rules: Option<u32>,
     reading: Reading,
     is_last: bool,
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
-    reasoning: String,
-    spoken: Generation,
+    pub(super) reasoning: String,
+    pub(super) spoken: Generation,
     /// How many calls and payloads were refused, and where the payloads among them begin.
     refused: usize,
     unsent: Vec<usize>,
@@ -184,117 +187,7 @@ impl<'a> Speaking<'a> {
         Ok(self.spoken)
     }
 
-    /// Has the model write, unless somebody interrupts that.
-    async fn generates(
-        &mut self,
-        prompt: Prompt,
-        writing: &mut Writing,
-        told: &SystemPrompt,
-    ) -> Result<(), Fault> {
-        let (model, arrivals) = (&self.it.agent().model, &self.it.arrivals);
-        match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
-            Some(Ok(mut reply)) => {
-                self.listen(&mut *reply, writing, told).await?;
-                self.spoken.reply = Some(Mutex::new(reply));
-            }
-            Some(Err(error)) => self.spoken.fails(&error),
-            None => self.is_interrupted(),
-        }
-        if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
-            self.spoken.stop = "error".to_owned();
-        }
-        // A reply that is read from a log is as it was recorded there: 0.1.0 said otherwise.
-        self.spoken.truncated |= self.spoken.error.is_some();
-        Ok(())
-    }
-
-    fn is_interrupted(&mut self) {
-        self.spoken.error = Some(Interrupt::ERROR.to_owned());
-        self.spoken.stop = Interrupt::WORD.to_owned();
-    }
-
-    /// Takes what the model said then: nobody asks it again.
-    async fn reads(&mut self, record: &[Entry], writing: &mut Writing) -> Result<(), Fault> {
-        let Some(over) = record.iter().find_map(|it| it.decode_if::<CognitionOut>()) else {
-            self.spoken.error = Some("the log has no reply".to_owned());
-            return Ok(());
-        };
-        let reasoning = record.iter().find_map(|it| it.decode_if::<CognitionReasoning>());
-        self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
-        let CognitionOut {
-            stop,
-            error,
-            refused,
-            waits_ms,
-            truncated,
-            tokens_in,
-            tokens_out,
-            text,
-            ..
-        } = over;
-        self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));
-        self.spoken.is_refused = refused == Some(true);
-        self.spoken.limited = waits_ms.map(Duration::from_millis);
-        self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
-        for heard in writing.again(&text) {
-            self.act(heard).await?;
-        }
-        Ok(())
-    }
-
-    async fn listen(
-        &mut self,
-        reply: &mut dyn ModelReply,
-        writing: &mut Writing,
-        told: &SystemPrompt,
-    ) -> Result<(), Fault> {
-        loop {
-            let piece = self.it.arrivals.unless::<Interrupt, _>(reply.next()).await;
-            let Some(piece) = piece else {
-                self.is_interrupted();
-                return Ok(());
-            };
-            match piece {
-                Ok(Some(Piece::Text(text))) => {
-                    for heard in writing.feed(&text) {
-                        self.act(heard).await?;
-                    }
-                }
-                Ok(Some(Piece::Reasoning(text))) => {
-                    let text = escape::recorded(&text).into_owned();
-                    self.live("reasoning", text.clone());
-                    self.spoken.reasoned += text.len();
-                    self.reasoning += &text;
-                }
-                Ok(Some(Piece::Call(call))) => {
-                    let mut call = told.tools.meant(call);
-                    if call.id.is_empty() {
-                        call.id = format!("call_{}_{}", self.turn, writing.places().len() / 2 + 1);
-                    }
-                    for heard in writing.call(&call) {
-                        self.act(heard).await?;
-                    }
-                }
-                Ok(Some(Piece::Usage(usage))) => self.spoken.usage = Some(usage),
-                Ok(Some(Piece::Stop(stop))) => {
-                    self.spoken.truncated = stop == Stop::MaxTokens;
-                    self.spoken.stop = stop.as_str().to_owned();
-                }
-                Ok(Some(Piece::Refusal(why))) => {
-                    let why = escape::recorded(&why);
-                    self.spoken.error = Some(format!("the model declined: {why}"));
-                }
-                Ok(Some(_)) => {}
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    self.spoken.breaks_off(&error);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    fn live(&self, within: &str, text: String) {
+    pub(super) fn live(&self, within: &str, text: String) {
         let within = within.to_owned();
         self.it.out.delta.live(&Delta { turn: self.turn, within, text });
     }
@@ -330,7 +223,7 @@ impl<'a> Speaking<'a> {
     }
 
     /// Does what the reply says.
-    async fn act(&mut self, heard: Heard) -> Result<(), Fault> {
+    pub(super) async fn act(&mut self, heard: Heard) -> Result<(), Fault> {
         let is_over = self.spoken.answer.is_some();
         if is_over && !matches!(heard, Heard::Text(..)) {
             if !std::mem::replace(&mut self.is_late, true) {

@@ -45,6 +45,7 @@ pub mod messages;
 mod write;
 mod provider;
 mod generation;
+mod listen;
 mod outcome;
 mod between_turns;
 mod charge;

@@ -19,7 +19,7 @@ use super::super::metadata::words::Metadata;
 use super::render;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, ContextFull, Correction, Delta,
-    Notice, Repair, Response, Stopped, Thought,
+    ModelFailed, Notice, Repair, Response, Stopped, Thought,
 };
 
 /// Something that an agent was told, did, or said. As JSON it is one object.
@@ -87,6 +87,18 @@ pub enum EventKind {
         is_partial: bool,
         /// Whether something cut it.
         was_interrupted: bool,
+    },
+    /// The model was asked in vain, and is asked again, or another one is.
+    ModelFailed {
+        /// The turn.
+        turn: u64,
+        /// Which one, where the agent's model is several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// What kind of failure it was, such as `rate-limited`.
+        kind: String,
+        /// What happened.
+        text: String,
     },
     /// A thought is whole.
     Thought {
@@ -377,6 +389,9 @@ impl Transcript {
         if let Some(it) = read::<CognitionReasoning>(entry) {
             let CognitionReasoning { turn, text, is_partial, was_interrupted } = it;
             return Some(EventKind::CognitionReasoning { turn, text, is_partial, was_interrupted });
+        }
+        if let Some(ModelFailed { turn, model, kind, text, .. }) = read(entry) {
+            return Some(EventKind::ModelFailed { turn, model, kind, text });
         }
         if let Some(Thought { turn, text }) = read(entry) {
             return Some(EventKind::Thought { turn, text });

@@ -399,6 +399,7 @@ impl TurnContext {
             completion_percentage: it.percent(self.agent().settings.max_tokens),
             tokens_in: it.usage.map(|it| it.input),
             tokens_out: it.usage.map(|it| it.output),
+            answered_by: it.answered_by.clone(),
             is_idle: it.is_idle(is_old),
             calls: Some(it.natives.clone()).filter(|it| !it.is_empty()),
             wrote_root: (it.wrote_root && !is_old).then_some(true),

@@ -13,6 +13,7 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 use super::action::{Action, ActionResult};
+pub use super::model::{CognitionReasoning, ModelFailed};
 
 /// The newest rules by which agents go on, as `cognition_in` says them. Turns go by the rules that
 /// they record:
@@ -299,6 +300,9 @@ pub struct CognitionOut {
     /// Tokens of the reply.
     #[payload(attribute)]
     pub tokens_out: Option<u64>,
+    /// The model that answered, where the agent's model is several.
+    #[payload(attribute, no_example)]
+    pub answered_by: Option<String>,
     /// Whether nothing came of it but text: no action, no response, no message to anybody.
     #[payload(attribute)]
     pub is_idle: bool,
@@ -361,24 +365,6 @@ pub struct ResponseWaits {
     /// The names in it that may be references.
     #[payload(example = "fetch")]
     pub on: Vec<String>,
-}
-
-/// What a model thought before it wrote, where it says so.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning", bookkeeping)]
-pub struct CognitionReasoning {
-    /// The turn.
-    #[payload(attribute)]
-    pub turn: u64,
-    /// Whether more was to come.
-    #[payload(attribute)]
-    pub is_partial: bool,
-    /// Whether something cut it.
-    #[payload(attribute)]
-    pub was_interrupted: bool,
-    /// The text.
-    #[payload(text, example = "It may rain.")]
-    pub text: String,
 }
 
 /// A thought, for the agent itself.

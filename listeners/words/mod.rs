@@ -2,3 +2,4 @@
 
 pub mod action;
 pub mod agent;
+pub mod model;

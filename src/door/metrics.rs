@@ -24,7 +24,7 @@ use crate::door::{Error, is_local};
 use crate::engine::{self, Builder, Door, Plugin, Port, Pump, Stage, Tokio};
 use crate::listener::Boxed;
 use crate::log::Health;
-use crate::model::{Load, Models};
+use crate::model::{Asking, Load, Models};
 use crate::wire::{Code, Fault};
 
 /// How many may look at once: a few scrapers, each with a connection or two.
@@ -195,6 +195,7 @@ async fn show(
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut page = text(&pump.metrics(), tasks);
     loads(&mut page, &models);
+    asking(&mut page, &models);
     for it in &*gauges {
         page.one(it.name, "gauge", it.help, it.value.load(Ordering::Relaxed));
     }
@@ -252,7 +253,30 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> Page {
     page
 }
 
-/// How much the models are asked that have only so many replies at once.
+/// How often routers asked each of their models.
+fn asking(page: &mut Page, models: &Models) {
+    let all = models.iter().map(|(name, model)| (name, model.asking()));
+    let all: Vec<(&str, Vec<Asking>)> = all.filter(|(_, it)| !it.is_empty()).collect();
+    if all.is_empty() {
+        return;
+    }
+    let mut each = |name: &str, help: &str, count: fn(&Asking) -> u64| {
+        page.head(name, "counter", help);
+        for (router, asking) in &all {
+            for it in asking {
+                page.line(name, &[("router", router), ("model", &it.name)], count(it));
+            }
+        }
+    };
+    let answered = "Turns of a router that this model answered.";
+    each("router_answered_total", answered, |it| it.answered);
+    let failed = "Requests of a router that failed, and replies that broke off.";
+    each("router_failed_total", failed, |it| it.failed);
+    let over = "Turns of a router that another model answered, because this one had failed.";
+    each("router_failed_over_total", over, |it| it.failed_over);
+}
+
+/// How much the models are asked that have limits for that.
 fn loads(page: &mut Page, models: &Models) {
     let loads = models.iter().filter_map(|(name, it)| Some((name, it.load()?)));
     let loads: Vec<_> = loads.collect();
@@ -265,7 +289,7 @@ fn loads(page: &mut Page, models: &Models) {
     };
     each("model_replies", "gauge", "Replies that a model has under way.", |it| it.under_way);
     each("model_waiting", "gauge", "Turns that wait for a model.", |it| it.waiting);
-    let held_up = "Turns that waited, since their model had as many replies under way as it may.";
+    let held_up = "Turns that waited, since the limits of their model were reached.";
     each("model_held_up_total", "counter", held_up, |it| it.held_up);
 }
 

@@ -513,7 +513,7 @@ impl Reader<'_> {
 
 impl Reader<'_> {
     /// Whether the manifest has a model of this name, sound or not.
-    fn is_named(&self, model: &str) -> bool {
+    pub(super) fn is_named(&self, model: &str) -> bool {
         self.named.iter().any(|it| it == model)
     }
 }

@@ -19,8 +19,10 @@ pub struct Error {
     pub retry_after: Option<Duration>,
     /// Whether the same request may do better later.
     pub retry: bool,
-    /// How often it was tried.
-    pub attempts: usize,
+    /// Which of several models failed, where a [router](crate::model::Router) asks several.
+    pub model: Option<Box<str>>,
+    /// The attempts that failed before this one, the first one first.
+    pub tried: Vec<Error>,
 }
 
 /// What kind of failure it is.
@@ -97,15 +99,33 @@ impl Error {
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<Box<str>>) -> Error {
         let (message, retry) = (message.into(), kind.may_pass());
-        Error { kind, message, status: None, said: None, retry_after: None, retry, attempts: 1 }
+        Error {
+            kind,
+            message,
+            status: None,
+            said: None,
+            retry_after: None,
+            retry,
+            model: None,
+            tried: Vec::new(),
+        }
+    }
+
+    /// How often it was tried.
+    #[must_use]
+    pub fn attempts(&self) -> usize {
+        self.tried.len() + 1
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(model) = &self.model {
+            write!(f, "{model}: ")?;
+        }
         f.write_str(&self.message)?;
-        if self.attempts > 1 {
-            write!(f, ", tried {} times", self.attempts)?;
+        if self.attempts() > 1 {
+            write!(f, ", tried {} times", self.attempts())?;
         }
         match &self.said {
             Some(said) => write!(f, "; it said: {said}"),

@@ -22,7 +22,7 @@
 //!
 //! `docs/models.md` is the manual.
 
-mod at_once;
+mod bounded;
 mod details;
 mod error;
 pub mod estimate;
@@ -34,6 +34,8 @@ mod prices;
 mod prompt;
 mod recorded;
 pub mod remote;
+mod retry;
+mod router;
 mod script;
 mod scripted;
 mod secret;
@@ -46,16 +48,17 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use at_once::{AtOnce, Load};
+pub use bounded::{Bounded, Load};
 pub use details::{Details, PriceSource};
 pub use error::{Error, Kind, Wait};
 pub use models::{Models, UnknownModel};
-pub use piece::{Call, Piece, Stop, Usage};
+pub use piece::{Answering, Call, Piece, Stop, Usage};
 pub use price::Price;
 pub use prices::{NoPrices, PriceEntry, Prices};
 pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
 pub use recorded::{Recorded, Take};
 pub use remote::Remote;
+pub use router::{Asking, Policy, Router};
 pub use script::Script;
 pub use scripted::{NoScript, Repeat, Scripted};
 pub use secret::Secret;
@@ -72,7 +75,8 @@ pub trait Model: Debug + Send + Sync {
     /// Dropping the future ends the request.
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>>;
 
-    /// Asks as `turn` does, but gives up where the first attempt fails.
+    /// Asks once, also where [`turn`](Model::turn) tries again by itself: for whoever has another
+    /// model to ask.
     fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         self.turn(prompt)
     }
@@ -99,9 +103,19 @@ pub trait Model: Debug + Send + Sync {
         None
     }
 
-    /// How much it is asked at once, where it has a limit for that.
+    /// Whether a turn could begin now; one without limits always has room.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// How much it is asked, where it has limits for that.
     fn load(&self) -> Option<Load> {
         None
+    }
+
+    /// How often each of its models was asked, where it is a [`Router`].
+    fn asking(&self) -> Vec<Asking> {
+        Vec::new()
     }
 
     /// Whether it answers the same prompt with the same words, always. A turn that a stop cut off

@@ -1,6 +1,6 @@
 //! What a reply is made of.
 
-use crate::model::Error;
+use crate::model::{Error, Price};
 
 /// A piece of a reply, as it comes.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,6 +8,9 @@ use crate::model::Error;
 pub enum Piece {
     /// An attempt that failed before this one; such pieces come first.
     Tried(Error),
+    /// Which of several models answers, where a [router](crate::model::Router) chose it: it comes
+    /// before what that model says.
+    Answering(Answering),
     /// Text, in the order in which it was written. Its borders mean nothing.
     Text(String),
     /// Reasoning that a provider shows beside the text.
@@ -22,6 +25,18 @@ pub enum Piece {
     Usage(Usage),
     /// Why the reply is over: the last piece.
     Stop(Stop),
+}
+
+/// The model that answers a turn, of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answering {
+    /// Its name among them.
+    pub name: String,
+    /// What it is, as [`Model::describe`](crate::model::Model::describe) says it.
+    pub model: String,
+    /// What its tokens cost, where that is known.
+    pub price: Option<Price>,
 }
 
 /// A native call of a tool.

@@ -56,6 +56,17 @@ impl Price {
         Price { cache_write_micros: Some(micros(written)), ..self }
     }
 
+    /// The higher of two prices, for each kind of token.
+    #[must_use]
+    pub fn max(self, other: Price) -> Price {
+        Price {
+            input_micros: self.input_micros.max(other.input_micros),
+            output_micros: self.output_micros.max(other.output_micros),
+            cached_micros: self.cached_micros.max(other.cached_micros),
+            cache_write_micros: self.cache_write_micros.max(other.cache_write_micros),
+        }
+    }
+
     /// What so many tokens cost together, in millionths, where none of the prompt was kept; a part
     /// of one counts as a whole one.
     #[must_use]

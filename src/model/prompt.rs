@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -36,6 +37,9 @@ pub struct Prompt {
     /// Which turn of a conversation this is, from 1; 0 where nobody counts. No provider is told
     /// it, and it isn't in the digest.
     pub turn: u64,
+    /// The agent that asks, where one does: agents that wait for a model are served in turn. No
+    /// provider is told it, and it isn't in the digest.
+    pub agent: Option<Arc<str>>,
 }
 
 /// One message of a prompt.

@@ -9,7 +9,7 @@ use pumphouse::client::{Client, Push};
 use pumphouse::door::{Error, Metrics, Options, Tcp, Tokens};
 use pumphouse::listeners::echo::Echo;
 use pumphouse::log::Health;
-use pumphouse::model::{AtOnce, Model as _, Models, Prompt, Scripted};
+use pumphouse::model::{Bounded, Model as _, Models, Prompt, Scripted};
 use pumphouse::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -104,7 +104,7 @@ async fn a_watcher_sees_what_happened() {
 
 #[tokio::test]
 async fn a_watcher_sees_which_model_turns_wait_for() {
-    let model = AtOnce::new("large", Arc::new(Scripted::replies(["a", "b"])), 1);
+    let model = Bounded::new("large", Arc::new(Scripted::replies(["a", "b"]))).at_once(1);
     let model = Arc::new(model);
     let mut models = Models::default();
     models.insert("large", model.clone());

@@ -120,6 +120,10 @@ impl Page {
             EventKind::CognitionReasoning { text, .. } => {
                 self.closes("reasoning", Some(Paint::Faint), text);
             }
+            EventKind::ModelFailed { model, text, .. } => {
+                let model = model.as_deref().unwrap_or("the model");
+                self.note(Paint::Faint, &format!("{model} failed: {text}"));
+            }
             EventKind::Thought { text, .. } => self.closes("thought", Some(Paint::Faint), text),
             EventKind::Response { text, is_final, .. } => {
                 self.closes("response", None, text);

@@ -21,6 +21,10 @@ fn paragraph(event: &Event, style: Style) -> Option<String> {
             (format!("{agent}, turn {turn}, with {model}"), String::new())
         }
         EventKind::CognitionReasoning { text, .. } => (format!("{agent} reasons"), text.clone()),
+        EventKind::ModelFailed { model, text, .. } => {
+            let model = model.as_deref().unwrap_or("the model");
+            (format!("{model} failed for {agent}"), text.clone())
+        }
         EventKind::CognitionOut { text, error, .. } => {
             let broken = error.as_ref().map(|it| format!(", and breaks off: {it}"));
             (format!("{agent} writes{}", broken.unwrap_or_default()), text.clone())

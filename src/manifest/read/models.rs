@@ -1,22 +1,25 @@
 //! Models, as a manifest has them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::limits::ModelLimits;
+use crate::limits::{ModelLimits, RouterLimits};
 use crate::manifest::amount;
 use crate::manifest::check::joined;
-use crate::manifest::mistake::{Mistake, cut};
+use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
 use crate::model::estimate::Tokenizer;
 use crate::model::remote::{NoModel, Settings};
-use crate::model::{AtOnce, Model, Models, NoPrices, NoScript, Price, Prices};
-use crate::model::{Remote, Scripted, Secret, Wire};
+use crate::model::{
+    Bounded, Model, Models, NoPrices, NoScript, Price, Prices, Remote, Router, Scripted, Secret,
+    Wire,
+};
 
 impl Reader<'_> {
     /// The models that are sound; listeners may name these, too.
@@ -24,6 +27,7 @@ impl Reader<'_> {
         self.prices = root.key("prices").and_then(|it| self.table(it));
         let mut own = Models::default();
         let Some(Value::Map(entries)) = root.key("models").map(|it| &it.value) else { return own };
+        let mut routers = Vec::new();
         for entry in entries {
             let (name, item) = (entry.key.as_str(), &entry.value);
             let path = joined("models", name);
@@ -35,6 +39,10 @@ impl Reader<'_> {
             }
             let model: Option<Arc<dyn Model>> = match item.key("use").and_then(Node::text) {
                 Some("scripted") => self.scripted(item, &path).map(|it| Arc::new(it) as _),
+                Some("router") => {
+                    routers.push((name, item));
+                    continue;
+                }
                 Some(kind) => {
                     // What else it may be was told by the shape.
                     let wire = match kind {
@@ -45,14 +53,72 @@ impl Reader<'_> {
                 }
                 None => None,
             };
-            let most = item.key("at_once").and_then(Node::text);
-            let most = most.and_then(|it| it.replace('_', "").parse().ok());
             if let Some(model) = model {
-                own.insert(name, bounded(name, model, most));
+                own.insert(name, bounded(name, model, item));
             }
         }
+        self.routers(routers, &mut own);
         own.iter().for_each(|(name, it)| drop(self.models.insert(name, it.clone())));
         own
+    }
+
+    /// Adds the routers: each when all models are there that it names.
+    fn routers(&self, mut routers: Vec<(&str, &Node)>, own: &mut Models) {
+        loop {
+            let names: Vec<&str> = routers.iter().map(|(name, _)| *name).collect();
+            let waits = |it: &Node| named(it).any(|(_, other)| names.contains(&other));
+            let (later, now): (Vec<_>, Vec<_>) =
+                routers.into_iter().partition(|(_, item)| waits(item));
+            if now.is_empty() {
+                return later.into_iter().for_each(|(name, item)| self.circular(name, item));
+            }
+            for (name, item) in now {
+                if let Some(router) = self.router(name, item, own) {
+                    own.insert(name, bounded(name, Arc::new(router), item));
+                }
+            }
+            routers = later;
+        }
+    }
+
+    /// What is wrong with a router that asks itself, maybe through others.
+    fn circular(&self, name: &str, item: &Node) {
+        let path = joined(&joined("models", name), "of");
+        let text = format!("the router `{}` would ask itself", cut(name));
+        let place = item.key("of").unwrap_or(item).place;
+        self.wrong(Mistake::new(place, text).at(&path).advice("name other models here"));
+    }
+
+    fn router(&self, name: &str, item: &Node, own: &Models) -> Option<Router> {
+        let path = joined(&joined("models", name), "of");
+        // What a word may be was told by the shape.
+        let policy = item.key("policy").and_then(Node::text).and_then(|it| it.parse().ok());
+        let mut limits = RouterLimits::default();
+        if let Some(node) = item.key("limits") {
+            limits.bounds().into_iter().for_each(|it| set(it, node));
+        }
+        let mut router = Router::new(name, policy.unwrap_or_default()).limits(limits);
+        let mut seen = BTreeSet::new();
+        for (place, other) in named(item) {
+            if !seen.insert(other) {
+                let text = format!("`{}` stands here twice", cut(other));
+                self.wrong(Mistake::new(place, text).at(&path));
+            }
+            match own.get(other).or_else(|_| self.models.get(other)) {
+                Ok(model) => router = router.model(other, model),
+                // One that is declared, and isn't sound, is a mistake of its own.
+                Err(_) if self.is_named(other) => {}
+                Err(unknown) => {
+                    self.wrong(Mistake::new(place, unknown.to_string()).at(&path));
+                }
+            }
+        }
+        if seen.is_empty() {
+            let place = item.key("of").unwrap_or(item).place;
+            let mistake = Mistake::new(place, "a router needs a model at least").at(&path);
+            self.wrong(mistake.example("of: [large, small]"));
+        }
+        Some(router)
     }
 
     fn scripted(&self, item: &Node, path: &str) -> Option<Scripted> {
@@ -195,12 +261,31 @@ impl Reader<'_> {
     }
 }
 
-/// The model, with at most so many replies at once where that is said.
-fn bounded(name: &str, model: Arc<dyn Model>, most: Option<usize>) -> Arc<dyn Model> {
-    match most {
-        Some(most) => Arc::new(AtOnce::new(name, model, most)),
-        None => model,
+/// The models that a router names, each with its place.
+fn named(item: &Node) -> impl Iterator<Item = (Place, &str)> {
+    let items = item.key("of").map(Node::items).unwrap_or_default();
+    items.iter().filter_map(|it| Some((it.place, it.text()?)))
+}
+
+/// The model with the limits that are said.
+fn bounded(name: &str, model: Arc<dyn Model>, item: &Node) -> Arc<dyn Model> {
+    let most = |key| tokens(item, key);
+    let all = [most("at_once"), most("requests_per_minute"), most("tokens_per_minute")];
+    let [at_once, requests, tokens] = all;
+    if all.iter().all(Option::is_none) {
+        return model;
     }
+    let mut model = Bounded::new(name, model);
+    if let Some(most) = at_once {
+        model = model.at_once(most as usize);
+    }
+    if let Some(most) = requests {
+        model = model.requests_per_minute(u64::from(most));
+    }
+    if let Some(most) = tokens {
+        model = model.tokens_per_minute(u64::from(most));
+    }
+    Arc::new(model)
 }
 
 fn tokens(item: &Node, key: &str) -> Option<u32> {

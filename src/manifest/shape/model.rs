@@ -1,6 +1,6 @@
 //! What a manifest may say of a model.
 
-use crate::limits::ModelLimits;
+use crate::limits::{ModelLimits, RouterLimits};
 use crate::manifest::shape::{Key, Kind, Map, key, limit};
 use crate::model::Wire;
 
@@ -23,13 +23,20 @@ const USE: &[(&str, &str)] = &[
     ("gemini", "Google's generateContent."),
     ("ollama", "Ollama's own chat."),
     ("scripted", "Replies that stand in a file."),
+    ("router", "Several of the other models: where one fails, the next is asked."),
+];
+
+const POLICIES: &[(&str, &str)] = &[
+    ("failover", "The first in order that can answer."),
+    ("round_robin", "Each in turn."),
+    ("least_loaded", "The one with the fewest replies under way."),
 ];
 
 /// A model, of any kind.
 pub(super) fn model() -> Kind {
     let mut kinds = vec![(OPENAI, remote(Wire::OpenAiChat, OPENAI))];
     kinds.extend(Wire::ALL.into_iter().map(|it| (it.name(), remote(it, it.name()))));
-    kinds.push(("scripted", scripted()));
+    kinds.extend([("scripted", scripted()), ("router", router())]);
     Kind::Use(kinds, None)
 }
 
@@ -65,7 +72,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
     let bounds = ModelLimits::default().bounds().into_iter().map(limit).collect();
     let bounds = Map { what: "limits", keys: bounds, one_of: &[] };
     let tokens = Kind::Count { min: 1, max: u32::MAX as usize };
-    Map {
+    let mut all = Map {
         what,
         keys: vec![
             kind(example),
@@ -79,26 +86,43 @@ fn remote(wire: Wire, name: &'static str) -> Map {
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
             stream(),
             price_or_table(),
-            at_once(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),
             key("authority", Kind::Path, authority, "authority: issuer.pem"),
             key("proxy", Kind::Text, proxy, "proxy: http://127.0.0.1:3128"),
             key("limits", Kind::Map(bounds), limits, "limits: {retries_max: 5}"),
         ],
         one_of: &[],
-    }
+    };
+    all.keys.extend(most());
+    all
 }
 
 fn scripted() -> Map {
     let file = "The file of replies.";
-    let keys = vec![
+    let mut keys = vec![
         kind("use: scripted"),
         needed(key("file", Kind::Path, file, "file: replies.txt")),
         window(),
         price(),
-        at_once(),
     ];
+    keys.extend(most());
     Map { what: "a model of the kind scripted", keys, one_of: &[] }
+}
+
+fn router() -> Map {
+    let of = "The models that it asks, by their names, in order.";
+    let policy = "Which of them it asks first; failover unless said.";
+    let limits = "How often it asks again, and when.";
+    let bounds = RouterLimits::default().bounds().into_iter().map(limit).collect();
+    let bounds = Map { what: "limits", keys: bounds, one_of: &[] };
+    let mut keys = vec![
+        kind("use: router"),
+        needed(key("of", Kind::List(Box::new(Kind::Text)), of, "of: [large, small]")),
+        key("policy", Kind::Word(POLICIES), policy, "policy: round_robin"),
+        key("limits", Kind::Map(bounds), limits, "limits: {retries_max: 5}"),
+    ];
+    keys.extend(most());
+    Map { what: "a model of the kind router", keys, one_of: &[] }
 }
 
 fn kind(example: &str) -> Key {
@@ -110,10 +134,17 @@ fn window() -> Key {
     key("window", Kind::Count { min: 1, max: u32::MAX as usize }, text, "window: 8192")
 }
 
-fn at_once() -> Key {
-    let text = "How many of its replies may be under way at once; who asks then waits.";
-    let most = tokio::sync::Semaphore::MAX_PERMITS;
-    key("at_once", Kind::Count { min: 1, max: most }, text, "at_once: 8")
+/// How often it may be asked.
+fn most() -> [Key; 3] {
+    let at_once = "How many of its replies may be under way at once; who asks then waits.";
+    let requests = "How many requests may begin in a minute; who asks then waits.";
+    let tokens = "How many tokens may be used in a minute; who asks then waits.";
+    let count = || Kind::Count { min: 1, max: u32::MAX as usize };
+    [
+        key("at_once", count(), at_once, "at_once: 8"),
+        key("requests_per_minute", count(), requests, "requests_per_minute: 60"),
+        key("tokens_per_minute", count(), tokens, "tokens_per_minute: 100000"),
+    ]
 }
 
 fn stream() -> Key {

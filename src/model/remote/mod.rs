@@ -12,11 +12,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::{Client, Url};
 
-use crate::clock;
 use crate::limits::ModelLimits;
 use crate::model::remote::hear::Heard;
 use crate::model::remote::timer::Timers;
-use crate::model::{Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, Secret, Wire};
+use crate::model::{
+    Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, Secret, Wire, retry,
+};
 
 pub use settings::{NoModel, Settings};
 
@@ -55,14 +56,8 @@ impl Remote {
         &self.settings.limits
     }
 
-    async fn begin_once(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
-        let body = Bytes::from(ask::body(&self.settings, &prompt).to_string());
-        let heard = self.attempt(body).await.map_err(|error| self.hidden(error))?;
-        Ok(Box::new(heard))
-    }
-
     async fn begin(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
-        let body = Bytes::from(ask::body(&self.settings, &prompt).to_string());
+        let body = self.body(&prompt);
         let mut tried = Vec::new();
         loop {
             let error = match self.attempt(body.clone()).await {
@@ -70,20 +65,33 @@ impl Remote {
                     heard.precede(tried.into_iter().map(Piece::Tried));
                     return Ok(Box::new(heard));
                 }
-                Err(error) => self.hidden(error),
+                Err(error) => error,
             };
             let Some(wait) = self.wait(&error, tried.len()) else {
-                return Err(Error { attempts: tried.len() + 1, ..error });
+                return Err(Error { tried, ..error });
             };
             let (model, kind) = (&self.settings.model, error.kind.as_str());
             tracing::warn!(model, kind, status = error.status, ?wait, "a model is asked again");
             tried.push(error);
-            timer::sleep(wait).await;
+            retry::sleep(wait).await;
         }
     }
 
-    /// Asks once, and waits for the first piece.
+    async fn begin_once(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
+        Ok(Box::new(self.attempt(self.body(&prompt)).await?))
+    }
+
+    fn body(&self, prompt: &Prompt) -> Bytes {
+        ask::body(&self.settings, prompt).to_string().into()
+    }
+
+    /// Asks once, and waits for the first piece. An error holds no secret, whatever the server
+    /// repeats.
     async fn attempt(&self, body: Bytes) -> Result<Heard, Error> {
+        self.request(body).await.map_err(|error| self.settings.secrets().fold(error, without))
+    }
+
+    async fn request(&self, body: Bytes) -> Result<Heard, Error> {
         let mut timers = Timers::new(self.limits());
         let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
         let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
@@ -104,15 +112,7 @@ impl Remote {
         if let Some(asked) = error.retry_after {
             return (asked <= retry_time_max).then_some(asked);
         }
-        let twice = u32::try_from(tried).ok().and_then(|it| 1_u32.checked_shl(it));
-        let whole = retry_time_min.saturating_mul(twice.unwrap_or(u32::MAX)).min(retry_time_max);
-        // Half of it is chance, so that those who failed together don't come together.
-        Some(whole.mul_f64(0.5 + (clock::random() >> 32) as f64 / f64::from(u32::MAX) / 2.0))
-    }
-
-    /// Without what must not be shown, whatever the server repeats.
-    fn hidden(&self, error: Error) -> Error {
-        self.settings.secrets().fold(error, without)
+        Some(retry::pause(tried, retry_time_min, retry_time_max))
     }
 }
 

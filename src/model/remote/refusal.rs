@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::clock;
 use crate::limits::ModelLimits;
-use crate::model::remote::{Settings, timer};
-use crate::model::{Error, Kind};
+use crate::model::remote::Settings;
+use crate::model::{Error, Kind, retry};
 
 /// Characters of what a server said that an error repeats.
 const SAID_MAX: usize = 500;
@@ -46,7 +46,7 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
     // Whatever there is by then has to do.
     tokio::select! {
         () = all => {}
-        () = timer::sleep(limits.usage_time_max) => {}
+        () = retry::sleep(limits.usage_time_max) => {}
     }
     String::from_utf8_lossy(&body).into_owned()
 }

@@ -8,13 +8,8 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 use crate::limits::ModelLimits;
+use crate::model::retry::sleep;
 use crate::model::{Error, Kind, Wait};
-
-/// Lets time pass.
-#[expect(clippy::disallowed_methods, reason = "a server and its time are beyond any simulation")]
-pub(super) fn sleep(time: Duration) -> Sleep {
-    tokio::time::sleep(time)
-}
 
 /// The times of one request. They go on while nobody waits, so that whoever gives up and comes
 /// again gains no time.

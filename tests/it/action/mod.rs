@@ -270,6 +270,7 @@ fn end(turn: u64) -> CognitionOut {
         completion_percentage: None,
         tokens_in: None,
         tokens_out: None,
+        answered_by: None,
         calls: None,
         wrote_root: None,
         held_from: None,

@@ -3,9 +3,10 @@
 use std::sync::Mutex;
 
 use pumphouse::listeners::action::words::{ActionResult, Status};
-use pumphouse::listeners::agent::words::{CognitionOut, Interrupt, Response, Stopped};
+use pumphouse::listeners::agent::words::{CognitionOut, Interrupt, ModelFailed, Response, Stopped};
 use pumphouse::listeners::timer::{Tick, TimerCleared, TimerSet};
-use pumphouse::model::{self, Kind};
+use pumphouse::model::{self, Kind, Policy, Price, Router, Usage};
+use pumphouse::wire::budget::Charge;
 use pumphouse::wire::core::ThreadNote;
 
 use super::world::World;
@@ -130,4 +131,31 @@ fn a_call_that_takes_too_long_names_the_rate_limit_that_its_agent_waits_for() {
     // The note that says so is the pump's own business.
     assert!(!prompts.iter().any(|it| it.contains("thread-note")), "{prompts:#?}");
     assert_eq!(world.all::<ThreadNote>(&thread).len(), 1);
+}
+
+#[test]
+fn every_attempt_of_a_router_is_in_the_thread_and_the_model_that_answered_is_paid() {
+    let world = World::new(1);
+    let mut refused = model::Error::new(Kind::Refused, "401 Unauthorized");
+    (refused.status, refused.retry) = (Some(401), false);
+    let large = Script::text("").fails_with(0, refused);
+    let small = Script::text("<response>Here I am.</response>").usage(Usage::new(1_000, 100));
+    let large = Scripted::replies([large]).with_price(Price::new(10.0, 10.0));
+    let small = Scripted::replies([small]).with_price(Price::new(0.15, 0.60));
+    let router = Router::new("best", Policy::Failover);
+    let router = router.model("large", Arc::new(large)).model("small", Arc::new(small));
+    let agent = Agent::new("oracle", Arc::new(router));
+    let question = agent.ask("Go.").unwrap();
+    let pump = world.start([agent]);
+    let thread = world.tell(&pump, question, Duration::from_secs(1));
+    assert!(is_answered(&world, &thread));
+    let failed = world.all::<ModelFailed>(&thread).remove(0);
+    assert_eq!((failed.model.as_deref(), &*failed.kind), (Some("large"), "refused"));
+    assert_eq!((failed.status, &*failed.text), (Some(401), "401 Unauthorized"));
+    let over = world.all::<CognitionOut>(&thread).remove(0);
+    assert_eq!(over.answered_by.as_deref(), Some("scripted by a list"));
+    let charges = world.all::<Charge>(&thread);
+    let settled = charges.iter().find(|it| it.settled).unwrap();
+    assert_eq!((settled.spent_micros, &settled.model), (Some(210), &over.answered_by));
+    assert_eq!(charges[0].model.as_deref(), Some("failover of large, small"));
 }

@@ -232,7 +232,7 @@ async fn a_server_that_isnt_there_is_unreachable() {
     let settings =
         |url: String| Remote::at(Wire::OpenAiChat, url, "m").no_proxy().limits(limits.clone());
     let error = heard(&settings(format!("http://{address}/v1")).build().unwrap()).await.1.unwrap();
-    assert_eq!((error.kind, error.retry, error.attempts), (Kind::Unreachable, true, 4));
+    assert_eq!((error.kind, error.retry, error.attempts()), (Kind::Unreachable, true, 4));
     assert!(error.to_string().starts_with(&format!("no connection to {address}: ")), "{error}");
     // Speaking TLS with who doesn't is no use, however often.
     let url = format!("https://127.0.0.1:{}", rude("HTTP/1.1 400 Bad Request\r\n\r\n").await);
@@ -242,6 +242,6 @@ async fn a_server_that_isnt_there_is_unreachable() {
     std::fs::write(&file, issuer.cert.pem()).unwrap();
     let model = settings(url).authority(&file).build().unwrap();
     let error = heard(&model).await.1.unwrap();
-    assert_eq!((error.kind, error.attempts), (Kind::Unreachable, 1), "{error}");
+    assert_eq!((error.kind, error.attempts()), (Kind::Unreachable, 1), "{error}");
     assert!(error.message.ends_with("what listens there doesn't speak TLS"), "{error}");
 }

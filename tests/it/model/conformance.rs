@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use pumphouse::model::{
-    AtOnce, Call, Error, Kind, Model, Piece, Prompt, Recorded, Reply, Script, Scripted, Stop, Take,
-    Usage,
+    Bounded, Call, Error, Kind, Model, Piece, Prompt, Recorded, Reply, Script, Scripted, Stop,
+    Take, Usage,
 };
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn scripted(said: &Expected) -> Made {
 
 fn at_once(said: &Expected) -> Made {
     let model = Arc::new(Scripted::replies([script(said)]));
-    let model: Box<dyn Model> = Box::new(AtOnce::new("m", model, 2));
+    let model: Box<dyn Model> = Box::new(Bounded::new("m", model).at_once(2));
     Box::pin(std::future::ready(model))
 }
 

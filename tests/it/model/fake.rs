@@ -1,5 +1,6 @@
 //! A server that does as it is told, whatever HTTP says.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What it does with a request.
+/// One thing that it does with a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Say(Vec<u8>),
@@ -63,6 +64,9 @@ struct Seen {
     left: usize,
 }
 
+/// What it does with a request.
+type Answer = dyn Fn(&Asked) -> Vec<Act> + Send + Sync;
+
 pub(crate) struct Server {
     port: u16,
     seen: Arc<Mutex<Seen>>,
@@ -71,15 +75,27 @@ pub(crate) struct Server {
 impl Server {
     /// Gives each request the next of these answers, and the last one to all further ones.
     pub(crate) async fn start(answers: Vec<Vec<Act>>) -> Server {
+        let next = AtomicUsize::new(0);
+        Server::answering(move |_| {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            answers[number.min(answers.len() - 1)].clone()
+        })
+        .await
+    }
+
+    /// Answers each request as a function says.
+    pub(crate) async fn answering(
+        answer: impl Fn(&Asked) -> Vec<Act> + Send + Sync + 'static,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::<Mutex<Seen>>::default();
         let shared = seen.clone();
+        let answer: Arc<Answer> = Arc::new(answer);
         let serve = async move {
-            for number in 0.. {
+            loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let acts = answers[number.min(answers.len() - 1)].clone();
-                spawn(serve(stream, acts, shared.clone()));
+                spawn(serve(stream, answer.clone(), shared.clone()));
             }
         };
         spawn(serve);
@@ -131,9 +147,10 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server's slowness is what is tested")]
-async fn serve(mut stream: TcpStream, acts: Vec<Act>, seen: Arc<Mutex<Seen>>) {
+async fn serve(mut stream: TcpStream, answer: Arc<Answer>, seen: Arc<Mutex<Seen>>) {
     stream.set_nodelay(true).unwrap();
     let Some(asked) = read(&mut stream).await else { return };
+    let acts = answer(&asked);
     seen.lock().unwrap().asked.push(asked);
     for act in acts {
         match act {

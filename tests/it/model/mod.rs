@@ -6,6 +6,7 @@ pub(crate) mod fake;
 mod openai;
 mod real;
 mod recordings;
+mod router;
 mod secrets;
 mod sse;
 mod wires;

@@ -114,7 +114,7 @@ async fn it_is_tried_so_often_and_no_more() {
     let server = Server::start(vec![vec![head("503 Service Unavailable", "")]]).await;
     let (pieces, error) = heard(&server.model().build().unwrap()).await;
     let error = error.unwrap();
-    assert_eq!((pieces, error.kind, error.attempts), (vec![], Kind::Failed, 4));
+    assert_eq!((pieces, error.kind, error.attempts()), (vec![], Kind::Failed, 4));
     assert_eq!(error.to_string(), "the server failed: 503 Service Unavailable, tried 4 times");
     assert_eq!(server.asked().len(), 4);
 }
@@ -124,7 +124,7 @@ async fn a_server_that_asks_for_more_time_than_there_is_has_refused() {
     let acts = vec![head("429 Too Many Requests", "retry-after: 3600\r\n")];
     let server = Server::start(vec![acts]).await;
     let error = heard(&server.model().build().unwrap()).await.1.unwrap();
-    assert_eq!((error.kind, error.retry, error.attempts), (Kind::RateLimited, true, 1));
+    assert_eq!((error.kind, error.retry, error.attempts()), (Kind::RateLimited, true, 1));
     assert_eq!(error.retry_after, Some(Duration::from_secs(3_600)));
 }
 

@@ -1,0 +1,152 @@
+//! What a model writes, as it comes: piece by piece, or out of the log.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
+use pumphouse::prelude::*;
+
+use super::escape;
+use super::generation::{Generation, Speaking};
+use super::system::SystemPrompt;
+use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed};
+use super::write::Writing;
+
+impl Speaking<'_> {
+    /// Has the model write, unless somebody interrupts that.
+    pub(super) async fn generates(
+        &mut self,
+        prompt: Prompt,
+        writing: &mut Writing,
+        told: &SystemPrompt,
+    ) -> Result<(), Fault> {
+        let (model, arrivals) = (&self.it.agent().model, &self.it.arrivals);
+        match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
+            Some(Ok(mut reply)) => {
+                self.listen(&mut *reply, writing, told).await?;
+                self.spoken.reply = Some(Mutex::new(reply));
+            }
+            Some(Err(error)) => {
+                for tried in &error.tried {
+                    self.tried(ModelFailed::of(self.turn, tried)).await?;
+                }
+                self.spoken.fails(&error);
+            }
+            None => self.is_interrupted(),
+        }
+        if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
+            self.spoken.stop = "error".to_owned();
+        }
+        // A reply that is read from a log is as it was recorded there: 0.1.0 said otherwise.
+        self.spoken.truncated |= self.spoken.error.is_some();
+        Ok(())
+    }
+
+    fn is_interrupted(&mut self) {
+        self.spoken.error = Some(Interrupt::ERROR.to_owned());
+        self.spoken.stop = Interrupt::WORD.to_owned();
+    }
+
+    /// Takes what the model said then: nobody asks it again.
+    pub(super) async fn reads(
+        &mut self,
+        record: &[Entry],
+        writing: &mut Writing,
+    ) -> Result<(), Fault> {
+        let Some(over) = record.iter().find_map(|it| it.decode_if::<CognitionOut>()) else {
+            self.spoken.error = Some("the log has no reply".to_owned());
+            return Ok(());
+        };
+        let reasoning = record.iter().find_map(|it| it.decode_if::<CognitionReasoning>());
+        self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
+        let CognitionOut {
+            stop,
+            error,
+            refused,
+            waits_ms,
+            truncated,
+            tokens_in,
+            tokens_out,
+            answered_by,
+            text,
+            ..
+        } = over;
+        for failed in record.iter().filter_map(|it| it.decode_if::<ModelFailed>()) {
+            self.tried(failed).await?;
+        }
+        self.spoken.answered_by = answered_by;
+        self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));
+        self.spoken.is_refused = refused == Some(true);
+        self.spoken.limited = waits_ms.map(Duration::from_millis);
+        self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
+        for heard in writing.again(&text) {
+            self.act(heard).await?;
+        }
+        Ok(())
+    }
+
+    async fn listen(
+        &mut self,
+        reply: &mut dyn ModelReply,
+        writing: &mut Writing,
+        told: &SystemPrompt,
+    ) -> Result<(), Fault> {
+        loop {
+            let piece = self.it.arrivals.unless::<Interrupt, _>(reply.next()).await;
+            let Some(piece) = piece else {
+                self.is_interrupted();
+                return Ok(());
+            };
+            match piece {
+                Ok(Some(Piece::Text(text))) => {
+                    for heard in writing.feed(&text) {
+                        self.act(heard).await?;
+                    }
+                }
+                Ok(Some(Piece::Reasoning(text))) => {
+                    let text = escape::recorded(&text).into_owned();
+                    self.live("reasoning", text.clone());
+                    self.spoken.reasoned += text.len();
+                    self.reasoning += &text;
+                }
+                Ok(Some(Piece::Call(call))) => {
+                    let mut call = told.tools.meant(call);
+                    if call.id.is_empty() {
+                        call.id = format!("call_{}_{}", self.turn, writing.places().len() / 2 + 1);
+                    }
+                    for heard in writing.call(&call) {
+                        self.act(heard).await?;
+                    }
+                }
+                Ok(Some(Piece::Usage(usage))) => self.spoken.usage = Some(usage),
+                Ok(Some(Piece::Stop(stop))) => {
+                    self.spoken.truncated = stop == Stop::MaxTokens;
+                    self.spoken.stop = stop.as_str().to_owned();
+                }
+                Ok(Some(Piece::Refusal(why))) => {
+                    let why = escape::recorded(&why);
+                    self.spoken.error = Some(format!("the model declined: {why}"));
+                }
+                Ok(Some(Piece::Tried(error))) => {
+                    self.tried(ModelFailed::of(self.turn, &error)).await?;
+                }
+                Ok(Some(Piece::Answering(it))) => {
+                    self.spoken.answered_by = Some(it.model);
+                    self.spoken.answered_for = it.price;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.spoken.breaks_off(&error);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Records that the model was asked in vain.
+    async fn tried(&self, failed: ModelFailed) -> Result<(), Fault> {
+        let text = escape::recorded(&failed.text).into_owned();
+        self.it.out.failed.send(Note(ModelFailed { text, ..failed })).await
+    }
+}

@@ -1,0 +1,65 @@
+//! What models think before they write, and how they fail.
+
+use pumphouse::model::Error;
+use pumphouse::prelude::*;
+
+/// What a model thought before it wrote, where it says so.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning", bookkeeping)]
+pub struct CognitionReasoning {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Whether more was to come.
+    #[payload(attribute)]
+    pub is_partial: bool,
+    /// Whether something cut it.
+    #[payload(attribute)]
+    pub was_interrupted: bool,
+    /// The text.
+    #[payload(text, example = "It may rain.")]
+    pub text: String,
+}
+
+/// A model was asked in vain: it was asked again, or another one was. Why the last attempt of a
+/// turn failed stands in its `cognition_out`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "model-failed", bookkeeping)]
+pub struct ModelFailed {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// Which model, where the agent's model is several.
+    #[payload(attribute, example = "large")]
+    pub model: Option<String>,
+    /// What kind of failure it was, such as `rate-limited`, `failed` or `unreachable`.
+    #[payload(attribute, example = "rate-limited")]
+    pub kind: String,
+    /// The HTTP status, where there was one.
+    #[payload(attribute)]
+    pub status: Option<u32>,
+    /// For how many milliseconds the provider wants no further request, where it said so.
+    #[payload(attribute)]
+    pub retry_after_ms: Option<u64>,
+    /// What happened, in a sentence.
+    #[payload(text, example = "llm.example.org answered 429 Too Many Requests")]
+    pub text: String,
+}
+
+impl ModelFailed {
+    /// What failed in a turn.
+    pub fn of(turn: u64, error: &Error) -> ModelFailed {
+        let mut it = error.clone();
+        // They are told apart here.
+        (it.model, it.tried) = (None, Vec::new());
+        let millis = |it: std::time::Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+        ModelFailed {
+            turn,
+            model: error.model.as_deref().map(str::to_owned),
+            kind: error.kind.as_str().to_owned(),
+            status: error.status.map(u32::from),
+            retry_after_ms: error.retry_after.map(millis),
+            text: it.to_string(),
+        }
+    }
+}

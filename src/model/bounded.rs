@@ -1,0 +1,359 @@
+//! A model that is asked only so often: at once, or in a minute.
+
+mod bucket;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+
+use self::bucket::Bucket;
+use super::{Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry};
+use crate::clock;
+
+/// How many tokens a request is taken for at the least, before its provider has counted them.
+const TOKENS_MIN: u64 = 100;
+
+/// A model with limits: who asks it beyond them waits until it may be asked again. Agents that wait
+/// are served in turn, so that one with many threads doesn't hold up the others.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pumphouse::model::{Bounded, Model, Scripted};
+///
+/// let model = Arc::new(Scripted::replies(["<response>42</response>"]));
+/// let model = Bounded::new("fixed", model).at_once(8).tokens_per_minute(100_000);
+/// assert!(model.describe().starts_with("scripted"));
+/// ```
+#[derive(Debug)]
+pub struct Bounded {
+    name: String,
+    model: Arc<dyn Model>,
+    gate: Arc<Gate>,
+}
+
+/// How much a model with limits is asked.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pumphouse::model::{Bounded, Model, Scripted};
+///
+/// let model = Bounded::new("fixed", Arc::new(Scripted::replies(["42"]))).at_once(8);
+/// let load = model.load().unwrap();
+/// assert_eq!((load.at_once, load.under_way, load.waiting, load.held_up), (Some(8), 0, 0, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Load {
+    /// How many replies it has under way at the most, where that has a limit.
+    pub at_once: Option<u64>,
+    /// How many it has under way.
+    pub under_way: u64,
+    /// How many turns wait until they may ask it.
+    pub waiting: u64,
+    /// How many turns had to wait since the model was made.
+    pub held_up: u64,
+}
+
+impl Bounded {
+    /// The model, without a limit yet; its name is for the traces.
+    #[must_use]
+    pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Bounded {
+        Bounded { name: name.into(), model, gate: Arc::default() }
+    }
+
+    /// At most so many replies are under way at once; at least one is.
+    #[must_use]
+    pub fn at_once(self, most: usize) -> Bounded {
+        self.gate.state().at_once = Some(most.max(1));
+        self
+    }
+
+    /// At most so many requests begin in a minute, evenly, and at least one.
+    #[must_use]
+    pub fn requests_per_minute(self, most: u64) -> Bounded {
+        self.gate.state().requests = Some(Bucket::full(most, clock::now_us()));
+        self
+    }
+
+    /// At most so many tokens are used in a minute, of prompts and replies together, and at least
+    /// one. A request counts as its prompt until its provider has counted.
+    #[must_use]
+    pub fn tokens_per_minute(self, most: u64) -> Bounded {
+        self.gate.state().tokens = Some(Bucket::full(most, clock::now_us()));
+        self
+    }
+
+    /// Waits until one more reply may begin.
+    async fn place(&self, prompt: &Prompt) -> Place {
+        let tokens = match self.gate.counts_tokens() {
+            true => self.model.prompt_tokens(prompt).max(TOKENS_MIN),
+            false => 0,
+        };
+        let (sender, mut place) = oneshot::channel();
+        let agent = prompt.agent.clone();
+        let _waiting = Waiting(&self.gate);
+        let is_first = self.gate.state().join(Ticket { agent, tokens, sender });
+        self.gate.admit();
+        if let Ok(place) = place.try_recv() {
+            return place;
+        }
+        self.gate.state().held_up += 1;
+        if is_first {
+            tracing::info!(
+                model = &*self.name,
+                "a turn waits: the limits of its model are reached"
+            );
+        }
+        loop {
+            let changed = self.gate.changed.notified();
+            let wait = self.gate.admit();
+            tokio::select! {
+                biased;
+                // An error says that the gate is gone, and this turn holds it.
+                Ok(place) = &mut place => return place,
+                () = retry::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                () = changed => {}
+            }
+        }
+    }
+}
+
+impl Model for Bounded {
+    fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(async move {
+            let place = self.place(&prompt).await;
+            WithPlace::of(self.model.turn(prompt).await, place)
+        })
+    }
+
+    fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(async move {
+            let place = self.place(&prompt).await;
+            WithPlace::of(self.model.turn_once(prompt).await, place)
+        })
+    }
+
+    fn window(&self) -> Option<u32> {
+        self.model.window()
+    }
+
+    fn tokens(&self, text: &str) -> Option<u64> {
+        self.model.tokens(text)
+    }
+
+    fn max_tokens(&self) -> Option<u32> {
+        self.model.max_tokens()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.model.price()
+    }
+
+    fn has_room(&self) -> bool {
+        self.gate.state().wait(0, clock::now_us()).is_none() && self.model.has_room()
+    }
+
+    fn load(&self) -> Option<Load> {
+        let state = self.gate.state();
+        Some(Load {
+            at_once: state.at_once.map(|it| it as u64),
+            under_way: state.under_way as u64,
+            waiting: state.waiting() as u64,
+            held_up: state.held_up,
+        })
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.model.is_repeatable()
+    }
+
+    fn describe(&self) -> String {
+        self.model.describe()
+    }
+
+    fn details(&self) -> Details {
+        self.model.details()
+    }
+}
+
+/// Who may ask a model now, and who waits.
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<State>,
+    /// A reply has ended: those who wait look again for how long.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    at_once: Option<usize>,
+    requests: Option<Bucket>,
+    tokens: Option<Bucket>,
+    under_way: usize,
+    held_up: u64,
+    /// The turns that wait, by their agents, each in the order in which they came.
+    tickets: BTreeMap<Option<Arc<str>>, VecDeque<Ticket>>,
+    /// The agents that have turns here, in the order in which they are served next.
+    order: VecDeque<Option<Arc<str>>>,
+}
+
+/// A turn that waits.
+#[derive(Debug)]
+struct Ticket {
+    agent: Option<Arc<str>>,
+    /// The tokens that its request is taken for.
+    tokens: u64,
+    sender: oneshot::Sender<Place>,
+}
+
+/// How long something has to wait: for a time that is known, or for the end of a reply.
+type Wait = Option<Duration>;
+
+impl State {
+    /// Adds a turn to those that wait; whether it is the first that ever had to.
+    fn join(&mut self, ticket: Ticket) -> bool {
+        let of_agent = self.tickets.entry(ticket.agent.clone()).or_default();
+        if of_agent.is_empty() {
+            self.order.push_back(ticket.agent.clone());
+        }
+        of_agent.push_back(ticket);
+        self.held_up == 0
+    }
+
+    /// What a request of so many tokens has to wait for; nothing where it may begin.
+    fn wait(&self, tokens: u64, now_us: u64) -> Option<Wait> {
+        if self.at_once.is_some_and(|most| self.under_way >= most) {
+            return Some(None);
+        }
+        let requests = self.requests.as_ref().and_then(|it| it.wait(1, now_us));
+        let tokens = self.tokens.as_ref().and_then(|it| it.wait(tokens, now_us));
+        requests.max(tokens).map(Some)
+    }
+
+    /// Takes the next turn that may begin out of those that wait.
+    fn next(&mut self, now_us: u64) -> Result<Ticket, Wait> {
+        while let Some(agent) = self.order.front() {
+            let agent = agent.clone();
+            let Some(of_agent) = self.tickets.get_mut(&agent) else {
+                self.order.pop_front();
+                continue;
+            };
+            of_agent.retain(|it| !it.sender.is_closed());
+            let Some(tokens) = of_agent.front().map(|it| it.tokens) else {
+                self.tickets.remove(&agent);
+                self.order.pop_front();
+                continue;
+            };
+            if let Some(wait) = self.wait(tokens, now_us) {
+                return Err(wait);
+            }
+            self.order.pop_front();
+            let Some(of_agent) = self.tickets.get_mut(&agent) else { continue };
+            let ticket = of_agent.pop_front();
+            match of_agent.is_empty() {
+                true => drop(self.tickets.remove(&agent)),
+                false => self.order.push_back(agent),
+            }
+            let Some(ticket) = ticket else { continue };
+            self.under_way += 1;
+            self.requests.iter_mut().for_each(|it| it.take(1, now_us));
+            self.tokens.iter_mut().for_each(|it| it.take(ticket.tokens, now_us));
+            return Ok(ticket);
+        }
+        Err(None)
+    }
+
+    fn waiting(&self) -> usize {
+        self.tickets.values().flatten().filter(|it| !it.sender.is_closed()).count()
+    }
+}
+
+impl Gate {
+    /// Nothing under the lock panics halfway.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counts_tokens(&self) -> bool {
+        self.state().tokens.is_some()
+    }
+
+    /// Lets in who may begin, and says after which time the next one may, where that is known.
+    fn admit(self: &Arc<Gate>) -> Wait {
+        loop {
+            let next = self.state().next(clock::now_us());
+            match next {
+                Ok(Ticket { tokens, sender, .. }) => {
+                    // A turn that is gone gives its place back: the place is in what comes back.
+                    drop(sender.send(Place { gate: self.clone(), tokens }));
+                }
+                Err(wait) => return wait,
+            }
+        }
+    }
+}
+
+/// A turn that waits, or did: who comes behind it may begin when it is dropped.
+struct Waiting<'a>(&'a Arc<Gate>);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.admit();
+    }
+}
+
+/// What a reply that is under way holds of a model's limits.
+#[derive(Debug)]
+struct Place {
+    gate: Arc<Gate>,
+    /// The tokens that it was taken for.
+    tokens: u64,
+}
+
+impl Place {
+    /// The provider has counted the tokens.
+    fn used(&mut self, tokens: u64) {
+        let more = tokens.saturating_sub(self.tokens);
+        self.tokens += more;
+        let mut state = self.gate.state();
+        state.tokens.iter_mut().for_each(|it| it.take(more, clock::now_us()));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.gate.state().under_way -= 1;
+        self.gate.admit();
+        self.gate.changed.notify_waiters();
+    }
+}
+
+/// A reply that holds a place until it is dropped.
+#[derive(Debug)]
+struct WithPlace {
+    reply: Box<dyn Reply>,
+    place: Place,
+}
+
+impl WithPlace {
+    fn of(asked: Result<Box<dyn Reply>, Error>, place: Place) -> Result<Box<dyn Reply>, Error> {
+        Ok(Box::new(WithPlace { reply: asked?, place }))
+    }
+}
+
+impl Reply for WithPlace {
+    fn next(&mut self) -> Boxed<'_, Option<Piece>> {
+        Box::pin(async {
+            let piece = self.reply.next().await?;
+            if let Some(Piece::Usage(usage)) = &piece {
+                self.place.used(usage.input + usage.output);
+            }
+            Ok(piece)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! So much in a minute.
+
+use std::time::Duration;
+
+const MINUTE_US: u64 = 60_000_000;
+
+/// A token bucket: it holds what a minute allows, and fills again evenly.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    per_minute: u64,
+    /// What is left, in millionths; less than nothing where more was used than was there.
+    level: i128,
+    at_us: u64,
+}
+
+impl Bucket {
+    /// A full one.
+    pub(super) fn full(per_minute: u64, now_us: u64) -> Bucket {
+        let per_minute = per_minute.max(1);
+        Bucket { per_minute, level: micros(per_minute), at_us: now_us }
+    }
+
+    fn level(&self, now_us: u64) -> i128 {
+        let passed = now_us.saturating_sub(self.at_us);
+        let filled = micros(self.per_minute) * i128::from(passed) / i128::from(MINUTE_US);
+        (self.level + filled).min(micros(self.per_minute))
+    }
+
+    /// How long it takes until so much is there. What is more than a minute allows may begin with
+    /// a full bucket.
+    pub(super) fn wait(&self, amount: u64, now_us: u64) -> Option<Duration> {
+        let missing = micros(amount.min(self.per_minute)) - self.level(now_us);
+        if missing <= 0 {
+            return None;
+        }
+        let rate = micros(self.per_minute);
+        let us = (missing * i128::from(MINUTE_US) + rate - 1) / rate;
+        Some(Duration::from_micros(u64::try_from(us).unwrap_or(u64::MAX)))
+    }
+
+    /// Takes so much, whether it is there or not.
+    pub(super) fn take(&mut self, amount: u64, now_us: u64) {
+        self.level = self.level(now_us) - micros(amount);
+        self.at_us = now_us.max(self.at_us);
+    }
+}
+
+fn micros(amount: u64) -> i128 {
+    i128::from(amount) * 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_minute_allows_is_there_at_once_and_comes_back_evenly() {
+        let mut bucket = Bucket::full(60, 0);
+        assert_eq!(bucket.wait(60, 0), None);
+        bucket.take(60, 0);
+        assert_eq!(bucket.wait(1, 0), Some(Duration::from_secs(1)));
+        assert_eq!(bucket.wait(1, 500_000), Some(Duration::from_millis(500)));
+        assert_eq!(bucket.wait(1, 1_000_000), None);
+        assert_eq!(bucket.wait(60, 120_000_000), None, "it never holds more than a minute allows");
+        assert!(bucket.wait(61, 0).is_some_and(|it| it == Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn what_was_used_beyond_it_is_waited_for() {
+        let mut bucket = Bucket::full(600, 0);
+        bucket.take(1_200, 0);
+        assert_eq!(bucket.wait(100, 0), Some(Duration::from_secs(70)));
+        assert_eq!(Bucket::full(600, 0).wait(5_000, 0), None, "a large request begins when full");
+    }
+}

@@ -1,0 +1,41 @@
+//! When a request that failed is sent again.
+//!
+//! Three times, after a second, two and four, never later than after a minute; a quarter of each
+//! wait is chance, so that requests that failed together don't come together. These are the numbers
+//! of the LLM router that this project comes from.
+
+use std::time::Duration;
+
+use tokio::time::Sleep;
+
+use crate::clock;
+
+/// The wait before a request is sent again that failed so often before.
+pub(super) fn pause(failed_before: usize, min: Duration, max: Duration) -> Duration {
+    let twice = u32::try_from(failed_before).ok().and_then(|it| 1_u32.checked_shl(it));
+    let whole = min.saturating_mul(twice.unwrap_or(u32::MAX)).min(max);
+    let chance = (clock::random() >> 32) as f64 / f64::from(u32::MAX);
+    whole.mul_f64(0.75 + chance / 2.0).min(max)
+}
+
+/// Lets time pass.
+#[expect(clippy::disallowed_methods, reason = "a server and its time are beyond any simulation")]
+pub(super) fn sleep(time: Duration) -> Sleep {
+    tokio::time::sleep(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_doubles_up_to_its_limit_and_a_quarter_of_it_is_chance() {
+        let (min, max) = (Duration::from_secs(1), Duration::from_secs(60));
+        for (failed, whole) in [(0, 1.0), (1, 2.0), (2, 4.0), (5, 32.0), (6, 60.0), (99, 60.0)] {
+            for _ in 0..100 {
+                let pause = pause(failed, min, max).as_secs_f64();
+                assert!(pause >= whole * 0.75 && pause <= whole * 1.25 && pause <= 60.0, "{pause}");
+            }
+        }
+    }
+}

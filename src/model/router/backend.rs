@@ -1,0 +1,171 @@
+//! One of a router's models: whether it may be asked, and how it did.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::super::{Answering, Boxed, Error, Kind, Model, Piece, Prompt, Reply, retry};
+use super::Asking;
+use crate::clock;
+use crate::limits::RouterLimits;
+
+/// One of a router's models.
+#[derive(Debug)]
+pub(super) struct Backend {
+    pub(super) name: String,
+    pub(super) model: Arc<dyn Model>,
+    health: Mutex<Health>,
+}
+
+/// How a model did.
+#[derive(Debug, Default)]
+struct Health {
+    under_way: usize,
+    /// Failures since its last reply.
+    failures: usize,
+    /// Until when it is asked last.
+    failing_until_us: u64,
+    /// Until when it wants no request.
+    out_until_us: u64,
+    answered: u64,
+    failed: u64,
+    failed_over: u64,
+}
+
+impl Backend {
+    pub(super) fn new(name: String, model: Arc<dyn Model>) -> Backend {
+        Backend { name, model, health: Mutex::default() }
+    }
+
+    /// Nothing under the lock panics halfway.
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks it once; an error has its name.
+    pub(super) async fn ask(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
+        let _under_way = UnderWay::on(self);
+        let asked = self.model.turn_once(prompt).await;
+        asked.map_err(|error| Error { model: Some(self.name.as_str().into()), ..error })
+    }
+
+    /// Notes that it failed, and for how long it is asked last, or not at all.
+    pub(super) fn fails(&self, error: &Error, limits: &RouterLimits) {
+        let now_us = clock::now_us();
+        let mut health = self.health();
+        health.failed += 1;
+        // Of a prompt that is too long the model is no worse.
+        if error.kind == Kind::PromptTooLong {
+            return;
+        }
+        let until = |time: Duration| now_us.saturating_add(micros(time));
+        if let Some(rest) = error.retry_after.filter(|_| error.retry) {
+            health.out_until_us = until(rest);
+            return;
+        }
+        let pause = retry::pause(health.failures, limits.retry_time_min, limits.retry_time_max);
+        health.failing_until_us = until(pause);
+        health.failures += 1;
+    }
+
+    /// Notes that its reply has come to its end.
+    fn is_well(&self) {
+        let mut health = self.health();
+        (health.failures, health.failing_until_us) = (0, 0);
+    }
+
+    /// Notes that another model answered the turn in which it failed.
+    pub(super) fn fails_over(&self) {
+        self.health().failed_over += 1;
+    }
+
+    /// Whether it wants no request now.
+    pub(super) fn is_out(&self, now_us: u64) -> bool {
+        self.health().out_until_us > now_us
+    }
+
+    /// For how long it wants no request, where that is so.
+    pub(super) fn rest_us(&self, now_us: u64) -> Option<u64> {
+        self.health().out_until_us.checked_sub(now_us).filter(|rest| *rest > 0)
+    }
+
+    /// Whether it has failed just now.
+    pub(super) fn is_failing(&self, now_us: u64) -> bool {
+        self.health().failing_until_us > now_us
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.health().under_way
+    }
+
+    pub(super) fn asking(&self) -> Asking {
+        let Health { answered, failed, failed_over, .. } = *self.health();
+        Asking { name: self.name.clone(), answered, failed, failed_over }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A request that counts as under way until this is dropped.
+#[derive(Debug)]
+struct UnderWay<T: std::borrow::Borrow<Backend>>(T);
+
+impl<T: std::borrow::Borrow<Backend>> UnderWay<T> {
+    fn on(backend: T) -> UnderWay<T> {
+        backend.borrow().health().under_way += 1;
+        UnderWay(backend)
+    }
+}
+
+impl<T: std::borrow::Borrow<Backend>> Drop for UnderWay<T> {
+    fn drop(&mut self) {
+        self.0.borrow().health().under_way -= 1;
+    }
+}
+
+/// A reply of one of a router's models.
+#[derive(Debug)]
+pub(super) struct Routed {
+    /// What was tried before, and who answers.
+    first: VecDeque<Piece>,
+    reply: Box<dyn Reply>,
+    backend: UnderWay<Arc<Backend>>,
+    limits: RouterLimits,
+}
+
+impl Routed {
+    pub(super) fn new(
+        reply: Box<dyn Reply>,
+        backend: Arc<Backend>,
+        tried: Vec<Error>,
+        limits: RouterLimits,
+    ) -> Routed {
+        backend.health().answered += 1;
+        let answering = Piece::Answering(Answering {
+            name: backend.name.clone(),
+            model: backend.model.describe(),
+            price: backend.model.price(),
+        });
+        let first = tried.into_iter().map(Piece::Tried).chain([answering]).collect();
+        Routed { first, reply, backend: UnderWay::on(backend), limits }
+    }
+}
+
+impl Reply for Routed {
+    fn next(&mut self) -> Boxed<'_, Option<Piece>> {
+        Box::pin(async {
+            if let Some(piece) = self.first.pop_front() {
+                return Ok(Some(piece));
+            }
+            let (next, backend) = (self.reply.next().await, &self.backend.0);
+            match &next {
+                Ok(Some(Piece::Stop(_))) => backend.is_well(),
+                Err(error) => backend.fails(error, &self.limits),
+                Ok(_) => {}
+            }
+            next.map_err(|error| Error { model: Some(backend.name.as_str().into()), ..error })
+        })
+    }
+}

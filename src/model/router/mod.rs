@@ -1,0 +1,305 @@
+//! One model made of several: where one fails, the next is asked.
+
+mod backend;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use self::backend::{Backend, Routed};
+use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, retry};
+use crate::clock;
+use crate::limits::RouterLimits;
+
+/// One model made of several: each turn is one model's, and where that fails before its reply
+/// begins, the next is asked.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pumphouse::model::{Kind, Model, Piece, Policy, Prompt, Router, Script, Scripted};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let down = Scripted::replies([Script::text("").fails(0, Kind::Unreachable)]);
+/// let up = Scripted::replies(["<response>Hello.</response>"]);
+/// let best = Router::new("best", Policy::Failover)
+///     .model("large", Arc::new(down))
+///     .model("small", Arc::new(up));
+/// let mut reply = best.turn(Prompt::new("You greet people.")).await?;
+/// assert!(matches!(reply.next().await?, Some(Piece::Tried(error)) if error.kind == Kind::Unreachable));
+/// assert!(matches!(reply.next().await?, Some(Piece::Answering(it)) if it.name == "small"));
+/// # Ok(()) }
+/// ```
+///
+/// Within a turn no model is asked twice before all have been asked. Those whose failure may pass
+/// are asked again then: [`RouterLimits`] says how often, and after which pauses. A model that
+/// refuses a request, by its key, its name or its form, isn't asked again in that turn. One that
+/// failed is asked last until its pause is over. One that said how long it wants no request isn't
+/// asked before; where that is so of all of them, the turn fails with the shortest of these times.
+#[derive(Debug)]
+pub struct Router {
+    name: String,
+    policy: Policy,
+    backends: Vec<Arc<Backend>>,
+    limits: RouterLimits,
+    /// How many turns there were: where `round_robin` begins.
+    turns: AtomicUsize,
+}
+
+/// Which of several models is asked first.
+///
+/// ```
+/// use pumphouse::model::Policy;
+///
+/// assert_eq!("round_robin".parse(), Ok(Policy::RoundRobin));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// The first in order that can answer.
+    #[default]
+    Failover,
+    /// Each in turn.
+    RoundRobin,
+    /// The one with the fewest replies under way.
+    LeastLoaded,
+}
+
+impl Policy {
+    /// Every policy.
+    pub const ALL: [Policy; 3] = [Policy::Failover, Policy::RoundRobin, Policy::LeastLoaded];
+
+    /// What a manifest calls it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Policy::Failover => "failover",
+            Policy::RoundRobin => "round_robin",
+            Policy::LeastLoaded => "least_loaded",
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = NoPolicy;
+
+    fn from_str(name: &str) -> Result<Policy, NoPolicy> {
+        Policy::ALL.into_iter().find(|policy| policy.as_str() == name).ok_or(NoPolicy)
+    }
+}
+
+/// No policy has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoPolicy;
+
+impl fmt::Display for NoPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Policy::ALL.map(Policy::as_str).join(", ");
+        write!(f, "no policy has this name; there are {names}")
+    }
+}
+
+impl std::error::Error for NoPolicy {}
+
+/// How often a router asked one of its models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Asking {
+    /// The model's name in the router.
+    pub name: String,
+    /// Requests whose reply began.
+    pub answered: u64,
+    /// Requests that failed before, and replies that failed halfway.
+    pub failed: u64,
+    /// Turns that another model answered, because this one had failed.
+    pub failed_over: u64,
+}
+
+impl Router {
+    /// A router without models yet; its name is for the log and the traces.
+    #[must_use]
+    pub fn new(name: impl Into<String>, policy: Policy) -> Router {
+        Router {
+            name: name.into(),
+            policy,
+            backends: Vec::new(),
+            limits: RouterLimits::default(),
+            turns: AtomicUsize::new(0),
+        }
+    }
+
+    /// Adds a model, behind those that it has.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Router {
+        self.backends.push(Arc::new(Backend::new(name.into(), model)));
+        self
+    }
+
+    /// How often it asks again, and when.
+    #[must_use]
+    pub fn limits(self, limits: RouterLimits) -> Router {
+        Router { limits, ..self }
+    }
+
+    async fn begin(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
+        let (mut tried, mut refused) = (Vec::<Error>::new(), BTreeSet::new());
+        let first = self.turns.fetch_add(1, Ordering::Relaxed);
+        for round in 0..=self.limits.retries_max {
+            let mut asked = refused.clone();
+            while let Some(at) = self.next(first, &asked) {
+                asked.insert(at);
+                let backend = &self.backends[at];
+                match backend.ask(prompt.clone()).await {
+                    Ok(reply) => {
+                        self.fails_over(&tried, backend);
+                        return Ok(Box::new(Routed::new(
+                            reply,
+                            backend.clone(),
+                            tried,
+                            self.limits.clone(),
+                        )));
+                    }
+                    Err(error) => {
+                        backend.fails(&error, &self.limits);
+                        let (router, model, kind) = (&*self.name, &*backend.name, error.kind);
+                        let kind = kind.as_str();
+                        tracing::warn!(
+                            router,
+                            model,
+                            kind,
+                            status = error.status,
+                            "a model failed"
+                        );
+                        if !error.retry {
+                            refused.insert(at);
+                        }
+                        tried.push(error);
+                    }
+                }
+            }
+            if refused.len() == self.backends.len() {
+                break;
+            }
+            let rest = self.rest(&refused);
+            let pause = retry::pause(round, self.limits.retry_time_min, self.limits.retry_time_max);
+            match rest {
+                Some(rest) if rest > pause => return Err(self.resting(rest, tried)),
+                _ if round < self.limits.retries_max => {
+                    retry::sleep(pause.max(rest.unwrap_or_default())).await;
+                }
+                _ => {}
+            }
+        }
+        // What may pass says more than a model that will always refuse.
+        let at = tried.iter().rposition(|error| error.retry).or(tried.len().checked_sub(1));
+        let Some(at) = at else {
+            let text = format!("the router {} has no models", self.name);
+            return Err(Error { retry: false, ..Error::new(Kind::Refused, text) });
+        };
+        let last = tried.remove(at);
+        Err(Error { tried, ..last })
+    }
+
+    /// The model that is asked next, of those that weren't.
+    fn next(&self, first: usize, asked: &BTreeSet<usize>) -> Option<usize> {
+        let now_us = clock::now_us();
+        let may_be_asked = |at: &usize| !self.backends[*at].is_out(now_us);
+        let mut all: Vec<usize> = (0..self.backends.len()).filter(may_be_asked).collect();
+        let well = all.iter().filter(|at| !self.backends[**at].is_failing(now_us)).count();
+        all.sort_by_key(|at| self.backends[*at].is_failing(now_us));
+        match self.policy {
+            Policy::Failover => {}
+            Policy::RoundRobin if well > 0 => all[..well].rotate_left(first % well),
+            Policy::RoundRobin => {}
+            Policy::LeastLoaded => {
+                all[..well].sort_by_key(|at| self.backends[*at].under_way());
+            }
+        }
+        // One that would have to wait for its own limits is asked where no other has room.
+        all.retain(|at| !asked.contains(at));
+        let has_room = |at: &&usize| self.backends[**at].model.has_room();
+        all.iter().find(has_room).or(all.first()).copied()
+    }
+
+    /// Where all models that may be asked again want no request for a while: the shortest time.
+    fn rest(&self, refused: &BTreeSet<usize>) -> Option<Duration> {
+        let now_us = clock::now_us();
+        let others = (0..self.backends.len()).filter(|at| !refused.contains(at));
+        let rests: Option<Vec<u64>> = others.map(|at| self.backends[at].rest_us(now_us)).collect();
+        rests?.into_iter().min().map(Duration::from_micros)
+    }
+
+    /// The error of a turn in which no model may be asked again for a while.
+    fn resting(&self, rest: Duration, mut tried: Vec<Error>) -> Error {
+        let last = tried.iter().rposition(|it| it.kind == Kind::RateLimited);
+        let error = last.map(|at| tried.remove(at)).unwrap_or_else(|| {
+            let text = format!("every model of {} wants no request for a while", self.name);
+            Error::new(Kind::RateLimited, text)
+        });
+        Error { retry_after: Some(rest), retry: true, tried, ..error }
+    }
+
+    fn fails_over(&self, tried: &[Error], to: &Backend) {
+        let failed: BTreeSet<&str> = tried.iter().filter_map(|it| it.model.as_deref()).collect();
+        let others = self.backends.iter().filter(|it| it.name != to.name);
+        for from in others.filter(|it| failed.contains(&*it.name)) {
+            from.fails_over();
+            let (router, from, to) = (&*self.name, &*from.name, &*to.name);
+            tracing::warn!(router, from, to, "another model answers the turn");
+        }
+    }
+
+    fn all<T>(&self, of: impl Fn(&dyn Model) -> T) -> impl Iterator<Item = T> {
+        self.backends.iter().map(move |it| of(&*it.model))
+    }
+}
+
+impl Model for Router {
+    fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
+        Box::pin(self.begin(prompt))
+    }
+
+    /// The smallest of its models' windows: whichever is asked, the prompt fits.
+    fn window(&self) -> Option<u32> {
+        self.all(|it| it.window()).flatten().min()
+    }
+
+    /// As the model counts that makes most of it, of those that count.
+    fn tokens(&self, text: &str) -> Option<u64> {
+        self.all(|it| it.tokens(text)).flatten().max()
+    }
+
+    fn max_tokens(&self) -> Option<u32> {
+        self.all(|it| it.max_tokens()).flatten().max()
+    }
+
+    /// The highest of its models' prices: that is reserved, and what a turn costs goes by the model
+    /// that answered it.
+    fn price(&self) -> Option<Price> {
+        self.all(|it| it.price()).flatten().reduce(Price::max)
+    }
+
+    fn has_room(&self) -> bool {
+        self.all(|it| it.has_room()).any(|it| it)
+    }
+
+    fn asking(&self) -> Vec<Asking> {
+        self.backends.iter().map(|it| it.asking()).collect()
+    }
+
+    fn describe(&self) -> String {
+        let names: Vec<&str> = self.backends.iter().map(|it| &*it.name).collect();
+        format!("{} of {}", self.policy.as_str(), names.join(", "))
+    }
+
+    fn details(&self) -> Details {
+        Details::new("router", self.describe())
+    }
+}
+
+#[cfg(test)]
+mod tests;
