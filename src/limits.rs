@@ -348,8 +348,7 @@ pub struct ModelLimits {
     pub refusal_bytes_max: usize,
     /// How often a request is sent again that may do better later, as long as nothing was heard.
     pub retries_max: usize,
-    /// How long to wait before the first time that a request is sent again; twice as long each
-    /// time after it, and a part of it is chance.
+    /// The first pause before a request is sent again, doubled each time; a part of it is chance.
     pub retry_time_min: Duration,
     /// How long to wait at the most; a server that asks for more has refused.
     pub retry_time_max: Duration,
@@ -382,21 +381,17 @@ bounds! {
 pub struct RouterLimits {
     /// How often all models are asked again that may do better later.
     pub retries_max: usize,
-    /// How long to wait before the first time that they are asked again; twice as long each time
-    /// after it, and a part of it is chance. A model that failed is asked last for as long.
+    /// The first pause before that, doubled each time.
     pub retry_time_min: Duration,
-    /// How long to wait at the most.
+    /// The longest pause.
     pub retry_time_max: Duration,
 }
 }
 
 impl Default for RouterLimits {
     fn default() -> RouterLimits {
-        RouterLimits {
-            retries_max: 3,
-            retry_time_min: Duration::from_secs(1),
-            retry_time_max: Duration::from_secs(60),
-        }
+        let (retry_time_min, retry_time_max) = (Duration::from_secs(1), Duration::from_secs(60));
+        RouterLimits { retries_max: 3, retry_time_min, retry_time_max }
     }
 }
 

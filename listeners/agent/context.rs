@@ -19,7 +19,8 @@ use super::mind::{Mind, Minds};
 use super::system::SystemPrompt;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta,
-    ModelFailed, Notice, Repair, Response, ResponseWaits, Thought, begins_with_protocol,
+    ModelFailed, Notice, ReasoningSigned, Repair, Response, ResponseWaits, Thought,
+    begins_with_protocol,
 };
 
 /// An agent at work: its settings, its model, and what it says of its peers once it knows them.
@@ -112,6 +113,7 @@ pub(super) struct Outboxes {
     pub(super) notice: Outbox<Note<Notice>>,
     pub(super) repair: Outbox<Note<Repair>>,
     pub(super) reasoning: Outbox<Note<CognitionReasoning>>,
+    pub(super) signed: Outbox<Note<ReasoningSigned>>,
     pub(super) failed: Outbox<Note<ModelFailed>>,
     pub(super) act: Outbox<To<Action>>,
     pub(super) partial: Outbox<Answer<Response>>,

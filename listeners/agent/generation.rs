@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pumphouse::listener::Answer;
-use pumphouse::model::{Price, Prompt, Reply as ModelReply, Usage};
+use pumphouse::model::{Price, Prompt, Reply as ModelReply, Signed, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
 use pumphouse::wire::budget::Charge;
@@ -17,8 +17,8 @@ use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::context::{TurnContext, open_name};
 use super::system::SystemPrompt;
 use super::words::{
-    CognitionOut, CognitionReasoning, Delta, Notice, Repair, Response, ResponseWaits, Thought,
-    places_calls, reading,
+    CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
+    ResponseWaits, Thought, places_calls, reading,
 };
 use super::write::{Heard, Writing};
 
@@ -119,6 +119,8 @@ pub(super) struct Speaking<'a> {
     /// The partial responses that an earlier attempt sent: variables had the values of then.
     earlier: std::vec::IntoIter<Response>,
     pub(super) reasoning: String,
+    /// What the provider wants back beside the calls.
+    pub(super) signed: Vec<Signed>,
     pub(super) spoken: Generation,
     /// How many calls and payloads were refused, and where the payloads among them begin.
     refused: usize,
@@ -145,6 +147,7 @@ impl<'a> Speaking<'a> {
             is_last,
             earlier,
             reasoning: String::new(),
+            signed: Vec::new(),
             spoken,
             refused: 0,
             unsent: Vec::new(),
@@ -169,6 +172,9 @@ impl<'a> Speaking<'a> {
             let (turn, text) = (self.turn, std::mem::take(&mut self.reasoning));
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
             self.it.out.reasoning.send(Note(it)).await?;
+        }
+        if let Some(it) = ReasoningSigned::of(self.turn, &self.signed) {
+            self.it.out.signed.send(Note(it)).await?;
         }
         if places_calls(self.rules) {
             self.spoken.natives = writing.places();

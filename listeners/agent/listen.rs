@@ -9,7 +9,7 @@ use pumphouse::prelude::*;
 use super::escape;
 use super::generation::{Generation, Speaking};
 use super::system::SystemPrompt;
-use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed};
+use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed, ReasoningSigned};
 use super::write::Writing;
 
 impl Speaking<'_> {
@@ -59,6 +59,8 @@ impl Speaking<'_> {
         };
         let reasoning = record.iter().find_map(|it| it.decode_if::<CognitionReasoning>());
         self.reasoning = reasoning.map(|it| it.text).unwrap_or_default();
+        let signed = record.iter().find_map(|it| it.decode_if::<ReasoningSigned>());
+        self.signed = signed.map(ReasoningSigned::signed).unwrap_or_default();
         let CognitionOut {
             stop,
             error,
@@ -118,6 +120,7 @@ impl Speaking<'_> {
                         self.act(heard).await?;
                     }
                 }
+                Ok(Some(Piece::Signed(it))) => self.signed.push(it),
                 Ok(Some(Piece::Usage(usage))) => self.spoken.usage = Some(usage),
                 Ok(Some(Piece::Stop(stop))) => {
                     self.spoken.truncated = stop == Stop::MaxTokens;

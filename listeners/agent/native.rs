@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::model::{Call, Role, Said};
+use pumphouse::model::{Call, Role, Said, Signed};
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
 use pumphouse::xml::{Profile, read};
@@ -13,7 +13,7 @@ use super::super::action::words::{Action, ActionResult, Dialect, Status};
 use super::escape;
 use super::form::{Form, shown};
 use super::tools::legal;
-use super::words::{CognitionOut, Notice};
+use super::words::{CognitionOut, Notice, ReasoningSigned};
 
 /// What stands for the result of a call that has none.
 const NOTHING: &str = "[no result came]";
@@ -23,6 +23,8 @@ const NOTHING: &str = "[no result came]";
 pub(super) struct Natives {
     /// By the id of the call and its turn: what the model is told of it.
     results: BTreeMap<(u64, String), String>,
+    /// By turn: what its provider signed.
+    signed: BTreeMap<u64, Vec<Signed>>,
     /// The entries that say it: they stand nowhere else in the prompt.
     told: BTreeSet<u64>,
 }
@@ -49,6 +51,10 @@ impl Natives {
                     let is_native = it.dialect == Some(Dialect::Native);
                     let key = it.turn.filter(|_| is_native).map(|turn| (turn, it.id));
                     actions.extend(key.map(|key| (entry.seq(), key)));
+                    continue;
+                }
+                if let Some(it) = entry.decode_if::<ReasoningSigned>() {
+                    all.signed.insert(it.turn, it.signed());
                     continue;
                 }
                 let Some(it) = entry.decode_if::<Notice>() else { continue };
@@ -88,7 +94,8 @@ impl Natives {
                 Said { of: Some(call.id.clone()), ..Said::new(Role::Tool, text) }
             })
             .collect();
-        let mut said = vec![Said { calls, ..Said::new(Role::Assistant, text) }];
+        let signed = self.signed.get(&it.turn).cloned().unwrap_or_default();
+        let mut said = vec![Said { calls, signed, ..Said::new(Role::Assistant, text) }];
         said.extend(results);
         Some(said)
     }

@@ -13,7 +13,7 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 use super::action::{Action, ActionResult};
-pub use super::model::{CognitionReasoning, ModelFailed};
+pub use super::model::{CognitionReasoning, ModelFailed, ReasoningSigned};
 
 /// The newest rules by which agents go on, as `cognition_in` says them. Turns go by the rules that
 /// they record:

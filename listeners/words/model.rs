@@ -1,6 +1,6 @@
 //! What models think before they write, and how they fail.
 
-use pumphouse::model::Error;
+use pumphouse::model::{Error, Signed, Wire};
 use pumphouse::prelude::*;
 
 /// What a model thought before it wrote, where it says so.
@@ -19,6 +19,47 @@ pub struct CognitionReasoning {
     /// The text.
     #[payload(text, example = "It may rain.")]
     pub text: String,
+}
+
+/// What a provider signed or encrypted in a reply, mostly reasoning: it goes back as it is beside
+/// the calls of the reply, over the same wire.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "reasoning-signed", bookkeeping)]
+pub struct ReasoningSigned {
+    /// The turn.
+    #[payload(attribute)]
+    pub turn: u64,
+    /// The wire that knows it.
+    #[payload(attribute, example = "anthropic-messages")]
+    pub wire: String,
+    /// Each of them, in order.
+    pub block: Vec<SignedBlock>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct SignedBlock {
+    /// Where it stands: 0 before the reply's text, 1 behind it, 2 behind the first call, and so on.
+    #[payload(attribute)]
+    pub place: u64,
+    /// What goes back: JSON, as the wire has it.
+    #[payload(text, example = "{}")]
+    pub json: String,
+}
+
+impl ReasoningSigned {
+    /// What was signed in a turn; nothing where nothing was.
+    pub fn of(turn: u64, all: &[Signed]) -> Option<ReasoningSigned> {
+        let wire = all.first()?.wire.name().to_owned();
+        let block = |it: &Signed| SignedBlock { place: it.place, json: it.json.clone() };
+        Some(ReasoningSigned { turn, wire, block: all.iter().map(block).collect() })
+    }
+
+    /// The same, as a prompt has it; nothing where nobody knows the wire any more.
+    pub fn signed(self) -> Vec<Signed> {
+        let Ok(wire) = self.wire.parse::<Wire>() else { return Vec::new() };
+        self.block.into_iter().map(|it| Signed::new(wire, it.place, it.json)).collect()
+    }
 }
 
 /// A model was asked in vain: it was asked again, or another one was. Why the last attempt of a

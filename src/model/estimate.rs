@@ -35,7 +35,8 @@ fn tool_bytes(it: &Tool) -> u64 {
 
 fn message_bytes(it: &Said) -> u64 {
     let calls = it.calls.iter().map(|it| it.name.len() + it.arguments.len());
-    (it.text.len() + calls.sum::<usize>()) as u64
+    let signed = it.signed.iter().map(|it| it.json.len());
+    (it.text.len() + calls.sum::<usize>() + signed.sum::<usize>()) as u64
 }
 
 impl dyn Model + '_ {

@@ -52,17 +52,17 @@ pub use bounded::{Bounded, Load};
 pub use details::{Details, PriceSource};
 pub use error::{Error, Kind, Wait};
 pub use models::{Models, UnknownModel};
-pub use piece::{Answering, Call, Piece, Stop, Usage};
+pub use piece::{Answering, Call, Piece, Signed, Stop, Usage};
 pub use price::Price;
 pub use prices::{NoPrices, PriceEntry, Prices};
-pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
+pub use prompt::{Attached, Digest, NoDigest, Prompt, Role, Said, Tool};
 pub use recorded::{Recorded, Take};
 pub use remote::Remote;
 pub use router::{Asking, Policy, Router};
 pub use script::Script;
 pub use scripted::{NoScript, Repeat, Scripted};
 pub use secret::Secret;
-pub use wire::{NoWire, Wire};
+pub use wire::{Effort, NoEffort, NoWire, Wire};
 
 /// What a model answers: later, or why not.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;

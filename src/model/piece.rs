@@ -1,6 +1,8 @@
 //! What a reply is made of.
 
-use crate::model::{Error, Price};
+use serde_json::Value;
+
+use crate::model::{Error, Price, Wire};
 
 /// A piece of a reply, as it comes.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,8 @@ pub enum Piece {
     Call(Call),
     /// A call of a tool that the provider has run itself: nobody else runs it.
     ServerCall(Call),
+    /// What the provider signed, and wants back beside the calls.
+    Signed(Signed),
     /// What the turn has used.
     Usage(Usage),
     /// Why the reply is over: the last piece.
@@ -60,6 +64,45 @@ impl Call {
         arguments: impl Into<String>,
     ) -> Call {
         Call { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+}
+
+/// Something that a provider signed or encrypted, mostly reasoning, and that it wants back as it is
+/// where the calls of the reply go back. Other wires don't know it.
+///
+/// ```
+/// use pumphouse::model::{Signed, Wire};
+///
+/// let block = r#"{"type":"redacted_thinking","data":"EmwKAhgB"}"#;
+/// let signed = Signed::new(Wire::AnthropicMessages, 0, block);
+/// assert_eq!(signed.place, 0);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Signed {
+    /// The wire that knows it.
+    pub wire: Wire,
+    /// Where it stands: 0 before the reply's text, 1 behind it, 2 behind the first call, and so on.
+    pub place: u64,
+    /// What goes back: JSON, as the wire has it.
+    pub json: String,
+}
+
+impl Signed {
+    /// Something that a wire wants back, and where.
+    #[must_use]
+    pub fn new(wire: Wire, place: u64, json: impl Into<String>) -> Signed {
+        Signed { wire, place, json: json.into() }
+    }
+
+    /// What goes back at a place over a wire: another wire's isn't in it.
+    pub(crate) fn at(
+        all: &[Signed],
+        wire: Wire,
+        place: impl Fn(u64) -> bool,
+    ) -> impl Iterator<Item = Value> {
+        let own = all.iter().filter(move |it| it.wire == wire && place(it.place));
+        own.filter_map(|it| serde_json::from_str(&it.json).ok())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::limits::XmlLimits;
-use crate::model::Call;
+use crate::model::{Call, Signed};
 use crate::xml::{self, Child, Profile, View};
 
 /// What a model is asked: everything that its answer depends on.
@@ -55,13 +55,69 @@ pub struct Said {
     pub calls: Vec<Call>,
     /// The id of the call that this is the result of.
     pub of: Option<String>,
+    /// What the provider signed beside the calls, and wants back.
+    pub signed: Vec<Signed>,
+    /// Images and documents behind the text.
+    pub attached: Vec<Attached>,
+}
+
+/// An image or a document in a message.
+///
+/// ```
+/// use pumphouse::model::Attached;
+///
+/// let image = Attached::new("image/png", b"\x89PNG");
+/// assert_eq!(image.data_url(), "data:image/png;base64,iVBORw==");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attached {
+    /// Its media type, such as `image/png` or `application/pdf`.
+    pub media_type: String,
+    /// Its bytes, in base64.
+    pub base64: Arc<str>,
+}
+
+impl Attached {
+    /// Bytes of a media type.
+    #[must_use]
+    pub fn new(media_type: impl Into<String>, bytes: &[u8]) -> Attached {
+        let base64 = crate::schema::base64_text(bytes);
+        Attached { media_type: media_type.into(), base64: base64.into() }
+    }
+
+    /// Whether it is an image; else it is a document.
+    #[must_use]
+    pub fn is_image(&self) -> bool {
+        self.media_type.starts_with("image/")
+    }
+
+    /// A name for it as a file, for wires that want one.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let kind = self.media_type.rsplit_once('/').map_or("bin", |(_, it)| it);
+        format!("attached.{}", if kind == "plain" { "txt" } else { kind })
+    }
+
+    /// The bytes in a `data:` URL.
+    #[must_use]
+    pub fn data_url(&self) -> String {
+        format!("data:{};base64,{}", self.media_type, self.base64)
+    }
 }
 
 impl Said {
     /// A text without calls.
     #[must_use]
     pub fn new(role: Role, text: impl Into<String>) -> Said {
-        Said { role, text: text.into(), calls: Vec::new(), of: None }
+        Said {
+            role,
+            text: text.into(),
+            calls: Vec::new(),
+            of: None,
+            signed: Vec::new(),
+            attached: Vec::new(),
+        }
     }
 }
 
@@ -185,7 +241,7 @@ impl Prompt {
         hash.text("pumphouse prompt v1");
         hash.text(&self.system);
         hash.number(self.messages.len() as u64);
-        for Said { role, text, calls, of } in &self.messages {
+        for Said { role, text, calls, of, signed, attached } in &self.messages {
             hash.text(role.as_str());
             hash.text(text);
             // What has neither is digested as it was before there were native calls in a history.
@@ -199,6 +255,17 @@ impl Prompt {
             if let Some(of) = of {
                 hash.text("of");
                 hash.text(of);
+            }
+            for Signed { wire, place, json } in signed {
+                hash.text("signed");
+                hash.text(wire.name());
+                hash.number(*place);
+                hash.text(json);
+            }
+            for Attached { media_type, base64 } in attached {
+                hash.text("attached");
+                hash.text(media_type);
+                hash.text(base64);
             }
         }
         hash.number(self.tools.len() as u64);

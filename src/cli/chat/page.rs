@@ -109,6 +109,20 @@ impl Page {
         self.terminal.above(&line);
     }
 
+    /// A turn is over.
+    fn turn_over(&mut self, error: Option<&str>, now_us: u64) {
+        self.waits_since_us = Some(now_us);
+        if let Some(error) = error.filter(|it| *it != Interrupt::ERROR) {
+            self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
+        }
+    }
+
+    /// A model was asked in vain.
+    fn failed(&mut self, model: Option<&str>, text: &str) {
+        let model = model.unwrap_or("the model");
+        self.note(Paint::Faint, &format!("{model} failed: {text}"));
+    }
+
     /// Takes an event. What is said to another asker ends no conversation.
     pub(super) fn hear(&mut self, event: &Event, asker: Option<&str>, now_us: u64) {
         if event.agent != self.agent || !event.show {
@@ -120,10 +134,7 @@ impl Page {
             EventKind::CognitionReasoning { text, .. } => {
                 self.closes("reasoning", Some(Paint::Faint), text);
             }
-            EventKind::ModelFailed { model, text, .. } => {
-                let model = model.as_deref().unwrap_or("the model");
-                self.note(Paint::Faint, &format!("{model} failed: {text}"));
-            }
+            EventKind::ModelFailed { model, text, .. } => self.failed(model.as_deref(), text),
             EventKind::Thought { text, .. } => self.closes("thought", Some(Paint::Faint), text),
             EventKind::Response { text, is_final, .. } => {
                 self.closes("response", None, text);
@@ -153,12 +164,7 @@ impl Page {
                 let run = at.map(|at| self.running.remove(at));
                 self.came(run.as_ref(), tool, status, error.as_deref(), event.time.as_deref());
             }
-            EventKind::CognitionOut { error, .. } => {
-                self.waits_since_us = Some(now_us);
-                if let Some(error) = error.as_ref().filter(|it| *it != Interrupt::ERROR) {
-                    self.note(Paint::Wrong, &format!("the reply broke off: {error}"));
-                }
-            }
+            EventKind::CognitionOut { error, .. } => self.turn_over(error.as_deref(), now_us),
             EventKind::Metadata { fields, errors, .. } => self.metadata(fields, errors),
             EventKind::Message { to, name, .. } if !QUIET.contains(&&**to) => {
                 let text = format!("→ {to}: <{name}>");

@@ -163,6 +163,9 @@ impl Reader<'_> {
         if let Some(it) = text("temperature").and_then(amount::number) {
             settings = settings.temperature(it);
         }
+        if let Some(Ok(effort)) = text("effort").map(str::parse) {
+            settings = settings.effort(effort);
+        }
         let stream = item.key("stream").and_then(|it| it.key("enabled")).and_then(Node::text);
         if stream == Some("false") {
             settings = settings.whole();

@@ -26,6 +26,9 @@ const USE: &[(&str, &str)] = &[
     ("router", "Several of the other models: where one fails, the next is asked."),
 ];
 
+const EFFORTS: &[(&str, &str)] =
+    &[("low", "Little."), ("medium", "As much as most questions need."), ("high", "Much.")];
+
 const POLICIES: &[(&str, &str)] = &[
     ("failover", "The first in order that can answer."),
     ("round_robin", "Each in turn."),
@@ -65,6 +68,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
     let max_tokens = "The tokens of a reply, where a prompt doesn't say.";
     let tokenizer = "The model's tokenizer.json, which counts the tokens of prompts.";
     let temperature = "How freely the model chooses, where a prompt doesn't say.";
+    let effort = "How much it is to reason before it answers; its own choice unless said.";
     let extra = "What else each request holds; null takes a key out.";
     let authority = "A file with the certificate of who is trusted, instead of the system's.";
     let proxy = "A proxy's URL, or none; those of the environment unless said.";
@@ -84,6 +88,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
             key("tokenizer", Kind::Path, tokenizer, "tokenizer: tokenizer.json"),
             key("max_tokens", tokens, max_tokens, "max_tokens: 2048"),
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
+            key("effort", Kind::Word(EFFORTS), effort, "effort: low"),
             stream(),
             price_or_table(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),

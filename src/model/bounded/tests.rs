@@ -1,3 +1,5 @@
+//! Who waits for a model with limits, and for how long.
+
 use futures_util::FutureExt as _;
 
 use super::*;

@@ -19,6 +19,7 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         model: &settings.model,
         max_tokens: prompt.max_tokens.or(settings.max_tokens),
         temperature: prompt.temperature.or(settings.temperature),
+        effort: settings.effort,
         is_streamed: settings.is_streamed,
         prompt,
     };

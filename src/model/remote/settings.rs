@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::limits::ModelLimits;
 use crate::model::estimate::Tokenizer;
-use crate::model::{Price, PriceEntry, PriceSource, Prices, Remote, Secret, Wire};
+use crate::model::{Effort, Price, PriceEntry, PriceSource, Prices, Remote, Secret, Wire};
 use crate::trust;
 
 /// Where a model is, and how it is asked. `Debug` shows no key.
@@ -26,6 +26,7 @@ pub struct Settings {
     pub(super) tokenizer: Option<Arc<Tokenizer>>,
     pub(super) max_tokens: Option<u32>,
     pub(super) temperature: Option<f64>,
+    pub(super) effort: Option<Effort>,
     pub(super) is_streamed: bool,
     pub(super) price: Option<(Price, PriceSource)>,
     pub(super) extra: Map<String, Value>,
@@ -55,6 +56,7 @@ impl Settings {
             tokenizer: None,
             max_tokens: None,
             temperature: None,
+            effort: None,
             is_streamed: true,
             price: None,
             extra: Map::new(),
@@ -101,6 +103,12 @@ impl Settings {
     #[must_use]
     pub fn temperature(self, temperature: f64) -> Settings {
         Settings { temperature: Some(temperature), ..self }
+    }
+
+    /// Says how much the model is to reason before it answers; its own choice unless said.
+    #[must_use]
+    pub fn effort(self, effort: Effort) -> Settings {
+        Settings { effort: Some(effort), ..self }
     }
 
     /// Asks for whole replies: nothing of one is heard before its end.

@@ -29,8 +29,10 @@ use crate::limits::RouterLimits;
 ///     .model("large", Arc::new(down))
 ///     .model("small", Arc::new(up));
 /// let mut reply = best.turn(Prompt::new("You greet people.")).await?;
-/// assert!(matches!(reply.next().await?, Some(Piece::Tried(error)) if error.kind == Kind::Unreachable));
-/// assert!(matches!(reply.next().await?, Some(Piece::Answering(it)) if it.name == "small"));
+/// let Some(Piece::Tried(error)) = reply.next().await? else { panic!("the first was tried") };
+/// assert_eq!((error.model.as_deref(), error.kind), (Some("large"), Kind::Unreachable));
+/// let Some(Piece::Answering(it)) = reply.next().await? else { panic!("the second answers") };
+/// assert_eq!(it.name, "small");
 /// # Ok(()) }
 /// ```
 ///

@@ -1,3 +1,5 @@
+//! Which of its models a router asks, and what becomes of those that fail.
+
 use std::time::Duration;
 
 use super::*;

@@ -2,11 +2,13 @@
 //!
 //! As <https://docs.anthropic.com/en/api/messages-streaming> has them.
 
+use std::mem::take;
+
 use serde_json::{Map, Value, json};
 
 use super::{Asked, Choices, Gathered, Reader, arguments, count, object, text};
 use crate::model::remote::refusal;
-use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
+use crate::model::{Attached, Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
 
 /// How far the indices of one message are from those of the next.
 const NEXT: u64 = 1 << 32;
@@ -18,7 +20,12 @@ pub(super) struct AnthropicMessages {
     usage: Usage,
     /// What the indices of its blocks count from: a recording may hold several messages.
     base: u64,
+    /// The reasoning of the block at hand, and what signs it.
+    thinking: String,
+    signature: String,
 }
+
+const WIRE: Wire = Wire::AnthropicMessages;
 
 impl AnthropicMessages {
     /// A block begins, or stands whole in a message that isn't streamed.
@@ -27,9 +34,11 @@ impl AnthropicMessages {
         match kind {
             "text" => self.gathered.say(text(&block["text"]).unwrap_or_default(), Piece::Text),
             "thinking" => {
-                let text = text(&block["thinking"]).unwrap_or_default();
-                self.gathered.say(text, Piece::Reasoning);
+                let word = |key: &str| text(&block[key]).unwrap_or_default().to_owned();
+                (self.thinking, self.signature) = (word("thinking"), word("signature"));
+                self.gathered.say(&self.thinking, Piece::Reasoning);
             }
+            "redacted_thinking" => self.gathered.sign(WIRE, block),
             _ if kind.ends_with("tool_use") => {
                 let word = |key: &str| block[key].as_str().unwrap_or_default();
                 // While it is streamed this is an empty object, and the arguments follow.
@@ -46,11 +55,25 @@ impl AnthropicMessages {
         let word = |key: &str| delta[key].as_str().unwrap_or_default();
         match word("type") {
             "text_delta" => self.gathered.say(word("text"), Piece::Text),
-            "thinking_delta" => self.gathered.say(word("thinking"), Piece::Reasoning),
+            "thinking_delta" => {
+                self.thinking += word("thinking");
+                self.gathered.say(word("thinking"), Piece::Reasoning);
+            }
+            "signature_delta" => self.signature += word("signature"),
             "input_json_delta" => {
                 self.gathered.change(index, |it| it.arguments += word("partial_json"));
             }
             _ => {}
+        }
+    }
+
+    /// A block is whole: reasoning without a signature needn't go back.
+    fn block_ends(&mut self) {
+        let (thinking, signature) = (take(&mut self.thinking), take(&mut self.signature));
+        if !signature.is_empty() {
+            let kind = "thinking";
+            let block = json!({ "type": kind, "thinking": thinking, "signature": signature });
+            self.gathered.sign(WIRE, &block);
         }
     }
 
@@ -97,6 +120,7 @@ impl Reader for AnthropicMessages {
             }
             "content_block_start" => self.block(index, &event["content_block"]),
             "content_block_delta" => self.delta(index, &event["delta"]),
+            "content_block_stop" => self.block_ends(),
             "message_delta" => {
                 self.used(&event["usage"]);
                 self.stopped(&event["delta"]["stop_reason"]);
@@ -105,6 +129,7 @@ impl Reader for AnthropicMessages {
             "message" => {
                 for (index, block) in (0..).zip(event["content"].as_array().into_iter().flatten()) {
                     self.block(index, block);
+                    self.block_ends();
                 }
                 self.used(&event["usage"]);
                 self.stopped(&event["stop_reason"]);
@@ -157,6 +182,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
             put("tool_choice", json!({ "type": "none" }));
         }
     }
+    if let Some(effort) = asked.effort {
+        put("thinking", json!({ "type": "adaptive", "display": "summarized" }));
+        put("output_config", json!({ "effort": effort.as_str() }));
+    }
     asked.choose(&CHOICES, &mut body);
     body
 }
@@ -185,18 +214,29 @@ fn messages(said: &[Said]) -> Vec<Value> {
     all.into_iter().map(message).collect()
 }
 
-fn blocks(Said { role, text, calls, of }: &Said) -> Vec<Value> {
+fn blocks(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value> {
     if *role == Role::Tool {
         let id = of.as_deref().unwrap_or_default();
         return vec![json!({ "type": "tool_result", "tool_use_id": id, "content": text })];
     }
     // The wire takes no empty text.
     let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
-    let call = |Call { id, name, arguments: text }: &Call| {
+    let signed_at = |place: u64| Signed::at(signed, WIRE, move |it| it == place);
+    let mut blocks: Vec<Value> = signed_at(0).chain(text).chain(signed_at(1)).collect();
+    for (place, Call { id, name, arguments: text }) in (2..).zip(calls) {
         let input = arguments(text);
-        json!({ "type": "tool_use", "id": id, "name": name, "input": input })
-    };
-    text.into_iter().chain(calls.iter().map(call)).collect()
+        blocks.push(json!({ "type": "tool_use", "id": id, "name": name, "input": input }));
+        blocks.extend(signed_at(place));
+    }
+    blocks.extend(attached.iter().map(source));
+    blocks
+}
+
+/// An image or a document.
+fn source(it: &Attached) -> Value {
+    let kind = if it.is_image() { "image" } else { "document" };
+    let source = json!({ "type": "base64", "media_type": it.media_type, "data": &*it.base64 });
+    json!({ "type": kind, "source": source })
 }
 
 fn tool(Tool { name, description, parameters }: &Tool) -> Value {

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::model::{Call, Error, Kind, Piece, Stop, Usage};
+use serde_json::Value;
+
+use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
 
 /// A reply as far as it is known.
 #[derive(Debug, Default)]
@@ -17,6 +19,8 @@ pub(crate) struct Gathered {
     word: Option<String>,
     /// Whether the wire's end mark came.
     is_over: bool,
+    /// Whether there was text.
+    has_text: bool,
     /// Bytes of the reply so far.
     bytes: usize,
 }
@@ -66,6 +70,7 @@ impl Gathered {
     pub(super) fn say(&mut self, text: &str, make: fn(String) -> Piece) {
         self.bytes += text.len();
         if !text.is_empty() {
+            self.has_text |= matches!(make(String::new()), Piece::Text(_));
             self.pieces.push_back(make(text.to_owned()));
         }
     }
@@ -87,6 +92,20 @@ impl Gathered {
         let before = size(&begun.call);
         change(&mut begun.call);
         self.bytes += size(&begun.call).saturating_sub(before);
+    }
+
+    /// Adds something that the wire wants back, behind what there is so far.
+    pub(super) fn sign(&mut self, wire: Wire, json: &Value) {
+        let calls = self.calls() as u64;
+        let place = if calls > 0 { calls + 1 } else { u64::from(self.has_text) };
+        self.sign_at(wire, place, json);
+    }
+
+    /// The same at a place.
+    pub(super) fn sign_at(&mut self, wire: Wire, place: u64, json: &Value) {
+        let json = json.to_string();
+        self.bytes += json.len();
+        self.pieces.push_back(Piece::Signed(Signed::new(wire, place, json)));
     }
 
     /// How many calls have begun that are for the agent to make.

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Asked, Choices, Gathered, Reader, arguments, count, garbled, object, text};
 use crate::model::remote::refusal;
-use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
+use crate::model::{Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
+
+const WIRE: Wire = Wire::Gemini;
 
 /// A reply as Gemini writes it.
 #[derive(Default)]
@@ -21,6 +23,12 @@ impl Gemini {
         if let Some(text) = text(&part["text"]) {
             let is_thought = part["thought"] == true;
             self.gathered.say(text, if is_thought { Piece::Reasoning } else { Piece::Text });
+        }
+        // A signature is of its part: of the text, or of the call that begins below.
+        if let Some(signature) = text(&part["thoughtSignature"]) {
+            let calls = self.gathered.calls() as u64;
+            let place = if part["functionCall"].is_object() { calls + 2 } else { 1 };
+            self.gathered.sign_at(WIRE, place, &json!({ "thoughtSignature": signature }));
         }
         let run = &part["executableCode"];
         if run.is_object() {
@@ -118,6 +126,11 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut settings = Map::new();
     asked.choose(&CHOICES, &mut settings);
+    if let Some(effort) = asked.effort {
+        let level = effort.as_str().to_uppercase();
+        let thinking = json!({ "thinkingLevel": level, "includeThoughts": true });
+        settings.insert("thinkingConfig".to_owned(), thinking);
+    }
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     if !prompt.system.is_empty() {
@@ -142,7 +155,7 @@ fn contents(said: &[Said]) -> Vec<Value> {
     let calls: Vec<&Call> = said.iter().flat_map(|it| &it.calls).collect();
     let name = |id: &str| calls.iter().rfind(|it| it.id == id).map_or("", |it| &it.name);
     let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
-    for Said { role, text, calls, of } in said {
+    for Said { role, text, calls, of, signed, attached } in said {
         let parts = match role {
             Role::Tool => {
                 let id = of.as_deref().unwrap_or_default();
@@ -151,12 +164,22 @@ fn contents(said: &[Said]) -> Vec<Value> {
                 vec![json!({ "functionResponse": part })]
             }
             _ => {
-                let text = (!text.is_empty()).then(|| json!({ "text": text }));
-                let call = |Call { id, name, arguments: text }: &Call| {
-                    let call = json!({ "id": id, "name": name, "args": arguments(text) });
-                    json!({ "functionCall": call })
+                let sign = |mut part: Value, place: u64| {
+                    // The last one is that of the whole.
+                    for mut it in Signed::at(signed, WIRE, move |it| it == place) {
+                        part["thoughtSignature"] = it["thoughtSignature"].take();
+                    }
+                    part
                 };
-                text.into_iter().chain(calls.iter().map(call)).collect()
+                let text = (!text.is_empty()).then(|| sign(json!({ "text": text }), 1));
+                let call = |(place, Call { id, name, arguments: text }): (u64, &Call)| {
+                    let call = json!({ "id": id, "name": name, "args": arguments(text) });
+                    sign(json!({ "functionCall": call }), place)
+                };
+                let attached = attached.iter().map(|it| {
+                    json!({ "inlineData": { "mimeType": it.media_type, "data": &*it.base64 } })
+                });
+                text.into_iter().chain((2..).zip(calls).map(call)).chain(attached).collect()
             }
         };
         let role = if *role == Role::Assistant { "model" } else { "user" };

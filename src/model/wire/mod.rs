@@ -180,6 +180,61 @@ impl fmt::Display for NoWire {
 
 impl std::error::Error for NoWire {}
 
+/// How much a model is to reason before it answers.
+///
+/// ```
+/// use pumphouse::model::Effort;
+///
+/// assert_eq!("high".parse(), Ok(Effort::High));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effort {
+    /// Little.
+    Low,
+    /// As much as most questions need.
+    Medium,
+    /// Much.
+    High,
+}
+
+impl Effort {
+    /// Every effort.
+    pub const ALL: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
+
+    /// What a manifest and most wires call it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+        }
+    }
+}
+
+impl FromStr for Effort {
+    type Err = NoEffort;
+
+    fn from_str(name: &str) -> Result<Effort, NoEffort> {
+        Effort::ALL.into_iter().find(|it| it.as_str() == name).ok_or(NoEffort)
+    }
+}
+
+/// No effort has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoEffort;
+
+impl fmt::Display for NoEffort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Effort::ALL.map(Effort::as_str).join(", ");
+        write!(f, "no effort has this name; there are {names}")
+    }
+}
+
+impl std::error::Error for NoEffort {}
+
 /// What a model is asked.
 pub(crate) struct Asked<'a> {
     /// What its provider calls it.
@@ -188,6 +243,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) max_tokens: Option<u32>,
     /// How freely it chooses.
     pub(crate) temperature: Option<f64>,
+    /// How much it is to reason, where that is said.
+    pub(crate) effort: Option<Effort>,
     /// Whether the reply is to come while it is written, or whole.
     pub(crate) is_streamed: bool,
     /// All else.

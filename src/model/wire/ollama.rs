@@ -99,6 +99,9 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     if !options.is_empty() {
         put("options", options.into());
     }
+    if let Some(effort) = asked.effort {
+        put("think", effort.as_str().into());
+    }
     // The wire has no word for calling nothing.
     if !prompt.tools.is_empty() && !prompt.without_calls {
         put("tools", prompt.tools.iter().map(openai_chat::function).collect());
@@ -107,11 +110,17 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
 }
 
 /// A message. A result names the function, which only its call knows.
-fn said(Said { role, text, calls, of }: &Said, all: &[&Call]) -> Value {
+fn said(Said { role, text, calls, of, attached, .. }: &Said, all: &[&Call]) -> Value {
     let mut said = json!({ "role": role.as_str(), "content": text });
     if *role == Role::Tool {
         let call = all.iter().rfind(|it| Some(&*it.id) == of.as_deref());
         said["tool_name"] = call.map_or("", |it| &it.name).into();
+    }
+    // The wire has images, and no documents.
+    let images: Vec<&str> =
+        attached.iter().filter(|it| it.is_image()).map(|it| &*it.base64).collect();
+    if !images.is_empty() {
+        said["images"] = images.into();
     }
     if !calls.is_empty() {
         let call = |Call { name, arguments: text, .. }: &Call| {

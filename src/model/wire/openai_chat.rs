@@ -3,12 +3,14 @@
 //! As <https://platform.openai.com/docs/api-reference/chat-streaming> has them, and with what
 //! others add: `reasoning` under two names, calls at one index, usage in `x_groq`.
 
+use std::iter;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Asked, Choices, Gathered, Reader, count, garbled};
 use crate::model::remote::refusal;
-use crate::model::{Call, Error, Piece, Said, Stop, Tool, Usage};
+use crate::model::{Attached, Call, Error, Piece, Said, Stop, Tool, Usage};
 
 /// An event, or a whole reply that isn't streamed. What is not named here is nobody's business.
 #[derive(Deserialize)]
@@ -224,12 +226,19 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
             put("tool_choice", "none".into());
         }
     }
+    if let Some(effort) = asked.effort {
+        put("reasoning_effort", effort.as_str().into());
+    }
     asked.choose(&CHOICES, &mut body);
     body
 }
 
-fn said(Said { role, text, calls, of }: &Said) -> Value {
+fn said(Said { role, text, calls, of, attached, .. }: &Said) -> Value {
     let mut said = json!({ "role": role.as_str(), "content": text });
+    if !attached.is_empty() {
+        let text = json!({ "type": "text", "text": text });
+        said["content"] = iter::once(text).chain(attached.iter().map(part)).collect();
+    }
     if let Some(of) = of {
         said["tool_call_id"] = of.as_str().into();
     }
@@ -240,6 +249,17 @@ fn said(Said { role, text, calls, of }: &Said) -> Value {
         }
     }
     said
+}
+
+/// An image or a document.
+fn part(it: &Attached) -> Value {
+    match it.is_image() {
+        true => json!({ "type": "image_url", "image_url": { "url": it.data_url() } }),
+        false => {
+            let file = json!({ "filename": it.file_name(), "file_data": it.data_url() });
+            json!({ "type": "file", "file": file })
+        }
+    }
 }
 
 fn call(Call { id, name, arguments }: &Call) -> Value {

@@ -2,14 +2,18 @@
 //!
 //! As <https://platform.openai.com/docs/api-reference/responses-streaming> has them.
 
+use std::iter;
+
 use serde_json::{Map, Value, json};
 
 use super::{Asked, Choices, Gathered, Reader, count, object, text};
 use crate::model::remote::refusal;
-use crate::model::{Call, Error, Piece, Role, Said, Stop, Tool, Usage};
+use crate::model::{Attached, Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
 
 /// How far the places of one response are from those of the next.
 const NEXT: u64 = 1 << 32;
+
+const WIRE: Wire = Wire::OpenAiResponses;
 
 /// A reply as OpenAI's responses write it.
 #[derive(Default)]
@@ -47,9 +51,21 @@ impl OpenAiResponses {
         });
     }
 
+    /// An item is whole: encrypted reasoning goes back.
+    fn item_ends(&mut self, item: &Value) {
+        if item["type"] == "reasoning" && text(&item["encrypted_content"]).is_some() {
+            let keys = ["type", "id", "summary", "encrypted_content"];
+            let kept = keys.into_iter().filter(|key| !item[*key].is_null());
+            let kept: Map<String, Value> =
+                kept.map(|it| (it.to_owned(), item[it].clone())).collect();
+            self.gathered.sign(WIRE, &kept.into());
+        }
+    }
+
     /// The parts of an item that isn't streamed.
     fn whole(&mut self, place: u64, item: &Value) {
         self.item(place, item);
+        self.item_ends(item);
         for part in item["summary"].as_array().into_iter().flatten() {
             self.gathered.say(text(&part["text"]).unwrap_or_default(), Piece::Reasoning);
         }
@@ -126,6 +142,7 @@ impl Reader for OpenAiResponses {
                     self.item(place, item);
                 }
                 self.arguments(place, &item["arguments"]);
+                self.item_ends(item);
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 return self.over(&event["response"]);
@@ -170,6 +187,11 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     put("model", asked.model.into());
     put("stream", asked.is_streamed.into());
     put("store", false.into());
+    if let Some(effort) = asked.effort {
+        put("reasoning", json!({ "effort": effort.as_str(), "summary": "auto" }));
+        // Nothing is stored there, so reasoning goes back with the calls beside it.
+        put("include", json!(["reasoning.encrypted_content"]));
+    }
     if !prompt.system.is_empty() {
         put("instructions", prompt.system.as_str().into());
     }
@@ -184,18 +206,38 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     body
 }
 
-fn items(Said { role, text, calls, of }: &Said) -> Vec<Value> {
+fn items(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value> {
     if *role == Role::Tool {
         let id = of.as_deref().unwrap_or_default();
         return vec![json!({ "type": "function_call_output", "call_id": id, "output": text })];
     }
     let has_text = !text.is_empty() || calls.is_empty();
-    let text = has_text.then(|| json!({ "role": role.as_str(), "content": text }));
-    let call = |Call { id, name, arguments }: &Call| {
+    let text = has_text.then(|| match attached.is_empty() {
+        true => json!({ "role": role.as_str(), "content": text }),
+        false => {
+            let text = json!({ "type": "input_text", "text": text });
+            let parts: Vec<Value> = iter::once(text).chain(attached.iter().map(part)).collect();
+            json!({ "role": role.as_str(), "content": parts })
+        }
+    });
+    let signed_at = |place: u64| Signed::at(signed, WIRE, move |it| it == place);
+    let mut items: Vec<Value> = signed_at(0).chain(text).chain(signed_at(1)).collect();
+    for (place, Call { id, name, arguments }) in (2..).zip(calls) {
         let kind = "function_call";
-        json!({ "type": kind, "call_id": id, "name": name, "arguments": arguments })
-    };
-    text.into_iter().chain(calls.iter().map(call)).collect()
+        items.push(json!({ "type": kind, "call_id": id, "name": name, "arguments": arguments }));
+        items.extend(signed_at(place));
+    }
+    items
+}
+
+/// An image or a document.
+fn part(it: &Attached) -> Value {
+    match it.is_image() {
+        true => json!({ "type": "input_image", "image_url": it.data_url() }),
+        false => json!({
+            "type": "input_file", "filename": it.file_name(), "file_data": it.data_url(),
+        }),
+    }
 }
 
 fn tool(Tool { name, description, parameters }: &Tool) -> Value {

@@ -8,6 +8,7 @@ mod real;
 mod recordings;
 mod router;
 mod secrets;
+mod signed;
 mod sse;
 mod wires;
 
