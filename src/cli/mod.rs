@@ -10,6 +10,7 @@ mod chat;
 mod check;
 mod completions;
 mod connect;
+mod core_dumps;
 mod data;
 mod demo;
 mod describe;

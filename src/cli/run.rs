@@ -8,12 +8,12 @@ use std::sync::Arc;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
-use crate::cli::data;
 use crate::cli::organism::{Organism, complained};
 use crate::cli::otel::{Following, Spans};
 use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
+use crate::cli::{core_dumps, data};
 use crate::client::Address;
 use crate::clock;
 use crate::door::{self, Options, Tcp, Tls, Tokens};
@@ -96,6 +96,9 @@ impl Run {
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
+        if let Err(error) = core_dumps::off() {
+            tracing::warn!(%error, "core dumps are on: one would show keys and messages");
+        }
         let organism = self.over(Organism::read_live(self.file.as_deref(), builder)?, data)?;
         let spans = Spans {
             says: organism.otel.clone(),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::program::Scene;
+
 /// Claims that the page makes at the least: a table that isn't read any more claims nothing.
 const CLAIMS_MIN: usize = 40;
 
@@ -103,4 +105,14 @@ fn code_comes_from_one_registry_and_is_what_it_was() {
         }
     }
     assert_eq!(ours, 2, "the library and its macros are all that is here");
+}
+
+#[test]
+fn a_server_leaves_no_core_dump() {
+    let scene = Scene::new();
+    scene.write("organism.yaml", "listeners: [{use: calculate}]");
+    let server = scene.serve(&[]);
+    let limits = read(Path::new(&format!("/proc/{}/limits", server.id())));
+    let core = limits.lines().find(|it| it.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
 }
