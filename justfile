@@ -76,6 +76,10 @@ crash-demo speed="1":
 crash-works:
     PUMPHOUSE_CRASH_WORKS=1 cargo test --test it crash::works -- --nocapture
 
+# Asks an agent so many questions over three servers of a router, for each way in which one fails.
+router questions="1000":
+    PUMPHOUSE_ROUTER_QUESTIONS={{ questions }} cargo test --test it model::router -- --nocapture
+
 # Fills a log with so many GiB, kills the pump, and times its next starts; `--cold` as root.
 ready gib="1" *args:
     cargo bench --bench ready -- --gib {{ gib }} {{ args }}

@@ -124,9 +124,10 @@ async fn ask(way: &str, fails: Fails, questions: usize) -> [usize; 3] {
 }
 
 /// The long form is `just router`.
+#[expect(clippy::disallowed_methods, reason = "a long form asks more")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_fails_loses_no_turn_repeats_no_action_and_leaves_even_shares() {
-    let questions = env::var("ROUTER_QUESTIONS").map_or(20, |it| it.parse().unwrap());
+    let questions = env::var("PUMPHOUSE_ROUTER_QUESTIONS").map_or(20, |it| it.parse().unwrap());
     for (way, fails) in WAYS {
         let [bad, one, two] = ask(way, fails, questions).await;
         println!("{way}: {bad} requests failed, {one} and {two} were answered");

@@ -21,7 +21,10 @@ fn signed(wire: Wire) -> (String, Vec<Signed>) {
                 let kind = "content_block_start";
                 json!({ "type": kind, "index": index, "content_block": it })
             };
-            let delta = |index, it: Value| json!({ "type": "content_block_delta", "index": index, "delta": it });
+            let delta = |index, it: Value| {
+                let kind = "content_block_delta";
+                json!({ "type": kind, "index": index, "delta": it })
+            };
             let stop = |index| json!({ "type": "content_block_stop", "index": index });
             let call = json!({ "type": "tool_use", "id": "c1", "name": "add", "input": {} });
             let stream = vec![
