@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pumphouse::limits::{ActionLimits, ReplyLimits};
 use pumphouse::model::Model;
+use pumphouse::reply::Streaming;
 
 use super::super::action::InternalActions;
 use super::super::feed::Feeds;
@@ -58,6 +59,9 @@ pub struct Settings {
     pub rate_limit_wait_max: Duration,
     /// How large the parts of a reply may be.
     pub reply_limits: ReplyLimits,
+    /// How `<tool_use>` is spelled, and how long a call and a text may be, where a document
+    /// `streaming_config` says so.
+    pub streaming_config: Option<Streaming>,
     /// How many tokens a reply may have.
     pub max_tokens: Option<u32>,
     /// How freely the model chooses.
@@ -89,6 +93,7 @@ impl Default for Settings {
             result_bytes_max: RESULT_BYTES,
             rate_limit_wait_max: Duration::from_secs(15 * 60),
             reply_limits: ReplyLimits::default(),
+            streaming_config: None,
             max_tokens: None,
             temperature: None,
             action_limits: ActionLimits::default(),

@@ -168,6 +168,9 @@ impl Writing {
         };
         let mut config = Config::default().marked_up(markup).speaking(dialect);
         config.limits = settings.reply_limits;
+        if let Some(it) = &settings.streaming_config {
+            config = config.streaming(it);
+        }
         config.reading = reading;
         let limits = settings.action_limits;
         let hearing = Hearing {

@@ -174,7 +174,8 @@ impl Streaming {
         document.streaming_config.sound()
     }
 
-    fn sound(self) -> Result<Streaming, StreamingError> {
+    /// Finds what can't be, beyond its types.
+    pub(crate) fn sound(self) -> Result<Streaming, StreamingError> {
         if self.tool_batch_size == 0 {
             return Err(error("tool_batch_size is 0: nothing would ever start; 1 is no batching"));
         }

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
-use crate::limits::PROMPT_BYTES_MAX;
+use crate::limits::{ActionLimits, PROMPT_BYTES_MAX};
 use crate::listener::Listener;
 use crate::listeners::action::InternalActions;
 use crate::listeners::agent::Agent;
@@ -23,6 +25,7 @@ use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
 use crate::model::Model;
 use crate::name::Name;
+use crate::reply::Streaming;
 use crate::xml;
 
 /// What nobody may be called whose payloads go by the name: they would stand in a namespace of the
@@ -73,6 +76,27 @@ impl Reader<'_> {
         None
     }
 
+    /// How calls are written and batched, where a `streaming_config` says so.
+    #[expect(
+        clippy::option_option,
+        reason = "none where it is wrong, and none where it isn't said"
+    )]
+    fn streaming(&self, item: &Node, path: &str) -> Option<Option<Streaming>> {
+        let Some(node) = item.key("streaming_config") else { return Some(None) };
+        let path = joined(path, "streaming_config");
+        let findings = Findings::of(self.file);
+        let read = Streaming::deserialize(At { node, path: path.clone(), findings: &findings });
+        let mistakes = findings.all();
+        if !mistakes.is_empty() {
+            mistakes.into_iter().for_each(|it| self.wrong(it));
+            return None;
+        }
+        let sound = read.map_err(|it| it.to_string());
+        let sound = sound.and_then(|it| it.sound().map_err(|it| it.to_string()));
+        let wrong = |text: String| self.wrong(Mistake::new(node.place, text).at(&path));
+        sound.map_err(wrong).ok().map(Some)
+    }
+
     fn settings(&self, item: &Node, path: &str) -> Option<Settings> {
         let text = |key: &str| item.key(key).and_then(Node::text);
         let count = |key: &str| text(key).and_then(amount::count);
@@ -85,6 +109,8 @@ impl Reader<'_> {
         if let Some(node) = item.key("action_limits") {
             action_limits.bounds().into_iter().for_each(|it| set(it, node));
         }
+        let streaming = self.streaming(item, path)?;
+        streaming.iter().for_each(|it| batched(it, item, &mut action_limits));
         let prompt = item.key("prompt").map(|it| self.words(it, &joined(path, "prompt")));
         Some(Settings {
             prompt: prompt.unwrap_or(Some(usual.prompt))?,
@@ -93,11 +119,14 @@ impl Reader<'_> {
                 "dialect",
                 &[("tool_use", Dialect::ToolUse), ("native", Dialect::Native)],
             ),
-            dispatch: chosen(
-                item,
-                "dispatch",
-                &[("batched", Dispatch::Batched), ("after_response", Dispatch::AfterResponse)],
-            ),
+            dispatch: match (&streaming, item.key("dispatch")) {
+                (Some(_), None) => Dispatch::Batched,
+                _ => chosen(
+                    item,
+                    "dispatch",
+                    &[("batched", Dispatch::Batched), ("after_response", Dispatch::AfterResponse)],
+                ),
+            },
             final_default: flag(item, "final_default").unwrap_or(usual.final_default),
             text_is_response: flag(item, "text_is_response"),
             final_with_actions: chosen(
@@ -128,6 +157,7 @@ impl Reader<'_> {
                 .and_then(amount::time)
                 .unwrap_or(usual.rate_limit_wait_max),
             reply_limits,
+            streaming_config: streaming,
             action_limits,
             max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),
             temperature: text("temperature").and_then(amount::number),
@@ -211,6 +241,18 @@ impl Reader<'_> {
         let mistake = Mistake::new(at.place, format!("{}: {wrong}", file.display()));
         self.wrong(mistake.at(&joined(path, "file")));
         None
+    }
+}
+
+/// Takes what a `streaming_config` says of batches, unless `action_limits` say it.
+fn batched(streaming: &Streaming, item: &Node, limits: &mut ActionLimits) {
+    let said = item.key("action_limits");
+    let is_said = |key: &str| said.and_then(|it| it.key(key)).is_some();
+    if !is_said("batch") {
+        limits.batch = streaming.tool_batch_size;
+    }
+    if !is_said("batch_delay") {
+        limits.batch_delay = Duration::from_secs_f64(streaming.tool_batch_delay);
     }
 }
 

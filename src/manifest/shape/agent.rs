@@ -119,6 +119,8 @@ fn prompt_file() -> Map {
 /// How its turns go.
 fn turns() -> Vec<Key> {
     let dispatch = "When the actions of a turn begin; immediate unless said.";
+    let streams = "How calls are spelled, batched and bounded; with it, dispatch is batched \
+                   unless said.";
     let is_final = "Whether a response is final that doesn't say; true unless said.";
     let is_text = "Whether the text of a reply that ends without calls is its response; true where \
                    the dialect is native, unless said.";
@@ -140,6 +142,12 @@ fn turns() -> Vec<Key> {
         ),
         key("dispatch", Kind::Word(DISPATCH), dispatch, "dispatch: immediate"),
         key("action_limits", Kind::Map(action_limits()), ACTIONS, "action_limits: {at_once: 5}"),
+        key(
+            "streaming_config",
+            Kind::Map(streaming()),
+            streams,
+            "streaming_config: {tool_batch_size: 5}",
+        ),
         key("final_default", Kind::Flag, is_final, "final_default: true"),
         key("text_is_response", Kind::Flag, is_text, "text_is_response: true"),
         key(
@@ -158,6 +166,30 @@ fn turns() -> Vec<Key> {
             "internal_actions: {enabled: false}",
         ),
     ]
+}
+
+/// The document `streaming_config`, key for key.
+fn streaming() -> Map {
+    let size = "How many calls that are ready begin at once; 5 unless said.";
+    let delay = "For how many seconds fewer wait for more; 0.1 unless said.";
+    let call = "Bytes of one call; 1 MiB unless said.";
+    let text = "Bytes of one text; 10 MiB unless said.";
+    let formats =
+        "How calls are spelled: xml has tag_open, tag_close and attributes, json a schema.";
+    let count = |min| Kind::Count { min, max: usize::MAX >> 1 };
+    let keys = vec![
+        key("tool_batch_size", count(1), size, "tool_batch_size: 5"),
+        key("tool_batch_delay", Kind::Number, delay, "tool_batch_delay: 0.1"),
+        key("tool_parse_buffer_max", count(1_024), call, "tool_parse_buffer_max: 1048576"),
+        key("text_buffer_max", count(1_024), text, "text_buffer_max: 10485760"),
+        key(
+            "formats",
+            Kind::Settings,
+            formats,
+            "formats: {xml: {tag_open: <tool_use>, tag_close: </tool_use>}}",
+        ),
+    ];
+    Map { what: "a streaming_config", keys, one_of: &[] }
 }
 
 /// What it is told beside its history, and what it says of itself.

@@ -266,6 +266,72 @@ async fn a_manifest_has_a_working_agent() {
     pump.shutdown().await.unwrap();
 }
 
+/// As the seed has it, with another tag.
+const STREAMING: &str = r#"
+    streaming_config:
+      # Tool batching settings
+      tool_batch_size: 5 # Execute immediately when this many tools ready
+      tool_batch_delay: 0.1 # Seconds to wait for more tools before executing
+
+      # Parser limits
+      tool_parse_buffer_max: 1048576 # 1MB max per tool definition
+      text_buffer_max: 10485760 # 10MB max text accumulation
+
+      # Supported formats
+      formats:
+        xml:
+          tag_open: "<call>"
+          tag_close: "</call>"
+          attributes: [id, name]
+
+        json:
+          schema:
+            type: object
+            required: [type, name, input]
+            properties:
+              type: { const: "tool_use" }
+              id: { type: string }
+              name: { type: string }
+              input: { type: object }
+"#;
+
+#[test]
+fn a_streaming_config_says_how_calls_are_spelled_and_batched() {
+    let scene = folder();
+    let manifest = "\
+models: {fixed: {use: scripted, file: replies.txt}}
+listeners:
+  - use: calculate
+  - use: agent
+    name: oracle
+    model: fixed
+    peers: [calculate]
+    dialect: tool_use";
+    scene.write("organism.yaml", format!("{manifest}{STREAMING}"));
+    let call = r#"<call id="a" name="calculate">{"expression": "6*7"}</call>"#;
+    scene.write(
+        "replies.txt",
+        format!("%% reply\n{call}\n%% reply\n<response>It is $a.</response>"),
+    );
+    let server = scene.serve(&[]);
+    let told = scene.pipe(&["send", "--connect", &server.address], QUESTION).code(0);
+    told.says(&["It is 42."]);
+    drop(server);
+    let thread = scene.run(&["threads", "--json"]).code(0).objects()[0]["thread"].clone();
+    let shown = scene.run(&["show", thread.as_str().unwrap(), "--json"]).code(0).out;
+    assert!(shown.contains("dispatch=\\\"batched\\\""), "{shown}");
+    for (right, wrong, said) in [
+        ("tool_batch_delay: 0.1", "tool_batch_delay: 61", "from 0 to 60"),
+        ("\"<call>\"", "\"<call\"", "no pair such as"),
+        ("tool_batch_size: 5", "tool_batch_sise: 5", "did you mean `tool_batch_size`?"),
+        ("attributes: [id, name]", "attribute: [id, name]", "attribute"),
+    ] {
+        scene.write("organism.yaml", format!("{manifest}{}", STREAMING.replace(right, wrong)));
+        let told = scene.run(&["check"]).code(1);
+        assert!(told.err.contains(said) || told.out.contains(said), "{}{}", told.out, told.err);
+    }
+}
+
 #[test]
 fn the_verbs_know_an_agent() {
     let scene = folder();
