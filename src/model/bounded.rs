@@ -147,6 +147,10 @@ impl Model for Bounded {
         self.model.max_tokens()
     }
 
+    fn attachments(&self) -> Vec<String> {
+        self.model.attachments()
+    }
+
     fn price(&self) -> Option<Price> {
         self.model.price()
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::{Model, Prompt, Said, Tool};
+use crate::model::{Attached, Model, Prompt, Said, Tool};
 
 /// Bytes of a token, about, where no tokenizer counts them.
 pub const TOKEN_BYTES: u64 = 4;
@@ -22,11 +22,16 @@ pub fn tokens_of_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(TOKEN_BYTES)
 }
 
-/// The bytes of a prompt's texts, without what it offers as tools.
+/// The bytes of a prompt's texts, without what it offers as tools and without attachments.
 #[must_use]
 pub fn prompt_bytes(prompt: &Prompt) -> u64 {
     let messages: u64 = prompt.messages.iter().map(message_bytes).sum();
     prompt.system.len() as u64 + messages
+}
+
+/// About how many tokens the attachments of a message take.
+fn attached_tokens(it: &Said) -> u64 {
+    it.attached.iter().map(Attached::tokens).sum()
 }
 
 fn tool_bytes(it: &Tool) -> u64 {
@@ -41,11 +46,13 @@ fn message_bytes(it: &Said) -> u64 {
 
 impl dyn Model + '_ {
     /// About how many tokens a prompt is: as the model's tokenizer says, or a quarter of its bytes.
+    /// An image or a document counts by [`Attached::tokens`].
     #[must_use]
     pub fn prompt_tokens(&self, prompt: &Prompt) -> u64 {
         let Some(system) = self.tokens(&prompt.system) else {
             let tools: u64 = prompt.tools.iter().map(tool_bytes).sum();
-            return tokens_of_bytes(prompt_bytes(prompt) + tools);
+            let attached: u64 = prompt.messages.iter().map(attached_tokens).sum();
+            return tokens_of_bytes(prompt_bytes(prompt) + tools) + attached;
         };
         let count = |text: &str| self.tokens(text).unwrap_or_default();
         let messages: u64 = prompt.messages.iter().map(|it| self.message_tokens(it)).sum();
@@ -60,11 +67,11 @@ impl dyn Model + '_ {
     #[must_use]
     pub fn message_tokens(&self, it: &Said) -> u64 {
         let Some(text) = self.tokens(&it.text) else {
-            return tokens_of_bytes(message_bytes(it));
+            return tokens_of_bytes(message_bytes(it)) + attached_tokens(it);
         };
         let count = |text: &str| self.tokens(text).unwrap_or_default();
         let calls = it.calls.iter().map(|it| count(&it.name) + count(&it.arguments));
-        text + calls.sum::<u64>() + MESSAGE_TOKENS
+        text + calls.sum::<u64>() + attached_tokens(it) + MESSAGE_TOKENS
     }
 }
 
@@ -183,6 +190,19 @@ mod tests {
         let mut prompt = Prompt::new("12345678");
         prompt.messages.push(Said::new(Role::User, "123456789"));
         assert_eq!(model.prompt_tokens(&prompt), 5);
+    }
+
+    #[test]
+    fn an_image_counts_beside_the_text_by_either_count() {
+        let mut said = Said::new(Role::User, "Look");
+        said.attached.push(Attached::new("image/png", &[0; 300_000]));
+        let model: &dyn Model = &crate::model::Scripted::replies(["a"]);
+        assert_eq!(model.message_tokens(&said), 1 + 1_600);
+        let counted = words();
+        let model: &dyn Model = &counted;
+        assert_eq!(model.message_tokens(&said), 1 + 1_600 + MESSAGE_TOKENS);
+        let prompt = Prompt { messages: vec![said], ..Prompt::new("") };
+        assert_eq!(model.prompt_tokens(&prompt), 1 + 1_600 + MESSAGE_TOKENS);
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //!
 //! `docs/models.md` is the manual.
 
+mod attached;
 mod bounded;
 mod details;
 mod error;
@@ -48,6 +49,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 
+pub use attached::{Attached, is_media_range, media_type_of, takes};
 pub use bounded::{Bounded, Load};
 pub use details::{Details, PriceSource};
 pub use error::{Error, Kind, Wait};
@@ -96,6 +98,12 @@ pub trait Model: Debug + Send + Sync {
     /// How many tokens a reply has at the most where its prompt doesn't say, where that is known.
     fn max_tokens(&self) -> Option<u32> {
         None
+    }
+
+    /// Which media types of attachments it takes, such as `image/*` and `application/pdf`; see
+    /// [`takes`].
+    fn attachments(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// What its tokens cost, where that is known.

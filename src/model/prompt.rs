@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::limits::XmlLimits;
-use crate::model::{Call, Signed};
+use crate::model::{Attached, Call, Signed};
 use crate::xml::{self, Child, Profile, View};
 
 /// What a model is asked: everything that its answer depends on.
@@ -59,51 +59,6 @@ pub struct Said {
     pub signed: Vec<Signed>,
     /// Images and documents behind the text.
     pub attached: Vec<Attached>,
-}
-
-/// An image or a document in a message.
-///
-/// ```
-/// use pumphouse::model::Attached;
-///
-/// let image = Attached::new("image/png", b"\x89PNG");
-/// assert_eq!(image.data_url(), "data:image/png;base64,iVBORw==");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Attached {
-    /// Its media type, such as `image/png` or `application/pdf`.
-    pub media_type: String,
-    /// Its bytes, in base64.
-    pub base64: Arc<str>,
-}
-
-impl Attached {
-    /// Bytes of a media type.
-    #[must_use]
-    pub fn new(media_type: impl Into<String>, bytes: &[u8]) -> Attached {
-        let base64 = crate::schema::base64_text(bytes);
-        Attached { media_type: media_type.into(), base64: base64.into() }
-    }
-
-    /// Whether it is an image; else it is a document.
-    #[must_use]
-    pub fn is_image(&self) -> bool {
-        self.media_type.starts_with("image/")
-    }
-
-    /// A name for it as a file, for wires that want one.
-    #[must_use]
-    pub fn file_name(&self) -> String {
-        let kind = self.media_type.rsplit_once('/').map_or("bin", |(_, it)| it);
-        format!("attached.{}", if kind == "plain" { "txt" } else { kind })
-    }
-
-    /// The bytes in a `data:` URL.
-    #[must_use]
-    pub fn data_url(&self) -> String {
-        format!("data:{};base64,{}", self.media_type, self.base64)
-    }
 }
 
 impl Said {

@@ -37,6 +37,7 @@ pub struct Scripted {
     sleeper: Sleeper,
     window: Option<u32>,
     price: Option<Price>,
+    attachments: Vec<String>,
     name: Arc<str>,
 }
 
@@ -135,6 +136,12 @@ impl Scripted {
         Scripted { price: Some(price), ..self }
     }
 
+    /// Says which media types of attachments it takes, such as `image/*`.
+    #[must_use]
+    pub fn with_attachments<T: Into<String>>(self, types: impl IntoIterator<Item = T>) -> Scripted {
+        Scripted { attachments: types.into_iter().map(Into::into).collect(), ..self }
+    }
+
     fn named(self, name: String) -> Scripted {
         Scripted { name: name.into(), ..self }
     }
@@ -144,7 +151,8 @@ impl Scripted {
         answer: impl Fn(&Prompt, u64) -> Result<Script, Error> + Send + Sync + 'static,
     ) -> Scripted {
         let (answer, sleeper) = (Arc::new(answer), Sleeper::default());
-        Scripted { answer, sleeper, window: None, price: None, name: name.into() }
+        let (window, price, attachments) = (None, None, Vec::new());
+        Scripted { answer, sleeper, window, price, attachments, name: name.into() }
     }
 }
 
@@ -178,6 +186,10 @@ impl Model for Scripted {
 
     fn window(&self) -> Option<u32> {
         self.window
+    }
+
+    fn attachments(&self) -> Vec<String> {
+        self.attachments.clone()
     }
 
     fn price(&self) -> Option<Price> {

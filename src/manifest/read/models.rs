@@ -18,7 +18,7 @@ use crate::model::estimate::Tokenizer;
 use crate::model::remote::{NoModel, Settings};
 use crate::model::{
     Bounded, Model, Models, NoPrices, NoScript, Price, Prices, Remote, Router, Scripted, Secret,
-    Wire,
+    Wire, is_media_range,
 };
 
 impl Reader<'_> {
@@ -129,6 +129,7 @@ impl Reader<'_> {
         };
         let model = read.map_err(wrong).ok()?;
         let model = tokens(item, "window").into_iter().fold(model, Scripted::with_window);
+        let model = model.with_attachments(self.attachments(item, path));
         Some(self.price(item, path).into_iter().fold(model, Scripted::with_price))
     }
 
@@ -159,6 +160,7 @@ impl Reader<'_> {
             }
         }
         settings = tokens(item, "max_tokens").into_iter().fold(settings, |it, n| it.max_tokens(n));
+        settings = settings.attachments(self.attachments(item, path));
         settings = self.priced(settings, text("model")?, item, path)?;
         if let Some(it) = text("temperature").and_then(amount::number) {
             settings = settings.temperature(it);
@@ -231,6 +233,22 @@ impl Reader<'_> {
         };
         self.wrong(mistake.at(&joined(path, "price")));
         None
+    }
+
+    /// The media types of attachments that it takes.
+    fn attachments(&self, item: &Node, path: &str) -> Vec<String> {
+        let items = item.key("attachments").map(Node::items).unwrap_or_default();
+        let mut all = Vec::new();
+        for (place, it) in items.iter().filter_map(|it| Some((it.place, it.text()?))) {
+            if !is_media_range(it) {
+                let text = format!("`{}` is no media type", cut(it));
+                let mistake = Mistake::new(place, text).at(&joined(path, "attachments"));
+                let advice = "write one such as image/png, or all of a kind, such as image/*";
+                self.wrong(mistake.advice(advice));
+            }
+            all.push(it.to_owned());
+        }
+        all
     }
 
     /// What its tokens cost.

@@ -91,6 +91,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
             key("effort", Kind::Word(EFFORTS), effort, "effort: low"),
             stream(),
             price_or_table(),
+            attachments(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),
             key("authority", Kind::Path, authority, "authority: issuer.pem"),
             key("proxy", Kind::Text, proxy, "proxy: http://127.0.0.1:3128"),
@@ -109,6 +110,7 @@ fn scripted() -> Map {
         needed(key("file", Kind::Path, file, "file: replies.txt")),
         window(),
         price(),
+        attachments(),
     ];
     keys.extend(most());
     Map { what: "a model of the kind scripted", keys, one_of: &[] }
@@ -161,6 +163,12 @@ fn stream() -> Key {
 }
 
 const PRICE_EXAMPLE: &str = "price: {input: 0.15, output: 0.60}";
+/// What prompts may hold beside text.
+fn attachments() -> Key {
+    let text = "Which media types of images and documents its prompts may hold; none unless said.";
+    let example = "attachments: [image/*, application/pdf]";
+    key("attachments", Kind::List(Box::new(Kind::Text)), text, example)
+}
 
 fn price() -> Key {
     let text = "What a million tokens cost, in whatever money you count in.";

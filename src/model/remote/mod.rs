@@ -144,6 +144,10 @@ impl Model for Remote {
         self.settings.max_tokens
     }
 
+    fn attachments(&self) -> Vec<String> {
+        self.settings.attachments.clone()
+    }
+
     fn price(&self) -> Option<Price> {
         self.settings.price.as_ref().map(|(price, _)| *price)
     }

@@ -29,6 +29,7 @@ pub struct Settings {
     pub(super) effort: Option<Effort>,
     pub(super) is_streamed: bool,
     pub(super) price: Option<(Price, PriceSource)>,
+    pub(super) attachments: Vec<String>,
     pub(super) extra: Map<String, Value>,
     pub(super) limits: ModelLimits,
     authority: Option<PathBuf>,
@@ -59,6 +60,7 @@ impl Settings {
             effort: None,
             is_streamed: true,
             price: None,
+            attachments: Vec::new(),
             extra: Map::new(),
             limits: ModelLimits::default(),
             authority: None,
@@ -155,6 +157,13 @@ impl Settings {
         let window = self.window.or(entry.window);
         let price = self.price.or(Some((entry.price, PriceSource::Table(entry.table))));
         Settings { window, price, ..self }
+    }
+
+    /// Says which media types of attachments the model takes, such as `image/*` and
+    /// `application/pdf`; none unless said.
+    #[must_use]
+    pub fn attachments<T: Into<String>>(self, types: impl IntoIterator<Item = T>) -> Settings {
+        Settings { attachments: types.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Puts these into each request, over what would stand there; `null` takes a key out.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use self::backend::{Backend, Routed};
-use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, retry};
+use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, retry, takes};
 use crate::clock;
 use crate::limits::RouterLimits;
 
@@ -277,6 +277,16 @@ impl Model for Router {
 
     fn max_tokens(&self) -> Option<u32> {
         self.all(|it| it.max_tokens()).flatten().max()
+    }
+
+    /// What all of its models take: whichever is asked, it takes the prompt.
+    fn attachments(&self) -> Vec<String> {
+        let all: Vec<Vec<String>> = self.all(|it| it.attachments()).collect();
+        let mut common: Vec<String> = all.concat();
+        common.retain(|range| all.iter().all(|it| takes(it, range)));
+        common.sort_unstable();
+        common.dedup();
+        common
     }
 
     /// The highest of its models' prices: that is reserved, and what a turn costs goes by the model

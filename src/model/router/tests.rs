@@ -144,3 +144,23 @@ async fn one_whose_limits_are_reached_is_passed_over_where_another_has_room() {
     drop(first);
     assert_eq!(said(&router).await, "a: a");
 }
+
+#[test]
+fn a_router_takes_the_attachments_that_all_of_its_models_take() {
+    let check = |all: &[&[&'static str]], expected: &[&str]| {
+        let mut router = Router::new("best", Policy::Failover);
+        for types in all {
+            let model = Scripted::replies([""]).with_attachments(types.iter().copied());
+            router = router.model("a", Arc::new(model));
+        }
+        assert_eq!(router.attachments(), expected, "{all:?}");
+    };
+    check(&[], &[]);
+    check(&[&["image/*"]], &["image/*"]);
+    check(&[&["image/*", "application/pdf"], &["image/png"]], &["image/png"]);
+    check(
+        &[&["image/*", "application/pdf"], &["application/pdf", "image/*"]],
+        &["application/pdf", "image/*"],
+    );
+    check(&[&["image/*"], &[]], &[]);
+}

@@ -234,6 +234,14 @@ fn blocks(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value>
 
 /// An image or a document.
 fn source(it: &Attached) -> Value {
+    // In base64 the wire takes images and PDFs alone.
+    if it.media_type.starts_with("text/")
+        && let Some(bytes) = crate::schema::base64(&it.base64)
+    {
+        let text = String::from_utf8_lossy(&bytes);
+        let source = json!({ "type": "text", "media_type": "text/plain", "data": text });
+        return json!({ "type": "document", "source": source });
+    }
     let kind = if it.is_image() { "image" } else { "document" };
     let source = json!({ "type": "base64", "media_type": it.media_type, "data": &*it.base64 });
     json!({ "type": kind, "source": source })

@@ -233,7 +233,7 @@ fn items(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value> 
 /// An image or a document.
 fn part(it: &Attached) -> Value {
     match it.is_image() {
-        true => json!({ "type": "input_image", "image_url": it.data_url() }),
+        true => json!({ "type": "input_image", "image_url": it.data_url(), "detail": "auto" }),
         false => json!({
             "type": "input_file", "filename": it.file_name(), "file_data": it.data_url(),
         }),

@@ -90,6 +90,7 @@ fn a_server_is_described_without_its_key() {
             headers: {X-Key: \"${SECRET}\"}
             window: 131072
             max_tokens: 2048
+            attachments: [image/*, application/pdf]
             temperature: 0.2
             price: {input: 0.15, output: 0.60}
             extra: {top_k: 40, stream_options: null}
@@ -100,6 +101,7 @@ fn a_server_is_described_without_its_key() {
     assert_eq!(it.describe(), "large at http://llm.example.org/v1");
     assert_eq!((it.window(), it.max_tokens()), (Some(131_072), Some(2_048)));
     assert_eq!(it.price(), Some(Price::new(0.15, 0.60)));
+    assert_eq!(it.attachments(), ["image/*", "application/pdf"]);
     assert!(!format!("{it:?}").contains("s3cret"), "{it:?}");
 }
 
@@ -186,6 +188,10 @@ fn a_model_that_isnt_there_is_told_where_it_is_named() {
     check(
         "models: {a: {use: openai, url: \"https://a\", model: m, authority: no.pem}}",
         "o.yaml:1:66: no.pem: ",
+    );
+    check(
+        "models: {a: {use: openai, url: \"https://a\", model: m, attachments: [image]}}",
+        "o.yaml:1:69: `image` is no media type",
     );
 }
 

@@ -1,6 +1,6 @@
 //! The wires of providers: the same reply, asked for and heard over each.
 
-use pumphouse::model::{Call, Kind, Model, Piece, Prompt, Remote, Role, Secret, Stop};
+use pumphouse::model::{Attached, Call, Kind, Model, Piece, Prompt, Remote, Role, Secret, Stop};
 use pumphouse::model::{Tool, Usage, Wire};
 use serde_json::{Value, json};
 
@@ -168,6 +168,79 @@ async fn each_wire_is_asked_at_its_path_with_its_key_and_in_its_form() {
         assert_eq!(asked.body, request(wire), "{wire}");
         assert_eq!(model.describe(), format!("m at {}", server.url()));
     }
+}
+
+/// A user's message with an image and a document, as a wire has it.
+fn attached(wire: Wire) -> Value {
+    let image = "data:image/png;base64,iVBORw==";
+    let pdf = "data:application/pdf;base64,JVBERg==";
+    match wire {
+        Wire::AnthropicMessages => {
+            let source = |media_type: &str, data: &str| {
+                let kind = "base64";
+                json!({ "type": kind, "media_type": media_type, "data": data })
+            };
+            json!([
+                { "type": "text", "text": "Look." },
+                { "type": "image", "source": source("image/png", "iVBORw==") },
+                {
+                    "type": "document",
+                    "source": source("application/pdf", "JVBERg=="),
+                    "cache_control": { "type": "ephemeral" },
+                },
+            ])
+        }
+        Wire::OpenAiChat => json!([
+            { "type": "text", "text": "Look." },
+            { "type": "image_url", "image_url": { "url": image } },
+            { "type": "file", "file": { "filename": "attached.pdf", "file_data": pdf } },
+        ]),
+        Wire::OpenAiResponses => json!([
+            { "type": "input_text", "text": "Look." },
+            { "type": "input_image", "image_url": image, "detail": "auto" },
+            { "type": "input_file", "filename": "attached.pdf", "file_data": pdf },
+        ]),
+        Wire::Gemini => json!([
+            { "text": "Look." },
+            { "inlineData": { "mimeType": "image/png", "data": "iVBORw==" } },
+            { "inlineData": { "mimeType": "application/pdf", "data": "JVBERg==" } },
+        ]),
+        _ => json!("Look."),
+    }
+}
+
+#[tokio::test]
+async fn images_and_documents_stand_behind_the_text_in_the_form_of_each_wire() {
+    for wire in Wire::ALL {
+        let server = Server::start(vec![vec![head_of(wire), say(stream(wire))]]).await;
+        let mut prompt = Prompt::new("").user("Look.");
+        prompt.messages[0].attached =
+            vec![Attached::new("image/png", b"\x89PNG"), Attached::new("application/pdf", b"%PDF")];
+        drop(model(&server, wire).turn(prompt).await.unwrap());
+        let body = server.asked().remove(0).body;
+        let (messages, content) = match wire {
+            Wire::OpenAiResponses => ("input", "content"),
+            Wire::Gemini => ("contents", "parts"),
+            _ => ("messages", "content"),
+        };
+        let said = &body[messages][0];
+        assert_eq!(said["role"], "user", "{wire}");
+        assert_eq!(said[content], attached(wire), "{wire}");
+        // Ollama's wire has images, and no documents.
+        let images = (wire == Wire::Ollama).then(|| json!(["iVBORw=="]));
+        assert_eq!(said.get("images"), images.as_ref(), "{wire}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_is_a_document_of_plain_text_for_anthropic() {
+    let wire = Wire::AnthropicMessages;
+    let server = Server::start(vec![vec![head_of(wire), say(stream(wire))]]).await;
+    let mut prompt = Prompt::new("").user("Read.");
+    prompt.messages[0].attached = vec![Attached::new("text/markdown", "Hé".as_bytes())];
+    drop(model(&server, wire).turn(prompt).await.unwrap());
+    let source = &server.asked().remove(0).body["messages"][0]["content"][1]["source"];
+    assert_eq!(*source, json!({ "type": "text", "media_type": "text/plain", "data": "Hé" }));
 }
 
 #[test]
