@@ -34,6 +34,8 @@ pub(super) struct Prepared {
     pub(super) is_last: bool,
     /// How many bytes of a result it shows.
     pub(super) result_bytes: u64,
+    /// The media types of attachments that it shows.
+    pub(super) attachments: Vec<String>,
     pub(super) reserved: budget::Charge,
 }
 
@@ -156,12 +158,23 @@ impl TurnContext {
                 (shown.of(&self.agent().name), recorded)
             }
         };
-        let form = Form { result_bytes, ..Form::new(self.form(earlier).0) };
+        let attachments = self.attachments(earlier);
+        let form = Form::new(self.form(earlier).0);
+        let form = Form { result_bytes, attachments: &attachments, ..form };
         let form = form.offering(told.tools.all());
         let mut prompt = self.prompt(told, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
         prompt.without_calls = is_last;
-        Ok(Prepared { prompt, changed, is_last, result_bytes, reserved })
+        Ok(Prepared { prompt, changed, is_last, result_bytes, attachments, reserved })
+    }
+
+    /// The media types of attachments that a turn's prompt shows: as its model takes them, or as
+    /// the log has it of a turn that began.
+    fn attachments(&self, earlier: &[Entry]) -> Vec<String> {
+        match self.begun_as(earlier) {
+            Some(begun) => begun.attachments,
+            None => self.agent().model.attachments(),
+        }
     }
 
     /// How many bytes of a result a prompt shows: as the settings say, but a quarter of the window

@@ -1,5 +1,6 @@
 //! Characters that XML doesn't have, in what a model writes: `␛[1B]` stands for the escape
-//! character, by its number in hexadecimal, and `␛[241B]` for the symbol itself.
+//! character, by its number in hexadecimal, and `␛[241B]` for the symbol itself. And tags of
+//! results, in texts that aren't results.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -45,6 +46,33 @@ pub(super) fn written(text: &str) -> Cow<'_, str> {
     out.push_str(rest);
     Cow::Owned(out)
 }
+
+/// A text that can neither end the result that it stands in nor be taken for one: where
+/// `<action-result`, `</action-result` or the same of `thread-result` stands in it, in letters of
+/// either case and with white space or not, the `<` is `&lt;`. All else is as it was, so that code,
+/// logs and markup are what they are, and an edit by exact text finds its place.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_tag = |rest: &str| {
+        let rest = rest.trim_start_matches(|it: char| it == '/' || it.is_whitespace());
+        RESULTS
+            .iter()
+            .any(|tag| rest.get(..tag.len()).is_some_and(|it| it.eq_ignore_ascii_case(tag)))
+    };
+    let mut places = text.match_indices('<').filter(|(at, _)| is_tag(&text[at + 1..])).peekable();
+    if places.peek().is_none() {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut from) = (String::with_capacity(text.len() + 16), 0);
+    for (at, _) in places {
+        out += &text[from..at];
+        out += "&lt;";
+        from = at + 1;
+    }
+    Cow::Owned(out + &text[from..])
+}
+
+/// The elements in which results stand.
+const RESULTS: [&str; 2] = ["action-result", "thread-result"];
 
 #[cfg(test)]
 mod tests {

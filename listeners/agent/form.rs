@@ -22,32 +22,35 @@ pub const RESULT_BYTES: u64 = 32 * 1_024;
 /// How a prompt is made of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Form {
+pub struct Form<'a> {
     /// The form, one of 1 to [`RENDERING`].
     pub number: u32,
     /// How many bytes of a result it shows, from form 3 on.
     pub result_bytes: u64,
     /// Whether calls in the provider's own protocol, and their results, stand in that.
     pub is_native: bool,
+    /// The media types of attachments that the model takes.
+    pub attachments: &'a [String],
 }
 
-impl Form {
+impl<'a> Form<'a> {
     /// A form, as it is where nothing else is said.
     #[must_use]
-    pub fn new(number: u32) -> Form {
-        Form { number, result_bytes: RESULT_BYTES, is_native: false }
+    pub fn new(number: u32) -> Form<'a> {
+        Form { number, result_bytes: RESULT_BYTES, is_native: false, attachments: &[] }
     }
 
     /// The form in which a turn was shown its prompt, in which it was offered such tools.
     #[must_use]
-    pub fn of(it: &CognitionIn, tools: &[Tool]) -> Form {
+    pub fn of(it: &'a CognitionIn, tools: &[Tool]) -> Form<'a> {
         let result_bytes = it.result_bytes_max.unwrap_or(RESULT_BYTES);
-        Form { result_bytes, ..Form::new(it.rendering) }.offering(tools)
+        Form { result_bytes, attachments: &it.attachments, ..Form::new(it.rendering) }
+            .offering(tools)
     }
 
     /// The same where the model is offered such tools.
     #[must_use]
-    pub fn offering(self, tools: &[Tool]) -> Form {
+    pub fn offering(self, tools: &[Tool]) -> Form<'a> {
         Form { is_native: self.number > 2 && !tools.is_empty(), ..self }
     }
 }

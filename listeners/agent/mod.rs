@@ -38,6 +38,7 @@ pub mod system;
 mod before;
 mod context;
 mod native;
+pub mod attachments;
 pub mod render;
 pub mod recall;
 pub mod transcript;

@@ -31,7 +31,7 @@ pub(super) struct Natives {
 
 impl Natives {
     /// Those of a view.
-    pub(super) fn of(form: Form, agent: &str, view: &[Entry]) -> Natives {
+    pub(super) fn of(form: Form<'_>, agent: &str, view: &[Entry]) -> Natives {
         let mut all = Natives::default();
         if !form.is_native {
             return all;
@@ -102,7 +102,7 @@ impl Natives {
 }
 
 /// The result of a call, as a model reads it.
-fn result(form: Form, entry: u64, it: &ActionResult) -> String {
+fn result(form: Form<'_>, entry: u64, it: &ActionResult) -> String {
     let (text, note) = shown(entry, it.said(), form.result_bytes);
     match it.status {
         Status::Ok => text + &note,

@@ -6,7 +6,6 @@
 //! to there the prompt of a turn begins with the prompt of the turn before it, unless a clear hid
 //! something meanwhile.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use pumphouse::listener::Clears;
@@ -20,6 +19,8 @@ use super::super::feed::Feed;
 use super::super::feed::definition::Position;
 use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed};
+use super::attachments::{Attachments, Part};
+use super::escape::harmless;
 use super::form::shown;
 pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
@@ -37,7 +38,7 @@ const LATE: &str = "[A late result, of work that you have answered:]";
 /// turn's `cognition_in`, and of what the agent itself recorded between the two.
 #[must_use]
 pub fn render(
-    form: Form,
+    form: Form<'_>,
     agent: &str,
     root: &Name,
     system: &str,
@@ -51,10 +52,11 @@ pub fn render(
     let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
     // What came while the model wrote stands behind what it wrote, and so does what came just
     // before and wasn't shown to it.
-    let mut during: Option<Vec<String>> = None;
+    let mut during: Option<Vec<Part>> = None;
     let mut gap = gap(form.number, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
     let natives = Natives::of(form, agent, view);
+    let mut attachments = Attachments::of(form.attachments, view);
     for entry in view.iter().filter(|it| !it.is_refused() && !natives.tells(it)) {
         if unseen.contains(&entry.seq()) {
             during.get_or_insert_default();
@@ -62,33 +64,32 @@ pub fn render(
         if let Some(gap) = gap.take_if(|it| it.first < entry.seq()) {
             put(&mut prompt, Role::User, &gap.said);
         }
-        let heard = if entry.from() == agent {
+        let heard = if let Some(part) = attachments.take(entry.seq()) {
+            Some(part)
+        } else if entry.from() == agent {
             if entry.is::<CognitionIn>() {
                 during = Some(during.unwrap_or_default());
             } else if entry.is::<CognitionOut>() {
                 wrote(form, entry, &natives, &mut prompt);
-                during
-                    .take()
-                    .into_iter()
-                    .flatten()
-                    .for_each(|it| put(&mut prompt, Role::User, &it));
+                during.take().into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
             }
             // An interrupt may be told to several.
             let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
-            told(form.number, entry).filter(|it| !is_told(it))
+            told(form.number, entry).filter(|it| !is_told(it)).map(Part::from)
         } else if entry.to() == Some(agent) {
             let heard = heard(form, root, entry);
-            heard.map(|it| if late.contains(&entry.seq()) { format!("{LATE}\n{it}") } else { it })
+            let is_late = late.contains(&entry.seq());
+            heard.map(|it| if is_late { format!("{LATE}\n{it}") } else { it }.into())
         } else {
             None
         };
         match (&mut during, heard) {
-            (Some(during), Some(text)) => during.push(text),
-            (None, Some(text)) => put(&mut prompt, Role::User, &text),
+            (Some(during), Some(part)) => during.push(part),
+            (None, Some(part)) => put_part(&mut prompt, part),
             (_, None) => {}
         }
     }
-    during.into_iter().flatten().for_each(|it| put(&mut prompt, Role::User, &it));
+    during.into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
     let last = block(feeds, Position::Late);
     let under_way = if form.number > 3 { under_way(agent, view) } else { String::new() };
     for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
@@ -101,9 +102,9 @@ pub fn render(
 const INTERRUPTED: &str = "[You were interrupted: what you were asked before is over.]";
 
 /// Whether this is the last text of a prompt, with what came during a turn.
-fn has_last(prompt: &Prompt, during: Option<&[String]>, text: &str) -> bool {
-    match during.and_then(<[String]>::last) {
-        Some(last) => last == text,
+fn has_last(prompt: &Prompt, during: Option<&[Part]>, text: &str) -> bool {
+    match during.and_then(<[Part]>::last) {
+        Some(last) => last.text == text,
         None => prompt.messages.last().is_some_and(|it| it.text.ends_with(text)),
     }
 }
@@ -128,6 +129,14 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
             last.text.push_str(text);
         }
         _ => prompt.messages.push(Said::new(role, text)),
+    }
+}
+
+/// What the user said, with an attachment where it has one.
+fn put_part(prompt: &mut Prompt, it: Part) {
+    put(prompt, Role::User, &it.text);
+    if let Some(last) = prompt.messages.last_mut() {
+        last.attached.extend(it.attached);
     }
 }
 
@@ -177,7 +186,7 @@ fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
 }
 
 /// What somebody else sent the agent.
-pub(super) fn heard(form: Form, root: &Name, entry: &Entry) -> Option<String> {
+pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String> {
     if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
         return None;
     }
@@ -251,7 +260,7 @@ fn why(it: &Stopped) -> String {
 }
 
 /// A reply of the agent's, which stands for all that was in it.
-fn wrote(form: Form, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
+fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if let Some(said) = natives.said(&it) {
         prompt.messages.extend(said);
@@ -293,33 +302,6 @@ fn result(it: &ActionResult, text: &str, note: &str) -> String {
     let (status, text) = (it.status.as_str(), harmless(text));
     format!("<action-result id=\"{id}\" status=\"{status}\">{text}{note}</action-result>")
 }
-
-/// A text that can neither end the result that it stands in nor be taken for one: where
-/// `<action-result`, `</action-result` or the same of `thread-result` stands in it, in letters of
-/// either case and with white space or not, the `<` is `&lt;`. All else is as it was, so that code,
-/// logs and markup are what they are, and an edit by exact text finds its place.
-fn harmless(text: &str) -> Cow<'_, str> {
-    let is_tag = |rest: &str| {
-        let rest = rest.trim_start_matches(|it: char| it == '/' || it.is_whitespace());
-        RESULTS
-            .iter()
-            .any(|tag| rest.get(..tag.len()).is_some_and(|it| it.eq_ignore_ascii_case(tag)))
-    };
-    let mut places = text.match_indices('<').filter(|(at, _)| is_tag(&text[at + 1..])).peekable();
-    if places.peek().is_none() {
-        return Cow::Borrowed(text);
-    }
-    let (mut out, mut from) = (String::with_capacity(text.len() + 16), 0);
-    for (at, _) in places {
-        out += &text[from..at];
-        out += "&lt;";
-        from = at + 1;
-    }
-    Cow::Owned(out + &text[from..])
-}
-
-/// The elements in which results stand.
-const RESULTS: [&str; 2] = ["action-result", "thread-result"];
 
 /// What came of an action, in form 1.
 fn result_1(it: &ActionResult) -> String {

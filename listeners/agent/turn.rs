@@ -267,7 +267,7 @@ impl TurnContext {
         told: &SystemPrompt,
         turn: u64,
         until: u64,
-        (form, feeds): (Form, &[Feed]),
+        (form, feeds): (Form<'_>, &[Feed]),
     ) -> Result<Prompt, Fault> {
         let agent = self.agent();
         let mut view = self.view.all().await?;
@@ -358,6 +358,7 @@ impl TurnContext {
             max_tokens: prompt.max_tokens,
             temperature: agent.settings.temperature,
             result_bytes_max: Some(it.result_bytes).filter(|it| *it != RESULT_BYTES),
+            attachments: it.attachments.clone(),
         };
         self.out.begun.send(Note(begun)).await
     }

@@ -126,6 +126,10 @@ pub struct CognitionIn {
     /// How many bytes of a result the prompt shows, where that isn't the usual.
     #[payload(attribute, no_example)]
     pub result_bytes_max: Option<u64>,
+    /// The media types of attachments that the prompt shows, such as `image/*`; none where the
+    /// model takes none.
+    #[payload(no_example)]
+    pub attachments: Vec<String>,
 }
 
 /// What the actions of a turn may come to: what isn't said is the usual.

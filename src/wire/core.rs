@@ -145,20 +145,20 @@ pub struct DoorRefusal {
     pub count: u64,
 }
 
-/// Content that is no text, such as an image: a listener keeps it in the thread, and its answers
-/// name this entry.
+/// An image, a document or a file in a thread. A prompt shows it where the agent's model takes its
+/// media type; answers name its entry. It starts no turn by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1", bookkeeping)]
 pub struct Attachment {
     /// What it is.
     #[payload(attribute, example = "image/png")]
     pub media_type: String,
-    /// The BLAKE3 digest of its bytes, in hexadecimal.
+    /// The BLAKE3 digest of its bytes, in hexadecimal, where the sender says it.
     #[payload(
         attribute,
         example = "2d3adedff11b61f14c886e35afa036736dcd87a74d27b5c1510225d0f592e213"
     )]
-    pub digest: String,
+    pub digest: Option<String>,
     /// Its bytes.
     #[payload(value)]
     pub content: Bytes,
@@ -168,8 +168,28 @@ impl Attachment {
     /// An attachment with its digest.
     #[must_use]
     pub fn new(media_type: String, content: Bytes) -> Attachment {
-        let digest = blake3::hash(&content).to_hex().to_string();
+        let digest = Some(blake3::hash(&content).to_hex().to_string());
         Attachment { media_type, digest, content }
+    }
+
+    /// The digest of its bytes as they are.
+    #[must_use]
+    pub fn computed(&self) -> String {
+        blake3::hash(&self.content).to_hex().to_string()
+    }
+
+    /// Whether its digest is that of its bytes, where it has one.
+    ///
+    /// ```
+    /// use pumphouse::wire::core::Attachment;
+    ///
+    /// let image = Attachment::new("image/gif".into(), b"GIF89a".to_vec().into());
+    /// assert!(image.is_intact());
+    /// assert!(!Attachment { digest: Some("00".into()), ..image }.is_intact());
+    /// ```
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        self.digest.as_ref().is_none_or(|it| it.eq_ignore_ascii_case(&self.computed()))
     }
 }
 

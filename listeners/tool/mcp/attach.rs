@@ -41,14 +41,15 @@ pub(super) struct Attachments(BTreeMap<String, EntryId>);
 impl Apply for Attachments {
     fn apply(&mut self, entry: &Entry) {
         if let Some(it) = entry.decode_if::<Attachment>() {
-            self.0.entry(it.digest).or_insert_with(|| entry.id().clone());
+            // A digest that somebody else said may be wrong.
+            self.0.entry(it.computed()).or_insert_with(|| entry.id().clone());
         }
     }
 }
 
 /// Whether an entry is the attachment with this digest.
 fn is_of(entry: &Entry, digest: &str) -> bool {
-    entry.decode_if::<Attachment>().is_some_and(|it| it.digest == digest)
+    entry.decode_if::<Attachment>().is_some_and(|it| it.computed() == digest)
 }
 
 /// Where a call's attachments and its progress go.
@@ -69,7 +70,7 @@ impl Outlets {
             let mut attached = Attached {
                 entry: String::new(),
                 media_type: it.media_type.clone(),
-                digest: it.digest.clone(),
+                digest: it.computed(),
                 bytes: it.content.len() as u64,
             };
             attached.entry = self.entry(it).await?.to_string();
@@ -79,7 +80,7 @@ impl Outlets {
     }
 
     async fn entry(&self, it: Attachment) -> Result<EntryId, String> {
-        let digest = it.digest.clone();
+        let digest = it.computed();
         if let Some(id) = self.kept.0.0.get(&digest) {
             return Ok(id.clone());
         }

@@ -254,6 +254,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         max_tokens: None,
         temperature: None,
         result_bytes_max: None,
+        attachments: Vec::new(),
     }
 }
 

@@ -1,0 +1,129 @@
+//! The attachments of a thread as a prompt shows them. Pure.
+
+use std::collections::BTreeMap;
+
+use pumphouse::model::{Attached, media_type_of, takes};
+use pumphouse::prelude::*;
+use pumphouse::wire::core::Attachment;
+
+use super::escape::harmless;
+
+/// How many bytes of attachments a prompt shows. The newest stay; of an older one only its line
+/// does.
+pub const ATTACHMENT_BYTES: u64 = 8 * 1_024 * 1_024;
+
+/// What a prompt says at one place: a text, and maybe an image or a document with it.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) text: String,
+    pub(super) attached: Option<Attached>,
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Part {
+        Part { text, attached: None }
+    }
+}
+
+/// The attachments that a prompt shows, by their entries.
+#[derive(Default)]
+pub(super) struct Attachments(BTreeMap<u64, Part>);
+
+impl Attachments {
+    /// Those of a view that are of such media types.
+    pub(super) fn of(types: &[String], view: &[Entry]) -> Attachments {
+        let mut all = Attachments::default();
+        if types.is_empty() {
+            return all;
+        }
+        let mut room = ATTACHMENT_BYTES;
+        let found = view.iter().rev().filter(|it| !it.is_refused() && it.is::<Attachment>());
+        for entry in found {
+            let Some(it) = entry.decode_if::<Attachment>() else { continue };
+            let media_type = media_type(&it);
+            if takes(types, &media_type) {
+                all.0.insert(entry.seq(), part(entry, &media_type, &it, &mut room));
+            }
+        }
+        all
+    }
+
+    /// What a prompt says in the place of an entry; `None` where that is no attachment, or one
+    /// that the model doesn't take.
+    pub(super) fn take(&mut self, seq: u64) -> Option<Part> {
+        self.0.remove(&seq)
+    }
+}
+
+/// A media type without its parameters, in lower case.
+fn media_type(it: &Attachment) -> String {
+    let bare = it.media_type.split(';').next().unwrap_or_default();
+    bare.trim().to_ascii_lowercase()
+}
+
+/// An attachment as far as there is room for it: else its line says why it isn't shown.
+fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Part {
+    let bytes = it.content.len() as u64;
+    let text = media_type.starts_with("text/").then(|| std::str::from_utf8(&it.content));
+    let why = if !it.is_intact() {
+        Some("its digest is not that of its bytes".to_owned())
+    } else if bytes == 0 || text.is_some_and(|it| it.is_err()) || !is_as_said(media_type, it) {
+        Some(format!("its bytes are no {media_type}"))
+    } else if bytes > ATTACHMENT_BYTES {
+        Some(format!("it has more than {} bytes", grouped(ATTACHMENT_BYTES)))
+    } else if bytes > *room {
+        // An older one that would fit stays out as well: no later prompt shows it again.
+        *room = 0;
+        Some("newer attachments take its place".to_owned())
+    } else {
+        *room -= bytes;
+        None
+    };
+    let line = format!("{media_type}, {} bytes, entry {}", grouped(bytes), entry.id());
+    match (why, text) {
+        (Some(why), _) => format!("[{line}; not shown: {why}]").into(),
+        (None, Some(text)) => format!("[{line}]\n{}", harmless(text.unwrap_or_default())).into(),
+        (None, None) => {
+            let attached = Some(Attached::new(media_type, &it.content));
+            Part { text: format!("[{line}]"), attached }
+        }
+    }
+}
+
+/// Whether the bytes begin as what they are said to be, where that can be told. A provider refuses
+/// a prompt with others, and so would refuse every later prompt of the thread.
+fn is_as_said(media_type: &str, it: &Attachment) -> bool {
+    match media_type {
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "application/pdf" => {
+            media_type_of(&it.content) == Some(media_type)
+        }
+        _ => true,
+    }
+}
+
+/// A number with commas between its thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_commas_between_its_thousands() {
+        let check = |number: u64, expected: &str| assert_eq!(grouped(number), expected);
+        check(0, "0");
+        check(999, "999");
+        check(12_345, "12,345");
+        check(8_388_608, "8,388,608");
+    }
+}
