@@ -1,5 +1,6 @@
 //! The listener `view`: hides old messages from prompts, shows them again, and reads on in results
-//! that prompts showed cut. The log stays as it is.
+//! that prompts showed cut. It takes attachments, too, which the thread's next prompt shows. The
+//! log stays as it is.
 
 mod part;
 mod pending;
@@ -8,13 +9,13 @@ mod words;
 
 use pumphouse::listener::{Clears, Record};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{ContextCleared, ContextRestored};
+use pumphouse::wire::core::{Attachment, ContextCleared, ContextRestored};
 
 use super::words::action::ActionResult;
 use choose::{Request, choose};
 pub use part::{READ_BYTES, part};
 use pending::Pending;
-pub use words::{ClearContext, NoResult, ReadResult, ResultPart, UndoClear};
+pub use words::{AttachmentRefused, ClearContext, NoResult, ReadResult, ResultPart, UndoClear};
 
 /// The listener `view`.
 #[must_use]
@@ -23,6 +24,7 @@ pub fn view() -> Listener {
         .on(clear)
         .on(undo)
         .on(read_result)
+        .on(attach)
         .fold::<Clears>()
         .fold::<Pending>()
         .serial()
@@ -30,8 +32,8 @@ pub fn view() -> Listener {
         .pure()
         .grant::<EmitCore>()
         .describe(
-            "Hides a thread's old messages from prompts, shows them again, and reads on in results \
-             that prompts showed cut.",
+            "Hides a thread's old messages from prompts, shows them again, reads on in results that \
+             prompts showed cut, and takes attachments for the next prompt.",
         )
 }
 
@@ -81,6 +83,19 @@ async fn read_result(
     }
     let (from, to, size) = (from as u64, to as u64, text.len() as u64);
     Ok(Ok(ResultPart { from, to, size, text: part }))
+}
+
+/// An attachment is in the thread by being sent; what prompts show of it they read there.
+async fn attach(it: Attachment) -> Result<(), AttachmentRefused> {
+    if it.content.is_empty() {
+        return Err(AttachmentRefused { why: "the attachment has no bytes".to_owned() });
+    }
+    if !it.is_intact() {
+        let why = "the digest is not that of the bytes; send the attachment again, with the BLAKE3 \
+                   digest of its bytes in hexadecimal, or without a digest";
+        return Err(AttachmentRefused { why: why.to_owned() });
+    }
+    Ok(())
 }
 
 /// The agent that reads: the sender of the action, where it is one.

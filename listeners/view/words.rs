@@ -59,3 +59,12 @@ pub struct NoResult {
     #[payload(text, value, example = "entry 12 is no result of an action of yours")]
     pub why: String,
 }
+
+/// No prompt shows the attachment that was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
+pub struct AttachmentRefused {
+    /// Why.
+    #[payload(text, value, example = "the attachment has no bytes")]
+    pub why: String,
+}

@@ -1,6 +1,7 @@
 //! Agents: turns, what comes of their words, and where they end.
 
 mod asked;
+mod attachments;
 mod chat;
 mod chat_models;
 pub(crate) mod demo;
