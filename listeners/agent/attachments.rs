@@ -101,8 +101,9 @@ fn is_as_said(media_type: &str, it: &Attachment) -> bool {
     }
 }
 
-/// A number with commas between its thousands.
-fn grouped(number: u64) -> String {
+/// A number with commas between its thousands, as a prompt has it.
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -157,7 +157,7 @@ impl Agent {
         let (name, peers) = (self.name.clone(), self.peers.clone());
         let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let max_turns = self.settings.max_turns;
-        let model = self.model.describe();
+        let (model, attachments) = (self.model.describe(), self.model.attachments());
         let mind = context::AgentState::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
             .on_named(schema, turn::turn)
@@ -181,6 +181,7 @@ impl Agent {
             .grant::<Charges>()
             .agent()
             .model(model)
+            .attachments(attachments)
             .peers(peers)
             .relies_on(STAFF)
             .describe(text)

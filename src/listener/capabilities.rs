@@ -44,6 +44,8 @@ pub struct Described {
     pub kind: String,
     /// The model that it asks, where it says so.
     pub model: Option<String>,
+    /// The media types of attachments that its model takes.
+    pub attachments: Vec<String>,
     /// The names it owns.
     pub takes: Vec<Name>,
     /// What its signatures say that it may emit, for each name that it owns.
@@ -310,6 +312,7 @@ impl Described {
                 if spec.traits.own_thread { "agent" } else { "tool" }.to_owned()
             }),
             model: spec.model.clone(),
+            attachments: spec.attachments.clone(),
             takes,
             emits: spec.emits.clone(),
             emits_then: spec.emits_then.clone(),

@@ -55,6 +55,7 @@ pub(crate) struct Spec {
     pub(crate) text: Option<String>,
     pub(crate) kind: Option<String>,
     pub(crate) model: Option<String>,
+    pub(crate) attachments: Vec<String>,
     pub(crate) traits: Traits,
     pub(crate) timeout: Option<Duration>,
     pub(crate) turns_max: Option<u64>,
@@ -280,6 +281,13 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     #[must_use]
     pub fn model(mut self, text: impl Into<String>) -> Listener<S> {
         self.spec.model = Some(text.into());
+        self
+    }
+
+    /// Says which media types of attachments its model takes, such as `image/*`.
+    #[must_use]
+    pub fn attachments(mut self, types: Vec<String>) -> Listener<S> {
+        self.spec.attachments = types;
         self
     }
 

@@ -4,6 +4,7 @@
 pub(super) const HELP: &str = "\
 /again       asks the last question once more, in a fork: the thread as it was before it
 /edit TEXT   asks this instead of the last question, in a fork
+/attach FILE sends an image, a PDF or a text, for the next message
 /why         what led to the last answer
 /budget      what the conversation took of models
 /help        this
@@ -15,6 +16,7 @@ pub(super) enum Command {
     Help,
     Again,
     Edit(String),
+    Attach(String),
     Why,
     Budget,
     /// There is none of this name.
@@ -39,6 +41,7 @@ impl Said<'_> {
             ("help" | "?", _) => Command::Help,
             ("again", "") => Command::Again,
             ("edit", text) if !text.is_empty() => Command::Edit(text.to_owned()),
+            ("attach", file) if !file.is_empty() => Command::Attach(file.to_owned()),
             ("why", "") => Command::Why,
             ("budget", "") => Command::Budget,
             _ => Command::Unknown(line.to_owned()),
@@ -59,7 +62,8 @@ mod tests {
         assert_eq!(command("/help"), Command::Help);
         assert_eq!(command("/again "), Command::Again);
         assert_eq!(command("/edit  What is 7*7?"), Command::Edit("What is 7*7?".to_owned()));
-        for wrong in ["/edit", "/agian", "/", "/again now"] {
+        assert_eq!(command("/attach a b.png "), Command::Attach("a b.png".to_owned()));
+        for wrong in ["/edit", "/attach", "/agian", "/", "/again now"] {
             assert_eq!(command(wrong), Command::Unknown(wrong.to_owned()));
         }
         assert_eq!(Said::of("//etc is a folder"), Said::Message("/etc is a folder"));

@@ -1,5 +1,6 @@
 //! `chat`: a conversation with an agent.
 
+mod attach;
 mod command;
 mod input;
 mod page;
@@ -19,6 +20,7 @@ use crate::client::Address;
 use crate::door::Options;
 use crate::engine::{Builder, Plan, Pump};
 use crate::id::ThreadId;
+use crate::limits::XmlLimits;
 use input::Lines;
 pub(crate) use talk::Talk;
 
@@ -38,6 +40,7 @@ Examples:
   pumphouse chat oracle --connect 127.0.0.1:8765 one that a running pump has
   pumphouse chat oracle --thread sess-k3v9x2ma   goes on with a conversation
   echo 'What is 6*7?' | pumphouse chat oracle
+  echo 'What is it?' | pumphouse chat oracle --attach cat.png
   echo 'What is 6*7?' | pumphouse chat oracle --json | jq -r 'select(.final).text'
 
 Exits with 1 where the pump refused something, 2 where there is no such agent, or no pump.")]
@@ -51,6 +54,9 @@ pub(crate) struct Chat {
     /// The pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDR")]
     connect: Option<Address>,
+    /// An image, a PDF or a text for the first message; several are attached in order.
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
     #[command(flatten)]
     papers: Papers,
 }
@@ -62,6 +68,8 @@ struct Here {
     data: Option<PathBuf>,
     /// The model that the agent asks.
     model: Option<String>,
+    /// The media types of attachments that it takes.
+    attachments: Option<Vec<String>>,
 }
 
 impl Chat {
@@ -80,13 +88,17 @@ impl Chat {
         let organism = Organism::read_live(None, builder)?;
         let data = data.map_or(organism.data, Path::to_owned);
         let (builder, _) = run::log(organism.builder, &data, organism.durability)?;
+        // A file that is attached may be larger than what strangers may send.
+        let builder = builder.door_bytes_at_least(XmlLimits::INSIDE.message_bytes_max);
         let (builder, address) = door(builder, &folder).await?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
         let agent = self.agent(&plan)?;
-        let model = plan.capabilities().listener(&agent).and_then(|it| it.model.clone());
+        let described = plan.capabilities().listener(&agent);
+        let model = described.and_then(|it| it.model.clone());
+        let attachments = described.map(|it| it.attachments.clone());
         let pump = plan.start();
         pump.ready().await?;
-        let here = Here { data: Some(data), model };
+        let here = Here { data: Some(data), model, attachments };
         let ended = self.talk(&agent, &address, here, to).await;
         stop(&pump).await?;
         folder.remove()?;
@@ -117,7 +129,7 @@ impl Chat {
         &self,
         agent: &str,
         address: &Address,
-        Here { data, model }: Here,
+        Here { data, model, attachments }: Here,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !to.json;
@@ -139,6 +151,10 @@ impl Chat {
         }
         if let Some(thread) = &self.thread {
             talk.resume(&ThreadId::new(thread)).await?;
+        }
+        talk = talk.taking(attachments);
+        for file in &self.attach {
+            talk.attach(file).await?.map_err(Failure::Untried)?;
         }
         talk.run(lines).await
     }

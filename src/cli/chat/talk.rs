@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use crate::audit::{Paint, ascii, pretty};
+use crate::cli::chat::attach;
 use crate::cli::chat::command::{Command, HELP, Said};
 use crate::cli::chat::input::{Input, Lines};
 use crate::cli::chat::page::{FRAME_US, Page};
@@ -18,6 +19,7 @@ use crate::engine::{Port as _, Tokio};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Apply as _;
 use crate::listeners::agent;
+use crate::listeners::agent::attachments::grouped;
 use crate::listeners::agent::transcript::{Event, EventKind, Transcript};
 use crate::listeners::agent::words::{Interrupt, Response, Stopped};
 use crate::listeners::todo::list::Todos;
@@ -49,6 +51,10 @@ pub(crate) struct Talk<'a, 'b> {
     asked: u64,
     /// Whose work the agent is at.
     asker: Option<String>,
+    /// The media types of attachments that the agent's model takes, if that is known.
+    taken: Option<Vec<String>>,
+    /// The entries of what was attached.
+    attached: Vec<EntryId>,
     /// What the thread took of models since the last question.
     used: Usages,
 }
@@ -73,6 +79,8 @@ impl<'a, 'b> Talk<'a, 'b> {
             me: None,
             asked: 0,
             asker: None,
+            taken: None,
+            attached: Vec::new(),
             used: Usages::within(0..u64::MAX),
         }
     }
@@ -80,6 +88,11 @@ impl<'a, 'b> Talk<'a, 'b> {
     /// The log is in this folder.
     pub(super) fn with_log(self, data: &Path) -> Talk<'a, 'b> {
         Talk { data: Some(data.to_owned()), ..self }
+    }
+
+    /// The agent's model takes attachments of these media types, if that is known.
+    pub(super) fn taking(self, types: Option<Vec<String>>) -> Talk<'a, 'b> {
+        Talk { taken: types, ..self }
     }
 
     /// A line may be a command.
@@ -175,6 +188,12 @@ impl<'a, 'b> Talk<'a, 'b> {
                 HELP.lines().for_each(|it| self.page.note(Paint::Faint, it));
                 return Ok(true);
             }
+            (Command::Attach(file), _) => {
+                if let Err(why) = self.attach(Path::new(&file)).await? {
+                    self.page.note(Paint::Wrong, &why);
+                }
+                return Ok(true);
+            }
             (Command::Why, _) => return self.reads(Reads::Why).await,
             (Command::Budget, _) => return self.reads(Reads::Budget).await,
             (Command::Unknown(line), _) => {
@@ -184,6 +203,36 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         };
         self.ask(&again, Some(&before), signals).await
+    }
+
+    /// Sends a file into the thread, which is opened where there is none; or says why it can't be
+    /// sent.
+    pub(super) async fn attach(&mut self, file: &Path) -> Result<Result<(), String>, Failure> {
+        let attachment = match attach::read(file, self.taken.as_deref()) {
+            Ok(attachment) => attachment,
+            Err(why) => return Ok(Err(why)),
+        };
+        let push = Push::of(&attachment).map_err(|it| Failure::Wrong(it.to_string()))?;
+        let push = match &self.thread {
+            Some(thread) => push.in_thread(thread),
+            None => push,
+        };
+        let accepted = match self.client.tell(&push).await {
+            Ok(accepted) => accepted,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let thread = ThreadId::new(&accepted.thread);
+        self.attached.push(EntryId { thread: thread.clone(), seq: accepted.seq });
+        if self.thread.is_none() {
+            self.follow(&thread, accepted.seq).await?;
+        }
+        if !self.to.json {
+            let (kind, bytes) = (&attachment.media_type, attachment.content.len());
+            let bytes = grouped(bytes as u64);
+            let text = format!("attached {}: {kind}, {bytes} bytes", file.display());
+            self.page.note(Paint::Faint, &text);
+        }
+        Ok(Ok(()))
     }
 
     /// Shows something of the log; it always comes to its end.
@@ -304,6 +353,11 @@ impl<'a, 'b> Talk<'a, 'b> {
         };
         if message.is::<StepsOpen>() {
             // The checklists are shown anyway.
+            return Ok(());
+        }
+        let of_attached = message.cause.as_ref().is_some_and(|it| self.attached.contains(it));
+        if of_attached && message.shown == Shown::Sent {
+            // It says that the attachment is there.
             return Ok(());
         }
         if message.shown != Shown::Sent {

@@ -64,6 +64,13 @@ impl Builder {
         self
     }
 
+    /// Lets doors take messages of so many bytes at least.
+    pub(crate) fn door_bytes_at_least(mut self, bytes: usize) -> Builder {
+        let most = &mut self.limits.door.message_bytes_max;
+        *most = bytes.max(*most);
+        self
+    }
+
     /// Names the organism: then it keeps its own life in the thread `organism`: `boot` at each
     /// start, who joined and left since the last one, and `shutdown-signal`.
     #[must_use]

@@ -226,3 +226,62 @@ fn a_question_is_asked_again_or_otherwise_in_a_fork() {
     }
     assert_eq!(scene.run(&["threads", "--json"]).code(0).objects().len(), 3);
 }
+
+/// A scene whose model takes these, and says whether it was shown a GIF.
+fn looking(types: &str) -> Scene {
+    let scene = scene();
+    let replies = "%% reply when=\"image/gif, 9 bytes\"\n<response>A GIF.</response>\n\
+                   %% reply\n<response>Nothing.</response>\n";
+    scene.write("replies.txt", replies);
+    let model = format!("file: replies.txt, attachments: [{types}]");
+    scene.write("organism.yaml", ORGANISM.replace("file: replies.txt", &model));
+    scene.write("cat.gif", "GIF89a...");
+    scene
+}
+
+#[test]
+fn a_file_is_attached_to_the_first_message() {
+    let scene = looking("image/*");
+    let ran = scene.pipe(&["chat", "--attach", "cat.gif"], "What is it?\n").code(0);
+    assert!(ran.out.starts_with("attached cat.gif: image/gif, 9 bytes\nA GIF.\n"), "{}", ran.out);
+    let events = scene.pipe(&["chat", "--attach", "cat.gif", "--json"], "And now?\n").code(0);
+    let last = events.objects().pop().unwrap();
+    assert_eq!((&last["type"], &last["text"]), (&"response".into(), &"A GIF.".into()));
+    scene.pipe(&["chat", "--attach", "dog.gif"], "").code(2).says(&["dog.gif can't be read"]);
+    let none = looking("");
+    let ran = none.pipe(&["chat", "--attach", "cat.gif"], "What is it?\n").code(2);
+    ran.says(&["the agent's model takes none; if it can read more, list that in `attachments`"]);
+}
+
+#[test]
+fn a_file_goes_over_a_door_as_far_as_that_takes_it() {
+    let scene = looking("image/*");
+    scene.write("large.gif", format!("GIF89a{}", " ".repeat(2 << 20)));
+    let server = scene.serve(&[]);
+    let verb = ["chat", "oracle", "--connect", &server.address, "--attach"];
+    let talk = |file: &str| scene.pipe(&[&verb[..], &[file]].concat(), "What is it?\n");
+    talk("cat.gif").code(0).says(&["A GIF."]);
+    talk("large.gif").code(2).says(&["message_bytes_max is 1048576"]);
+    drop(server);
+    // The conversation's own door takes what a prompt shows.
+    let ran = scene.pipe(&["chat", "--attach", "large.gif"], "What is it?\n").code(0);
+    ran.says(&["attached large.gif: image/gif, 2,097,158 bytes", "Nothing."]);
+}
+
+#[test]
+fn a_file_is_attached_on_a_terminal_for_the_next_message() {
+    let scene = looking("image/*");
+    scene.write("notes.txt", "Notes.");
+    let lines = "hello\n/attach notes.txt\n/attach cat.gif\nWhat is it?\n";
+    let Some(shown) = on_a_terminal(&scene, lines) else { return };
+    let mut rest = &*shown;
+    for text in [
+        "Nothing.",
+        "notes.txt is text/plain, and of attachments the agent's model takes image/*",
+        "attached cat.gif: image/gif, 9 bytes",
+        "A GIF.",
+    ] {
+        let at = rest.find(text).unwrap_or_else(|| panic!("no {text} in {shown}"));
+        rest = &rest[at + text.len()..];
+    }
+}

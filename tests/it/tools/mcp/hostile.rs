@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{called, until};
+use crate::model::fake::{self, answer};
 use crate::program::{Scene, Server};
 use crate::tools::{asked, in_order, organism};
 
@@ -216,6 +217,35 @@ fn images_are_attachments_that_the_result_names() {
     let left_out = "[image/png of 3000 bytes left out; the limit attachment_bytes_max is 100]";
     in_order(&log, &["[image/gif of 14 bytes, attached]", "audio/wav", left_out]);
     is_named_by_both(&log);
+}
+
+/// What the provider was asked after the tool had answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_of_a_tool_is_in_the_next_prompt_as_its_provider_wants_it() {
+    let Some(folder) = scene("plain", "") else { return };
+    drop(folder);
+    let call = "<action id=\"a\">{\"name\": \"words.good\"}</action>";
+    let replies = [call, "<response>A dot.</response>"].map(answer);
+    let provider = fake::Server::start(replies.to_vec()).await;
+    let tool = format!("use: mcp, {}", settings("pictures", ""));
+    let scene = organism(&[("words", &tool)], "");
+    scene.write("hostile.py", SERVER);
+    let manifest = fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let model =
+        format!("use: openai, url: \"{}\", model: large, attachments: [image/*]", provider.url());
+    let manifest = manifest.replace("use: scripted, file: replies.txt", &model);
+    scene.write("organism.yaml", manifest);
+    scene.run(&["check", "--live"]).code(0);
+    let log = asked(&scene, "Show it.");
+    in_order(&log, &["tool-result", "<attachments>image/*</attachments>", "A dot."]);
+    let messages = provider.asked().remove(1).body["messages"].take();
+    let said = messages.as_array().unwrap().last().unwrap();
+    assert_eq!(said["role"], "user");
+    let [text, image] = &said["content"].as_array().unwrap()[..] else { panic!("{said}") };
+    let text = text["text"].as_str().unwrap();
+    in_order(text, &["[image/gif, 14 bytes, entry sess-", "[image/gif of 14 bytes, attached]"]);
+    assert_eq!(image["type"], "image_url");
+    assert_eq!(image["image_url"]["url"], "data:image/gif;base64,R0lGODlhAQABAAAAACw=");
 }
 
 /// A thread of the tree that has an attachment already keeps it for the others.
