@@ -1,13 +1,14 @@
 //! What the parts of a prompt take, in tokens. Pure.
 
 use pumphouse::model::estimate::tokens_of_bytes;
-use pumphouse::model::{Prompt, Role};
+use pumphouse::model::{Attached, Prompt, Role};
 
 use super::super::feed::shown::WRAPPER;
 use super::system::HEADINGS;
 
 /// About how many tokens each part of a prompt takes, in their order; parts that it hasn't are left
-/// out. A token is four bytes here: a provider's own count comes after the turn.
+/// out. A token is four bytes here, and an attachment counts by itself. A provider's own count
+/// comes after the turn.
 #[must_use]
 pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
     let mut all: Vec<(&'static str, usize)> = Vec::new();
@@ -37,7 +38,10 @@ pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
         add("feeds", feeds.len());
     }
     add("feeds", feeds.len());
-    all.into_iter().map(|(part, bytes)| (part, tokens_of_bytes(bytes as u64))).collect()
+    let attached = prompt.messages.iter().flat_map(|it| &it.attached).map(Attached::tokens);
+    let attached = Some(attached.sum()).filter(|it| *it > 0).map(|it: u64| ("attachments", it));
+    let texts = all.into_iter().map(|(part, bytes)| (part, tokens_of_bytes(bytes as u64)));
+    texts.chain(attached).collect()
 }
 
 /// A text before the feeds at its end, and those.

@@ -32,8 +32,8 @@ pub fn view() -> Listener {
         .pure()
         .grant::<EmitCore>()
         .describe(
-            "Hides a thread's old messages from prompts, shows them again, reads on in results that \
-             prompts showed cut, and takes attachments for the next prompt.",
+            "Hides a thread's old messages from prompts, shows them again, reads on in results \
+             that prompts showed cut, and takes attachments for the next prompt.",
         )
 }
 

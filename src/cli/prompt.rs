@@ -104,7 +104,14 @@ fn cost_object(it: &Recalled) -> Value {
 
 fn object(it: &Recalled) -> Value {
     let said = it.prompt.messages.iter();
-    let said = said.map(|it| json!({ "role": it.role.as_str(), "content": it.text }));
+    let said = said.map(|it| {
+        let mut said = json!({ "role": it.role.as_str(), "content": it.text });
+        if !it.attached.is_empty() {
+            let types = it.attached.iter().map(|it| Value::from(it.media_type.as_str()));
+            said["attached"] = types.collect();
+        }
+        said
+    });
     let tools = it.prompt.tools.iter().map(|it| {
         json!({
             "name": it.name,

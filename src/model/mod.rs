@@ -57,7 +57,7 @@ pub use models::{Models, UnknownModel};
 pub use piece::{Answering, Call, Piece, Signed, Stop, Usage};
 pub use price::Price;
 pub use prices::{NoPrices, PriceEntry, Prices};
-pub use prompt::{Attached, Digest, NoDigest, Prompt, Role, Said, Tool};
+pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
 pub use recorded::{Recorded, Take};
 pub use remote::Remote;
 pub use router::{Asking, Policy, Router};

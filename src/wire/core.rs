@@ -154,10 +154,7 @@ pub struct Attachment {
     #[payload(attribute, example = "image/png")]
     pub media_type: String,
     /// The BLAKE3 digest of its bytes, in hexadecimal, where the sender says it.
-    #[payload(
-        attribute,
-        example = "2d3adedff11b61f14c886e35afa036736dcd87a74d27b5c1510225d0f592e213"
-    )]
+    #[payload(attribute, no_example)]
     pub digest: Option<String>,
     /// Its bytes.
     #[payload(value)]

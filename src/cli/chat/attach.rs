@@ -50,8 +50,8 @@ pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, 
     if let Some(taken) = taken.filter(|it| !takes(it, media_type)) {
         let taken = if taken.is_empty() { "none".to_owned() } else { taken.join(", ") };
         return Err(format!(
-            "{shown} is {media_type}, and of attachments the agent's model takes {taken}; if it can \
-             read more, list that in `attachments` of the model in the manifest"
+            "{shown} is {media_type}, and of attachments the agent's model takes {taken}; if it \
+             can read more, list that in `attachments` of the model in the manifest"
         ));
     }
     Ok(Attachment::new(media_type.to_owned(), content.into()))

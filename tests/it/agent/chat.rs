@@ -247,6 +247,10 @@ fn a_file_is_attached_to_the_first_message() {
     let events = scene.pipe(&["chat", "--attach", "cat.gif", "--json"], "And now?\n").code(0);
     let last = events.objects().pop().unwrap();
     assert_eq!((&last["type"], &last["text"]), (&"response".into(), &"A GIF.".into()));
+    let entry = format!("{}/{}", last["thread"].as_str().unwrap(), last["entry"]);
+    let prompt = scene.run(&["prompt", &entry, "--json"]).code(0).objects().remove(0);
+    assert_eq!(prompt["messages"][0]["attached"], serde_json::json!(["image/gif"]));
+    scene.run(&["prompt", &entry, "--cost"]).code(0).says(&["attachments       1600"]);
     scene.pipe(&["chat", "--attach", "dog.gif"], "").code(2).says(&["dog.gif can't be read"]);
     let none = looking("");
     let ran = none.pipe(&["chat", "--attach", "cat.gif"], "What is it?\n").code(2);
