@@ -56,6 +56,7 @@ pub mod sim;
 pub mod door;
 pub mod client;
 pub mod audit;
+mod follower;
 pub mod scene;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;

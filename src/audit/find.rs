@@ -11,7 +11,15 @@ const COMPARED_MAX: usize = 100_000;
 /// # Errors
 /// Where the log can't be read.
 pub async fn last_position(log: &dyn Log) -> Result<u64, Error> {
-    let (mut there, mut step) = (0_u64, 1_u64);
+    last_position_from(log, 0).await
+}
+
+/// The same for readers that know a position which isn't beyond the last: near it that is quick.
+///
+/// # Errors
+/// Where the log can't be read.
+pub async fn last_position_from(log: &dyn Log, known: u64) -> Result<u64, Error> {
+    let (mut there, mut step) = (known, 1_u64);
     // Positions have no gaps: doubling finds one that is too far, halving the last that is not.
     while is_beyond(log, there.saturating_add(step)).await? {
         there = there.saturating_add(step);

@@ -18,7 +18,7 @@ pub use entry::{brief, count, header, hex, hidden_lines, json, lines, link, marg
 pub use entry::{summary, summary_json, thread};
 pub use export::{EXPORT, xml_entry, xml_foot, xml_head, xml_thread};
 pub use filter::{Called, Filter, NotCalled, Words};
-pub use find::{last_position, nearest};
+pub use find::{last_position, last_position_from, nearest};
 pub use markdown::{markdown_entry, markdown_head};
 pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::audit;
-use crate::cli::atomic_file::{AtomicFile, There};
 use crate::cli::connect::Papers;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, follow, transcript};
 use crate::client::Address;
 use crate::id::ThreadId;
+use crate::log::atomic_file::{AtomicFile, There};
 use crate::log::{Head, Log, Pages, ThreadRecord};
 
 /// Writes a thread as one document, as far as it goes now.

@@ -1,6 +1,5 @@
 //! The command line: one file a verb. [`main`] gives any program all of them.
 
-mod atomic_file;
 mod summary;
 mod backup;
 mod bench;

@@ -3,6 +3,7 @@
 //! It knows no XML: it keeps bytes and positions.
 
 mod admit;
+pub(crate) mod atomic_file;
 mod chain;
 mod entry;
 mod memory;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::audit;
-use crate::cli::atomic_file::{AtomicFile, There};
 use crate::cli::otel::batch::{SPANS_MAX, send};
 use crate::cli::otel::{Export, From};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, organism};
 use crate::clock;
 use crate::id::ThreadId;
+use crate::log::atomic_file::{AtomicFile, There};
 use crate::log::{Log, SqliteLog};
 use crate::manifest;
 use crate::otel::{Collector, Projection, Resource, Span, Unsent, encode};

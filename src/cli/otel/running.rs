@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 #[cfg(feature = "otel")]
-use crate::cli::otel::follower::{Follower, Running, file_beside};
+use crate::cli::otel::follower::{self, Running};
 use crate::cli::screen::Failure;
 use crate::door::Metrics;
 use crate::engine::Pump;
@@ -36,6 +36,7 @@ impl Spans {
     /// Starts the follower, where the manifest wants one.
     #[cfg(feature = "otel")]
     pub(crate) async fn start(self, pump: &Pump) -> Result<Following, Failure> {
+        use crate::follower::file_beside;
         use crate::log::{Log, SqliteLog};
         let Some(says) = &self.says else { return Ok(Following(None)) };
         // A log on disk has a reader of its own, which outlives the pump's.
@@ -43,10 +44,10 @@ impl Spans {
             Some(path) => Arc::new(SqliteLog::open_read_only(path)?),
             None => pump.log().clone(),
         };
-        let file = self.log.as_deref().map(file_beside);
+        let file = self.log.as_deref().map(|it| file_beside(it, "otel"));
         let name = self.name.as_deref();
-        let follower = Follower::new(log, says, name, file, self.lag.clone()).await?;
-        Ok(Following(Some(follower.start())))
+        let running = follower::start(log, says, name, file, self.lag.clone()).await?;
+        Ok(Following(Some(running)))
     }
 
     /// There is none: a manifest that wants one is refused.

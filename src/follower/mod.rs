@@ -1,0 +1,277 @@
+//! A follower of the whole log beside a pump that runs: it hands each entry on at least once, in
+//! the order of the log.
+//!
+//! The log is the buffer. While a [`Target`] is away the follower stays where it is. Its position
+//! is kept in a file beside the log, so that the next start goes on from there. OpenTelemetry and
+//! sinks are such targets.
+
+mod position;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::FutureExt as _;
+
+use crate::audit;
+use crate::engine::{Port as _, Tokio};
+use crate::log::{Entry, Error, Log};
+pub(crate) use position::{KeptPosition, NoPosition, check, file_beside};
+
+/// Entries that are read at a time.
+const PAGE: usize = 256;
+/// How often the log is asked for more where nobody says that it has grown.
+const LOOK_EVERY_US: u64 = 200_000;
+/// How long is waited for a target that is away: at first, and at the most.
+const AWAY_US: (u64, u64) = (500_000, 30_000_000);
+/// How long a stop waits for the target.
+const STOP_TIME_MAX_US: u64 = 5_000_000;
+
+/// Why a target doesn't take anything now.
+#[derive(Debug)]
+pub(crate) struct Away(pub(crate) String);
+
+/// What became of what a target was to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// All of it is sent.
+    All,
+    /// A part of it is sent, and the target takes more soon.
+    Partly,
+    /// The target is there again, and wants only what is written from now on.
+    FromNowOn,
+}
+
+/// What a follower hands entries to.
+pub(crate) trait Target: Send + 'static {
+    /// How often it is tried before the follower rests until the next entry; none tries for ever.
+    fn attempts_max(&self) -> Option<u32> {
+        None
+    }
+
+    /// Takes in the next entry, which is to be sent.
+    fn take(&mut self, entry: Arc<Entry>) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Takes in what else there is after this position of the log.
+    fn take_live(&mut self, _position: u64) {}
+
+    /// Whether anything that was taken in isn't sent yet.
+    fn has_waiting(&self) -> bool;
+
+    /// Sends what was taken in. Called again after a failure, and now and then.
+    fn send(&mut self) -> impl Future<Output = Result<Sent, Away>> + Send;
+
+    /// So many entries are left out, and with them all that waits.
+    fn skip(&mut self, _entries: u64) {}
+
+    /// Makes what was sent last, before the position is kept.
+    fn settle(&mut self) -> impl Future<Output = Result<(), Away>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Waits until there may be something to do.
+    fn wake(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Ends it.
+    fn end(&mut self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// It is away: told once.
+    fn is_gone(&self, reason: &str);
+
+    /// It is back: told once.
+    fn is_back(&self);
+}
+
+/// Why a step came to nothing.
+enum Stuck {
+    Away(Away),
+    Log(Error),
+}
+
+impl From<Error> for Stuck {
+    fn from(error: Error) -> Stuck {
+        Stuck::Log(error)
+    }
+}
+
+impl From<Away> for Stuck {
+    fn from(away: Away) -> Stuck {
+        Stuck::Away(away)
+    }
+}
+
+/// Hands the entries of a log to a target.
+pub(crate) struct Follower<T> {
+    log: Arc<dyn Log>,
+    target: T,
+    position: KeptPosition,
+    /// Up to where the target took entries in.
+    read: u64,
+    /// Up to where all is sent.
+    sent: u64,
+    /// How often in a row the target was away.
+    failures: u32,
+    /// How many entries it is behind.
+    lag: Arc<AtomicU64>,
+}
+
+impl<T: Target> Follower<T> {
+    /// A follower that goes on at a position.
+    pub(crate) fn new(
+        log: Arc<dyn Log>,
+        target: T,
+        position: KeptPosition,
+        lag: Arc<AtomicU64>,
+    ) -> Follower<T> {
+        let at = position.get();
+        Follower { log, target, position, read: at, sent: at, failures: 0, lag }
+    }
+
+    /// Follows until `stopped`, then sends what the log has by then, for a while.
+    pub(crate) async fn run(mut self, stopped: impl Future<Output = ()> + Send) {
+        let port = Tokio::current();
+        self.follow(&port, &mut pin!(stopped)).await;
+        let until = port.now_us().saturating_add(STOP_TIME_MAX_US);
+        let rest = async {
+            while matches!(self.step().await, Ok(true)) {}
+            self.target.end().await;
+        };
+        tokio::select! {
+            () = rest => {}
+            () = port.sleep_until(until) => {}
+        }
+        if let Err(Away(reason)) = self.keep().await {
+            self.target.is_gone(&reason);
+        }
+    }
+
+    /// Goes step by step; no step is broken off.
+    async fn follow(&mut self, port: &Tokio, stopped: &mut (impl Future<Output = ()> + Unpin)) {
+        let mut away_us = AWAY_US.0;
+        loop {
+            let step = self.step().await;
+            let wait_us = match &step {
+                Ok(true) if stopped.now_or_never().is_some() => return,
+                Ok(true) => continue,
+                Ok(false) => {
+                    away_us = AWAY_US.0;
+                    LOOK_EVERY_US
+                }
+                Err(Stuck::Away(_)) => {
+                    let wait_us = away_us;
+                    away_us = (2 * away_us).min(AWAY_US.1);
+                    wait_us
+                }
+                Err(Stuck::Log(error)) => {
+                    tracing::warn!(%error, "the log can't be read for a follower; trying on");
+                    AWAY_US.1
+                }
+            };
+            let over = port.sleep_until(port.now_us().saturating_add(wait_us));
+            if step.is_err() && self.is_to_rest() {
+                away_us = AWAY_US.0;
+                tokio::select! {
+                    () = &mut *stopped => return,
+                    () = self.rest(port) => {}
+                }
+            } else if step.is_err() {
+                tokio::select! {
+                    () = &mut *stopped => return,
+                    () = over => {}
+                }
+            } else {
+                tokio::select! {
+                    () = &mut *stopped => return,
+                    () = self.target.wake() => {}
+                    () = over => {}
+                }
+            }
+        }
+    }
+
+    /// Reads a page and sends it; says whether there may be more to do now.
+    async fn step(&mut self) -> Result<bool, Stuck> {
+        let sent = self.read_and_send().await;
+        if let Err(Stuck::Away(Away(reason))) = &sent {
+            if self.failures == 0 {
+                self.target.is_gone(reason);
+            }
+            self.failures = self.failures.saturating_add(1);
+            self.measure().await?;
+        }
+        sent
+    }
+
+    async fn read_and_send(&mut self) -> Result<bool, Stuck> {
+        if !self.target.has_waiting() {
+            for entry in self.log.tail(self.read, PAGE).await? {
+                let position = entry.position;
+                self.target.take(entry).await?;
+                self.read = position;
+            }
+            self.target.take_live(self.read);
+        }
+        let is_idle = !self.target.has_waiting() && self.read == self.sent;
+        let sent = self.target.send().await?;
+        if std::mem::take(&mut self.failures) > 0 {
+            self.target.is_back();
+        }
+        if sent == Sent::Partly {
+            self.measure().await?;
+            return Ok(true);
+        }
+        if sent == Sent::FromNowOn {
+            let last = audit::last_position_from(&*self.log, self.read).await?;
+            self.target.skip(last.saturating_sub(self.sent));
+            self.read = last;
+        }
+        self.sent = self.read;
+        if self.position.is_due(self.sent) {
+            self.keep().await?;
+        }
+        if is_idle && sent == Sent::All {
+            self.lag.store(0, Ordering::Relaxed);
+            return Ok(false);
+        }
+        self.measure().await?;
+        Ok(true)
+    }
+
+    /// Keeps the position, once what was sent is safe where it is.
+    async fn keep(&mut self) -> Result<(), Away> {
+        if self.position.is_behind(self.sent) {
+            self.target.settle().await?;
+            self.position.keep(self.sent);
+        }
+        Ok(())
+    }
+
+    /// Whether the target was tried often enough for now.
+    fn is_to_rest(&self) -> bool {
+        let most = self.target.attempts_max();
+        self.failures > 0 && most.is_some_and(|it| self.failures.is_multiple_of(it.max(1)))
+    }
+
+    /// Waits until the log has another entry.
+    async fn rest(&self, port: &Tokio) {
+        let mut seen = None;
+        loop {
+            let last = audit::last_position_from(&*self.log, self.read).await.ok();
+            if last > *seen.get_or_insert(last) {
+                return;
+            }
+            port.sleep_until(port.now_us().saturating_add(LOOK_EVERY_US)).await;
+        }
+    }
+
+    /// Tells how many entries it is behind.
+    async fn measure(&self) -> Result<(), Error> {
+        let last = audit::last_position_from(&*self.log, self.read).await?;
+        self.lag.store(last.saturating_sub(self.sent), Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! The position of a follower, kept in a file beside the log and never in the log.
+
+use std::fmt;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::audit;
+use crate::clock;
+use crate::log::atomic_file::AtomicFile;
+use crate::log::{Error, Log};
+
+/// How often a position is written at the most.
+const KEEP_EVERY_US: u64 = 1_000_000;
+
+/// The position as its file has it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// The UUID of the log.
+    log: String,
+    position: u64,
+}
+
+/// Why a follower has no position to begin at.
+#[derive(Debug)]
+pub(crate) enum NoPosition {
+    /// The file of the position is unusable; the text says why, and what to do.
+    File(String),
+    /// The log can't be read.
+    Log(Error),
+}
+
+impl fmt::Display for NoPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoPosition::File(text) => f.write_str(text),
+            NoPosition::Log(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Where the position of a follower is kept: the log's path, and `-NAME.json`.
+pub(crate) fn file_beside(log: &Path, name: &str) -> PathBuf {
+    let mut file = log.as_os_str().to_owned();
+    file.push(format!("-{name}.json"));
+    file.into()
+}
+
+/// A position that outlives the process, unless the log itself doesn't.
+pub(crate) struct KeptPosition {
+    /// The UUID of the log.
+    log: String,
+    file: Option<PathBuf>,
+    kept: u64,
+    kept_us: u64,
+}
+
+impl KeptPosition {
+    /// The position that the file has for this log, or the log's beginning.
+    pub(crate) async fn read(
+        log: &dyn Log,
+        file: Option<PathBuf>,
+    ) -> Result<KeptPosition, NoPosition> {
+        let uuid = log.identity().uuid.to_string();
+        let there = file.as_deref().map_or(Ok(None), position_in);
+        let kept = match there.map_err(NoPosition::File)? {
+            // A log that was put back may end before what was sent of it.
+            Some(it) if it.log == uuid => {
+                it.position.min(audit::last_position(log).await.map_err(NoPosition::Log)?)
+            }
+            _ => 0,
+        };
+        Ok(KeptPosition { log: uuid, file, kept, kept_us: 0 })
+    }
+
+    /// A position that nobody keeps.
+    pub(crate) fn unkept(log: &dyn Log, position: u64) -> KeptPosition {
+        let log = log.identity().uuid.to_string();
+        KeptPosition { log, file: None, kept: position, kept_us: 0 }
+    }
+
+    /// The position that is kept by now.
+    pub(crate) fn get(&self) -> u64 {
+        self.kept
+    }
+
+    /// Whether the file should be written now, where the follower has come to this position.
+    pub(crate) fn is_due(&self, position: u64) -> bool {
+        self.is_behind(position) && clock::now_us() >= self.kept_us.saturating_add(KEEP_EVERY_US)
+    }
+
+    /// Whether the file says less than this position.
+    pub(crate) fn is_behind(&self, position: u64) -> bool {
+        self.file.is_some() && self.kept != position
+    }
+
+    /// Writes a position into the file.
+    pub(crate) fn keep(&mut self, position: u64) {
+        let Some(file) = self.file.as_deref().filter(|_| self.kept != position) else { return };
+        self.kept_us = clock::now_us();
+        match write(file, &Kept { log: self.log.clone(), position }) {
+            Ok(()) => self.kept = position,
+            Err(error) => {
+                let file = file.display();
+                tracing::warn!(
+                    %file, %error,
+                    "a position in the log can't be kept; what was sent since is sent again after \
+                     a restart"
+                );
+            }
+        }
+    }
+}
+
+/// Looks whether a position's file can be read, if it is there; the error says what to do.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
+    position_in(file).map(drop)
+}
+
+/// What a position's file says, if it is there.
+fn position_in(file: &Path) -> Result<Option<Kept>, String> {
+    let shown = file.display();
+    let way = "remove it, and the whole log is sent again";
+    match std::fs::read(file) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|it| format!("{shown} holds no position: {it}; {way}")),
+        Err(it) if it.kind() == ErrorKind::NotFound => Ok(None),
+        Err(it) => Err(format!("{shown} can't be read: {it}; {way}")),
+    }
+}
+
+fn write(file: &Path, kept: &Kept) -> std::io::Result<()> {
+    let mut to = AtomicFile::over(file)?;
+    serde_json::to_writer(&mut to, kept)?;
+    to.write_all(b"\n")?;
+    to.keep()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::MemoryLog;
+
+    #[tokio::test]
+    async fn a_position_of_another_log_is_none_of_this_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = file_beside(&folder.path().join("a.db"), "sink-ui");
+        assert_eq!(file, folder.path().join("a.db-sink-ui.json"));
+        let log = MemoryLog::new();
+        let mut position = KeptPosition::read(&log, Some(file.clone())).await.unwrap();
+        assert!(position.is_due(7) && !position.is_behind(0));
+        position.keep(7);
+        assert_eq!((position.get(), position.is_due(8)), (7, false), "once a second at the most");
+        let other = KeptPosition::read(&MemoryLog::new(), Some(file.clone())).await.unwrap();
+        assert_eq!(other.get(), 0);
+        std::fs::write(&file, "nonsense").unwrap();
+        let wrong = KeptPosition::read(&log, Some(file)).await.err().unwrap().to_string();
+        assert!(wrong.contains("holds no position") && wrong.contains("remove it"), "{wrong}");
+    }
+}
