@@ -57,6 +57,7 @@ pub mod door;
 pub mod client;
 pub mod audit;
 mod follower;
+pub mod sink;
 pub mod scene;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;

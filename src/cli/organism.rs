@@ -13,6 +13,7 @@ use crate::listeners;
 use crate::log::Durability;
 use crate::manifest::{self, Door, Manifest, Mistake, Mistakes, Places};
 use crate::model::Models;
+use crate::sink::Sink;
 
 /// Where the log is if nothing says otherwise.
 const DATA: &str = "data";
@@ -31,6 +32,8 @@ pub(crate) struct Organism {
     pub(crate) doors: Vec<Door>,
     /// Where spans for OpenTelemetry go, if the manifest says so.
     pub(crate) otel: Option<manifest::Otel>,
+    /// Where entries and live payloads go.
+    pub(crate) sinks: Vec<Sink>,
     /// Where the listeners of the manifest stand, if there is one.
     pub(crate) places: Option<Places>,
 }
@@ -128,6 +131,7 @@ impl Organism {
             tokens: says.and_then(|it| it.tokens.clone()).unwrap_or_default(),
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
             otel: says.and_then(|it| it.otel.clone()),
+            sinks: says.map(|it| it.sinks.clone()).unwrap_or_default(),
             places: says.map(|it| it.places.clone()),
             builder: builder.with((manifest.take(), staff)),
         })

@@ -23,6 +23,7 @@ use crate::listeners;
 use crate::log::{Durability, Error, MemoryLog, SqliteLog};
 use crate::manifest::Door;
 use crate::schema;
+use crate::sink::Sink;
 
 /// Signals that come within so long are one.
 const SAME_SIGNAL_US: u64 = 1_000_000;
@@ -106,6 +107,7 @@ impl Run {
             log: (organism.durability != Durability::Memory).then(|| organism.data.join(data::LOG)),
             lag: Arc::default(),
         };
+        let sinks = sinks(&organism)?;
         let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
         let models = builder.models().clone();
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
@@ -133,7 +135,7 @@ impl Run {
                     let door =
                         bound.map_err(|error| unshown(address, &error))?.models(models.clone());
                     metrics.push(format!("http://{}/metrics", door.local_addr()));
-                    builder = builder.with(spans.show(door));
+                    builder = builder.with(sinks.iter().fold(spans.show(door), lag));
                 }
                 Door::Unix(path) => {
                     builder = builder.with(unix(path, &tokens).await?);
@@ -141,7 +143,7 @@ impl Run {
                 }
             }
         }
-        let (builder, place) = log(builder, &data, durability)?;
+        let (builder, place) = log(builder.with(sinks), &data, durability)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };
@@ -278,6 +280,22 @@ pub(crate) fn log(
     let path = data.join(data::LOG);
     let log = SqliteLog::open(&path, durability).map_err(|error| unopened(data, error))?;
     Ok((builder.with(log), path.display().to_string()))
+}
+
+/// The sinks of the manifest, each with its position beside the log.
+fn sinks(organism: &Organism) -> Result<Vec<Sink>, Failure> {
+    if organism.durability == Durability::Memory {
+        return Ok(organism.sinks.clone());
+    }
+    let log = organism.data.join(data::LOG);
+    let kept = organism.sinks.iter().map(|it| it.clone().keep_position_beside(&log));
+    kept.collect::<Result<_, _>>().map_err(|it| Failure::Untried(it.to_string()))
+}
+
+/// Has a door for metrics show how far a sink is behind.
+fn lag(door: door::Metrics, sink: &Sink) -> door::Metrics {
+    let help = "Entries of the log that a sink doesn't have yet.";
+    door.labelled_gauge("sink_lag_entries", help, ("sink", sink.name()), sink.lag())
 }
 
 #[cfg(unix)]

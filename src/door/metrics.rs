@@ -66,6 +66,8 @@ pub struct Metrics {
 struct Gauge {
     name: &'static str,
     help: &'static str,
+    /// What tells it from others of its name, if there are any: a label and its value.
+    label: Option<(&'static str, String)>,
     value: Arc<AtomicU64>,
 }
 
@@ -127,7 +129,22 @@ impl Metrics {
         help: &'static str,
         value: Arc<AtomicU64>,
     ) -> Metrics {
-        self.gauges.push(Gauge { name, help, value });
+        self.gauges.push(Gauge { name, help, label: None, value });
+        self
+    }
+
+    /// Shows one of several gauges of a name, told apart by a label. They are given one after
+    /// another.
+    #[must_use]
+    pub fn labelled_gauge(
+        mut self,
+        name: &'static str,
+        help: &'static str,
+        label: (&'static str, &str),
+        value: Arc<AtomicU64>,
+    ) -> Metrics {
+        let label = Some((label.0, label.1.to_owned()));
+        self.gauges.push(Gauge { name, help, label, value });
         self
     }
 
@@ -196,8 +213,14 @@ async fn show(
     let mut page = text(&pump.metrics(), tasks);
     loads(&mut page, &models);
     asking(&mut page, &models);
+    let mut last = "";
     for it in &*gauges {
-        page.one(it.name, "gauge", it.help, it.value.load(Ordering::Relaxed));
+        if it.name != last {
+            page.head(it.name, "gauge", it.help);
+        }
+        last = it.name;
+        let label = it.label.as_ref().map(|(label, text)| (*label, text.as_str()));
+        page.line(it.name, label.as_slice(), it.value.load(Ordering::Relaxed));
     }
     ([(CONTENT_TYPE, FORMAT)], page.0)
 }

@@ -19,8 +19,8 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
             keys(node, entries, path, map, wrong);
         }
         (Kind::Named(of), Value::Map(entries)) => named(entries, path, of, example, wrong),
-        (Kind::Use(maps, other), Value::Map(entries)) => {
-            used(node, entries, path, (maps, other.as_ref()), wrong);
+        (Kind::Use { by, maps, other }, Value::Map(entries)) => {
+            used(node, entries, path, (by, maps, other.as_ref()), wrong);
         }
         (Kind::List(of), Value::List(items)) => {
             for (number, item) in items.iter().enumerate() {
@@ -32,7 +32,10 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
                 check(item, &path, of, example, wrong);
             }
         }
-        (Kind::Map(_) | Kind::Named(_) | Kind::Use(..) | Kind::List(_) | Kind::Settings, there) => {
+        (
+            Kind::Map(_) | Kind::Named(_) | Kind::Use { .. } | Kind::List(_) | Kind::Settings,
+            there,
+        ) => {
             // Not repeated: somebody may have put a secret where the name of a file belongs.
             let there = match there {
                 Value::Scalar(_) => "a single value".to_owned(),
@@ -80,7 +83,7 @@ fn expected(kind: &Kind) -> String {
         Kind::List(_) => "a list".to_owned(),
         Kind::Map(map) => format!("a value with the keys of {}", map.what),
         Kind::Named(_) => "names with values".to_owned(),
-        Kind::Use(..) => "a value with the key `use`".to_owned(),
+        Kind::Use { by, .. } => format!("a value with the key `{by}`"),
         Kind::Settings => "a value with keys".to_owned(),
         Kind::Any => "a value".to_owned(),
     }
@@ -135,16 +138,16 @@ fn named(entries: &[Pair], path: &str, of: &Kind, example: &str, wrong: &mut Vec
     }
 }
 
-/// Looks at keys that go by the word under `use`; without a right one, at that alone, unless
+/// Looks at keys that go by the word under one of them; without a right one, at that alone, unless
 /// others are possible.
 fn used(
     node: &Node,
     entries: &[Pair],
     path: &str,
-    (maps, other): (&[(&'static str, Map)], Option<&Map>),
+    (by, maps, other): (&str, &[(&'static str, Map)], Option<&Map>),
     wrong: &mut Vec<Mistake>,
 ) {
-    let is_used = |word: &str| match node.key("use").map(|it| &it.value) {
+    let is_used = |word: &str| match node.key(by).map(|it| &it.value) {
         Some(Value::Scalar(it)) => it.text == word,
         _ => false,
     };
@@ -152,12 +155,13 @@ fn used(
     if let Some(map) = own.or(other) {
         return keys(node, entries, path, map, wrong);
     }
-    let first = maps.first().and_then(|(_, map)| map.keys.iter().find(|it| it.name == "use"));
+    let first = maps.first().and_then(|(_, map)| map.keys.iter().find(|it| it.name == by));
     let Some(key) = first else { return };
-    match node.key("use") {
-        Some(there) => check(there, &joined(path, "use"), &key.kind, &key.example, wrong),
+    match node.key(by) {
+        Some(there) => check(there, &joined(path, by), &key.kind, &key.example, wrong),
         None => {
-            let mistake = Mistake::new(node.place, "here the key `use` is missing").at(path);
+            let mistake =
+                Mistake::new(node.place, format!("here the key `{by}` is missing")).at(path);
             wrong.push(mistake.example(key.example.as_str()));
         }
     }
@@ -218,7 +222,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
         Kind::Time { min } => amount::time(text).is_some_and(|it| it >= *min),
         Kind::Address => is_address(text),
         Kind::Any => true,
-        Kind::List(_) | Kind::Map(_) | Kind::Named(_) | Kind::Use(..) | Kind::Settings => false,
+        Kind::List(_) | Kind::Map(_) | Kind::Named(_) | Kind::Use { .. } | Kind::Settings => false,
     };
     if fits {
         return Ok(());

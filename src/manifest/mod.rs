@@ -41,6 +41,7 @@ use crate::listeners::describe::{Allow, describe};
 use crate::log::Durability;
 use crate::model::{Models, Secret};
 use crate::schema::Schema;
+use crate::sink::Sink;
 
 pub(crate) use document::Document;
 pub use mistake::{Mistake, Mistakes, Place};
@@ -72,6 +73,8 @@ pub struct Manifest {
     pub models: Models,
     /// Where spans for OpenTelemetry go; none where the manifest says nothing of it.
     pub otel: Option<Otel>,
+    /// Where entries and live payloads go.
+    pub sinks: Vec<Sink>,
     /// Who may ask `describe` for what; none where it isn't there.
     pub meta: Option<Allow>,
     /// The bounds.

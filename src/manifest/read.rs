@@ -4,6 +4,7 @@ mod agent;
 mod models;
 pub(super) mod otel;
 mod schemas;
+mod sinks;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -195,6 +196,7 @@ impl Reader<'_> {
             schemas: self.schemas.clone(),
             models: Models::default(),
             otel: root.key("otel").and_then(|it| self.otel(it)),
+            sinks: root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default(),
             meta: root.key("meta").map(meta),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),

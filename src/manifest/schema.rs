@@ -60,16 +60,16 @@ fn of(kind: &Kind) -> Value {
             "propertyNames": { "pattern": "^[A-Za-z0-9_.-]+$" },
             "additionalProperties": of(of_values),
         }),
-        Kind::Use(maps, other) => {
+        Kind::Use { by, maps, other } => {
             let each = maps.iter().map(|(word, map)| {
                 let mut schema = keys(map);
-                schema["properties"]["use"] = json!({ "const": word });
+                schema["properties"][by] = json!({ "const": word });
                 schema
             });
             let words: Vec<&str> = maps.iter().map(|(word, _)| *word).collect();
             let other = other.iter().map(|map| {
                 let mut schema = keys(map);
-                schema["properties"]["use"]["not"] = json!({ "enum": words });
+                schema["properties"][by]["not"] = json!({ "enum": words });
                 schema
             });
             json!({ "oneOf": each.chain(other).collect::<Vec<_>>() })

@@ -4,6 +4,7 @@
 mod agent;
 mod feeds;
 mod model;
+mod sink;
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -44,9 +45,9 @@ pub(super) enum Kind {
     Map(Map),
     /// Names of people's own, each with a value of a kind.
     Named(Box<Kind>),
-    /// Keys that go by the word under `use`: those of this word, or the others' where there are
-    /// any.
-    Use(Vec<(&'static str, Map)>, Option<Map>),
+    /// Keys that go by the word under one of them, such as `use`: those of this word, or the
+    /// others' where there are any.
+    Use { by: &'static str, maps: Vec<(&'static str, Map)>, other: Option<Map> },
     /// Whatever a listener reads by itself.
     Settings,
     /// Any value.
@@ -90,6 +91,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
         key("prices", Kind::Path, model::PRICES, "prices: prices.yaml"),
         key("otel", Kind::Map(otel()), OTEL, "otel: {endpoint: \"http://127.0.0.1:4318\"}"),
+        key("sinks", Kind::List(Box::new(sink::sink())), sink::SINKS, sink::EXAMPLE),
         key("meta", Kind::Map(meta()), META, "meta: {schema: authenticated}"),
         key("heartbeat", Kind::Time { min: MILLISECOND }, HEARTBEAT, "heartbeat: 30s"),
         key("workers", Kind::Count { min: 1, max: 64 }, WORKERS, "workers: 2"),
@@ -221,7 +223,7 @@ fn listener() -> Kind {
     let mut keys = common("use: calculate");
     keys.push(key("settings", Kind::Settings, settings, "settings: {}"));
     let other = Map { what: "a listener", keys, one_of: &[] };
-    Kind::Use(vec![(AGENT, agent::agent())], Some(other))
+    Kind::Use { by: "use", maps: vec![(AGENT, agent::agent())], other: Some(other) }
 }
 
 /// What can be said of any listener.

@@ -45,6 +45,7 @@ mod security;
 mod shapes;
 mod shown;
 mod sim;
+mod sinks;
 mod spending;
 mod steering;
 mod suites;

@@ -1,31 +1,20 @@
 //! The threads that clients follow, and how their followers hear that a thread has grown.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use dashmap::DashMap;
 use tokio::sync::{broadcast, watch};
 
-use crate::id::{EntryId, ThreadId};
-use crate::xml::Element;
+use crate::engine::common::live_queue::{LiveQueue, Showing};
+use crate::id::ThreadId;
 
-/// A live payload, and where it is from.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Showing {
-    /// The listener that shows it.
-    pub from: Arc<str>,
-    /// The message that it was handling.
-    pub cause: EntryId,
-    /// The payload.
-    pub payload: Element,
-}
-
-/// The threads that somebody follows.
+/// The threads that somebody follows, and who follows all of them.
 pub(crate) struct Followers {
     threads: DashMap<ThreadId, Channel>,
     count: AtomicUsize,
     lag: usize,
+    queues: RwLock<Vec<Arc<LiveQueue>>>,
 }
 
 struct Channel {
@@ -37,7 +26,23 @@ struct Channel {
 
 impl Followers {
     pub(crate) fn new(lag: usize) -> Followers {
-        Followers { threads: DashMap::new(), count: AtomicUsize::new(0), lag }
+        let queues = RwLock::default();
+        Followers { threads: DashMap::new(), count: AtomicUsize::new(0), lag, queues }
+    }
+
+    /// Follows all threads for as long as the pump is there: hears when the log has grown and, if
+    /// it is wanted, what is live.
+    pub(crate) fn join_all(&self, wants_live: bool) -> Arc<LiveQueue> {
+        let queue = Arc::new(LiveQueue::new(if wants_live { self.lag } else { 0 }));
+        self.queues.write().unwrap_or_else(PoisonError::into_inner).push(queue.clone());
+        self.count.fetch_add(1, Ordering::Relaxed);
+        queue
+    }
+
+    /// Tells those who follow all threads that the log has come to this position.
+    pub(crate) fn landed(&self, position: u64) {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.iter().for_each(|it| it.landed(position));
     }
 
     /// Whether anybody follows anything.
@@ -54,6 +59,9 @@ impl Followers {
 
     /// Shows the followers of a thread a live payload.
     pub(crate) fn live(&self, shown: Showing) {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.iter().for_each(|it| it.push(&shown));
+        drop(queues);
         if let Some(channel) = self.threads.get(&shown.cause.thread) {
             // An error says that nobody listens at this moment.
             let _ = channel.live.as_ref().map(|it| it.send(shown));

@@ -18,6 +18,7 @@
 pub(crate) mod gate;
 pub(crate) mod owed;
 pub(crate) mod counts;
+pub(crate) mod live_queue;
 pub(crate) mod followers;
 pub(crate) mod refusals;
 pub(crate) mod inbox;

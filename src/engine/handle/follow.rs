@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, watch};
 
-use crate::engine::common::followers::Showing;
+use crate::engine::common::live_queue::Showing;
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
 use crate::id::ThreadId;

@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 use crate::engine::common::counts::Metrics;
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
+use crate::engine::common::live_queue::LiveQueue;
 use crate::engine::common::metrics::Connected;
 use crate::engine::common::owed::Owed;
 use crate::engine::common::shared::{Shared, Stage};
@@ -324,6 +325,12 @@ impl Pump {
     #[must_use]
     pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
+    }
+
+    /// Hears of all threads for as long as the pump is there: that the log has grown and, if it is
+    /// wanted, what is live.
+    pub(crate) fn live_queue(&self, wants_live: bool) -> Arc<LiveQueue> {
+        self.shared.clients.followers.join_all(wants_live)
     }
 
     /// What the organism can do: its listeners and their payloads.

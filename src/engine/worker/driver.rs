@@ -306,6 +306,9 @@ impl<P: Port> Worker<P> {
             for entry in &receipt.entries {
                 self.shared.clients.followers.grown(&entry.id.thread, entry.id.seq);
             }
+            if let Some(last) = receipt.entries.last() {
+                self.shared.clients.followers.landed(last.position);
+            }
         }
         for effect in effects {
             match effect {

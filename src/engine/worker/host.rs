@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use crate::engine::common::followers::Showing;
 use crate::engine::common::inbox::Mail;
+use crate::engine::common::live_queue::Showing;
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
 use crate::engine::tree::event::{Event, Key};

@@ -40,7 +40,7 @@ pub(super) fn model() -> Kind {
     let mut kinds = vec![(OPENAI, remote(Wire::OpenAiChat, OPENAI))];
     kinds.extend(Wire::ALL.into_iter().map(|it| (it.name(), remote(it, it.name()))));
     kinds.extend([("scripted", scripted()), ("router", router())]);
-    Kind::Use(kinds, None)
+    Kind::Use { by: "use", maps: kinds, other: None }
 }
 
 /// What chat completions at a server that is named were called first.

@@ -1,0 +1,148 @@
+//! Live payloads of all threads, on their way to one who follows them all.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::id::{EntryId, ThreadId};
+use crate::xml::Element;
+
+/// Threads of which is known how many of their payloads were dropped; those of others are counted
+/// together.
+const THREADS_MAX: usize = 1_024;
+
+/// A live payload, and where it is from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Showing {
+    /// The listener that shows it.
+    pub from: Arc<str>,
+    /// The message that it was handling.
+    pub cause: EntryId,
+    /// The payload.
+    pub payload: Element,
+}
+
+/// Live payloads that wait, bounded: the oldest is dropped and counted.
+pub(crate) struct LiveQueue {
+    state: Mutex<Queued>,
+    grown: Notify,
+    /// How many may wait; with 0 none is wanted.
+    payloads_max: usize,
+}
+
+#[derive(Default)]
+struct Queued {
+    /// Each with the last position of the log when it was shown.
+    waiting: VecDeque<(u64, Showing)>,
+    position: u64,
+    dropped: Dropped,
+}
+
+/// How many payloads were dropped since it was asked last.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) by_thread: BTreeMap<ThreadId, u64>,
+    /// How many of threads that aren't told apart.
+    pub(crate) of_others: u64,
+}
+
+impl LiveQueue {
+    pub(crate) fn new(payloads_max: usize) -> LiveQueue {
+        LiveQueue { state: Mutex::default(), grown: Notify::new(), payloads_max }
+    }
+
+    /// Takes a payload in, if any are wanted.
+    pub(crate) fn push(&self, shown: &Showing) {
+        if self.payloads_max == 0 {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.waiting.len() >= self.payloads_max
+            && let Some((_, oldest)) = state.waiting.pop_front()
+        {
+            state.dropped.count(oldest.cause.thread);
+        }
+        let position = state.position;
+        state.waiting.push_back((position, shown.clone()));
+        drop(state);
+        self.grown.notify_one();
+    }
+
+    /// The log has come to this position.
+    pub(crate) fn landed(&self, position: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.position = state.position.max(position);
+        drop(state);
+        self.grown.notify_one();
+    }
+
+    /// Takes what was shown before the log went beyond a position, and what was dropped.
+    pub(crate) fn take(&self, upto: u64) -> (Dropped, Vec<Showing>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = state.waiting.iter().take_while(|(position, _)| *position <= upto).count();
+        let shown = state.waiting.drain(..count).map(|(_, shown)| shown).collect();
+        (std::mem::take(&mut state.dropped), shown)
+    }
+
+    /// Waits until the log has grown or a payload is there.
+    pub(crate) async fn grown(&self) {
+        self.grown.notified().await;
+    }
+}
+
+impl Dropped {
+    fn count(&mut self, thread: ThreadId) {
+        let is_full = self.by_thread.len() >= THREADS_MAX;
+        match self.by_thread.get_mut(&thread) {
+            Some(count) => *count += 1,
+            None if is_full => self.of_others += 1,
+            None => drop(self.by_thread.insert(thread, 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(thread: &str, seq: u64) -> Showing {
+        let cause = EntryId::new(&ThreadId::new(thread), seq);
+        let payload = Element::from_canonical("<a xmlns=\"urn:x\"></a>".into()).unwrap();
+        Showing { from: "agent".into(), cause, payload }
+    }
+
+    #[test]
+    fn the_oldest_payload_is_dropped_and_counted_by_its_thread() {
+        let queue = LiveQueue::new(2);
+        for (thread, seq) in [("a", 1), ("a", 2), ("b", 3), ("b", 4), ("b", 5)] {
+            queue.push(&shown(thread, seq));
+        }
+        let (dropped, left) = queue.take(0);
+        let expected = [(ThreadId::new("a"), 2), (ThreadId::new("b"), 1)];
+        assert_eq!(dropped, Dropped { by_thread: expected.into(), of_others: 0 });
+        assert_eq!(left.iter().map(|it| it.cause.seq).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(queue.take(0).0, Dropped::default());
+    }
+
+    #[test]
+    fn a_payload_keeps_its_place_among_the_entries() {
+        let queue = LiveQueue::new(8);
+        queue.landed(3);
+        queue.push(&shown("a", 1));
+        queue.landed(5);
+        queue.push(&shown("a", 2));
+        let seqs = |upto| queue.take(upto).1.iter().map(|it| it.cause.seq).collect::<Vec<_>>();
+        assert_eq!(seqs(2), [0; 0]);
+        assert_eq!(seqs(4), [1]);
+        assert_eq!(seqs(5), [2]);
+    }
+
+    #[test]
+    fn a_queue_that_wants_no_payloads_keeps_none() {
+        let queue = LiveQueue::new(0);
+        queue.push(&shown("a", 1));
+        assert!(queue.take(u64::MAX).1.is_empty());
+    }
+}

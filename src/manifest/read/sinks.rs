@@ -1,0 +1,76 @@
+//! Sinks, as a manifest has them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::manifest::amount;
+use crate::manifest::check::joined;
+use crate::manifest::mistake::{Mistake, cut};
+use crate::manifest::read::Reader;
+use crate::manifest::yaml::Node;
+use crate::sink::{Files, NoSink, Sink, WebSocket};
+
+impl Reader<'_> {
+    /// The sinks that are sound.
+    pub(super) fn sinks(&self, node: &Node) -> Vec<Sink> {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut sinks = Vec::new();
+        for (number, item) in node.items().iter().enumerate() {
+            let path = format!("sinks[{number}]");
+            let text = |key: &str| item.key(key).and_then(Node::text);
+            let Some(name) = text("name").or(text("type")) else { continue };
+            if let Some(line) = seen.insert(name, item.place.line) {
+                let text = format!("line {line} has a sink `{}` already", cut(name));
+                let at = item.key("name").unwrap_or(item).place;
+                let mistake = Mistake::new(at, text).at(&path);
+                self.wrong(mistake.advice("give this one a `name:` of its own"));
+                continue;
+            }
+            let sink = match text("type") {
+                Some("file") => self.file_sink(name, item),
+                Some("websocket") => websocket_sink(name, item),
+                // What else it may be was told by the shape.
+                _ => continue,
+            };
+            let drops = item.key("drop").map(Node::items).unwrap_or_default();
+            let drops_deltas = drops.iter().any(|it| it.text() == Some("delta"));
+            let sink = sink.map(|it| it.map(|it| if drops_deltas { it.drop_deltas() } else { it }));
+            match sink {
+                Ok(it) => sinks.extend(it),
+                Err(wrong) => {
+                    let place = item.key(wrong.setting).unwrap_or(item).place;
+                    let path = joined(&path, wrong.setting);
+                    self.wrong(Mistake::new(place, wrong.to_string()).at(&path));
+                }
+            }
+        }
+        sinks
+    }
+
+    fn file_sink(&self, name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
+        let text = |key: &str| item.key(key).and_then(Node::text);
+        let Some(path) = text("path") else { return Ok(None) };
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let mut files = Files::at(path)?.from_folder(folder);
+        if let Some(bytes) = text("max_size").and_then(amount::bytes) {
+            files = files.max_size(u64::try_from(bytes).unwrap_or(u64::MAX));
+        }
+        if let Some(keep) = text("keep").and_then(amount::count) {
+            files = files.keep(keep);
+        }
+        Ok(Some(Sink::files(name, files)))
+    }
+}
+
+fn websocket_sink(name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
+    let text = |key: &str| item.key(key).and_then(Node::text);
+    let Some(url) = text("url") else { return Ok(None) };
+    let mut websocket = WebSocket::at(url)?;
+    if let Some(attempts) = text("reconnect_attempts").and_then(amount::count) {
+        websocket = websocket.reconnect_attempts(u32::try_from(attempts).unwrap_or(u32::MAX));
+    }
+    if let Some(buffers) = item.key("buffer_on_disconnect").and_then(Node::flag) {
+        websocket = websocket.buffer_on_disconnect(buffers);
+    }
+    Ok(Some(Sink::websocket(name, websocket)))
+}

@@ -1,0 +1,90 @@
+//! A sink for the program itself: a bounded channel.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::engine::{Port as _, Tokio};
+use crate::follower::{Away, Sent, Target};
+use crate::log::{Entry, Error};
+use crate::sink::item::{Item, Waiting};
+
+/// How long a receiver is waited for at a time.
+const WAIT_US: u64 = 200_000;
+
+pub(super) type Sender = mpsc::Sender<Item>;
+
+/// Where a program receives what its sink gets.
+#[derive(Debug)]
+pub struct Items(mpsc::Receiver<Item>);
+
+impl Items {
+    /// The next item; waits for it. None once the pump has stopped.
+    pub async fn next(&mut self) -> Option<Item> {
+        self.0.recv().await
+    }
+}
+
+pub(super) fn bounded(items_max: usize) -> (Sender, Items) {
+    let (sender, items) = mpsc::channel(items_max.max(1));
+    (sender, Items(items))
+}
+
+/// Hands what a sink gets to the program.
+pub(super) struct Feed {
+    name: String,
+    to: Sender,
+    waiting: Waiting,
+}
+
+impl Feed {
+    pub(super) fn new(name: String, to: Sender, waiting: Waiting) -> Feed {
+        Feed { name, to, waiting }
+    }
+}
+
+impl Target for Feed {
+    fn attempts_max(&self) -> Option<u32> {
+        Some(1)
+    }
+
+    async fn take(&mut self, entry: Arc<Entry>) -> Result<(), Error> {
+        self.waiting.take(entry);
+        Ok(())
+    }
+
+    fn take_live(&mut self, position: u64) {
+        self.waiting.take_live(position);
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.waiting.items.is_empty()
+    }
+
+    async fn send(&mut self) -> Result<Sent, Away> {
+        let port = Tokio::current();
+        let over = port.sleep_until(port.now_us().saturating_add(WAIT_US));
+        let mut over = std::pin::pin!(over);
+        while !self.waiting.items.is_empty() {
+            let place = tokio::select! {
+                place = self.to.reserve() => place,
+                () = &mut over => return Ok(Sent::Partly),
+            };
+            let place = place.map_err(|_| Away("its receiver was dropped".to_owned()))?;
+            if let Some(item) = self.waiting.items.pop_front() {
+                place.send(item);
+            }
+        }
+        Ok(Sent::All)
+    }
+
+    async fn wake(&mut self) {
+        self.waiting.grown().await;
+    }
+
+    fn is_gone(&self, reason: &str) {
+        tracing::warn!(sink = self.name, reason, "nobody receives what a sink gets");
+    }
+
+    fn is_back(&self) {}
+}

@@ -1,0 +1,214 @@
+//! Sinks: where a pump sends the entries of its log and live payloads, in files, to a WebSocket,
+//! or to the program itself.
+//!
+//! A sink follows the log. It gets each entry at least once, in the order of the log, also those
+//! that were written while it was away: its position is kept in a file beside the log. Live
+//! payloads, such as what an agent writes while it writes, are bounded; the oldest is dropped
+//! first, and an object says how many. `docs/sinks.md` is the manual.
+
+mod item;
+mod path;
+mod files;
+mod websocket;
+mod channel;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::audit;
+use crate::engine::{Builder, Door, Plugin, Pump, Stage};
+use crate::follower::{self, Follower, KeptPosition, Target};
+use crate::listener::Boxed;
+use crate::log::Log;
+use crate::wire::{Code, Fault};
+
+pub use channel::Items;
+pub use files::Files;
+pub use item::Item;
+pub use websocket::WebSocket;
+
+/// Somewhere that a pump sends the entries of its log to.
+///
+/// ```
+/// use pumphouse::sink::{Item, Sink};
+/// use pumphouse::listeners::{self, echo::Echo};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (sink, mut items) = Sink::channel("program", 16);
+/// let pump = pumphouse::builder().with(listeners::standard()).with(sink).build()?.start();
+/// let entry = pump.tell(Echo { text: "hi".to_owned() }).await?;
+/// let Some(Item::Entry(first)) = items.next().await else { panic!("an entry comes") };
+/// assert_eq!(first.id, entry);
+/// # pump.shutdown().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sink {
+    name: String,
+    to: To,
+    drops_deltas: bool,
+    position: Option<PathBuf>,
+    after: Option<u64>,
+    lag: Arc<AtomicU64>,
+}
+
+#[derive(Clone, Debug)]
+enum To {
+    Files(Files),
+    WebSocket(WebSocket),
+    Channel(channel::Sender),
+}
+
+/// What is wrong with a sink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoSink {
+    /// The setting that is wrong, such as `url` or `path`.
+    pub setting: &'static str,
+    /// What is wrong with it, and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for NoSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for NoSink {}
+
+impl Sink {
+    /// A sink that writes files of JSON lines. Its name tells it from other sinks.
+    #[must_use]
+    pub fn files(name: &str, files: Files) -> Sink {
+        Sink::new(name, To::Files(files))
+    }
+
+    /// A sink that sends JSON objects to a WebSocket. Its name tells it from other sinks.
+    #[must_use]
+    pub fn websocket(name: &str, websocket: WebSocket) -> Sink {
+        Sink::new(name, To::WebSocket(websocket))
+    }
+
+    /// A sink for the program itself, and where it receives from. At most `items_max` items wait
+    /// there; the others wait in the log. It begins with what is written after the pump started.
+    #[must_use]
+    pub fn channel(name: &str, items_max: usize) -> (Sink, Items) {
+        let (sender, items) = channel::bounded(items_max);
+        (Sink::new(name, To::Channel(sender)), items)
+    }
+
+    fn new(name: &str, to: To) -> Sink {
+        let (name, lag) = (name.to_owned(), Arc::default());
+        Sink { name, to, drops_deltas: false, position: None, after: None, lag }
+    }
+
+    /// Has it leave live payloads out.
+    #[must_use]
+    pub fn drop_deltas(self) -> Sink {
+        Sink { drops_deltas: true, ..self }
+    }
+
+    /// Has it begin after a position of the log that the program kept itself.
+    #[must_use]
+    pub fn after(self, position: u64) -> Sink {
+        Sink { after: Some(position), ..self }
+    }
+
+    /// Has it keep its position in a file beside this log. Without one a sink begins at the log's
+    /// beginning with each start.
+    ///
+    /// # Errors
+    /// Where such a file is there and says no position, or the sink would write to a file of the
+    /// log.
+    pub fn keep_position_beside(self, log: &Path) -> Result<Sink, NoSink> {
+        if matches!(&self.to, To::Files(it) if it.may_be_of(log)) {
+            let (name, log) = (&self.name, log.display());
+            let text =
+                format!("sink {name}: its path may be a file of the log {log}; name another");
+            return Err(NoSink { setting: "path", text });
+        }
+        let file = follower::file_beside(log, &format!("sink-{}", self.name));
+        follower::check(&file).map_err(|text| NoSink { setting: "name", text })?;
+        Ok(Sink { position: Some(file), ..self })
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many entries of the log it doesn't have yet.
+    #[must_use]
+    pub fn lag(&self) -> Arc<AtomicU64> {
+        self.lag.clone()
+    }
+
+    async fn begin(&self, log: &dyn Log) -> Result<KeptPosition, Fault> {
+        let broken = |text: String| Fault::new(Code::Broken, text);
+        let is_own = matches!(self.to, To::Channel(_)) && self.position.is_none();
+        match self.after {
+            Some(position) => Ok(KeptPosition::unkept(log, position)),
+            None if is_own => {
+                let last = audit::last_position(log).await;
+                let last = last.map_err(|it| broken(it.to_string()))?;
+                Ok(KeptPosition::unkept(log, last))
+            }
+            None => {
+                let read = KeptPosition::read(log, self.position.clone()).await;
+                read.map_err(|it| broken(format!("sink {}: {it}", self.name)))
+            }
+        }
+    }
+
+    async fn serve(self, pump: Pump) -> Result<(), Fault> {
+        let log = pump.log().clone();
+        let position = self.begin(&*log).await?;
+        let waiting = item::Waiting::new(pump.live_queue(!self.drops_deltas));
+        let Sink { name, to, lag, .. } = self;
+        match to {
+            To::Files(it) => {
+                follow(&pump, log, files::Writer::new(name, it, waiting), position, lag).await;
+            }
+            To::WebSocket(it) => {
+                follow(&pump, log, websocket::Client::new(name, it, waiting), position, lag).await;
+            }
+            To::Channel(it) => {
+                follow(&pump, log, channel::Feed::new(name, it, waiting), position, lag).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Follows the log until the pump is drained, and then sends what is left.
+async fn follow(
+    pump: &Pump,
+    log: Arc<dyn Log>,
+    target: impl Target,
+    position: KeptPosition,
+    lag: Arc<AtomicU64>,
+) {
+    let mut stage = pump.stage();
+    let drained = async move {
+        // An error says that the pump is gone altogether.
+        drop(stage.wait_for(|it| *it == Stage::Drained).await);
+    };
+    Follower::new(log, target, position, lag).run(drained).await;
+}
+
+impl Plugin for Sink {
+    fn install(self, builder: &mut Builder) {
+        builder.door(self);
+    }
+}
+
+impl Door for Sink {
+    fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
+        Box::pin(Sink::serve(*self, pump))
+    }
+}

@@ -1,0 +1,303 @@
+//! A sink that sends JSON objects to a WebSocket, and waits until its peer has them.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::Url;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use crate::engine::{Port as _, Tokio};
+use crate::follower::{Away, Sent, Target};
+use crate::log::{Entry, Error};
+use crate::sink::NoSink;
+use crate::sink::item::Waiting;
+use crate::trust;
+
+/// How often a peer is tried where nobody says it.
+const ATTEMPTS: u32 = 3;
+/// How long a peer may take to answer, and to take a frame.
+const ANSWER_TIME_MAX_US: u64 = 10_000_000;
+/// How long a peer may take to hear that this is the end.
+const END_TIME_MAX_US: u64 = 1_000_000;
+/// How much a peer may say at once: nothing of it is used.
+const HEARD_BYTES_MAX: usize = 64 * 1024;
+
+/// A WebSocket that a sink sends to.
+///
+/// ```
+/// use pumphouse::sink::{Sink, WebSocket};
+///
+/// let ui = WebSocket::at("ws://localhost:8080/events")?.reconnect_attempts(5);
+/// let sink = Sink::websocket("ui", ui);
+/// assert!(WebSocket::at("http://localhost:8080/events").is_err());
+/// # Ok::<(), pumphouse::sink::NoSink>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebSocket {
+    url: Url,
+    attempts: u32,
+    buffers: bool,
+}
+
+impl WebSocket {
+    /// The WebSocket at a URL such as `ws://localhost:8080/events`.
+    ///
+    /// # Errors
+    /// Where it is no such URL.
+    pub fn at(url: &str) -> Result<WebSocket, NoSink> {
+        let wrong = |text: &str| NoSink { setting: "url", text: text.to_owned() };
+        let none = "this is no URL of a WebSocket; write one such as ws://localhost:8080/events";
+        let url: Url = url.parse().map_err(|_| wrong(none))?;
+        if !matches!(url.scheme(), "ws" | "wss") || url.host_str().is_none_or(str::is_empty) {
+            return Err(wrong("the URL of a WebSocket begins with ws:// or wss:// and a host"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("a URL is no place for a password; leave it out"));
+        }
+        Ok(WebSocket { url, attempts: ATTEMPTS, buffers: true })
+    }
+
+    /// How often it is tried before the sink rests until the next entry is written; 3 times unless
+    /// said.
+    #[must_use]
+    pub fn reconnect_attempts(self, attempts: u32) -> WebSocket {
+        WebSocket { attempts, ..self }
+    }
+
+    /// Whether it gets, once it is back, what was written while it was away; it does unless said.
+    #[must_use]
+    pub fn buffer_on_disconnect(self, buffers: bool) -> WebSocket {
+        WebSocket { buffers, ..self }
+    }
+
+    /// Where it is, for people: a query may hold a secret.
+    fn shown(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.into()
+    }
+}
+
+/// Bytes both ways.
+trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
+
+type Connection = WebSocketStream<Box<dyn Stream>>;
+
+/// Sends what a sink gets.
+pub(super) struct Client {
+    name: String,
+    to: WebSocket,
+    connection: Option<Connection>,
+    /// How many pings were sent.
+    pings: u64,
+    waiting: Waiting,
+}
+
+impl Client {
+    pub(super) fn new(name: String, to: WebSocket, waiting: Waiting) -> Client {
+        Client { name, to, connection: None, pings: 0, waiting }
+    }
+}
+
+impl Target for Client {
+    fn attempts_max(&self) -> Option<u32> {
+        Some(self.to.attempts)
+    }
+
+    async fn take(&mut self, entry: Arc<Entry>) -> Result<(), Error> {
+        self.waiting.take(entry);
+        Ok(())
+    }
+
+    fn take_live(&mut self, position: u64) {
+        self.waiting.take_live(position);
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.waiting.items.is_empty()
+    }
+
+    async fn send(&mut self) -> Result<Sent, Away> {
+        let connection = match &mut self.connection {
+            Some(it) => it,
+            None => {
+                let opened = in_time(ANSWER_TIME_MAX_US, connect(&self.to.url)).await?;
+                let connection = self.connection.insert(opened);
+                if !self.to.buffers {
+                    return Ok(Sent::FromNowOn);
+                }
+                connection
+            }
+        };
+        if self.waiting.items.is_empty() {
+            return Ok(Sent::All);
+        }
+        self.pings += 1;
+        let delivered = deliver(connection, &self.waiting, self.pings).await;
+        match delivered {
+            Ok(()) => self.waiting.items.clear(),
+            Err(_) => {
+                self.connection = None;
+                self.waiting.forget_live();
+            }
+        }
+        delivered.map(|()| Sent::All)
+    }
+
+    fn skip(&mut self, entries: u64) {
+        self.waiting.skip(entries);
+        if entries > 0 {
+            let sink = &*self.name;
+            tracing::info!(sink, entries, "a sink was away, and these entries are skipped");
+        }
+    }
+
+    async fn wake(&mut self) {
+        let Some(connection) = &mut self.connection else { return self.waiting.grown().await };
+        let is_closed = tokio::select! {
+            () = self.waiting.grown() => false,
+            () = closed(connection) => true,
+        };
+        if is_closed {
+            self.connection = None;
+        }
+    }
+
+    async fn end(&mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            // Nobody is told any more what is wrong.
+            let _ = in_time(END_TIME_MAX_US, connection.close(None)).await;
+        }
+    }
+
+    fn is_gone(&self, reason: &str) {
+        let (sink, url) = (&*self.name, self.to.shown());
+        match self.to.buffers {
+            true => tracing::warn!(
+                sink,
+                url,
+                reason,
+                "a sink is away; entries wait in the log until it is back"
+            ),
+            false => tracing::warn!(
+                sink,
+                url,
+                reason,
+                "a sink is away; what is written until it is back is skipped"
+            ),
+        }
+    }
+
+    fn is_back(&self) {
+        let (sink, url) = (&*self.name, self.to.shown());
+        tracing::info!(sink, url, "a sink is back");
+    }
+}
+
+async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = url.port_or_known_default().unwrap_or(80);
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    let stream: Box<dyn Stream> = match url.scheme() {
+        "wss" => {
+            let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+            let connector = TlsConnector::from(Arc::new(trust::config(None)?));
+            Box::new(connector.connect(name, stream).await.map_err(explained)?)
+        }
+        _ => Box::new(stream),
+    };
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(HEARD_BYTES_MAX))
+        .max_frame_size(Some(HEARD_BYTES_MAX));
+    let (connection, _) = client_async_with_config(url.as_str(), stream, Some(config)).await?;
+    Ok(connection)
+}
+
+/// Says what to do, where it is the certificate, or no TLS at all.
+fn explained(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
+    match inner.and_then(trust::explained) {
+        Some(text) => io::Error::new(error.kind(), text),
+        None => error,
+    }
+}
+
+/// Sends what waits, and waits for the answer to a ping behind it: then the peer has all of it.
+async fn deliver(connection: &mut Connection, waiting: &Waiting, ping: u64) -> Result<(), Away> {
+    for item in &waiting.items {
+        let message = Message::text(item.to_json().to_string());
+        in_time(ANSWER_TIME_MAX_US, connection.feed(message)).await?;
+    }
+    let ping = ping.to_be_bytes();
+    let message = Message::Ping(ping.to_vec().into());
+    in_time(ANSWER_TIME_MAX_US, connection.send(message)).await?;
+    let answered = async {
+        loop {
+            match connection.next().await {
+                Some(Ok(Message::Pong(it))) if it[..] == ping => return Ok(()),
+                Some(Ok(Message::Close(_))) | None => {
+                    return Err(tungstenite::Error::ConnectionClosed);
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error),
+            }
+        }
+    };
+    in_time(ANSWER_TIME_MAX_US, answered).await
+}
+
+/// Waits until the connection is closed; what its peer says until then is of no use here.
+async fn closed(connection: &mut Connection) {
+    while let Some(Ok(it)) = connection.next().await {
+        if matches!(it, Message::Close(_)) {
+            return;
+        }
+    }
+}
+
+/// Waits for a peer, but not for ever.
+async fn in_time<T>(
+    time_max_us: u64,
+    what: impl Future<Output = Result<T, tungstenite::Error>>,
+) -> Result<T, Away> {
+    let port = Tokio::current();
+    let over = port.sleep_until(port.now_us().saturating_add(time_max_us));
+    tokio::select! {
+        done = what => done.map_err(|it| Away(it.to_string())),
+        () = over => Err(Away("it takes too long to answer".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_websocket_is_refused_and_a_secret_isnt_repeated() {
+        for url in [
+            "localhost:8080/events",
+            "http://localhost:8080/events",
+            "ws://",
+            "ws://me:secret@localhost/events",
+            "wss://secret@localhost/events",
+        ] {
+            let wrong = WebSocket::at(url).unwrap_err();
+            assert_eq!(wrong.setting, "url", "{url}");
+            assert!(!wrong.text.contains("secret"), "{wrong}");
+        }
+        let url = WebSocket::at("wss://example.org/events?key=secret").unwrap().shown();
+        assert_eq!(url, "wss://example.org/events");
+    }
+}
