@@ -7,7 +7,6 @@
 
 mod position;
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +15,9 @@ use futures_util::FutureExt as _;
 use crate::audit;
 use crate::engine::{Port as _, Tokio};
 use crate::log::{Entry, Error, Log};
-pub(crate) use position::{KeptPosition, NoPosition, check, file_beside};
+#[cfg(feature = "otel")]
+pub(crate) use position::NoPosition;
+pub(crate) use position::{KeptPosition, check, file_beside};
 
 /// Entries that are read at a time.
 const PAGE: usize = 256;
@@ -24,9 +25,6 @@ const PAGE: usize = 256;
 const LOOK_EVERY_US: u64 = 200_000;
 /// How long is waited for a target that is away: at first, and at the most.
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
-/// How long a stop waits for the target.
-const STOP_TIME_MAX_US: u64 = 5_000_000;
-
 /// Why a target doesn't take anything now.
 #[derive(Debug)]
 pub(crate) struct Away(pub(crate) String);
@@ -131,31 +129,41 @@ impl<T: Target> Follower<T> {
         Follower { log, target, position, read: at, sent: at, failures: 0, lag }
     }
 
-    /// Follows until `stopped`, then sends what the log has by then, for a while.
-    pub(crate) async fn run(mut self, stopped: impl Future<Output = ()> + Send) {
+    /// Follows until `stopped`, then sends what the log has by then, for so long at the most.
+    pub(crate) async fn run(
+        mut self,
+        stopped: impl Future<Output = ()> + Send,
+        stop_time_max_us: u64,
+    ) {
         let port = Tokio::current();
-        self.follow(&port, &mut pin!(stopped)).await;
-        let until = port.now_us().saturating_add(STOP_TIME_MAX_US);
-        let rest = async {
-            while matches!(self.step().await, Ok(true)) {}
-            self.target.end().await;
+        let stopped = stopped.shared();
+        let over = async {
+            stopped.clone().await;
+            port.sleep_until(port.now_us().saturating_add(stop_time_max_us)).await;
         };
         tokio::select! {
-            () = rest => {}
-            () = port.sleep_until(until) => {}
+            biased;
+            () = self.work(&port, &stopped) => {}
+            () = over => {}
         }
         if let Err(Away(reason)) = self.keep().await {
             self.target.is_gone(&reason);
         }
     }
 
+    async fn work(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
+        self.follow(port, stopped).await;
+        while matches!(self.step().await, Ok(true)) {}
+        self.target.end().await;
+    }
+
     /// Goes step by step; no step is broken off.
-    async fn follow(&mut self, port: &Tokio, stopped: &mut (impl Future<Output = ()> + Unpin)) {
+    async fn follow(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
         let mut away_us = AWAY_US.0;
         loop {
             let step = self.step().await;
             let wait_us = match &step {
-                Ok(true) if stopped.now_or_never().is_some() => return,
+                Ok(true) if stopped.clone().now_or_never().is_some() => return,
                 Ok(true) => continue,
                 Ok(false) => {
                     away_us = AWAY_US.0;
@@ -175,17 +183,17 @@ impl<T: Target> Follower<T> {
             if step.is_err() && self.is_to_rest() {
                 away_us = AWAY_US.0;
                 tokio::select! {
-                    () = &mut *stopped => return,
+                    () = stopped.clone() => return,
                     () = self.rest(port) => {}
                 }
             } else if step.is_err() {
                 tokio::select! {
-                    () = &mut *stopped => return,
+                    () = stopped.clone() => return,
                     () = over => {}
                 }
             } else {
                 tokio::select! {
-                    () = &mut *stopped => return,
+                    () = stopped.clone() => return,
                     () = self.target.wake() => {}
                     () = over => {}
                 }

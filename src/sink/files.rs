@@ -62,8 +62,8 @@ impl Files {
     }
 
     /// The same with a path that is written from a folder.
-    pub(crate) fn from_folder(self, folder: &Path) -> Files {
-        Files { path: self.path.from_folder(folder), ..self }
+    pub(crate) fn within(self, folder: &Path) -> Files {
+        Files { path: self.path.within(folder), ..self }
     }
 
     /// Whether it may write to a file of this log.

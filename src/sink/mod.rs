@@ -198,7 +198,10 @@ async fn follow(
         // An error says that the pump is gone altogether.
         drop(stage.wait_for(|it| *it == Stage::Drained).await);
     };
-    Follower::new(log, target, position, lag).run(drained).await;
+    // A pump that stops waits for its doors a little longer than that.
+    let stop_time_max = 2 * pump.limits().linger_time_max;
+    let stop_time_max_us = u64::try_from(stop_time_max.as_micros()).unwrap_or(u64::MAX);
+    Follower::new(log, target, position, lag).run(drained, stop_time_max_us).await;
 }
 
 impl Plugin for Sink {

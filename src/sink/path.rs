@@ -46,7 +46,7 @@ impl Template {
     }
 
     /// The same, written from a folder.
-    pub(super) fn from_folder(self, folder: &Path) -> Template {
+    pub(super) fn within(self, folder: &Path) -> Template {
         Template { folder: folder.to_owned(), ..self }
     }
 
@@ -156,7 +156,7 @@ mod tests {
             ("stream.jsonl", false),
             ("sinks/{thread_id}/stream.jsonl", false),
         ] {
-            let template = Template::parse(Path::new(path)).unwrap().from_folder(data.path());
+            let template = Template::parse(Path::new(path)).unwrap().within(data.path());
             assert_eq!(template.may_be_of(&log), may, "{path}");
         }
     }

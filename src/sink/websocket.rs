@@ -1,8 +1,8 @@
 //! A sink that sends JSON objects to a WebSocket, and waits until its peer has them.
 
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Url;
@@ -40,7 +40,7 @@ const HEARD_BYTES_MAX: usize = 64 * 1024;
 /// assert!(WebSocket::at("http://localhost:8080/events").is_err());
 /// # Ok::<(), pumphouse::sink::NoSink>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct WebSocket {
     url: Url,
     attempts: u32,
@@ -86,6 +86,12 @@ impl WebSocket {
     }
 }
 
+impl fmt::Debug for WebSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WebSocket").field(&self.shown()).finish()
+    }
+}
+
 /// Bytes both ways.
 trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
@@ -128,30 +134,29 @@ impl Target for Client {
     }
 
     async fn send(&mut self) -> Result<Sent, Away> {
-        let connection = match &mut self.connection {
+        // A connection that this is broken off at is of no more use.
+        let mut connection = match self.connection.take() {
             Some(it) => it,
             None => {
                 let opened = in_time(ANSWER_TIME_MAX_US, connect(&self.to.url)).await?;
-                let connection = self.connection.insert(opened);
                 if !self.to.buffers {
+                    self.connection = Some(opened);
                     return Ok(Sent::FromNowOn);
                 }
-                connection
+                opened
             }
         };
-        if self.waiting.items.is_empty() {
-            return Ok(Sent::All);
-        }
-        self.pings += 1;
-        let delivered = deliver(connection, &self.waiting, self.pings).await;
-        match delivered {
-            Ok(()) => self.waiting.items.clear(),
-            Err(_) => {
-                self.connection = None;
+        if !self.waiting.items.is_empty() {
+            self.pings += 1;
+            let delivered = deliver(&mut connection, &self.waiting, self.pings).await;
+            if let Err(away) = delivered {
                 self.waiting.forget_live();
+                return Err(away);
             }
+            self.waiting.items.clear();
         }
-        delivered.map(|()| Sent::All)
+        self.connection = Some(connection);
+        Ok(Sent::All)
     }
 
     fn skip(&mut self, entries: u64) {
@@ -297,7 +302,7 @@ mod tests {
             assert_eq!(wrong.setting, "url", "{url}");
             assert!(!wrong.text.contains("secret"), "{wrong}");
         }
-        let url = WebSocket::at("wss://example.org/events?key=secret").unwrap().shown();
-        assert_eq!(url, "wss://example.org/events");
+        let it = WebSocket::at("wss://example.org/events?key=secret").unwrap();
+        assert_eq!(format!("{it:?}"), "WebSocket(\"wss://example.org/events\")");
     }
 }

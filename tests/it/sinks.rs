@@ -8,8 +8,9 @@ mod websocket;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use pumphouse::clock::now_us;
 use serde_json::Value;
 
 use crate::program::{Scene, Server};
@@ -36,9 +37,9 @@ fn logged(scene: &Scene) -> Vec<Value> {
 /// Waits until something is so.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end_us = now_us() + 60_000_000;
     while !is_so() {
-        assert!(Instant::now() < end, "{what}");
+        assert!(now_us() < end_us, "{what}");
         std::thread::park_timeout(Duration::from_millis(20));
     }
 }

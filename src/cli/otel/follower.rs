@@ -14,6 +14,9 @@ use crate::log::{Entry, Error, Log};
 use crate::manifest::Otel;
 use crate::otel::{Collector, Projection, Resource, Span, Unsent};
 
+/// How long a stop waits for the collector.
+const STOP_TIME_MAX_US: u64 = 5_000_000;
+
 /// Sends the spans of a log.
 struct Spans {
     collector: Collector,
@@ -63,7 +66,7 @@ pub(crate) async fn start(
     let (done, over) = oneshot::channel();
     Tokio::current().spawn(async move {
         let stopped = async move { drop(stopped.await) };
-        follower.run(stopped).await;
+        follower.run(stopped, STOP_TIME_MAX_US).await;
         // An error says that nobody waits for it.
         let _ = done.send(());
     });

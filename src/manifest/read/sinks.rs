@@ -51,7 +51,7 @@ impl Reader<'_> {
         let text = |key: &str| item.key(key).and_then(Node::text);
         let Some(path) = text("path") else { return Ok(None) };
         let folder = self.file.parent().unwrap_or(Path::new(""));
-        let mut files = Files::at(path)?.from_folder(folder);
+        let mut files = Files::at(path)?.within(folder);
         if let Some(bytes) = text("max_size").and_then(amount::bytes) {
             files = files.max_size(u64::try_from(bytes).unwrap_or(u64::MAX));
         }

@@ -1,13 +1,20 @@
 //! A WebSocket for tests: it keeps what it is sent.
 
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::{self, Message};
+
+/// Bytes both ways.
+trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
 
 pub(super) struct Peer {
     port: u16,
@@ -19,6 +26,15 @@ pub(super) struct Peer {
 impl Peer {
     /// A peer at this port; at 0, at any. It takes one connection.
     pub(super) fn at(port: u16) -> Peer {
+        Peer::with(port, None)
+    }
+
+    /// The same by TLS, at any port.
+    pub(super) fn by_tls(tls: ServerConfig) -> Peer {
+        Peer::with(0, Some(tls))
+    }
+
+    fn with(port: u16, tls: Option<ServerConfig>) -> Peer {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (take, taken) = sync_channel(10_000);
@@ -28,6 +44,13 @@ impl Peer {
             let (stream, _) = listener.accept().unwrap();
             drop(listener);
             let own = stream.try_clone().unwrap();
+            let stream: Box<dyn Stream> = match tls {
+                None => Box::new(stream),
+                Some(tls) => {
+                    let tls = ServerConnection::new(Arc::new(tls)).unwrap();
+                    Box::new(StreamOwned::new(tls, stream))
+                }
+            };
             let Ok(mut socket) = tungstenite::accept(stream) else { return };
             *kept.lock().unwrap() = Some(own);
             // It ends when the sink or the test wants it to.

@@ -1,13 +1,19 @@
 //! A sink that sends to a WebSocket.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 
 use super::server::Peer;
 use super::{logged, metric, push, scene, until};
+use crate::door::tls::Authority;
+use crate::program::Server;
 
 fn sinks(port: u16, more: &str) -> String {
     format!("sinks: [{{type: websocket, url: \"ws://127.0.0.1:{port}/events\"{more}}}]\n")
@@ -148,4 +154,28 @@ fn a_websocket_takes_what_an_agent_writes_unless_it_is_dropped() {
     let delta = delta.unwrap_or_else(|| panic!("{live:?}"));
     assert_eq!((&delta["from"], &delta["name"]), (&json!("lead"), &json!("delta")));
     assert_eq!(delta["thread"], expected[0]["thread"]);
+}
+
+#[test]
+fn a_peer_is_reached_by_tls_if_the_system_trusts_it() {
+    let authority = Authority::new();
+    authority.issue("localhost", 2100);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ServerConfig::builder_with_provider(provider);
+    let tls = tls.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let certificate = CertificateDer::from_pem_file(authority.path("cert.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(authority.path("key.pem")).unwrap();
+    let peer = Peer::by_tls(tls.with_single_cert(vec![certificate], key).unwrap());
+    let url = format!("wss://localhost:{}/events?key=secret4711", peer.port());
+    let scene = scene(&format!("sinks: [{{type: websocket, url: \"{url}\"}}]\n"));
+    let traces = std::fs::File::create(scene.path("traces.txt")).unwrap();
+    let mut run = scene.command(&["run", "--json", "--listen", "127.0.0.1:0"]);
+    run.env("SSL_CERT_FILE", authority.path("ca.pem")).env("RUST_LOG", "debug").stderr(traces);
+    let mut server = Server::begin(&mut run);
+    push(&scene, &server);
+    assert_eq!(positions(&peer.upto(2)), [1, 2]);
+    server.stop("-INT");
+    drop(peer.go());
+    let traces = std::fs::read_to_string(scene.path("traces.txt")).unwrap();
+    assert!(!traces.contains("secret4711"), "{traces}");
 }
