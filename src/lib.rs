@@ -114,4 +114,5 @@ pub mod prelude {
 #[doc = include_str!("../docs/agents.md")]
 #[doc = include_str!("../docs/feeds.md")]
 #[doc = include_str!("../docs/metadata.md")]
+#[doc = include_str!("../docs/sinks.md")]
 pub struct Manual;
