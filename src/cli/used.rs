@@ -99,7 +99,17 @@ impl Usages {
             let of = (entry.thread().clone(), listener, entry.cause().cloned());
             return self.open.entry(of).or_default().push((entry.at_us(), it));
         }
-        let (reserved, micros) = self.close(entry, &listener);
+        let closed = self.close(entry, &listener);
+        let sum = |of: fn(&Charge) -> i64| closed.iter().map(|(_, it)| of(it)).sum::<i64>();
+        let (reserved, micros) = (sum(|it| it.tokens), sum(|it| it.cost_micros));
+        // The turns of a router are those of the model that answered.
+        for (at_us, other) in closed.iter().filter(|(_, other)| other.model != it.model) {
+            let user =
+                |model: &Option<String>| User { listener: listener.clone(), model: model.clone() };
+            let turns = |turns| Usage { turns, ..Usage::default() };
+            self.add(user(&other.model), *at_us, turns(-other.turns));
+            self.add(user(&it.model), *at_us, turns(other.turns));
+        }
         let told = it.tokens_in.zip(it.tokens_out);
         let (input, output) = told.unwrap_or_default();
         let both = input.saturating_add(output);
@@ -117,9 +127,9 @@ impl Usages {
         self.add(User { listener, model: it.model }, entry.at_us(), used);
     }
 
-    /// What was reserved that an entry settles: tokens and millionths. It is settled whole, by what
-    /// came of the same message, or later in the listener's next handling.
-    fn close(&mut self, entry: &Entry, listener: &Arc<str>) -> (i64, i64) {
+    /// What was reserved that an entry settles, with its time. It is settled whole, by what came of
+    /// the same message, or later in the listener's next handling.
+    fn close(&mut self, entry: &Entry, listener: &Arc<str>) -> Vec<(u64, Charge)> {
         let of = |cause| (entry.thread().clone(), listener.clone(), cause);
         let own = of(entry.cause().cloned());
         let own = if self.open.contains_key(&own) { Some(own) } else { None };
@@ -129,8 +139,7 @@ impl Usages {
             let is_theirs = |it: &&Handling| (&it.0, &it.1) == (&last.0, &last.1);
             all.next().filter(is_theirs).cloned()
         };
-        let closed = own.or_else(any).and_then(|it| self.open.remove(&it)).unwrap_or_default();
-        closed.iter().fold((0, 0), |sum, (_, it)| (sum.0 + it.tokens, sum.1 + it.cost_micros))
+        own.or_else(any).and_then(|it| self.open.remove(&it)).unwrap_or_default()
     }
 
     fn add(&mut self, user: User, at_us: u64, more: Usage) {
@@ -159,6 +168,7 @@ impl Usages {
                 self.add(user, at_us, held);
             }
         }
+        self.used.retain(|_, it| *it != Usage::default());
         self.used
     }
 }
@@ -258,6 +268,19 @@ mod tests {
         assert_eq!((total(0..30).tokens(), total(0..30).turns), (0, 2));
         assert_eq!(total(30..40).tokens(), 120);
         assert_eq!(total(40..u64::MAX).tokens(), 312);
+    }
+
+    #[test]
+    fn a_turn_of_a_router_is_one_of_the_model_that_answered() {
+        let one = reserve(500, 50);
+        let answered = Some("small".to_owned());
+        let settled = Charge { model: answered.clone(), ..settle(&one, (100, 20), Some(7)) };
+        let mut usages = Usages::within(0..u64::MAX);
+        usages.take(&entry(1, "ada", 1, &one));
+        usages.take(&entry(2, "ada", 1, &settled));
+        let all = by(&usages.all(), |it| it.model.clone());
+        assert_eq!(all.len(), 1);
+        assert_eq!((all[&answered].turns, all[&answered].input), (1, 100));
     }
 
     #[test]
