@@ -7,6 +7,7 @@ use pumphouse::listeners;
 use pumphouse::listeners::thread::fork::ForkThread;
 use pumphouse::reply::{Kind, Markup};
 use pumphouse::wire::budget::RaiseBudget;
+use pumphouse::wire::core::Attachment;
 
 #[test]
 fn a_reply_may_say_all_that_the_cores_listeners_take() {
@@ -15,8 +16,8 @@ fn a_reply_may_say_all_that_the_cores_listeners_take() {
     let taken = capabilities.listeners().iter().flat_map(|it| &it.takes);
     let said: BTreeSet<&str> = taken
         .filter(|it| !capabilities.schema(it).unwrap().reserved)
-        // Only an operator is heard with the one, and only from outside the other begins a fork.
-        .filter(|it| ![RaiseBudget::NAME, ForkThread::NAME].contains(it))
+        // Only an operator is heard with the first, and only from outside the others come.
+        .filter(|it| ![RaiseBudget::NAME, ForkThread::NAME, Attachment::NAME].contains(it))
         .map(|it| it.local())
         .collect();
     let markup = Markup::default();
