@@ -104,6 +104,7 @@ impl Written {
             max_tokens: Some(64),
             temperature: Some(0.5),
             result_bytes_max: None,
+            attachments: Vec::new(),
         };
         self.say("ada", "ada", &it).await
     }
@@ -120,6 +121,7 @@ impl Written {
             completion_percentage: None,
             tokens_in: Some(100),
             tokens_out: Some(20),
+            answered_by: None,
             is_idle: false,
             calls: None,
             wrote_root: None,
