@@ -13,7 +13,7 @@ use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed, Rea
 use super::write::Writing;
 
 impl Speaking<'_> {
-    /// Has the model write, unless somebody interrupts that.
+    /// Asks the model for its reply and listens to it, unless an interrupt ends the turn.
     pub(super) async fn generates(
         &mut self,
         prompt: Prompt,

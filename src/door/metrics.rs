@@ -61,7 +61,7 @@ pub struct Metrics {
     gauges: Vec<Gauge>,
 }
 
-/// A number that somebody else keeps.
+/// A gauge whose value another part of the program sets.
 #[derive(Clone, Debug)]
 struct Gauge {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! When a request that failed is sent again.
+//! The pauses before a failed request is sent again.
 //!
 //! Three times, after a second, two and four, never later than after a minute; a quarter of each
 //! wait is chance, so that requests that failed together don't come together. These are the numbers

@@ -41,7 +41,7 @@ pub(super) struct Attachments(BTreeMap<String, EntryId>);
 impl Apply for Attachments {
     fn apply(&mut self, entry: &Entry) {
         if let Some(it) = entry.decode_if::<Attachment>() {
-            // A digest that somebody else said may be wrong.
+            // A pushed attachment may name a wrong digest, so the digest is computed here.
             self.0.entry(it.computed()).or_insert_with(|| entry.id().clone());
         }
     }

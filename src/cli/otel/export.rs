@@ -29,7 +29,7 @@ enum Target {
     Output,
 }
 
-/// What came of an export.
+/// The counts of an export.
 #[derive(Default)]
 struct Sum {
     spans: u64,

@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, watch};
 use crate::engine::common::live_queue::{LiveQueue, Showing};
 use crate::id::ThreadId;
 
-/// The threads that somebody follows, and who follows all of them.
+/// The threads that have followers, and the followers of all threads.
 pub(crate) struct Followers {
     threads: DashMap<ThreadId, Channel>,
     count: AtomicUsize,

@@ -143,9 +143,9 @@ fn window() -> Key {
 
 /// How often it may be asked.
 fn most() -> [Key; 3] {
-    let at_once = "How many of its replies may be under way at once; who asks then waits.";
-    let requests = "How many requests may begin in a minute; who asks then waits.";
-    let tokens = "How many tokens may be used in a minute; who asks then waits.";
+    let at_once = "How many of its replies may be under way at once; a further turn waits.";
+    let requests = "How many requests may begin in a minute; a further turn waits.";
+    let tokens = "How many tokens may be used in a minute; a further turn waits.";
     let count = || Kind::Count { min: 1, max: u32::MAX as usize };
     [
         key("at_once", count(), at_once, "at_once: 8"),
