@@ -6,8 +6,6 @@ mod files;
 mod server;
 mod websocket;
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use pumphouse::clock::now_us;
@@ -42,16 +40,4 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(now_us() < end_us, "{what}");
         std::thread::park_timeout(Duration::from_millis(20));
     }
-}
-
-/// What the metrics say under a name and its labels.
-fn metric(server: &Server, name: &str) -> u64 {
-    let url = server.greeting["metrics"][0].as_str().unwrap();
-    let at = url.trim_start_matches("http://").trim_end_matches("/metrics");
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).unwrap();
-    let line = page.lines().find_map(|it| it.strip_prefix(name));
-    line.unwrap_or_else(|| panic!("no {name} in {page}")).trim().parse().unwrap()
 }

@@ -1,8 +1,7 @@
 //! A pump that runs sends its spans, whatever its collector does.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -45,14 +44,7 @@ fn exported(scene: &Scene) -> BTreeMap<Vec<u8>, Span> {
 
 /// How many entries the follower is behind.
 fn lag(server: &Server) -> u64 {
-    let url = server.greeting["metrics"][0].as_str().unwrap();
-    let at = url.trim_start_matches("http://").trim_end_matches("/metrics");
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).unwrap();
-    let line = page.lines().find_map(|it| it.strip_prefix("pumphouse_otel_lag_entries "));
-    line.unwrap_or_else(|| panic!("no lag in {page}")).parse().unwrap()
+    server.metric("pumphouse_otel_lag_entries ")
 }
 
 fn position(scene: &Scene) -> u64 {

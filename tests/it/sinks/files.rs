@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{logged, metric, push, scene, until};
-use crate::program::Scene;
+use super::{logged, push, scene, until};
+use crate::program::{Scene, Server};
 
 const ONE: &str = "sinks: [{type: file, path: sinks/all.jsonl, format: jsonl}]\n";
 
@@ -90,7 +90,7 @@ fn a_sink_that_cant_write_waits_and_disturbs_nothing_else() {
     let traces = fs::File::create(scene.path("traces.txt")).unwrap();
     let mut server = scene.serve_traced(&["--metrics", "127.0.0.1:0"], traces.into());
     push(&scene, &server);
-    let lag = |server| metric(server, "pumphouse_sink_lag_entries{sink=\"file\"}");
+    let lag = |server: &Server| server.metric("pumphouse_sink_lag_entries{sink=\"file\"}");
     until("the sink is behind", || lag(&server) == 2);
     push(&scene, &server);
     fs::remove_file(scene.path("sinks")).unwrap();

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 
 use super::server::Peer;
-use super::{logged, metric, push, scene, until};
+use super::{logged, push, scene, until};
 use crate::door::tls::Authority;
 use crate::program::Server;
 
@@ -37,14 +37,14 @@ fn every_entry_comes_in_order_also_after_the_peer_was_away() {
         push(&scene, &server);
     }
     until("the sink is behind", || {
-        metric(&server, "pumphouse_sink_lag_entries{sink=\"websocket\"}") > 0
+        server.metric("pumphouse_sink_lag_entries{sink=\"websocket\"}") > 0
     });
     let peer = Peer::at(port);
     // It may rest by now: then the next entry wakes it.
     push(&scene, &server);
     all.extend(peer.upto(10));
     until("the sink has caught up", || {
-        metric(&server, "pumphouse_sink_lag_entries{sink=\"websocket\"}") == 0
+        server.metric("pumphouse_sink_lag_entries{sink=\"websocket\"}") == 0
     });
     assert_eq!(server.stop("-INT").0, Some(0));
     all.extend(peer.go());
