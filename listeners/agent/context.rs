@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, Record};
+use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 
 use super::super::action::Actions;
@@ -51,6 +52,7 @@ impl AgentState {
 pub(super) struct TurnContext {
     pub(super) state: State<Arc<AgentState>>,
     pub(super) message: Message,
+    pub(super) thread: Thread,
     pub(super) queue: Queue,
     pub(super) view: View,
     pub(super) history: History,
@@ -66,6 +68,21 @@ pub(super) struct TurnContext {
     pub(super) out: Outboxes,
     /// The entries that an earlier attempt at this message sent.
     pub(super) sent: Outbox<Element>,
+}
+
+impl TurnContext {
+    /// A prompt of a turn, which says who asks, and in which thread.
+    pub(super) fn of_turn(&self, turn: u64, prompt: Prompt) -> Prompt {
+        asked_by(&self.state.0.agent.name, &self.thread.0, turn, prompt)
+    }
+}
+
+/// A prompt which says that this agent asks, in this thread and turn.
+pub(super) fn asked_by(agent: &str, thread: &ThreadId, turn: u64, mut prompt: Prompt) -> Prompt {
+    prompt.turn = turn;
+    prompt.agent = Some(agent.into());
+    prompt.conversation = Some(thread.as_str().into());
+    prompt
 }
 
 /// What the thread says of the agent itself.

@@ -7,6 +7,7 @@ use pumphouse::model::{Prompt, Tool};
 use pumphouse::prelude::*;
 
 use super::super::feed::Shown;
+use super::context::asked_by;
 use super::prompt_order::ordered;
 use super::render::{Form, RENDERING, render};
 use super::words::{CognitionIn, CognitionSystem, CognitionTools};
@@ -98,8 +99,8 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     thread.iter().filter(own).for_each(|it| feeds.apply(it));
     let tools: Vec<Tool> = tools.unwrap_or_default().into();
     let (form, root, feeds) = (Form::of(&begun, &tools), super::root(agent), feeds.of(agent));
-    let mut prompt = render(form, agent, &root, &system, &view, &feeds);
-    prompt.turn = begun.turn;
+    let prompt = render(form, agent, &root, &system, &view, &feeds);
+    let mut prompt = asked_by(agent, entry.thread(), begun.turn, prompt);
     prompt.tools = tools;
     prompt.max_tokens = begun.max_tokens;
     prompt.temperature = begun.temperature;

@@ -69,8 +69,7 @@ impl TurnContext {
                     format!("[So far, in short:]\n{summary}\n\n[And then:]\n{}", &text[from..to])
                 }
             };
-            let mut prompt = Prompt::new(SYSTEM);
-            prompt.turn = self.mind.turns + 1;
+            let mut prompt = self.of_turn(self.mind.turns + 1, Prompt::new(SYSTEM));
             prompt.max_tokens = u32::try_from(most).ok();
             prompt.messages.push(Said::new(Role::User, piece));
             summary = self.charged(model, prompt, most).await?;

@@ -273,8 +273,8 @@ impl TurnContext {
         let mut view = self.view.all().await?;
         view.retain(|it| it.seq() <= until);
         let view = ordered(&agent.name, view, &self.mind.waiting(until));
-        let mut prompt = render(form, &agent.name, &agent.root(), &told.text, &view, feeds);
-        prompt.turn = turn;
+        let prompt = render(form, &agent.name, &agent.root(), &told.text, &view, feeds);
+        let mut prompt = self.of_turn(turn, prompt);
         prompt.tools.clone_from(told.tools.all());
         prompt.max_tokens = agent.settings.max_tokens;
         prompt.temperature = agent.settings.temperature;

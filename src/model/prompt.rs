@@ -40,6 +40,9 @@ pub struct Prompt {
     /// The agent that asks, where one does: agents that wait for a model are served in turn. No
     /// provider is told it, and it isn't in the digest.
     pub agent: Option<Arc<str>>,
+    /// The conversation that it belongs to: who watches a provider's events tells conversations
+    /// apart by it. No provider is told it, and it isn't in the digest.
+    pub conversation: Option<Arc<str>>,
 }
 
 /// One message of a prompt.

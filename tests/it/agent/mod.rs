@@ -1,5 +1,6 @@
 //! Agents: turns, what comes of their words, and where they end.
 
+mod asks;
 mod asked;
 mod attachments;
 mod chat;
