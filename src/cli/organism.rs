@@ -13,7 +13,7 @@ use crate::listeners;
 use crate::log::Durability;
 use crate::manifest::{self, Door, Manifest, Mistake, Mistakes, Places};
 use crate::model::Models;
-use crate::sink::Sink;
+use crate::sink::{Return, Sink};
 
 /// Where the log is if nothing says otherwise.
 const DATA: &str = "data";
@@ -34,6 +34,8 @@ pub(crate) struct Organism {
     pub(crate) otel: Option<manifest::Otel>,
     /// Where entries and live payloads go.
     pub(crate) sinks: Vec<Sink>,
+    /// Sinks that only a program can take.
+    pub(crate) returns: Vec<Return>,
     /// Where the listeners of the manifest stand, if there is one.
     pub(crate) places: Option<Places>,
 }
@@ -132,6 +134,7 @@ impl Organism {
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
             otel: says.and_then(|it| it.otel.clone()),
             sinks: says.map(|it| it.sinks.clone()).unwrap_or_default(),
+            returns: says.map(|it| it.returns.clone()).unwrap_or_default(),
             places: says.map(|it| it.places.clone()),
             builder: builder.with((manifest.take(), staff)),
         })

@@ -284,6 +284,13 @@ pub(crate) fn log(
 
 /// The sinks of the manifest, each with its position beside the log.
 fn sinks(organism: &Organism) -> Result<Vec<Sink>, Failure> {
+    for sink in &organism.returns {
+        let name = sink.name();
+        tracing::warn!(
+            sink = name,
+            "only a program that embeds the pump has a sink of the type return"
+        );
+    }
     if organism.durability == Durability::Memory {
         return Ok(organism.sinks.clone());
     }

@@ -41,7 +41,7 @@ use crate::listeners::describe::{Allow, describe};
 use crate::log::Durability;
 use crate::model::{Models, Secret};
 use crate::schema::Schema;
-use crate::sink::Sink;
+use crate::sink::{Return, Sink};
 
 pub(crate) use document::Document;
 pub use mistake::{Mistake, Mistakes, Place};
@@ -75,6 +75,8 @@ pub struct Manifest {
     pub otel: Option<Otel>,
     /// Where entries and live payloads go.
     pub sinks: Vec<Sink>,
+    /// Sinks of the type `return`, which a program takes that embeds the pump.
+    pub returns: Vec<Return>,
     /// Who may ask `describe` for what; none where it isn't there.
     pub meta: Option<Allow>,
     /// The bounds.

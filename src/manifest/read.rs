@@ -24,7 +24,7 @@ use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::{AGENT, ORGANISM};
 use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
 use crate::manifest::{Door, Manifest, Places, amount};
-use crate::model::{Models, Prices};
+use crate::model::{Models, Prices, ProviderEvents};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
 
@@ -82,9 +82,17 @@ impl Manifest {
         let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
         let named = root.key("models").map(Node::keys).unwrap_or_default();
         let named = named.into_iter().map(str::to_owned).collect();
-        let (schemas, prices) = (Vec::new(), None);
-        let mut reader =
-            Reader { file, environment, builder, models, named, prices, schemas, mistakes };
+        let mut reader = Reader {
+            file,
+            environment,
+            builder,
+            models,
+            named,
+            prices: None,
+            schemas: Vec::new(),
+            events: ProviderEvents::default(),
+            mistakes,
+        };
         let own = reader.models(&root);
         reader.schemas = reader.declared(&root);
         let manifest = Manifest { models: own, ..reader.manifest(&root) };
@@ -160,6 +168,8 @@ struct Reader<'a> {
     prices: Option<Prices>,
     /// The payloads that it declares.
     schemas: Vec<Schema>,
+    /// Where its models put the events of their providers.
+    events: ProviderEvents,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
@@ -185,6 +195,7 @@ impl Reader<'_> {
         let tokens = root.key("tokens").and_then(|it| self.tokens(it));
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
         let listeners = root.key("listeners").map(|it| self.listeners(it, tokens.as_ref()));
+        let (sinks, returns) = root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default();
         Manifest {
             file: self.file.to_owned(),
             name: text("name").map(str::to_owned),
@@ -196,7 +207,8 @@ impl Reader<'_> {
             schemas: self.schemas.clone(),
             models: Models::default(),
             otel: root.key("otel").and_then(|it| self.otel(it)),
-            sinks: root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default(),
+            sinks,
+            returns,
             meta: root.key("meta").map(meta),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),

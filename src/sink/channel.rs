@@ -7,7 +7,9 @@ use tokio::sync::mpsc;
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Away, Sent, Target};
 use crate::log::{Entry, Error};
+use crate::model::ProviderEvents;
 use crate::sink::item::{Item, Waiting};
+use crate::sink::{Gets, Sink};
 
 /// How long a receiver is waited for at a time.
 const WAIT_US: u64 = 200_000;
@@ -28,6 +30,53 @@ impl Items {
 pub(super) fn bounded(items_max: usize) -> (Sender, Items) {
     let (sender, items) = mpsc::channel(items_max.max(1));
     (sender, Items(items))
+}
+
+/// A sink of the type `return`, as a manifest says it: the program takes what it gets.
+///
+/// ```
+/// use pumphouse::manifest::Manifest;
+///
+/// let yaml = b"listeners: [{use: echo}]\nsinks: [{type: return, name: ui, buffer_size: 16}]\n";
+/// let builder = pumphouse::builder();
+/// let manifest = Manifest::read("organism.yaml".as_ref(), yaml, &|_| None, &builder)?;
+/// let (sink, items) = manifest.returns[0].channel();
+/// assert_eq!(sink.name(), "ui");
+/// # drop(items);
+/// # Ok::<(), pumphouse::manifest::Mistakes>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Return {
+    name: String,
+    items_max: usize,
+    gets: Gets,
+}
+
+impl Return {
+    pub(crate) fn new(name: &str, items_max: usize) -> Return {
+        Return { name: name.to_owned(), items_max, gets: Gets::default() }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The sink, for a pump's builder, and where the program receives from.
+    #[must_use]
+    pub fn channel(&self) -> (Sink, Items) {
+        let (sink, items) = Sink::channel(&self.name, self.items_max);
+        (Sink { gets: self.gets.clone(), ..sink }, items)
+    }
+
+    pub(crate) fn drop_deltas(self) -> Return {
+        Return { gets: Gets { live: false, ..self.gets }, ..self }
+    }
+
+    pub(crate) fn raw(self, events: &ProviderEvents) -> Return {
+        Return { gets: Gets { events: Some(events.clone()), ..self.gets }, ..self }
+    }
 }
 
 /// Hands what a sink gets to the program.

@@ -9,6 +9,7 @@ use crate::audit;
 use crate::engine::{LiveQueue, Showing};
 use crate::id::ThreadId;
 use crate::log::Entry;
+use crate::model::{DroppedEvents, EventQueue, ProviderEvent};
 
 /// What a sink gets.
 #[derive(Clone, Debug)]
@@ -25,6 +26,15 @@ pub enum Item {
         /// How many.
         count: u64,
     },
+    /// An event of a provider's stream.
+    Raw(ProviderEvent),
+    /// So many events of providers were dropped, since the sink didn't take them in time.
+    RawDropped {
+        /// The conversation that they belong to, where their prompts said one.
+        conversation: Option<Arc<str>>,
+        /// How many.
+        count: u64,
+    },
     /// So many entries were left out, which were written while the sink was away.
     Skipped(u64),
 }
@@ -32,11 +42,13 @@ pub enum Item {
 impl Item {
     /// The thread that it is of.
     #[must_use]
-    pub fn thread(&self) -> Option<&ThreadId> {
+    pub fn thread(&self) -> Option<&str> {
         match self {
-            Item::Entry(it) => Some(&it.id.thread),
-            Item::Live(it) => Some(&it.cause.thread),
-            Item::Dropped { thread, .. } => thread.as_ref(),
+            Item::Entry(entry) => Some(entry.id.thread.as_str()),
+            Item::Live(shown) => Some(shown.cause.thread.as_str()),
+            Item::Dropped { thread, .. } => thread.as_ref().map(ThreadId::as_str),
+            Item::Raw(event) => event.conversation.as_deref(),
+            Item::RawDropped { conversation, .. } => conversation.as_deref(),
             Item::Skipped(_) => None,
         }
     }
@@ -58,30 +70,56 @@ impl Item {
             Item::Dropped { thread, count } => {
                 json!({ "dropped": count, "thread": thread.as_ref().map(ThreadId::as_str) })
             }
+            Item::Raw(event) => json!({
+                "raw": true,
+                "thread": event.conversation.as_deref(),
+                "model": &*event.model,
+                "data": &*event.data,
+            }),
+            Item::RawDropped { conversation, count } => {
+                json!({ "raw": true, "dropped": count, "thread": conversation.as_deref() })
+            }
             Item::Skipped(count) => json!({ "skipped": count }),
         }
     }
 }
 
-/// What waits for a sink: at most a page of entries, and live payloads within their bound.
+/// What waits for a sink: at most a page of entries, and live payloads and events of providers
+/// within their bounds.
 pub(super) struct Waiting {
     pub(super) items: VecDeque<Item>,
     queue: Arc<LiveQueue>,
+    events: Option<Arc<EventQueue>>,
+    takes_entries: bool,
 }
 
 impl Waiting {
-    pub(super) fn new(queue: Arc<LiveQueue>) -> Waiting {
-        Waiting { items: VecDeque::new(), queue }
+    pub(super) fn new(
+        queue: Arc<LiveQueue>,
+        events: Option<Arc<EventQueue>>,
+        takes_entries: bool,
+    ) -> Waiting {
+        Waiting { items: VecDeque::new(), queue, events, takes_entries }
     }
 
     /// Takes in the next entry, behind the live payloads that were shown before it was written.
     pub(super) fn take(&mut self, entry: Arc<Entry>) {
-        self.take_live(entry.position.saturating_sub(1));
-        self.items.push_back(Item::Entry(entry));
+        if self.takes_entries {
+            self.take_shown(entry.position.saturating_sub(1));
+            self.items.push_back(Item::Entry(entry));
+        }
     }
 
-    /// Takes in the live payloads that were shown before the log went beyond a position.
+    /// Takes in the live payloads that were shown before the log went beyond a position, and what
+    /// providers sent.
     pub(super) fn take_live(&mut self, position: u64) {
+        self.take_shown(position);
+        let (dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
+        self.drop_events(dropped);
+        self.items.extend(events.into_iter().map(Item::Raw));
+    }
+
+    fn take_shown(&mut self, position: u64) {
         let (dropped, shown) = self.queue.take(position);
         let by_thread = dropped.by_thread.into_iter();
         let by_thread = by_thread.map(|(it, count)| Item::Dropped { thread: Some(it), count });
@@ -92,10 +130,27 @@ impl Waiting {
         self.items.extend(shown.into_iter().map(Item::Live));
     }
 
+    fn drop_events(&mut self, dropped: DroppedEvents) {
+        let dropped = dropped.into_iter();
+        let items = dropped.map(|(conversation, count)| Item::RawDropped { conversation, count });
+        self.items.extend(items);
+    }
+
     /// So many entries are left out, and with them all that waits.
     pub(super) fn skip(&mut self, entries: u64) {
-        self.items.clear();
-        if entries > 0 {
+        let (mut dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
+        let waiting = self.items.drain(..).filter_map(|item| match item {
+            Item::Raw(event) => Some((event.conversation, 1)),
+            Item::RawDropped { conversation, count } => Some((conversation, count)),
+            _ => None,
+        });
+        for (conversation, count) in
+            waiting.chain(events.into_iter().map(|it| (it.conversation, 1)))
+        {
+            *dropped.entry(conversation).or_default() += count;
+        }
+        self.drop_events(dropped);
+        if entries > 0 && self.takes_entries {
             self.items.push_back(Item::Skipped(entries));
         }
     }
@@ -107,6 +162,10 @@ impl Waiting {
 
     /// Waits until there is more.
     pub(super) async fn grown(&self) {
-        self.queue.grown().await;
+        let Some(events) = &self.events else { return self.queue.grown().await };
+        tokio::select! {
+            () = self.queue.grown() => {}
+            () = events.grown() => {}
+        }
     }
 }

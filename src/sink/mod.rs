@@ -22,9 +22,10 @@ use crate::engine::{Builder, Door, Plugin, Pump, Stage};
 use crate::follower::{self, Follower, KeptPosition, Target};
 use crate::listener::Boxed;
 use crate::log::Log;
+use crate::model::ProviderEvents;
 use crate::wire::{Code, Fault};
 
-pub use channel::Items;
+pub use channel::{Items, Return};
 pub use files::Files;
 pub use item::Item;
 pub use websocket::WebSocket;
@@ -49,10 +50,25 @@ pub use websocket::WebSocket;
 pub struct Sink {
     name: String,
     to: To,
-    drops_deltas: bool,
+    gets: Gets,
     position: Option<PathBuf>,
     after: Option<u64>,
     lag: Arc<AtomicU64>,
+}
+
+/// What a sink gets.
+#[derive(Clone, Debug)]
+struct Gets {
+    entries: bool,
+    live: bool,
+    /// The place that providers' events are taken from, if it gets those.
+    events: Option<ProviderEvents>,
+}
+
+impl Default for Gets {
+    fn default() -> Gets {
+        Gets { entries: true, live: true, events: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -103,13 +119,27 @@ impl Sink {
 
     fn new(name: &str, to: To) -> Sink {
         let (name, lag) = (name.to_owned(), Arc::default());
-        Sink { name, to, drops_deltas: false, position: None, after: None, lag }
+        Sink { name, to, gets: Gets::default(), position: None, after: None, lag }
     }
 
     /// Has it leave live payloads out.
     #[must_use]
     pub fn drop_deltas(self) -> Sink {
-        Sink { drops_deltas: true, ..self }
+        Sink { gets: Gets { live: false, ..self.gets }, ..self }
+    }
+
+    /// Has it get what providers send as well, event by event.
+    #[must_use]
+    pub fn raw(self, events: &ProviderEvents) -> Sink {
+        Sink { gets: Gets { events: Some(events.clone()), ..self.gets }, ..self }
+    }
+
+    /// Has it get what providers send, event by event, and neither entries nor live payloads. It
+    /// keeps no position: what comes while the pump is down is nowhere.
+    #[must_use]
+    pub fn only_raw(self, events: &ProviderEvents) -> Sink {
+        let gets = Gets { entries: false, live: false, events: Some(events.clone()) };
+        Sink { gets, ..self }
     }
 
     /// Has it begin after a position of the log that the program kept itself.
@@ -131,6 +161,9 @@ impl Sink {
                 format!("sink {name}: its path may be a file of the log {log}; name another");
             return Err(NoSink { setting: "path", text });
         }
+        if !self.gets.entries {
+            return Ok(self);
+        }
         let file = follower::file_beside(log, &format!("sink-{}", self.name));
         follower::check(&file).map_err(|text| NoSink { setting: "name", text })?;
         Ok(Sink { position: Some(file), ..self })
@@ -150,10 +183,11 @@ impl Sink {
 
     async fn begin(&self, log: &dyn Log) -> Result<KeptPosition, Fault> {
         let broken = |text: String| Fault::new(Code::Broken, text);
-        let is_own = matches!(self.to, To::Channel(_)) && self.position.is_none();
+        let is_channel = matches!(self.to, To::Channel(_)) && self.position.is_none();
+        let begins_at_end = is_channel || !self.gets.entries;
         match self.after {
             Some(position) => Ok(KeptPosition::unkept(log, position)),
-            None if is_own => {
+            None if begins_at_end => {
                 let last = audit::last_position(log).await;
                 let last = last.map_err(|it| broken(it.to_string()))?;
                 Ok(KeptPosition::unkept(log, last))
@@ -167,8 +201,10 @@ impl Sink {
 
     async fn serve(self, pump: Pump) -> Result<(), Fault> {
         let log = pump.log().clone();
+        let events = self.gets.events.as_ref().map(|it| it.watch(pump.limits().live_lag_max));
         let position = self.begin(&*log).await?;
-        let waiting = item::Waiting::new(pump.live_queue(!self.drops_deltas));
+        let waiting =
+            item::Waiting::new(pump.live_queue(self.gets.live), events, self.gets.entries);
         let Sink { name, to, lag, .. } = self;
         match to {
             To::Files(it) => {

@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::id::ThreadId;
 use crate::sink::NoSink;
 
 /// What stands for the thread.
@@ -67,8 +66,8 @@ impl Template {
     }
 
     /// The path for a thread, or for what is of no one thread.
-    pub(super) fn fill(&self, thread: Option<&ThreadId>) -> PathBuf {
-        let name = thread.map_or_else(|| NO_THREAD.to_owned(), |it| folder_name(it.as_str()));
+    pub(super) fn fill(&self, thread: Option<&str>) -> PathBuf {
+        let name = thread.map_or_else(|| NO_THREAD.to_owned(), folder_name);
         self.folder.join(self.parts.join(&name))
     }
 }
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     fn filled(path: &str, thread: &str) -> PathBuf {
-        Template::parse(Path::new(path)).unwrap().fill(Some(&ThreadId::new(thread)))
+        Template::parse(Path::new(path)).unwrap().fill(Some(thread))
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod channel;
 mod files;
+mod raw;
 mod server;
 mod websocket;
 

@@ -49,7 +49,8 @@ impl Reader<'_> {
                         "openai" => Some(Wire::OpenAiChat),
                         name => name.parse().ok(),
                     };
-                    wire.and_then(|it| self.remote(it, item, &path)).map(|it| Arc::new(it) as _)
+                    wire.and_then(|it| self.remote(it, name, item, &path))
+                        .map(|it| Arc::new(it) as _)
                 }
                 None => None,
             };
@@ -133,9 +134,10 @@ impl Reader<'_> {
         Some(self.price(item, path).into_iter().fold(model, Scripted::with_price))
     }
 
-    fn remote(&self, wire: Wire, item: &Node, path: &str) -> Option<Remote> {
+    fn remote(&self, wire: Wire, name: &str, item: &Node, path: &str) -> Option<Remote> {
         let text = |key: &str| item.key(key).and_then(Node::text);
         let mut settings = Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?);
+        settings = settings.events(&self.events, name);
         if let Some(at) = item.key("key") {
             settings = settings.key(self.secret(at, &joined(path, "key"))?);
         }

@@ -8,13 +8,16 @@ use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::yaml::Node;
-use crate::sink::{Files, NoSink, Sink, WebSocket};
+use crate::sink::{Files, NoSink, Return, Sink, WebSocket};
+
+/// How many objects wait for a program where nobody says how many.
+const RETURNED_MAX: usize = 256;
 
 impl Reader<'_> {
-    /// The sinks that are sound.
-    pub(super) fn sinks(&self, node: &Node) -> Vec<Sink> {
+    /// The sinks that are sound, and those of the type `return`.
+    pub(super) fn sinks(&self, node: &Node) -> (Vec<Sink>, Vec<Return>) {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut sinks = Vec::new();
+        let (mut sinks, mut returns) = (Vec::new(), Vec::new());
         for (number, item) in node.items().iter().enumerate() {
             let path = format!("sinks[{number}]");
             let text = |key: &str| item.key(key).and_then(Node::text);
@@ -29,12 +32,14 @@ impl Reader<'_> {
             let sink = match text("type") {
                 Some("file") => self.file_sink(name, item),
                 Some("websocket") => websocket_sink(name, item),
+                Some("return") => {
+                    returns.push(self.returned(name, item));
+                    continue;
+                }
                 // What else it may be was told by the shape.
                 _ => continue,
             };
-            let drops = item.key("drop").map(Node::items).unwrap_or_default();
-            let drops_deltas = drops.iter().any(|it| it.text() == Some("delta"));
-            let sink = sink.map(|it| it.map(|it| if drops_deltas { it.drop_deltas() } else { it }));
+            let sink = sink.map(|sink| sink.map(|sink| self.choose(sink, item)));
             match sink {
                 Ok(it) => sinks.extend(it),
                 Err(wrong) => {
@@ -44,7 +49,20 @@ impl Reader<'_> {
                 }
             }
         }
-        sinks
+        (sinks, returns)
+    }
+
+    /// Has a sink get what it is to get.
+    fn choose(&self, sink: Sink, item: &Node) -> Sink {
+        let sink = if drops(item, "delta") { sink.drop_deltas() } else { sink };
+        if gets_raw(item) { sink.raw(&self.events) } else { sink }
+    }
+
+    fn returned(&self, name: &str, item: &Node) -> Return {
+        let items_max = item.key("buffer_size").and_then(Node::text).and_then(amount::count);
+        let sink = Return::new(name, items_max.unwrap_or(RETURNED_MAX));
+        let sink = if drops(item, "delta") { sink.drop_deltas() } else { sink };
+        if gets_raw(item) { sink.raw(&self.events) } else { sink }
     }
 
     fn file_sink(&self, name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
@@ -73,4 +91,15 @@ fn websocket_sink(name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
         websocket = websocket.buffer_on_disconnect(buffers);
     }
     Ok(Some(Sink::websocket(name, websocket)))
+}
+
+/// Whether a sink leaves something out.
+fn drops(item: &Node, what: &str) -> bool {
+    let words = item.key("drop").map(Node::items).unwrap_or_default();
+    words.iter().any(|word| word.text() == Some(what))
+}
+
+/// Whether a sink gets the events of providers' streams.
+fn gets_raw(item: &Node) -> bool {
+    item.key("raw").and_then(Node::flag) == Some(true) && !drops(item, "raw")
 }

@@ -8,15 +8,20 @@ pub(super) const EXAMPLE: &str = "sinks: [{type: file, path: \"sinks/{thread_id}
 const TYPE: &[(&str, &str)] = &[
     ("file", "Files of JSON lines, which are rotated by their size."),
     ("websocket", "A WebSocket that gets JSON objects."),
+    ("return", "The program that embeds the pump."),
 ];
 
 const FORMAT: &[(&str, &str)] = &[("jsonl", "A JSON object in each line.")];
 
-const DROP: &[(&str, &str)] = &[("delta", "Live payloads, such as what an agent is writing.")];
+const DROP: &[(&str, &str)] = &[
+    ("delta", "Live payloads, such as what an agent is writing."),
+    ("raw", "The events of providers' streams, where it gets those."),
+];
 
 /// A sink, of any type.
 pub(super) fn sink() -> Kind {
-    Kind::Use { by: "type", maps: vec![("file", file()), ("websocket", websocket())], other: None }
+    let maps = vec![("file", file()), ("websocket", websocket()), ("return", returned())];
+    Kind::Use { by: "type", maps, other: None }
 }
 
 fn file() -> Map {
@@ -51,15 +56,25 @@ fn websocket() -> Map {
     Map { what: "a sink of the type websocket", keys, one_of: &[] }
 }
 
+fn returned() -> Map {
+    let buffer = "How many objects may wait for the program; 256 unless said.";
+    let most = Kind::Count { min: 1, max: 1_000_000 };
+    let mut keys = common("type: return");
+    keys.push(key("buffer_size", most, buffer, "buffer_size: 256"));
+    Map { what: "a sink of the type return", keys, one_of: &[] }
+}
+
 /// What can be said of any sink.
 fn common(example: &str) -> Vec<Key> {
     let name = "What it is called in traces, metrics and the file of its position; as its type \
                 unless said.";
     let drop = "What it doesn't get.";
+    let raw = "Whether it gets the events of providers' streams as well; `false` unless said.";
     let words = Kind::List(Box::new(Kind::Word(DROP)));
     vec![
         Key { needed: true, ..key("type", Kind::Word(TYPE), "Which type it is.", example) },
         key("name", Kind::Name, name, "name: ui"),
         key("drop", words, drop, "drop: [delta]"),
+        key("raw", Kind::Flag, raw, "raw: true"),
     ]
 }

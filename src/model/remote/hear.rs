@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -12,7 +13,7 @@ use crate::model::remote::{Settings, ask, refusal, without};
 use crate::model::under_way::Part;
 use crate::model::veil::Veil;
 use crate::model::wire::{Framing, Gathered, Reader};
-use crate::model::{Boxed, Error, Kind, Piece, Reply};
+use crate::model::{Boxed, Error, Kind, Piece, ProviderEvent, Reply};
 
 /// A reply as it comes from a server. The socket is read when somebody asks for a piece, and not
 /// before.
@@ -29,6 +30,8 @@ pub(super) struct Heard {
     part: Part,
     timers: Timers,
     settings: Settings,
+    /// The conversation that it belongs to.
+    conversation: Option<Arc<str>>,
     is_over: bool,
     /// Why it is over, until that was told.
     error: Option<Error>,
@@ -36,7 +39,12 @@ pub(super) struct Heard {
 
 impl Heard {
     /// A reply of which only the head is there.
-    pub(super) fn new(response: Response, timers: Timers, settings: Settings) -> Heard {
+    pub(super) fn new(
+        response: Response,
+        timers: Timers,
+        settings: Settings,
+        conversation: Option<Arc<str>>,
+    ) -> Heard {
         let framing = match refusal::media(response.headers()).as_str() {
             // A server that doesn't stream.
             "application/json" => Framing::whole(),
@@ -52,6 +60,7 @@ impl Heard {
             part: Part::default(),
             timers,
             settings,
+            conversation,
             is_over: false,
             error: None,
         }
@@ -151,7 +160,15 @@ impl Heard {
         }
         let was_stopped = self.gathered().is_stopped();
         // Before anything of it is cut.
-        self.reader.read(&self.settings.hide(data))?;
+        let data = self.settings.hide(data);
+        for (events, model) in &self.settings.events {
+            events.show(|| ProviderEvent {
+                conversation: self.conversation.clone(),
+                model: model.clone(),
+                data: data.as_str().into(),
+            });
+        }
+        self.reader.read(&data)?;
         self.gathered().within(self.settings.limits.reply_bytes_max)?;
         if self.gathered().is_over() {
             self.finish();

@@ -7,6 +7,7 @@ mod settings;
 mod timer;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,6 +46,9 @@ pub struct Remote {
     settings: Settings,
 }
 
+/// The conversation of a prompt, where it says one.
+type Conversation = Option<Arc<str>>;
+
 impl Remote {
     /// The model of a name at a server: its address ends where the wire's path begins, mostly in
     /// `/v1`; with the path it is right, too.
@@ -57,10 +61,10 @@ impl Remote {
     }
 
     async fn begin(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
-        let body = self.body(&prompt);
+        let (body, conversation) = (self.body(&prompt), prompt.conversation);
         let mut tried = Vec::new();
         loop {
-            let error = match self.attempt(body.clone()).await {
+            let error = match self.attempt(body.clone(), conversation.clone()).await {
                 Ok(mut heard) => {
                     heard.precede(tried.into_iter().map(Piece::Tried));
                     return Ok(Box::new(heard));
@@ -78,7 +82,7 @@ impl Remote {
     }
 
     async fn begin_once(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
-        Ok(Box::new(self.attempt(self.body(&prompt)).await?))
+        Ok(Box::new(self.attempt(self.body(&prompt), prompt.conversation).await?))
     }
 
     fn body(&self, prompt: &Prompt) -> Bytes {
@@ -87,18 +91,19 @@ impl Remote {
 
     /// Asks once, and waits for the first piece. An error holds no secret, whatever the server
     /// repeats.
-    async fn attempt(&self, body: Bytes) -> Result<Heard, Error> {
-        self.request(body).await.map_err(|error| self.settings.secrets().fold(error, without))
+    async fn attempt(&self, body: Bytes, conversation: Conversation) -> Result<Heard, Error> {
+        let heard = self.request(body, conversation).await;
+        heard.map_err(|error| self.settings.secrets().fold(error, without))
     }
 
-    async fn request(&self, body: Bytes) -> Result<Heard, Error> {
+    async fn request(&self, body: Bytes, conversation: Conversation) -> Result<Heard, Error> {
         let mut timers = Timers::new(self.limits());
         let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
         let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
         if !response.status().is_success() {
             return Err(refusal::read(response, &self.settings).await);
         }
-        let mut heard = Heard::new(response, timers, self.settings.clone());
+        let mut heard = Heard::new(response, timers, self.settings.clone(), conversation);
         heard.first().await?;
         Ok(heard)
     }

@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::limits::ModelLimits;
 use crate::model::estimate::Tokenizer;
-use crate::model::{Effort, Price, PriceEntry, PriceSource, Prices, Remote, Secret, Wire};
+use crate::model::{
+    Effort, Price, PriceEntry, PriceSource, Prices, ProviderEvents, Remote, Secret, Wire,
+};
 use crate::trust;
 
 /// Where a model is, and how it is asked. `Debug` shows no key.
@@ -32,6 +34,8 @@ pub struct Settings {
     pub(super) attachments: Vec<String>,
     pub(super) extra: Map<String, Value>,
     pub(super) limits: ModelLimits,
+    /// Who watches the provider's events, and what the model is called there.
+    pub(super) events: Vec<(ProviderEvents, Arc<str>)>,
     authority: Option<PathBuf>,
     proxy: Proxy,
 }
@@ -63,6 +67,7 @@ impl Settings {
             attachments: Vec::new(),
             extra: Map::new(),
             limits: ModelLimits::default(),
+            events: Vec::new(),
             authority: None,
             proxy: Proxy::Environment,
         }
@@ -176,6 +181,13 @@ impl Settings {
     #[must_use]
     pub fn limits(self, limits: ModelLimits) -> Settings {
         Settings { limits, ..self }
+    }
+
+    /// Shows each event of the provider to who watches, under the model's name there.
+    #[must_use]
+    pub fn events(mut self, events: &ProviderEvents, name: &str) -> Settings {
+        self.events.push((events.clone(), name.into()));
+        self
     }
 
     /// Trusts who issued the certificates of a file, instead of those whom this system trusts.

@@ -21,6 +21,16 @@ pub(crate) enum Act {
     Hang,
 }
 
+impl Act {
+    /// What it says.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Act::Say(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Act::Wait(_) | Act::Hang => String::new(),
+        }
+    }
+}
+
 pub(crate) fn say(text: impl AsRef<[u8]>) -> Act {
     Act::Say(text.as_ref().to_vec())
 }

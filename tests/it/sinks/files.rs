@@ -10,7 +10,7 @@ use crate::program::{Scene, Server};
 
 const ONE: &str = "sinks: [{type: file, path: sinks/all.jsonl, format: jsonl}]\n";
 
-fn lines(path: &Path) -> Vec<Value> {
+pub(super) fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|it| serde_json::from_str(it).expect(it)).collect()
 }

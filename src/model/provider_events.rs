@@ -1,0 +1,167 @@
+//! What providers send, event by event, for whoever watches: sinks do.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::Notify;
+
+/// The bytes of events that wait for one watcher.
+const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// An event of a provider's stream, as the provider sent it; the whole reply where it isn't
+/// streamed. Keys and the values of headers are hidden in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProviderEvent {
+    /// The conversation that the prompt belongs to, where it says one.
+    pub conversation: Option<Arc<str>>,
+    /// What a manifest or a program calls the model.
+    pub model: Arc<str>,
+    /// The event's data; JSON with each of today's providers.
+    pub data: Arc<str>,
+}
+
+/// Where models put the events of their providers, and sinks take them. Clones are the same place.
+///
+/// ```
+/// use pumphouse::model::{ProviderEvents, Remote, Wire};
+/// use pumphouse::sink::{Files, Sink};
+///
+/// let events = ProviderEvents::default();
+/// let wire = Wire::OpenAiChat;
+/// let model = Remote::at(wire, wire.home(), "gpt-4o-mini").events(&events, "small").build()?;
+/// let sink = Sink::files("sse", Files::at("{thread_id}/sse-stream.jsonl")?).only_raw(&events);
+/// # let _ = (model, sink);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Nothing is kept where nobody watches.
+#[derive(Clone, Debug, Default)]
+pub struct ProviderEvents(Arc<Mutex<Vec<Weak<EventQueue>>>>);
+
+impl ProviderEvents {
+    /// Has a queue of at most so many events; it gets what comes from now on.
+    pub(crate) fn watch(&self, events_max: usize) -> Arc<EventQueue> {
+        let queue = Arc::new(EventQueue {
+            state: Mutex::default(),
+            grown: Notify::new(),
+            events_max: events_max.max(1),
+        });
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|queue| queue.strong_count() > 0);
+        all.push(Arc::downgrade(&queue));
+        queue
+    }
+
+    /// Shows an event to all who watch.
+    pub(crate) fn show(&self, event: impl FnOnce() -> ProviderEvent) {
+        let queues: Vec<Arc<EventQueue>> = {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().filter_map(Weak::upgrade).collect()
+        };
+        if queues.is_empty() {
+            return;
+        }
+        let event = event();
+        queues.iter().for_each(|queue| queue.push(event.clone()));
+    }
+}
+
+/// The events that wait for one watcher. The oldest is dropped where there are too many.
+#[derive(Debug)]
+pub(crate) struct EventQueue {
+    state: Mutex<Queued>,
+    grown: Notify,
+    events_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queued {
+    waiting: VecDeque<ProviderEvent>,
+    bytes: usize,
+    dropped: DroppedEvents,
+}
+
+/// How many events were dropped since somebody took events last, by conversation.
+pub(crate) type DroppedEvents = BTreeMap<Option<Arc<str>>, u64>;
+
+impl EventQueue {
+    fn push(&self, event: ProviderEvent) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.bytes += event.data.len();
+        state.waiting.push_back(event);
+        while state.waiting.len() > self.events_max || state.bytes > WAITING_BYTES_MAX {
+            let Some(oldest) = state.waiting.pop_front() else { break };
+            state.bytes -= oldest.data.len();
+            *state.dropped.entry(oldest.conversation).or_default() += 1;
+        }
+        drop(state);
+        self.grown.notify_one();
+    }
+
+    /// Takes what waits, and says what was dropped.
+    pub(crate) fn take(&self) -> (DroppedEvents, VecDeque<ProviderEvent>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.bytes = 0;
+        (std::mem::take(&mut state.dropped), std::mem::take(&mut state.waiting))
+    }
+
+    /// Waits until there is more.
+    pub(crate) async fn grown(&self) {
+        self.grown.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(conversation: &str, data: &str) -> ProviderEvent {
+        let (conversation, model) = (Some(conversation.into()), "m".into());
+        ProviderEvent { conversation, model, data: data.into() }
+    }
+
+    fn data(queue: &EventQueue) -> Vec<String> {
+        queue.take().1.into_iter().map(|it| it.data.to_string()).collect()
+    }
+
+    #[test]
+    fn the_oldest_event_is_dropped_and_counted_for_its_conversation() {
+        let events = ProviderEvents::default();
+        let queue = events.watch(2);
+        for (conversation, text) in [("a", "1"), ("b", "2"), ("b", "3"), ("b", "4")] {
+            events.show(|| event(conversation, text));
+        }
+        let (dropped, waiting) = queue.take();
+        assert_eq!(dropped, [(Some("a".into()), 1), (Some("b".into()), 1)].into());
+        assert_eq!(waiting, [event("b", "3"), event("b", "4")]);
+        assert_eq!(queue.take(), Default::default());
+    }
+
+    #[test]
+    fn events_are_bounded_by_their_bytes_too() {
+        let (events, half) = (ProviderEvents::default(), "x".repeat(WAITING_BYTES_MAX / 2));
+        let queue = events.watch(100);
+        for text in [&half, &half, "y"] {
+            events.show(|| event("a", text));
+        }
+        assert_eq!(data(&queue), [half, "y".to_owned()]);
+    }
+
+    #[test]
+    fn each_watcher_has_all_that_comes_after_it_began() {
+        let events = ProviderEvents::default();
+        let first = events.watch(9);
+        events.show(|| event("a", "1"));
+        let second = events.watch(9);
+        events.show(|| event("a", "2"));
+        assert_eq!((data(&first), data(&second)), (vec!["1".into(), "2".into()], vec!["2".into()]));
+    }
+
+    #[test]
+    fn no_event_is_made_where_nobody_watches() {
+        let events = ProviderEvents::default();
+        drop(events.watch(9));
+        events.show(|| unreachable!("nobody watches"));
+    }
+}
