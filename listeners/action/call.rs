@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
 use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
 use super::graph::{self, ActionDefinition, Parameters};
-use super::open::open;
+use super::open_payload::open_payload;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
@@ -210,7 +210,7 @@ pub(super) fn payload(
 pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     match (&schema.shape.content, json) {
         (Content::Any, Value::Object(it)) if !it.contains_key(schema::XML) => {
-            open(&schema.name, it)
+            open_payload(&schema.name, it)
         }
         _ => schema::from_json(schema, json).map_err(|error| error.to_string()),
     }

@@ -2,14 +2,14 @@
 //!
 //! An [`Action`] begins the moment it is defined, while its agent goes on writing, unless it has
 //! to wait: for what it depends on, for an earlier `sync` one, for room. `docs/actions.md` has the
-//! rules; [`graph`] keeps them; [`fold`] reads its inputs from the log.
+//! rules; [`graph`] keeps them; [`actions`] reads its inputs from the log.
 
-mod open;
+mod open_payload;
 pub mod read;
 mod settings;
 pub mod variables;
 pub mod graph;
-mod fold;
+mod actions;
 pub mod value;
 pub mod call;
 
@@ -21,9 +21,9 @@ use pumphouse::listener::{Context, FromContext, IntoEmit, Need};
 use pumphouse::prelude::*;
 use serde_json::Value;
 
+pub use self::actions::Actions;
+use self::actions::{Effect, key};
 use self::call::{ResolvedValues, called, oddity, payload, with_peers};
-pub use self::fold::Actions;
-use self::fold::{Effect, key};
 use self::graph::{ActionOutcome, Output, Time};
 pub use self::settings::{InternalActions, Settings};
 use self::value::{known, sentence};
@@ -46,7 +46,7 @@ pub fn action(settings: Settings) -> Listener {
         .on_named(ActionsDue::schema().clone(), handle)
         .on_any_reply(handle)
         .fold::<Actions>()
-        .wakes(fold::wakes)
+        .wakes(actions::wakes)
         .serial()
         .inline()
         .pure()

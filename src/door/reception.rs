@@ -65,7 +65,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
             tokens,
             guesses: Guesses::default(),
             share: Arc::default(),
-            owed: pump.owed().clone(),
+            unread: pump.unread().clone(),
         }),
     };
     let mut stage = pump.stage();
@@ -81,7 +81,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
     };
     tokio::select! {
         ended = accepting => ended?,
-        never = reception.look_after_debts() => match never {},
+        never = reception.look_after_slow_readers() => match never {},
         never = reception.look_after_tokens() => match never {},
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
@@ -141,12 +141,12 @@ struct Reception {
 
 impl Reception {
     /// Has connections cut whose clients read nothing while much waits, as long as it is polled.
-    async fn look_after_debts(&self) -> Infallible {
-        let owed = self.pump.owed();
+    async fn look_after_slow_readers(&self) -> Infallible {
+        let unread = self.pump.unread();
         loop {
-            owed.crowded().await;
-            while owed.is_crowded() {
-                owed.relieve(self.port.now_us());
+            unread.over_half().await;
+            while unread.is_over_half() {
+                unread.cut_slow_readers(self.port.now_us());
                 self.port.sleep_until(self.port.now_us() + LOOK_EVERY_US).await;
             }
         }

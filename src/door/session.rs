@@ -17,7 +17,7 @@ use crate::door::egress::Egress;
 use crate::door::guesses::{Guesses, machine};
 use crate::door::share::{Part, Share};
 use crate::door::tokens::Proof;
-use crate::engine::{Identity, Owed, PushEvent};
+use crate::engine::{Identity, PushEvent, UnreadBytes};
 use crate::id::EntryId;
 use crate::limits::Limits;
 use crate::listener::Entry;
@@ -39,7 +39,7 @@ pub(super) struct Setting {
     pub(super) tokens: Tokens,
     pub(super) guesses: Guesses,
     pub(super) share: Arc<Share>,
-    pub(super) owed: Arc<Owed>,
+    pub(super) unread: Arc<UnreadBytes>,
 }
 
 /// What a session wants of the pump.
@@ -150,7 +150,7 @@ impl Session {
             egress: Egress::default(),
             window: VecDeque::new(),
             part: Part::of(&setting.share),
-            room: Room::of(&setting.owed),
+            room: Room::of(&setting.unread),
             first: 0,
             held_bytes: 0,
             busy_us: None,
@@ -375,7 +375,7 @@ impl Session {
     pub(super) fn has_outbound_room(&self) -> bool {
         let waiting = self.egress.len() + self.held_bytes;
         waiting == 0
-            || waiting < self.setting.limits.outbound_bytes_high && !self.room.debt.is_crowded()
+            || waiting < self.setting.limits.outbound_bytes_high && !self.room.unread.is_over_half()
     }
 
     /// Whether one more push may be taken.

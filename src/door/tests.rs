@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::door::Tokens;
 use crate::door::guesses::Guesses;
 use crate::door::session::{Session, Setting, Step};
-use crate::engine::{CONSOLE, Identity, Owed, PushEvent};
+use crate::engine::{CONSOLE, Identity, PushEvent, UnreadBytes};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::wire::core::Accepted;
@@ -20,13 +20,13 @@ fn session(limits: Limits) -> Session {
 }
 
 fn setting(limits: Limits) -> Arc<Setting> {
-    let owed = Arc::new(Owed::new(&limits));
+    let unread = Arc::new(UnreadBytes::new(&limits));
     Arc::new(Setting {
         limits,
         tokens: Tokens::default(),
         guesses: Guesses::default(),
         share: Arc::default(),
-        owed,
+        unread,
     })
 }
 
@@ -199,25 +199,25 @@ fn clients_that_read_nothing_are_cut_once_half_of_owed_bytes_max_is_used_up() {
     owe(&mut little, 100);
     assert_eq!(tick(&mut reader, 200), None);
     assert_eq!(tick(&mut little, 200), None);
-    assert!(setting.owed.is_crowded());
+    assert!(setting.unread.is_over_half());
     // The system's buffers take some of it: that is a sign of life.
     assert_eq!(reader.pending().len(), 160_004);
     reader.wrote(10_000);
     assert_eq!(tick(&mut reader, 230), None);
-    setting.owed.relieve(240 * MS);
+    setting.unread.cut_slow_readers(240 * MS);
     assert_eq!(stuck.each_mut().map(|it| tick(it, 240)), [None; 3]);
     assert!(!reader.wants_bytes() && !little.wants_bytes(), "it reads first");
     said(&mut little);
     assert!(little.wants_bytes(), "a client with nothing to read goes on");
-    setting.owed.relieve(260 * MS);
+    setting.unread.cut_slow_readers(260 * MS);
     let cut = stuck.each_mut().map(|it| tick(it, 260));
     assert_eq!(cut, [Some(Code::SlowReader), None, None], "the one that has waited longest");
-    assert!(!setting.owed.is_crowded());
+    assert!(!setting.unread.is_over_half());
     assert_eq!((tick(&mut reader, 270), tick(&mut little, 270)), (None, None));
 }
 
 #[test]
-fn beyond_nine_sixteenths_the_largest_debt_is_cut_at_once() {
+fn beyond_nine_sixteenths_the_slow_reader_with_most_bytes_is_cut_at_once() {
     let setting = setting(Limits { owed_bytes_max: 100_000, ..Limits::default() });
     let (mut most, mut less) = (session_of(&setting), session_of(&setting));
     owe(&mut most, 55_000);
@@ -233,8 +233,8 @@ fn beyond_nine_sixteenths_the_largest_debt_is_cut_at_once() {
 
 #[test]
 fn a_large_message_arrives_only_with_a_place() {
-    let owed = Limits { owed_bytes_max: 32 << 20, ..Limits::default() };
-    let setting = setting(owed);
+    let unread = Limits { owed_bytes_max: 32 << 20, ..Limits::default() };
+    let setting = setting(unread);
     let (mut one, mut other) = (session_of(&setting), session_of(&setting));
     let waker = futures_util::task::noop_waker();
     let context = &mut std::task::Context::from_waker(&waker);
@@ -273,9 +273,9 @@ fn what_was_written_of_a_buffer_counts_until_its_rest_was_written() {
     assert_eq!(session.pending().len(), 600_004);
     session.wrote(590_000);
     assert_eq!(session.tick(1).map(|it| it.code), None);
-    assert!(setting.owed.is_crowded(), "the whole buffer is still in memory");
+    assert!(setting.unread.is_over_half(), "the whole buffer is still in memory");
     session.wrote(10_004);
     assert!(session.pending().is_empty());
     assert_eq!(session.tick(2).map(|it| it.code), None);
-    assert!(!setting.owed.is_crowded());
+    assert!(!setting.unread.is_over_half());
 }

@@ -1,5 +1,5 @@
-//! The rules of a tree of threads, case by case: statements in, and what each step comes to. They
-//! are played without a runtime: nothing here knows a task, a clock or a disk.
+//! The rules of a tree of threads as cases: statements, and the output of each statement's step.
+//! They run without a runtime: nothing here has a task, a clock or a disk.
 //!
 //! A case in `cases/*.txt` has a title, statements, and behind each statement the batch and the
 //! effects of its step: entries; marks; effects. `BLESS=1 cargo test --lib engine::cases` writes
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use stage::Stage;
 
-/// Plays the cases in a text; the text with what they come to now, and how many there are.
+/// Plays the cases in a text. Returns the text with their results now, and how many there are.
 fn played(text: &str) -> (String, usize) {
     let (mut now, mut count) = (String::new(), 0);
     let mut stage = Stage::new();
@@ -38,7 +38,7 @@ fn played(text: &str) -> (String, usize) {
     (now, count)
 }
 
-/// Every case of a file comes to what the file says.
+/// Checks that every case of a file has the results that the file says.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to bless")]
 #[track_caller]
 fn check(file: &str) -> usize {

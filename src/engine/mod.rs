@@ -1,7 +1,7 @@
-//! The pump: routes, threads as pure state machines, workers that own them, and the handle.
-//! Knows no sockets, no YAML, no models, and not what the core's payloads mean.
+//! The pump: routes, trees of threads as state machines, workers that own the trees, and the handle
+//! for programs. It knows no sockets and no YAML, and it asks no model anything.
 //!
-//! Each room uses only those that stand above it here.
+//! Each room uses only the rooms that stand above it here.
 
 mod port;
 mod read_fault;
@@ -23,8 +23,8 @@ pub use build::plan::Plan;
 pub use common::counts::{Handled, Metrics};
 pub(crate) use common::live_queue::LiveQueue;
 pub use common::live_queue::Showing;
-pub(crate) use common::owed::{Debt, LOOK_EVERY_US, Owed};
 pub use common::shared::Stage;
+pub(crate) use common::unread_bytes::{ConnectionBytes, LOOK_EVERY_US, UnreadBytes};
 pub use handle::follow::{Follow, Followed};
 pub use handle::pump::{AskError, Identity, Pump};
 pub(crate) use handle::push::{Begun, Pushing};

@@ -1,5 +1,5 @@
-//! The port: tasks, time and chance. Everything the engine needs of a runtime; a simulator is
-//! another.
+//! The port: all that the engine needs of a runtime, which is tasks, time and chance. There are
+//! two: tokio's, which is here, and the simulator's (`src/sim`).
 
 use std::thread;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use crate::clock;
 pub trait Port: Clone + Send + Sync + 'static {
     /// Runs a task beside the others.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
-    /// Runs a task where it may block.
+    /// Runs a task on a thread that it may block.
     fn spawn_blocking(&self, task: impl Future<Output = ()> + Send + 'static);
-    /// Waits until [`now_us`](Port::now_us) says so much.
+    /// Waits until [`now_us`](Port::now_us) has reached this time.
     fn sleep_until(&self, at_us: u64) -> impl Future<Output = ()> + Send + 'static;
-    /// Microseconds since the epoch, by the time that passes: it never goes back.
+    /// Microseconds since the epoch by a monotonic clock.
     fn now_us(&self) -> u64;
-    /// Microseconds since the epoch by the wall clock, which may be set.
+    /// Microseconds since the epoch by the wall clock, which an operator may set.
     fn wall_us(&self) -> u64;
-    /// 64 bits that nobody can guess.
+    /// 64 random bits that nobody can guess.
     fn random(&self) -> u64;
-    /// Has what the caller just woke run elsewhere, where it would otherwise run after the caller:
-    /// that one may never yield.
+    /// Has another thread run the task that the caller just woke. Otherwise that task would wait
+    /// for the caller, which may never yield.
     fn pass_on(&self) {}
-    /// Has tasks and timers looked after however long one of them keeps its thread, until it is
-    /// over.
+    /// Keeps tasks and timers running even if one task keeps its thread for long. Ends once
+    /// `is_over` says so.
     fn look_after(&self, _is_over: impl Fn() -> bool + Send + 'static) {}
 }
 
-/// How long timers and sockets may wait behind a handler that woke and never yields.
+/// How long timers and sockets may wait behind a handler that never yields.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The tokio runtime that the pump is started in.
@@ -77,14 +77,15 @@ impl Port for Tokio {
     }
 
     fn pass_on(&self) {
-        // The task woken last waits for this thread and can't be taken over by another; one more
-        // takes that place.
+        // Tokio keeps the task that was woken last for this thread, and no other thread can take
+        // it. Waking one more task moves it to where others can.
         self.0.spawn(async {});
     }
 
     fn look_after(&self, is_over: impl Fn() -> bool + Send + 'static) {
-        // A thread of the runtime that waits for timers and sockets runs what it was woken for
-        // itself. If that never yields, another has to be woken to wait in its place.
+        // The thread of the runtime that waits for timers and sockets runs the task that it was
+        // woken for. If that task never yields, another thread has to be woken to wait in its
+        // place.
         if self.0.runtime_flavor() == RuntimeFlavor::CurrentThread {
             return;
         }
@@ -93,7 +94,7 @@ impl Port for Tokio {
             let mut looked = handle.spawn(async {});
             while !is_over() {
                 thread::park_timeout(LOOK_EVERY);
-                // One that nobody has taken yet has told everybody already.
+                // While the last such task hasn't run, every thread has been woken already.
                 if looked.is_finished() {
                     looked = handle.spawn(async {});
                 }

@@ -1,5 +1,5 @@
-//! What is told of a log that can't be read: what whoever asked can use, and nothing of the
-//! machine that it is on. The operator's traces have the rest.
+//! The fault for a reader whose log can't be read. It says nothing of the machine, such as paths;
+//! the operator's traces do.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::log;
 use crate::log::Log;
 use crate::wire::{Code, Fault};
 
-/// The fault for whoever wanted to read.
+/// The fault for a reader of the log.
 pub(crate) fn unread(error: &log::Error) -> Fault {
     use log::Error::{Closed, Damaged, Newer, NotALog, UnknownThread};
     tracing::error!(%error, "the log can't be read");
@@ -23,9 +23,10 @@ pub(crate) fn unread(error: &log::Error) -> Fault {
     }
 }
 
-/// The fault for whoever named a thread that is there and can't be read. Where it is another's it
-/// is as unknown as any; where nobody can tell any more whose it is, operators learn of it, and
-/// those at the machine itself.
+/// The fault for a reader who named a thread that the log has and can't read.
+///
+/// An identity that doesn't own the thread is told that it is unknown, as of any other thread. If
+/// the owner can't be read either, only operators and `console` learn of the damage.
 pub(crate) fn unread_of(
     error: &log::Error,
     (thread, owner): (&ThreadId, Option<&str>),
@@ -38,7 +39,7 @@ pub(crate) fn unread_of(
     if tells && !may_know { Fault::unknown_thread(thread.as_str()) } else { fault }
 }
 
-/// Whose a tree is, as far as that can be read.
+/// The owner of a tree, if the log can still tell.
 pub(crate) async fn owner(log: &dyn Log, tree: &ThreadId) -> Option<Arc<str>> {
     let session = log.thread(tree).await.ok()??;
     let opening = log.opening(&session).await.ok()??;

@@ -34,7 +34,7 @@ impl Session {
         if self.ends_us.is_some() {
             return None;
         }
-        if self.room.debt.is_cut() {
+        if self.room.unread.is_cut() {
             return Some(self.give_way());
         }
         let limits = &self.setting.limits;

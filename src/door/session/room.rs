@@ -11,7 +11,7 @@ use tokio_util::sync::PollSemaphore;
 use crate::door::egress::Egress;
 use crate::door::session::deadlines::after;
 use crate::door::session::{Input, Session};
-use crate::engine::{Debt, Owed};
+use crate::engine::{ConnectionBytes, UnreadBytes};
 use crate::wire::{Code, Fault};
 use crate::xml::Splitter;
 
@@ -24,7 +24,7 @@ const LAST_BYTES_MAX: usize = 64 * 1024;
 
 /// What one session has of it.
 pub(super) struct Room {
-    pub(super) debt: Debt,
+    pub(super) unread: ConnectionBytes,
     places: PollSemaphore,
     /// Whether the session stands in the queue for a place.
     is_queued: bool,
@@ -35,10 +35,10 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn of(owed: &Arc<Owed>) -> Room {
+    pub(super) fn of(unread: &Arc<UnreadBytes>) -> Room {
         Room {
-            debt: Debt::of(owed),
-            places: PollSemaphore::new(owed.arriving.clone()),
+            unread: ConnectionBytes::new(unread),
+            places: PollSemaphore::new(unread.arriving.clone()),
             is_queued: false,
             place: None,
             fed_us: 0,
@@ -87,14 +87,14 @@ impl Session {
 
     /// Whether the account has the session cut; if not, `context` is woken when it does.
     pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
-        self.ends_us.is_none() && self.room.debt.poll_cut(context)
+        self.ends_us.is_none() && self.room.unread.poll_cut(context)
     }
 
     /// Notes the bytes that wait, and gives a place back that isn't needed now: a session that
     /// doesn't read can't keep it from others.
     pub(super) fn share_room(&mut self) {
         let bytes = self.egress.held_bytes() + self.held_bytes + self.splitter.held_bytes();
-        self.room.debt.note(bytes, self.stuck_us, self.now_us);
+        self.room.unread.note(bytes, self.stuck_us, self.now_us);
         let could_read = self.could_read();
         if !could_read {
             self.room.place = None;

@@ -1,4 +1,4 @@
-//! Builds a pump: plugins in, every complaint at once or a plan out.
+//! Collects plugins and builds a plan from them, or reports every complaint at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::Schema;
 
-/// What `.with` takes: a listener, a log, a door, a function of the builder, several of them.
+/// What `.with` takes: a listener, a log, a door, a function of the builder, or several of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no plugin",
     note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
@@ -28,17 +28,18 @@ pub trait Plugin {
     fn install(self, builder: &mut Builder);
 }
 
-/// Collects plugins; only [`build`](Builder::build) judges, so their order doesn't matter.
+/// Collects plugins. They are checked in [`build`](Builder::build) only, so their order doesn't
+/// matter.
 #[derive(Default)]
 pub struct Builder {
     specs: Vec<Spec>,
     logs: Vec<Arc<dyn Log>>,
     doors: Vec<Box<dyn Door>>,
     factories: Vec<Factory>,
-    /// Payloads that it knows whether or not a listener has to do with them.
+    /// Payloads that the pump knows even if no listener uses them.
     declared: Vec<Schema>,
     models: Models,
-    /// Names that more than one model was given.
+    /// Names that were given to more than one model.
     models_twice: Vec<String>,
     limits: Limits,
     workers: Option<usize>,
@@ -46,7 +47,7 @@ pub struct Builder {
     heartbeat: Option<Duration>,
 }
 
-/// The most workers a pump has: each is a bit of a listener's gate.
+/// The most workers that a pump has. Each is a bit in a listener's gate.
 const WORKERS_MAX: usize = 64;
 
 impl Builder {
@@ -71,8 +72,8 @@ impl Builder {
         self
     }
 
-    /// Names the organism: then it keeps its own life in the thread `organism`: `boot` at each
-    /// start, who joined and left since the last one, and `shutdown-signal`.
+    /// Names the organism. It then records its own life in the thread `organism`: `boot` at each
+    /// start, the listeners that joined and left since the last one, and `shutdown-signal`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Builder {
         self.name = Some(name.into());
@@ -84,14 +85,14 @@ impl Builder {
         self.name.is_some()
     }
 
-    /// Has an organism with a name say so often that it lives.
+    /// Has an organism with a name record a heartbeat at this interval.
     #[must_use]
     pub fn heartbeat(mut self, every: Duration) -> Builder {
         self.heartbeat = Some(every);
         self
     }
 
-    /// Uses this many workers; as many as there are processors unless said.
+    /// Uses this many workers. The default is the number of processors.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Builder {
         self.workers = Some(workers);
@@ -103,7 +104,7 @@ impl Builder {
         self.specs.push(listener.spec);
     }
 
-    /// Keeps entries in this log; in memory unless said.
+    /// Keeps entries in this log. The default is a log in memory.
     pub fn log(&mut self, log: Arc<dyn Log>) {
         self.logs.push(log);
     }
@@ -113,25 +114,25 @@ impl Builder {
         self.doors.push(Box::new(door));
     }
 
-    /// Has the pump know a payload that perhaps no listener takes or sends.
+    /// Declares a payload, even if no listener takes or sends it.
     pub fn declare(&mut self, schema: Schema) {
         self.declared.push(schema);
     }
 
-    /// Lets a manifest name this; of two with one name the first counts.
+    /// Lets a manifest name this factory. Of two with one name the first counts.
     pub fn factory(&mut self, factory: Factory) {
         if self.factories.iter().all(|it| it.name() != factory.name()) {
             self.factories.push(factory);
         }
     }
 
-    /// What a manifest may name.
+    /// The factories that a manifest may name.
     #[must_use]
     pub fn factories(&self) -> &[Factory] {
         &self.factories
     }
 
-    /// Lets listeners of a manifest name this model; the first of a name counts, and `build`
+    /// Lets listeners of a manifest name this model. The first of a name counts, and `build`
     /// complains of a second.
     pub fn model(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
         let name = name.into();
@@ -152,12 +153,13 @@ impl Builder {
         self.specs.iter().map(|it| it.name.as_str())
     }
 
-    /// The payloads that those take or may emit, but for those that only the pump may say.
+    /// The payloads that these listeners take or may emit, without those that only the pump may
+    /// send.
     pub fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.specs.iter().flat_map(Spec::payloads)
     }
 
-    /// Judges. It runs nothing.
+    /// Checks everything and makes a plan. It runs nothing.
     ///
     /// # Errors
     /// Every complaint at once.

@@ -1,4 +1,4 @@
-//! All that is wrong with what is to be built.
+//! The checks of a builder: each returns what is wrong with the pump.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ use crate::wire::{Catalog, Payload};
 use crate::xml::Profile;
 use crate::{schema, xml};
 
-/// The schemas of all that is taken, emitted, declared or the pump's own; two of one name must be
-/// equal.
+/// The schemas of all payloads that are taken, emitted, declared or the pump's own. Two schemas of
+/// one name must be equal.
 pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
     let own = [
@@ -93,8 +93,7 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
     (catalog, complaints)
 }
 
-/// What either schema has to say of the other's example: the first difference that an author sees,
-/// if an example shows one.
+/// The first difference between two schemas that an example of one of them shows, if one does.
 fn difference(there: &Schema, here: &Schema) -> Option<String> {
     let said = |place: &str, by: &Schema, of: &Schema| {
         let example = xml::read(schema::example(of), Profile::Wire, &XmlLimits::INSIDE).ok()?;
@@ -104,7 +103,7 @@ fn difference(there: &Schema, here: &Schema) -> Option<String> {
     said("there", there, here).or_else(|| said("here", here, there))
 }
 
-/// Names that are missing, taken or unfit.
+/// Names of listeners that are missing, taken or not allowed.
 pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -127,7 +126,7 @@ pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Identities of a door that are a listener's name as well: nobody could tell the two apart.
+/// Identities of a door that are a listener's name, too. Their senders couldn't be told apart.
 pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     let mut names = door.identities();
     names.retain(|name| specs.iter().any(|it| it.name == **name));
@@ -135,7 +134,7 @@ pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     names.into_iter().map(|it| about(&it, text)).collect()
 }
 
-/// What a listener's signatures ask for and it wasn't given.
+/// What the handlers of a listener ask for and the listener doesn't have.
 pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
@@ -231,7 +230,7 @@ pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Listeners that others can't do without, or have among their peers, and that aren't there.
+/// Listeners that other listeners need or name as peers, and that aren't there.
 pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
     let lacks = specs.iter().flat_map(|spec| {
@@ -250,14 +249,14 @@ pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     lacks.chain(unknown).collect()
 }
 
-/// One thing that is wrong, and the listener that it is about.
+/// One complaint, and the listener that it is about.
 pub(super) type Complaint = (Option<String>, String);
 
 fn about(listener: &str, text: &str) -> Complaint {
     (Some(listener.to_owned()), format!("{listener}: {text}"))
 }
 
-/// All that is wrong with what was to be built.
+/// Everything that is wrong with what was to be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaints {
     pub(super) all: Vec<String>,

@@ -1,21 +1,21 @@
-//! A way into a pump.
+//! The trait of doors.
 
 use std::sync::Arc;
 
 use crate::engine::handle::pump::Pump;
 use crate::listener::Boxed;
 
-/// A way in.
+/// A way into a pump, such as a TCP listener.
 pub trait Door: Send {
-    /// Serves until the pump is [`Stage::Drained`] and everybody has been told what is due.
+    /// Serves until the pump is [`Stage::Drained`] and every client has been sent what is due.
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()>;
 
-    /// The identities that somebody may come in as; no listener may have such a name.
+    /// The identities that clients may have at this door. No listener may have such a name.
     fn identities(&self) -> Vec<Arc<str>> {
         Vec::new()
     }
 
-    /// Whether it knows tokens. A pump where none does has no strangers among those who reach it.
+    /// Whether the door asks for tokens. If no door of a pump does, every client is trusted.
     fn has_tokens(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
-//! What makes listeners by name, from settings that only run time knows.
+//! Factories make listeners by name, from settings that are known at run time only.
 //!
-//! It knows no YAML: settings come as whatever serde can read.
+//! Factories know no YAML: settings come as anything that serde can read.
 
 use std::fmt;
 
@@ -59,8 +59,8 @@ impl Factory {
         Factory::with_models(name, move |settings, _| make(settings))
     }
 
-    /// Makes listeners from settings of a type, one of which names a model. By that convention its
-    /// key is `model`, so that a name that no model has is told where it stands.
+    /// Makes listeners from settings of a type, one of which names a model. By convention its key
+    /// is `model`, so that an unknown name is reported at its position.
     ///
     /// ```
     /// use pumphouse::model::{Models, UnknownModel};
@@ -95,7 +95,7 @@ impl Factory {
         Factory::new(name, move |_: Nothing| make())
     }
 
-    /// What it is called.
+    /// The factory's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -104,7 +104,7 @@ impl Factory {
     /// Makes a listener, which may ask for one of these models.
     ///
     /// # Errors
-    /// Where the settings aren't such as it reads, or it refuses them.
+    /// If the settings can't be read, or the factory refuses them.
     pub fn make(
         &self,
         settings: &mut dyn erased_serde::Deserializer<'_>,
@@ -124,13 +124,13 @@ impl fmt::Debug for Factory {
 #[derive(Deserialize)]
 struct Nothing {}
 
-/// What the function of a [`Factory`] returns: a listener, or why the settings won't do.
+/// What the function of a [`Factory`] returns: a listener, or what is wrong with the settings.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no listener",
     note = "a factory returns a `Listener`, or a `Result` of one and of why the settings won't do"
 )]
 pub trait Makes {
-    /// The listener, without the type of its state; or why there is none.
+    /// The listener without the type of its state, or what is wrong with the settings.
     ///
     /// # Errors
     /// Why the settings won't do, in a sentence.
@@ -153,9 +153,9 @@ impl<S, E: fmt::Display> Makes for Result<Listener<S>, E> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unmade {
-    /// The settings aren't such as it reads.
+    /// The settings can't be read.
     Settings(erased_serde::Error),
-    /// It read them, and refuses them.
+    /// The settings were read and refused.
     Refused(String),
 }
 

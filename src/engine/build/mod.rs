@@ -1,14 +1,14 @@
-//! Building a pump: plugins and factories in; a plan, or all complaints at once, out.
+//! Building a pump: from plugins and factories to a plan, or to all complaints at once.
 //!
-//! - `recover`: after a start, unfinished work goes back to its trees before new work does.
+//! - `restart`: at a start, gives unfinished work back to its trees, before new work.
 //! - `door`: a way into a pump.
 //! - `plan`: a pump without complaints, and how it starts.
 //! - `factory`: makes listeners by name from settings.
-//! - `complaints`: all that is wrong with a pump that is to be built.
+//! - `complaints`: every mistake in what a builder was given.
 //! - `builder`: collects plugins and builds the plan.
 //! - `plugin`: what a builder takes.
 
-mod recover;
+mod restart;
 pub(crate) mod door;
 pub(crate) mod plan;
 pub(crate) mod factory;

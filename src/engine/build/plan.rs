@@ -1,4 +1,4 @@
-//! A pump that was found sound, and how it starts.
+//! A pump without complaints, and how it starts.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -9,13 +9,13 @@ use dashmap::DashMap;
 use futures_util::FutureExt;
 
 use crate::engine::build::door::Door;
-use crate::engine::build::recover::recover;
+use crate::engine::build::restart::give_back_unfinished;
 use crate::engine::common::counts::Counts;
 use crate::engine::common::followers::Followers;
 use crate::engine::common::gate::Gate;
-use crate::engine::common::owed::Owed;
 use crate::engine::common::runtime::Runtime;
 use crate::engine::common::shared::{Clients, Life, Running, Shared, Workers};
+use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::common::{lifecycle, refusal_report};
 use crate::engine::handle::pump::Pump;
 use crate::engine::port::{Port, Tokio};
@@ -27,7 +27,7 @@ use crate::listener::{Capabilities, Described};
 use crate::log::Log;
 use crate::schema::Schema;
 
-/// Found sound. It runs over any port.
+/// A pump without complaints, ready to start on any port.
 pub struct Plan {
     pub(super) life: Option<Life>,
     pub(crate) routes: Routes,
@@ -50,13 +50,13 @@ impl Plan {
         self.capabilities().listeners()
     }
 
-    /// Every schema it knows, by name.
+    /// Every schema of the organism, by name.
     #[must_use]
     pub fn schemas(&self) -> Vec<&Schema> {
         self.capabilities().schemas()
     }
 
-    /// What it will be able to do.
+    /// The organism's capabilities.
     #[must_use]
     pub fn capabilities(&self) -> &Capabilities {
         &self.routes.capabilities
@@ -86,7 +86,7 @@ impl Plan {
         let clients = Clients {
             followers: Followers::new(self.limits.live_lag_max),
             client_ids: DashMap::new(),
-            owed: Arc::new(Owed::new(&self.limits)),
+            unread: Arc::new(UnreadBytes::new(&self.limits)),
             has_tokens: self.doors.iter().any(|door| door.has_tokens()),
         };
         let shared = Arc::new(Shared {
@@ -117,7 +117,7 @@ impl Plan {
         shared.refusals.begins(move || refusal_report::begin(&weak, &spawning));
         let over = shared.running.over.clone();
         port.look_after(move || over.load(Ordering::Relaxed));
-        port.spawn(recover(shared.clone()));
+        port.spawn(give_back_unfinished(shared.clone()));
         if let Some(every) = shared.life.as_ref().and_then(|it| it.heartbeat) {
             port.spawn(lifecycle::beat(shared.clone(), port.clone(), every));
         }

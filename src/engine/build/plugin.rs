@@ -1,4 +1,5 @@
-//! What a builder takes: listeners, logs, functions of the builder, and several of them.
+//! The types that are plugins: listeners, logs, factories, functions of the builder, and
+//! collections of plugins.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use crate::wire::budget::{BudgetKey, Charge, RaiseBudget};
 use crate::wire::core::{Done, ThreadCancelled};
 use crate::wire::{Checked, Payload};
 
-/// Plays one statement, and says what it comes to.
+/// Plays one statement, and shows its result.
 pub(super) fn play(stage: &mut Stage, statement: &str) -> Vec<String> {
     let words: Vec<&str> = statement.split_whitespace().collect();
     match words[..] {
@@ -64,7 +64,7 @@ pub(super) fn play(stage: &mut Stage, statement: &str) -> Vec<String> {
             let step = stage.sends(key, ready);
             vec![shown::step(stage, &step)]
         }
-        // As a handler does whose thread was ended.
+        // A handler whose thread has ended does the same.
         [who, "sends-late", at, ref what @ ..] => {
             let id: EntryId = at.parse().unwrap();
             let key = Key { thread: id.thread, seq: id.seq, listener: stage.listener(who) };
@@ -178,7 +178,7 @@ fn emission(stage: &Stage, key: &Key, words: &[&str]) -> Ready {
     ready(target, payload_of(payload))
 }
 
-/// An emission that is for the tree: a charge, a raise, or what becomes of a branch.
+/// An emission for the tree: a charge, a raise, or a new state of a branch.
 fn steers(words: &[&str]) -> Ready {
     match *words {
         ["charge", turns, tokens] => {

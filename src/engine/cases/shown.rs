@@ -7,7 +7,7 @@ use crate::log::{Draft, Flags, Mark};
 use crate::wire::Payload;
 use crate::wire::core::Huh;
 
-/// What a step came to, in a line: entries; marks; effects.
+/// A step in one line: entries; marks; effects.
 pub(super) fn step(stage: &Stage, step: &Step) -> String {
     let entries = step.batch.entries.iter().map(entry).collect::<Vec<_>>();
     let marks = step.batch.marks.iter().map(mark).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What the cases are played with: a few listeners, and one tree that is stepped without a runtime.
+//! The stage of the cases: a few listeners, and one tree that is stepped without a runtime.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::engine::build::builder::Builder;
 use crate::engine::build::plan::Plan;
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::effect::{Effect, Places, Step, Timing, World};
-use crate::engine::tree::event::{CORE_NAME, Event, Key, Left, Push, Pusher, Ready};
+use crate::engine::tree::event::{CORE_NAME, Event, Key, Push, Pusher, Ready, Unfinished};
 use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::Thread;
@@ -50,7 +50,7 @@ payloads! {
     Order
     /// What `pool` does together with all that waits.
     Load
-    /// PushEvent that `left` and `right` both take.
+    /// News that `left` and `right` both take.
     Bulletin
     /// What `quick` answers at once.
     Quick
@@ -72,7 +72,7 @@ payloads! {
 
 async fn nothing<T>(_: T) {}
 
-/// The listeners of the cases. None of their handlers ever runs: the cases say what they return.
+/// The listeners of the cases. Their handlers never run: the cases say what they return.
 fn listeners() -> Builder {
     let calc = Listener::new("calc").on(nothing::<Ask>).on_reply(nothing::<Sum>);
     let clerk = Listener::new("clerk").on(nothing::<Job>).on_reply(nothing::<Sum>).serial();
@@ -136,11 +136,11 @@ pub(super) struct Stage {
     pushes: u64,
     pub(super) now_us: u64,
     pub(super) tree: Option<Tree>,
-    /// Handlers at work, in the order of their start, with what was sent before they were.
+    /// Running handlers, in the order of their start.
     pub(super) running: VecDeque<Key>,
-    /// What hears whether something that a handler sent is in the log.
+    /// Receivers that hear whether the log has what a handler sent.
     sending: Vec<oneshot::Receiver<Result<(), Fault>>>,
-    /// What waits for its time.
+    /// Deliveries that wait for their time.
     pub(super) timers: VecDeque<Key>,
     pub(super) log: MemoryLog,
 }
@@ -171,7 +171,7 @@ impl Stage {
         self.free.0.insert(listener, places);
     }
 
-    /// Pushes a payload, as a worker does: a push that its tree refuses comes to no step.
+    /// Pushes a payload as a worker does: a push that the tree refuses makes no step.
     pub(super) fn push(&mut self, element: Element, how: &Pushed) -> Result<Step, Fault> {
         let routes = &self.plan.routes;
         let checked = routes.check(element, self.limits.inside)?;
@@ -204,7 +204,7 @@ impl Stage {
         }
     }
 
-    /// One step, with its batch in the log and its handlers among those at work.
+    /// Makes one step, appends its batch to the log, and notes the handlers that it starts.
     pub(super) fn step(&mut self, event: Event) -> Step {
         let mut step = Step::default();
         let world = world(&self.plan, &self.limits, &self.core, &self.free, self.now_us);
@@ -236,7 +236,7 @@ impl Stage {
         step
     }
 
-    /// The first handler at work of a listener; of the message with this id, where one is named.
+    /// The first running handler of a listener, or the one of the message with this id.
     pub(super) fn at_work(&self, listener: &str, of: Option<&EntryId>) -> Key {
         let listener = self.listener(listener);
         let is_it = |it: &&Key| {
@@ -258,7 +258,7 @@ impl Stage {
         Entry::kept(&found.unwrap().unwrap()[0])
     }
 
-    /// Forgets the tree, has it back from the log, and gives it what was left open.
+    /// Drops the tree, reads it back from the log, and gives it its unfinished entries.
     pub(super) fn restart(&mut self) -> Vec<Step> {
         let session = ThreadId::new("s");
         let records = self.log.tree(&session).now_or_never().unwrap().unwrap();
@@ -266,17 +266,17 @@ impl Stage {
         self.running.clear();
         self.timers.clear();
         let open = self.log.open_entries().now_or_never().unwrap().unwrap();
-        let mut threads: BTreeMap<ThreadId, Vec<Left>> = BTreeMap::new();
+        let mut threads: BTreeMap<ThreadId, Vec<Unfinished>> = BTreeMap::new();
         for open in open {
             let id = open.entry.id.clone();
             let all = self.log.read(&id.thread, id.seq, u64::MAX, 1_000).now_or_never();
             let all = all.unwrap().unwrap();
             let sent = all.iter().filter(|it| it.cause.as_ref() == Some(&id));
             let sent = sent.map(|it| Entry::kept(it)).collect();
-            let left = Left { open, sent, since: Vec::new(), asked: None, said: 0 };
+            let left = Unfinished { open, sent, since: Vec::new(), asked: None, said: 0 };
             threads.entry(id.thread).or_default().push(left);
         }
-        threads.into_iter().map(|(id, left)| self.step(Event::Recover(id, left))).collect()
+        threads.into_iter().map(|(id, left)| self.step(Event::Resume(id, left))).collect()
     }
 }
 
@@ -299,7 +299,7 @@ fn world<'a>(
     World { routes: &plan.routes, places, limits, core, now_us, ahead_us: 0 }
 }
 
-/// A fault that a handler comes to.
+/// A fault with which a handler fails.
 pub(super) fn fault() -> Fault {
     Fault::new(Code::Panic, "it panicked")
 }

@@ -1,4 +1,4 @@
-//! What a pump counts of its own work. No payload, no token and no identity is in it.
+//! Counters of the pump's own work. They hold no payload, no token and no identity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,53 +9,53 @@ use crate::log;
 use crate::log::{Flags, Health};
 use crate::wire::{Code, Fault};
 
-/// What a pump counted since it started, and how it is now.
+/// What a pump has counted since it started, and its state now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// How long it has been there.
+    /// How long the pump has been running.
     pub uptime: Duration,
     /// Entries appended to the log.
     pub entries: u64,
-    /// Pushes that were accepted; one that only repeats another counts once.
+    /// Pushes that were accepted. A push and its repetitions with the same client id count once.
     pub accepted: u64,
     /// Pushes that were refused, by the fault's number.
     pub refused: BTreeMap<Code, u64>,
-    /// How handlers came to their end, for each listener, in the order of registration.
+    /// How handlers ended, for each listener, in the order of registration.
     pub handled: Vec<Handled>,
     /// Connections that are open, at all doors.
     pub connections: u64,
     /// Bytes that wait in memory for the clients of all connections, under `owed_bytes_max`.
     pub owed_bytes: u64,
-    /// What lies in the workers' inboxes.
+    /// Messages in the workers' inboxes.
     pub inbox: u64,
     /// Trees of threads that are awake.
     pub trees_awake: u64,
     /// The number of the log's last commit.
     pub commit: u64,
-    /// How the log is.
+    /// The state of the log.
     pub health: Health,
 }
 
-/// How a listener's handlers came to their end.
+/// How a listener's handlers ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handled {
     /// The listener.
     pub listener: Arc<str>,
-    /// How many returned, be it with an error of their own.
+    /// How many returned, with an error of their own or without.
     pub returned: u64,
-    /// How many failed before they began: what they ask for wasn't there.
+    /// How many failed before they began, since one of their arguments couldn't be had.
     pub failed: u64,
     /// How many panicked.
     pub panicked: u64,
     /// How many were stopped: their time was up, or their thread or the pump was ended.
     pub stopped: u64,
-    /// How often one waited, since as many of them ran as may run at once.
+    /// How often a message waited because as many handlers ran as may run at once.
     pub held_up: u64,
 }
 
-/// How one handler came to its end.
+/// How one handler ended.
 #[derive(Clone, Copy)]
 pub(crate) enum Outcome {
     Returned,
@@ -64,8 +64,7 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
-/// The numbers themselves. Each is exact by itself; two that are read together may be of moments
-/// that lie a little apart.
+/// The counters. Each is exact. Two that are read together may be of slightly different moments.
 pub(crate) struct Counts {
     pub(super) started_us: u64,
     pub(super) entries: AtomicU64,
@@ -93,7 +92,7 @@ impl Counts {
         }
     }
 
-    /// A batch landed in the log.
+    /// Counts a batch that the log has.
     pub(crate) fn landed(&self, receipt: &log::Receipt) {
         let is_push = |it: &&Arc<log::Entry>| it.flags.contains(Flags::FROM_IDENTITY);
         let pushes = receipt.entries.iter().filter(is_push).count();
@@ -102,12 +101,12 @@ impl Counts {
         self.head(receipt.head);
     }
 
-    /// The log has come this far; workers may say so out of order.
+    /// Notes the log's last commit. Workers may call this out of order.
     pub(crate) fn head(&self, head: log::Head) {
         self.commit.fetch_max(head.number, Ordering::Relaxed);
     }
 
-    /// A push was refused.
+    /// Counts a refused push.
     pub(crate) fn refused(&self, fault: &Fault) {
         if let Some(count) = self.refused.get(fault.code as usize) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +122,7 @@ impl Counts {
         Code::ALL.iter().filter_map(|code| count(*code)).collect()
     }
 
-    /// A handler of a listener waits for a place; whether it is the first that does.
+    /// Counts a message of a listener that waits for a place. True for the listener's first.
     pub(crate) fn hold_up(&self, listener: usize) -> bool {
         let count = self.held_up.get(listener);
         count.is_some_and(|it| it.fetch_add(1, Ordering::Relaxed) == 0)

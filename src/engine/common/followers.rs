@@ -20,7 +20,7 @@ pub(crate) struct Followers {
 struct Channel {
     followers: usize,
     grown: watch::Sender<u64>,
-    /// None until somebody wants to see live payloads: what waits for them has its room at once.
+    /// None until a follower wants live payloads: a channel allocates its whole buffer at once.
     live: Option<broadcast::Sender<Showing>>,
 }
 
@@ -30,8 +30,8 @@ impl Followers {
         Followers { threads: DashMap::new(), count: AtomicUsize::new(0), lag, queues }
     }
 
-    /// Follows all threads for as long as the pump is there: hears when the log has grown and, if
-    /// it is wanted, what is live.
+    /// Follows all threads for as long as the pump is there. The queue hears when the log has grown
+    /// and, if wanted, gets live payloads.
     pub(crate) fn join_all(&self, wants_live: bool) -> Arc<LiveQueue> {
         let queue = Arc::new(LiveQueue::new(if wants_live { self.lag } else { 0 }));
         self.queues.write().unwrap_or_else(PoisonError::into_inner).push(queue.clone());
@@ -39,18 +39,18 @@ impl Followers {
         queue
     }
 
-    /// Tells those who follow all threads that the log has come to this position.
+    /// Tells the followers of all threads that the log has reached this position.
     pub(crate) fn landed(&self, position: u64) {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         queues.iter().for_each(|it| it.landed(position));
     }
 
-    /// Whether anybody follows anything.
+    /// Whether there is any follower.
     pub(crate) fn are_there(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells the followers of a thread that it has an entry more.
+    /// Tells the followers of a thread that it has a new entry.
     pub(crate) fn grown(&self, thread: &ThreadId, seq: u64) {
         if let Some(channel) = self.threads.get(thread) {
             channel.grown.send_replace(seq);
@@ -63,7 +63,7 @@ impl Followers {
         queues.iter().for_each(|it| it.push(&shown));
         drop(queues);
         if let Some(channel) = self.threads.get(&shown.cause.thread) {
-            // An error says that nobody listens at this moment.
+            // An error means that nobody listens at this moment.
             let _ = channel.live.as_ref().map(|it| it.send(shown));
         }
     }
@@ -79,7 +79,7 @@ impl Followers {
         channel.grown.subscribe()
     }
 
-    /// What is live in a thread that was joined.
+    /// The live payloads of a thread that was joined.
     pub(crate) fn watch(&self, thread: &ThreadId) -> Option<broadcast::Receiver<Showing>> {
         let mut channel = self.threads.get_mut(thread)?;
         let lag = self.lag;

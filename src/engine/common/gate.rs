@@ -1,4 +1,4 @@
-//! How many handlers of one listener may run at once, over all workers.
+//! Bounds how many handlers of one listener run at once, over all workers.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 #[derive(Debug)]
 pub(crate) struct Gate {
     free: AtomicUsize,
-    /// A bit per worker that found no place.
+    /// A bit for each worker that found no place.
     waiting: AtomicU64,
 }
 
@@ -26,18 +26,18 @@ impl Gate {
         if self.take() {
             return true;
         }
-        // A place that was freed before the note was made would be missed: look once more.
+        // A place may have been freed just before the bit was set, so this looks once more.
         self.waiting.fetch_or(1 << worker, SeqCst);
         self.take()
     }
 
-    /// Gives a place back; the workers that wait for one, as bits.
+    /// Gives a place back. Returns the workers that wait for one, as bits.
     pub(crate) fn leave(&self) -> u64 {
         self.free.fetch_add(1, SeqCst);
         if self.waiting.load(SeqCst) == 0 { 0 } else { self.waiting.swap(0, SeqCst) }
     }
 
-    /// Notes that this worker still waits; whether there is a place already.
+    /// Notes that this worker waits for a place. True if a place is free already.
     pub(crate) fn wait(&self, worker: usize) -> bool {
         self.waiting.fetch_or(1 << worker, SeqCst);
         self.free.load(SeqCst) > 0

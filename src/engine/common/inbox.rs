@@ -1,4 +1,4 @@
-//! A worker's inbox, and what may lie in it.
+//! A worker's inbox and its kinds of mail.
 
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
@@ -6,37 +6,38 @@ use std::task::Waker;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
-use crate::engine::tree::event::{Event, Key, Left, Push, Ready};
+use crate::engine::tree::event::{Event, Key, Push, Ready, Unfinished};
 use crate::id::ThreadId;
 use crate::listener::Awake;
 use crate::wire::Checked;
 
-/// What may lie in a worker's inbox.
+/// A message to a worker.
 pub(crate) enum Mail {
-    /// Something for a thread whose tree is awake.
+    /// An event of a thread whose tree is awake.
     Event(ThreadId, Event),
-    /// Something into a thread that may have to be woken, or made where its id was drawn.
+    /// A push. Its tree may have to be loaded first; with a `drawn` id the push opens a session.
     Push { thread: ThreadId, drawn: bool, push: Box<Push> },
-    /// A handler that ran as a task came to its end, whether or not anybody still cares.
+    /// A handler that ran as a task has ended: with what it returned, or with none if it was
+    /// stopped.
     Ended(Key, Option<Vec<Ready>>),
     /// A listener has room for one more handler.
     Room(usize),
-    /// What the pump itself says in a thread of its own.
+    /// Payloads of the pump itself, for the organism's own thread.
     Note(ThreadId, Vec<Checked>),
-    /// Say which folds of a thread are in memory.
+    /// Asks which folds of a thread are in memory.
     Folds(ThreadId, oneshot::Sender<Cached>),
-    /// What a stop left behind in a thread.
-    Recover(ThreadId, Vec<Left>),
-    /// All that was left behind is here: begin.
+    /// Entries of a thread that were unfinished when the pump stopped.
+    Resume(ThreadId, Vec<Unfinished>),
+    /// Every unfinished entry has been posted: the worker may begin.
     Begin,
-    /// Say when nothing is left to do.
+    /// Asks to be told when nothing is left to do.
     Drain(oneshot::Sender<()>),
     /// Stop now.
     Stop,
 }
 
-/// A worker's inbox. Whoever posts never waits: what doors post is bounded by their windows, what
-/// handlers post by how many of them run.
+/// A worker's inbox. Posting never waits. The windows of connections bound the mail of doors, and
+/// the number of running handlers bounds the mail of handlers.
 #[derive(Default)]
 pub(crate) struct Inbox {
     mail: Mutex<Vec<Mail>>,
@@ -49,22 +50,22 @@ impl Inbox {
         self.remind();
     }
 
-    /// Puts something in that the worker is to be reminded of.
+    /// Puts mail in without waking the worker: the caller calls `remind` later.
     pub(crate) fn put(&self, mail: Mail) {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
     }
 
-    /// Tells the worker that there is something.
+    /// Wakes the worker.
     pub(crate) fn remind(&self) {
         self.waker.wake();
     }
 
-    /// How much lies here.
+    /// How many messages lie here.
     pub(crate) fn len(&self) -> usize {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Takes all there is; `into` is empty and keeps its room.
+    /// Moves all mail into `into`, which must be empty.
     pub(crate) fn take(&self, into: &mut Vec<Mail>) {
         std::mem::swap(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner), into);
     }
@@ -74,5 +75,6 @@ impl Inbox {
     }
 }
 
-/// What a worker keeps awake of a thread's folds: of which listener, up to which entry.
+/// The folds of a thread that a worker has in memory: the listener, the last entry that they have
+/// seen, and their states.
 pub(crate) type Cached = Vec<(usize, u64, Vec<Awake>)>;

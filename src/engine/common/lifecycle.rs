@@ -1,5 +1,5 @@
-//! The organism's own life, in a thread of its own: when it began and with what, that it lives,
-//! and when it was told to stop. The pump says it, so nobody can say it in its place.
+//! Entries of the organism's own thread: its start and its listeners, its heartbeat, and its stop.
+//! Only the pump can write them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::name::Name;
 use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
 use crate::wire::{Checked, Payload, SignedDuration};
 
-/// Says that the organism begins, who came and went since it last did, and what listeners
-/// announce; before anything else is taken.
+/// Records that the organism starts, which listeners joined and left since the last start, and what
+/// listeners announce. This comes before any push.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     let announcements = || shared.routes.listeners.iter().flat_map(|it| &it.announcements);
     if shared.life.is_none() && announcements().next().is_none() {
@@ -47,7 +47,7 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     Ok(())
 }
 
-/// Says that it begins, and who came and went.
+/// Records the start, and the listeners that joined and left.
 fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Words) {
     let now_us = shared.runtime.now_us();
     let at = stamp(now_us);
@@ -78,7 +78,7 @@ fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Word
     }
 }
 
-/// Says that the organism was told to stop.
+/// Records that the organism was told to stop.
 pub(crate) fn end(shared: &Shared) {
     if shared.life.is_none() {
         return;
@@ -92,7 +92,7 @@ pub(crate) fn end(shared: &Shared) {
     words.post(shared);
 }
 
-/// Says that the wall clock was set by so much.
+/// Records that the wall clock was set, and by how much.
 pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
     let by = SignedDuration::from_micros(by_us);
     tracing::warn!(%by, "the wall clock was set; times in the log go on as before");
@@ -105,7 +105,7 @@ pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
     words.post(shared);
 }
 
-/// Says every so often that the organism lives, until it is told to stop.
+/// Records a heartbeat at each interval until the organism is told to stop.
 pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) {
     let begun_us = port.now_us();
     let every_us = u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1);
@@ -128,7 +128,7 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
     }
 }
 
-/// What the thread says.
+/// What the organism's own thread says of its listeners.
 #[derive(Default)]
 struct Known {
     /// The listeners that joined and haven't left.
@@ -162,13 +162,13 @@ async fn known(shared: &Shared) -> Result<Known, log::Error> {
     Ok(known)
 }
 
-/// What a listener says that it is for.
+/// A listener's description.
 fn described(shared: &Shared, name: &str) -> Option<String> {
     let mut all = shared.routes.capabilities.listeners().iter();
     all.find(|it| it.name == name)?.text.clone()
 }
 
-/// What tells this catalogue from every other: BLAKE3 over every schema's XSD, in their order.
+/// A digest of the catalogue: BLAKE3 over every schema's XSD, in their order.
 fn digest(shared: &Shared) -> String {
     let mut hasher = blake3::Hasher::new();
     for schema in shared.routes.catalog.all() {
@@ -177,7 +177,7 @@ fn digest(shared: &Shared) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Words of the pump's own, on their way into the thread.
+/// Payloads of the pump itself, on their way into the organism's own thread.
 #[derive(Default)]
 pub(crate) struct Words(Vec<Checked>);
 

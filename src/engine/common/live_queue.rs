@@ -1,4 +1,4 @@
-//! Live payloads of all threads, on their way to one who follows them all.
+//! Live payloads of all threads that wait for a follower of all threads.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ use tokio::sync::Notify;
 use crate::id::{EntryId, ThreadId};
 use crate::xml::Element;
 
-/// Threads of which is known how many of their payloads were dropped; those of others are counted
-/// together.
+/// How many threads have a count of their dropped payloads of their own. Those of other threads are
+/// counted together.
 const THREADS_MAX: usize = 1_024;
 
-/// A live payload, and where it is from.
+/// A live payload and its origin.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Showing {
@@ -24,11 +24,11 @@ pub struct Showing {
     pub payload: Element,
 }
 
-/// Live payloads that wait, bounded: the oldest is dropped and counted.
+/// A bounded queue of live payloads. When it is full, the oldest is dropped and counted.
 pub(crate) struct LiveQueue {
     state: Mutex<Queued>,
     grown: Notify,
-    /// How many may wait; with 0 none is wanted.
+    /// How many may wait. With 0 the follower wants none.
     payloads_max: usize,
 }
 
@@ -40,11 +40,11 @@ struct Queued {
     dropped: Dropped,
 }
 
-/// How many payloads were dropped since it was asked last.
+/// How many payloads were dropped since the last `take`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
     pub(crate) by_thread: BTreeMap<ThreadId, u64>,
-    /// How many of threads that aren't told apart.
+    /// The payloads of threads that have no count of their own.
     pub(crate) of_others: u64,
 }
 
@@ -53,7 +53,7 @@ impl LiveQueue {
         LiveQueue { state: Mutex::default(), grown: Notify::new(), payloads_max }
     }
 
-    /// Takes a payload in, if any are wanted.
+    /// Adds a payload, if the follower wants any.
     pub(crate) fn push(&self, shown: &Showing) {
         if self.payloads_max == 0 {
             return;
@@ -70,7 +70,7 @@ impl LiveQueue {
         self.grown.notify_one();
     }
 
-    /// The log has come to this position.
+    /// Notes the position that the log has reached.
     pub(crate) fn landed(&self, position: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.position = state.position.max(position);
@@ -78,7 +78,8 @@ impl LiveQueue {
         self.grown.notify_one();
     }
 
-    /// Takes what was shown before the log went beyond a position, and what was dropped.
+    /// Takes the payloads that were shown before the log went beyond a position, and the counts of
+    /// dropped ones.
     pub(crate) fn take(&self, upto: u64) -> (Dropped, Vec<Showing>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let count = state.waiting.iter().take_while(|(position, _)| *position <= upto).count();
@@ -86,7 +87,7 @@ impl LiveQueue {
         (std::mem::take(&mut state.dropped), shown)
     }
 
-    /// Waits until the log has grown or a payload is there.
+    /// Waits until the log has grown or a payload has come.
     pub(crate) async fn grown(&self) {
         self.grown.notified().await;
     }

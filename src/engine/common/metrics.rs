@@ -1,4 +1,4 @@
-//! A reading of all that a pump counts.
+//! Reads all counters of a pump at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::engine::common::counts::{Handled, Metrics, Outcome};
 use crate::engine::common::shared::Shared;
 
-/// A connection that is open, until it is dropped.
+/// Counts an open connection until it is dropped.
 pub(crate) struct Connected(Arc<Shared>);
 
 impl Connected {
@@ -24,7 +24,7 @@ impl Drop for Connected {
 }
 
 impl Shared {
-    /// Notes that a handler waits for a place, and says so of the first one.
+    /// Counts a message that waits for a place. The first of a listener is traced.
     pub(crate) fn hold_up(&self, listener: usize) {
         if !self.counts.hold_up(listener) {
             return;
@@ -61,7 +61,7 @@ impl Shared {
             refused: counts.refusals(),
             handled: handled.collect(),
             connections: read(&counts.connections),
-            owed_bytes: self.clients.owed.total() as u64,
+            owed_bytes: self.clients.unread.total() as u64,
             inbox: self.workers.inboxes.iter().map(|it| it.len() as u64).sum(),
             trees_awake: self.workers.awake.iter().map(read).sum(),
             commit: read(&counts.commit),

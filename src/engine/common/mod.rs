@@ -1,22 +1,23 @@
 //! What the workers, the handle and the arguments of handlers share.
 //!
-//! - `gate`: how many handlers of one listener may run at once, over all workers.
-//! - `owed`: bytes that clients haven't read yet, over all connections.
-//! - `counts`: what a pump counts of its own work.
+//! - `gate`: bounds how many handlers of one listener run at once, over all workers.
+//! - `unread_bytes`: counts the bytes that clients haven't read yet, over all connections.
+//! - `counts`: counters of the pump's own work.
+//!
+//! - `live_queue`: live payloads that wait for a follower of all threads.
 //! - `followers`: the threads that clients follow.
-//! - `refusals`: what doors refuse, counted by sender and reason.
-//! - `inbox`: a worker's inbox, and what may lie in it.
-//! - `runtime`: time, chance and tasks of the port.
-//! - `shared`: the organism, its log, workers and clients, by purpose.
-//! - `metrics`: a reading of all that a pump counts.
-//! - `lifecycle`: the organism's own thread: its start, its signs of life, its stop.
+//! - `refusals`: counts the pushes that doors refuse, by sender and reason.
+//! - `inbox`: a worker's inbox and its kinds of mail.
+//! - `runtime`: the port's clock, sleep and random numbers, without the port's type.
+//! - `shared`: what all parts of a running pump share: the organism, its log, workers and clients.
+//! - `metrics`: reads all counters at once.
+//! - `lifecycle`: entries of the organism's own thread about start, heartbeat and stop.
 //! - `refusal_report`: reports refusals in the organism's own thread.
 //!
-//! Each module uses only those that stand above it here, the rooms above this one, and nothing
-//! else of the engine.
+//! Each module uses only the modules that stand above it here and the rooms above this one.
 
 pub(crate) mod gate;
-pub(crate) mod owed;
+pub(crate) mod unread_bytes;
 pub(crate) mod counts;
 pub(crate) mod live_queue;
 pub(crate) mod followers;

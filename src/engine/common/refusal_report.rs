@@ -1,4 +1,4 @@
-//! Tells in the organism's own thread what doors refuse.
+//! The task that reports refusals in the organism's own thread.
 
 use std::sync::{Arc, Weak};
 
@@ -8,19 +8,19 @@ use crate::engine::common::shared::{Shared, Stage};
 use crate::engine::port::Port;
 use crate::log::Health;
 
-/// How long what comes together is gathered, and how far entries lie apart beside that.
+/// How long refusals are gathered before an entry.
 const GATHERED_US: u64 = 1_000_000;
 
 const APART_US: u64 = 60_000_000;
 
-/// Begins to tell of what doors refuse.
+/// Starts the task that reports refusals.
 pub(crate) fn begin(shared: &Weak<Shared>, port: &impl Port) {
     if let Some(refusals) = shared.upgrade().map(|it| it.refusals.clone()) {
         port.spawn(tell(refusals, shared.clone(), port.clone()));
     }
 }
 
-/// Tells in the organism's thread what doors refuse, until the pump is gone.
+/// Reports refusals in the organism's own thread until the pump is gone.
 async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
     loop {
         refusals.came.notified().await;
@@ -32,7 +32,7 @@ async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
         if *shared.running.stage.borrow() == Stage::Drained {
             return;
         }
-        // A disk without room is not for this: it is told once there is some.
+        // While the disk is full, nothing is written. The report follows once there is room.
         if shared.log.health() != Health::Well {
             refusals.came.notify_one();
         } else if let Some(it) = refusals.take(port.now_us()) {

@@ -1,5 +1,6 @@
-//! What doors refuse: counted by sender and reason, told in the organism's own thread once a minute
-//! at most, and traced once a second at most. What strangers send opens no thread and fills no log.
+//! Counts the pushes that doors refuse, by sender and reason. The organism's own thread has an
+//! entry of them once a minute at most, and the traces once a second at most. So strangers open no
+//! thread and fill no log.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,34 +11,34 @@ use crate::wire::core::{DoorRefusal, DoorRefusals};
 use crate::wire::{Code, Fault, Timestamp};
 use crate::xml::writable;
 
-/// How many pairs of a sender and a reason are told apart, and how many characters of a sender.
+/// How many pairs of a sender and a reason are counted separately.
 const PAIRS_MAX: usize = 100;
 
 const SENDER_MAX: usize = 100;
 
 /// The target of the traces of refusals, for those who filter them.
 pub(crate) const TARGET: &str = "pumphouse::engine::refusals";
-/// How far traces lie apart.
+/// The shortest time between two traces.
 const TRACES_APART_US: u64 = 1_000_000;
 
-/// What doors refused since the last entry that says so.
+/// The refusals since the last entry about them.
 #[derive(Default)]
 pub(crate) struct Refusals {
     counts: Mutex<Counted>,
     pub(super) came: Notify,
-    /// What begins to tell of them, once there are some.
+    /// Starts the task that reports refusals, once there are some.
     begin: OnceLock<Begin>,
 }
 
-/// Begins to tell of refusals.
+/// Starts the task that reports refusals.
 type Begin = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Counted {
     first_us: Option<u64>,
-    /// By sender and reason; no sender stands for those that are not told apart.
+    /// By sender and reason. Without a sender: refusals that are not counted separately.
     counts: BTreeMap<(Option<Arc<str>>, Code), u64>,
-    /// When the last trace was, and how many came since.
+    /// The time of the last trace.
     traced_us: Option<u64>,
     untraced: u64,
     is_told_of: bool,
@@ -61,18 +62,18 @@ impl Refusals {
         }
     }
 
-    /// Says how to begin to tell of them.
+    /// Sets how the task that reports refusals is started.
     pub(crate) fn begins(&self, begin: impl Fn() + Send + Sync + 'static) {
         drop(self.begin.set(Box::new(begin)));
     }
 
-    /// Nothing more is told.
+    /// Ends the reports.
     pub(crate) fn close(&self) {
         self.lock().is_over = true;
         self.came.notify_one();
     }
 
-    /// What has gathered, as the payload that tells of it; it is let go.
+    /// Takes all counts, as the payload that reports them.
     pub(super) fn take(&self, now_us: u64) -> Option<DoorRefusals> {
         let mut all = self.lock();
         let first_us = all.first_us.take()?;
@@ -97,7 +98,7 @@ impl Refusals {
 }
 
 impl Counted {
-    /// Counts a refusal; how many a trace is to tell of, where one is due.
+    /// Counts a refusal. If a trace is due, returns how many refusals it is to tell of.
     fn add(&mut self, who: &str, code: Code, now_us: u64) -> Option<u64> {
         self.first_us.get_or_insert(now_us);
         let named = (Some(Arc::from(who)), code);
@@ -105,7 +106,7 @@ impl Counted {
         let pair = if is_known { named } else { (None, code) };
         *self.counts.entry(pair).or_default() += 1;
         self.untraced += 1;
-        // A clock that went back holds no trace up.
+        // A clock that went back delays no trace.
         let is_due = |last: u64| now_us < last || now_us - last >= TRACES_APART_US;
         if !self.traced_us.is_none_or(is_due) {
             return None;
@@ -115,7 +116,7 @@ impl Counted {
     }
 }
 
-/// A time as payloads say it.
+/// A time in the form that payloads have.
 pub(crate) fn stamp(us: u64) -> Timestamp {
     let us = i64::try_from(us).unwrap_or(i64::MAX);
     Timestamp::from_microsecond(us).unwrap_or(Timestamp::MAX)

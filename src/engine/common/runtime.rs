@@ -1,4 +1,4 @@
-//! Time, chance and tasks for code that doesn't know which port the pump was started on.
+//! The port's clock, sleep and random numbers, for code that doesn't know the port's type.
 
 use std::pin::Pin;
 
@@ -7,7 +7,7 @@ use crate::engine::port::Port;
 /// A future that waits until a time.
 pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a port offers, without its type.
+/// A port without its type.
 pub(crate) struct Runtime {
     sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
     now_us: Box<dyn Fn() -> u64 + Send + Sync>,
@@ -27,7 +27,7 @@ impl Runtime {
         }
     }
 
-    /// Waits until [`now_us`](Runtime::now_us) says so much.
+    /// Waits until [`now_us`](Runtime::now_us) has reached this time.
     pub(crate) fn sleep_until(&self, at_us: u64) -> Sleep {
         (self.sleep_until)(at_us)
     }

@@ -1,5 +1,5 @@
-//! What the workers, the handle and the arguments share, by purpose: the organism as it was
-//! declared, its log, its workers, its clients, what is counted, how far it has come, and the time.
+//! What all parts of a running pump share: the organism as it was declared, its log, its workers,
+//! its clients, its counters, its stage and its clock.
 
 use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
@@ -15,9 +15,9 @@ use crate::engine::common::counts::Counts;
 use crate::engine::common::followers::Followers;
 use crate::engine::common::gate::Gate;
 use crate::engine::common::inbox::{Inbox, Mail};
-use crate::engine::common::owed::Owed;
 use crate::engine::common::refusals::Refusals;
 use crate::engine::common::runtime::Runtime;
+use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::tree::observer::PushEvent;
 use crate::engine::tree::route::Routes;
 use crate::id::ThreadId;
@@ -26,43 +26,43 @@ use crate::log;
 use crate::log::Log;
 use crate::wire::{Code, Fault};
 
-/// How far a pump has come.
+/// The stage of a pump, from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-// Exhaustive: a door has to do something at each.
+// Exhaustive, since a door has to act on each.
 pub enum Stage {
     /// It takes pushes.
     Running,
-    /// It takes no more; what is under way comes to its end. Doors let nobody in.
+    /// It takes no more pushes, and work that is under way ends. Doors let nobody in.
     Stopping,
-    /// Whatever is still to be told was told. Doors pass it on and close.
+    /// All work has ended. Doors send what they still have and close.
     Drained,
 }
 
-/// What everything in a pump shares.
+/// What all parts of a running pump share.
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) limits: Limits,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) core: Arc<str>,
-    /// What the organism says of its own life, if it has a name.
+    /// The organism's name and heartbeat, if it records its own life.
     pub(crate) life: Option<Life>,
     pub(crate) workers: Workers,
     pub(crate) clients: Clients,
     pub(crate) counts: Counts,
-    /// What doors refuse, by sender.
+    /// Counts of the pushes that doors refuse.
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) running: Running,
     pub(crate) runtime: Runtime,
 }
 
-/// What the workers share: each reads its own inbox and whatever a listener's gate says.
+/// What the workers share. Each worker reads its own inbox and the gates of listeners.
 pub(crate) struct Workers {
     /// The places of each listener's handlers.
     pub(crate) gates: Vec<Gate>,
     pub(crate) inboxes: Vec<Inbox>,
-    /// How many trees each worker keeps awake.
+    /// How many trees each worker has in memory.
     pub(crate) awake: Vec<AtomicU64>,
-    /// Until when batches are to be small, since something went ahead of some.
+    /// Until when batches are to be small, because the priority lane was used.
     pub(crate) hurry_until_us: AtomicU64,
     /// By how much the wall clock is ahead of the log's time, as far as a worker has seen.
     pub(crate) ahead_us: AtomicI64,
@@ -91,28 +91,28 @@ impl Workers {
     }
 }
 
-/// What is known of those who push and follow.
+/// What the pump knows of clients that push and follow.
 pub(crate) struct Clients {
     pub(crate) followers: Followers,
-    /// Client ids on their way into the log: whoever comes second waits for the first.
+    /// Client ids on their way into the log. A second push with the same id waits for the first.
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
-    /// What all connections are owed.
-    pub(crate) owed: Arc<Owed>,
+    /// The unread bytes of all connections.
+    pub(crate) unread: Arc<UnreadBytes>,
     /// Whether some door knows tokens.
     pub(crate) has_tokens: bool,
 }
 
-/// How far the pump has come, from recovery to the end.
+/// The pump's progress from recovery to its end.
 pub(crate) struct Running {
     /// Empty until recovery is over; then whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
-    /// How far a shutdown has come; doors watch it.
+    /// The stage of a shutdown. Doors watch it.
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver: a shutdown waits until there is none.
     pub(crate) doors: watch::Sender<()>,
-    /// Whether a worker failed: a mistake of ours, after which nothing can be promised.
+    /// Whether a worker panicked. That is a bug of ours, and nothing can be promised after it.
     pub(crate) broken: AtomicBool,
-    /// Whether it has stopped, or nobody has it any more.
+    /// Whether the pump has stopped, or its last handle is gone.
     pub(crate) over: Arc<AtomicBool>,
 }
 
@@ -141,7 +141,7 @@ impl Shared {
         ThreadId::session(self.runtime.random())
     }
 
-    /// Why nothing can be taken now, if that is so.
+    /// Why the pump accepts nothing now, if it doesn't.
     pub(crate) fn closed(&self) -> Option<Fault> {
         if *self.running.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));
@@ -158,7 +158,7 @@ impl Shared {
         }
     }
 
-    /// Stands in for a worker that failed: refuses what is pushed, and holds nobody up.
+    /// Stands in for a worker that panicked: refuses pushes, and answers requests to drain at once.
     pub(crate) async fn refuse_all(&self, worker: usize) {
         let (inbox, mut mail) = (&self.workers.inboxes[worker], Vec::new());
         poll_fn(|context| {
@@ -182,7 +182,7 @@ impl Shared {
     }
 }
 
-/// What an organism says of its own life.
+/// The organism's name and heartbeat.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
     pub(crate) name: Arc<str>,

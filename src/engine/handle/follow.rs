@@ -1,5 +1,5 @@
-//! Following a thread: a position in the log, woken when the thread grows. A slow follower costs
-//! its own lag and nothing else.
+//! Following a thread. A follower has a position in the log and is woken when the thread grows, so
+//! a slow follower delays nobody but itself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ const PAGE: usize = 256;
 pub enum Followed {
     /// The thread's next entry.
     Entry(Entry),
-    /// A live payload: shown while it happens, never logged, dropped for whoever is slow.
+    /// A live payload. The log doesn't have it, and a slow follower may miss it.
     Live(Showing),
 }
 
-/// A thread's entries, those there are and those to come.
+/// A thread's entries: those that there are, and then those to come.
 pub struct Follow {
     shared: Arc<Shared>,
     thread: ThreadId,
@@ -42,13 +42,13 @@ impl Follow {
         Follow { shared, thread, after, read: VecDeque::new(), grown, live: None }
     }
 
-    /// The same, which sees live payloads as well.
+    /// Sees live payloads, too.
     pub(crate) fn and_live(mut self) -> Follow {
         self.live = self.shared.clients.followers.watch(&self.thread);
         self
     }
 
-    /// The next entry after the last one seen, or a live payload; waits for it.
+    /// Waits for the next entry after the last one seen, or for a live payload.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -57,7 +57,7 @@ impl Follow {
             if let Some(entry) = self.logged().await? {
                 return Ok(Followed::Entry(entry));
             }
-            // What the log has was read before; what is live can't hold it up.
+            // Entries in the log are read first, so live payloads can't delay them.
             tokio::select! {
                 biased;
                 shown = shown(&mut self.live) => return Ok(Followed::Live(shown)),
@@ -68,7 +68,7 @@ impl Follow {
 }
 
 impl Follow {
-    /// The next entry that the log has by now, where there is one.
+    /// The next entry, if the log has it by now.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -85,7 +85,7 @@ impl Follow {
     }
 }
 
-/// The next live payload; whoever missed some goes on with those that are left.
+/// The next live payload. A follower that missed some continues with those that are left.
 async fn shown(live: &mut Option<broadcast::Receiver<Showing>>) -> Showing {
     while let Some(receiver) = live {
         use broadcast::error::RecvError::{Closed, Lagged};

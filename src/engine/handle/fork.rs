@@ -1,4 +1,5 @@
-//! Forks: threads that go on from an entry of another, which they share and don't copy.
+//! Forks: sessions that continue from an entry of another thread. They share the entries up to it
+//! and don't copy them.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use crate::log::ThreadRecord;
 use crate::wire::{Code, Fault};
 
 impl Pump {
-    /// The same pump, spoken to in forks: each message opens a session that goes on from this
-    /// entry, as if it were the newest of its thread and nothing waited or ran there.
+    /// The same pump, for messages into forks. Each message opens a session that continues from
+    /// this entry, as if it were the newest of its thread and nothing waited or ran there.
     ///
-    /// What came up to the entry is shared, not copied, and the thread itself stays as it is. It
-    /// takes the same permission as sending into that.
+    /// Entries up to this one are shared, not copied, and the thread itself stays as it is. Forking
+    /// needs the same permission as sending into the thread.
     ///
     /// ```
     /// # use pumphouse::prelude::*;
@@ -37,7 +38,7 @@ impl Pump {
         pump
     }
 
-    /// What may be known of a thread by an identity: its own, and an operator any.
+    /// A thread's record, if an identity may know it: the thread is its own, or it is an operator.
     pub(crate) async fn permitted(
         &self,
         who: &Identity,
@@ -55,7 +56,7 @@ impl Pump {
         }
     }
 
-    /// A thread that is there, and whose it is, once it has begun.
+    /// A thread's record and its owner, once the thread has begun.
     async fn known(
         &self,
         thread: &ThreadId,
@@ -63,7 +64,7 @@ impl Pump {
         let log = self.log();
         let Some(record) = log.thread(thread).await? else { return Ok(None) };
         let mut root = record.clone();
-        // A thread within a tree is its session's.
+        // A child thread has the owner of its session.
         while let Some(parent) = &root.parent {
             let Some(above) = log.thread(parent).await? else { return Ok(None) };
             root = above;
@@ -72,7 +73,7 @@ impl Pump {
         Ok(Some((record, opening.map(|it| it.from.clone()))))
     }
 
-    /// What a fork at this entry goes on from, if the identity may fork there.
+    /// The entry that a fork continues from, if the identity may fork there.
     pub(crate) async fn source(&self, who: &Identity, at: &EntryId) -> Result<Source, Fault> {
         let record = self.permitted(who, &at.thread).await?;
         if at.seq > record.last_seq {
@@ -92,14 +93,14 @@ impl Pump {
         Ok(Source { at: at.clone(), lineage })
     }
 
-    /// Whether an entry stands where a push was to go.
+    /// Whether an entry is in the thread that a push is for.
     pub(crate) async fn is_there(
         &self,
         destination: &Destination,
         entry: &log::Entry,
     ) -> Result<bool, log::Error> {
         let record = self.log().thread(&entry.id.thread).await?;
-        // What opened a fork was not sent into it.
+        // The push that opened a fork wasn't sent into it.
         let opened = record.and_then(|it| it.fork).filter(|it| it.seq + 1 == entry.id.seq);
         Ok(match destination {
             Destination::Session => true,

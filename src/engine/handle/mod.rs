@@ -2,8 +2,8 @@
 //!
 //! - `follow`: reads a thread's entries as it grows.
 //! - `pump`: push, tell, ask, follow and shut down.
-//! - `fork`: new threads that continue from an entry of another thread.
-//! - `push`: a push is checked and routed, and its client id is looked up.
+//! - `fork`: opens sessions that continue from an entry of another thread.
+//! - `push`: checks and routes a push, and looks its client id up.
 
 pub(crate) mod follow;
 pub(crate) mod pump;

@@ -13,8 +13,8 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
 use crate::engine::common::live_queue::LiveQueue;
 use crate::engine::common::metrics::Connected;
-use crate::engine::common::owed::Owed;
 use crate::engine::common::shared::{Shared, Stage};
+use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::handle::follow::Follow;
 use crate::engine::tree::event::{CORE_NAME, Push, Pusher};
 use crate::engine::tree::lineage::Source;
@@ -29,7 +29,7 @@ use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
-/// Who is sending, as a door found out.
+/// The sender of messages, as a door has established it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a door says both")]
 pub struct Identity {
@@ -40,12 +40,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What the log says of a message that is sent so.
+    /// The flags of a message from this identity.
     pub(crate) fn marked(&self, flags: Flags) -> Flags {
         if self.operator { flags.with(Flags::FROM_OPERATOR) } else { flags }
     }
 
-    /// Who pushes under it, and who hears what becomes of that.
+    /// The pusher of this identity, with its observer.
     pub(crate) fn pusher(
         &self,
         tells_why: bool,
@@ -57,7 +57,7 @@ impl Identity {
     }
 }
 
-/// How much longer than they may take doors are waited for.
+/// How much longer than their own time limit a shutdown waits for doors.
 const GRACE_US: u64 = 1_000_000;
 /// How long listeners may take to end.
 const AT_STOP_US: u64 = 5_000_000;
@@ -89,7 +89,7 @@ pub struct Pump {
     identity: Identity,
     pub(super) destination: Destination,
     to: Option<Arc<str>>,
-    /// Whether those without a token are told why exactly nobody takes something.
+    /// Whether clients without a token may know why no listener takes a payload.
     is_open: bool,
 }
 
@@ -103,30 +103,30 @@ impl Pump {
         &self.shared
     }
 
-    /// The same pump, which has no secrets from those who come without a token: a door says so that
-    /// only this machine can reach, of a pump where no door knows tokens.
+    /// The same pump, whose faults may name listeners and payloads to clients without a token.
+    /// Doors use it if only this machine can reach them and no door of the pump asks for tokens.
     pub(crate) fn without_secrets(&self) -> Pump {
         Pump { is_open: !self.shared.clients.has_tokens, ..self.clone() }
     }
 
-    /// Whether a sender is told why exactly nobody takes something.
+    /// Whether a sender may know why no listener takes a payload.
     pub(crate) fn tells_why(&self, who: &Identity) -> bool {
         who.operator || self.is_open && *who.name == *CONSOLE
     }
 
-    /// The same pump, spoken to by this identity.
+    /// The same pump, with this identity as the sender.
     #[must_use]
     pub fn speaking_as(&self, identity: Identity) -> Pump {
         Pump { identity, ..self.clone() }
     }
 
-    /// The same pump, spoken to in this thread; without it each message opens a session.
+    /// The same pump, for messages into this thread. Without it each message opens a session.
     #[must_use]
     pub fn in_thread(&self, thread: &ThreadId) -> Pump {
         Pump { destination: Destination::Thread(thread.clone()), ..self.clone() }
     }
 
-    /// The same pump, speaking to this listener only.
+    /// The same pump, for messages to this listener.
     #[must_use]
     pub fn to(&self, listener: &str) -> Pump {
         Pump { to: Some(listener.into()), ..self.clone() }
@@ -140,7 +140,7 @@ impl Pump {
         self.tell_checked(typed(&payload)).await
     }
 
-    /// Sends a payload that only run time knows, and waits until it is in the log.
+    /// Sends a payload whose type is known at run time only, and waits until it is in the log.
     ///
     /// # Errors
     /// Why it was refused.
@@ -171,7 +171,7 @@ impl Pump {
         Err(AskError::Other(other.element().map_err(AskError::Refused)?.clone()))
     }
 
-    /// Sends a payload that only run time knows, and waits for its answer.
+    /// Sends a payload whose type is known at run time only, and waits for its answer.
     ///
     /// # Errors
     /// Why it was refused, what went wrong, or that no answer came.
@@ -214,7 +214,7 @@ impl Pump {
         }
     }
 
-    /// The receivers of a payload, and what its session goes on from, where it is a fork.
+    /// The receivers of a payload, and the entry that its session continues from, if it is a fork.
     async fn addressed(
         &self,
         payload: Result<Checked, Fault>,
@@ -235,7 +235,8 @@ impl Pump {
         Ok((message, source))
     }
 
-    /// An identity has a name of its own, or nobody could tell who a message is from.
+    /// Refuses an identity whose name is that of a listener or of the pump: the sender of a message
+    /// would be ambiguous.
     pub(crate) fn checked_name(&self) -> Result<(), Fault> {
         let name = &*self.identity.name;
         if name == CORE_NAME || self.has_listener(name) {
@@ -245,7 +246,8 @@ impl Pump {
         Ok(())
     }
 
-    /// Holds a payload against its schema; one without a namespace gets the one it means.
+    /// Checks a payload against its schema. A payload without a namespace gets the one that it
+    /// means.
     pub(crate) fn check(&self, element: Element) -> Result<Checked, Fault> {
         self.shared.routes.check(element, self.shared.limits.door)
     }
@@ -289,18 +291,18 @@ impl Pump {
         self.shared.counts.refusals()
     }
 
-    /// What was counted so far, and how the pump is now: for programs that show it elsewhere.
+    /// The counters and the state of the pump, for programs that show them elsewhere.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.shared.metrics()
     }
 
-    /// What all connections are owed, by whichever door they came.
-    pub(crate) fn owed(&self) -> &Arc<Owed> {
-        &self.shared.clients.owed
+    /// The unread bytes of all connections, at all doors.
+    pub(crate) fn unread(&self) -> &Arc<UnreadBytes> {
+        &self.shared.clients.unread
     }
 
-    /// Counts a connection for as long as what it gives is kept.
+    /// Counts a connection until the returned value is dropped.
     pub(crate) fn connected(&self) -> Connected {
         Connected::new(self.shared.clone())
     }
@@ -315,20 +317,20 @@ impl Pump {
         Ok(self.permitted(who, thread).await?.last_seq)
     }
 
-    /// Follows a thread, from the entry after a number on: its entries, and what is live in it.
+    /// Follows a thread, from the entry after a number on, with its live payloads.
     #[must_use]
     pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
         self.follow_log(thread, after).and_live()
     }
 
-    /// Follows what a thread has in the log, from the entry after a number on.
+    /// Follows a thread's entries, from the entry after a number on, without live payloads.
     #[must_use]
     pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
     }
 
-    /// Hears of all threads for as long as the pump is there: that the log has grown and, if it is
-    /// wanted, what is live.
+    /// Follows all threads for as long as the pump is there. The queue hears when the log has grown
+    /// and, if wanted, gets live payloads.
     pub(crate) fn live_queue(&self, wants_live: bool) -> Arc<LiveQueue> {
         self.shared.clients.followers.join_all(wants_live)
     }
@@ -357,7 +359,8 @@ impl Pump {
         self.shared.routes.find(name).is_some()
     }
 
-    /// Waits until what the last stop left behind has been taken up.
+    /// Waits until the entries that the last stop left unfinished have been given back to their
+    /// trees.
     ///
     /// # Errors
     /// Where the log can't be read; nothing works then.
@@ -367,9 +370,8 @@ impl Pump {
         ready.map_or(Err(log::Error::Closed), |it| it.clone().unwrap_or(Ok(())))
     }
 
-    /// Stops: takes nothing more, lets what is under way come to its end for up to
-    /// `drain_time_max`, and closes the log. What didn't come to its end is taken up at the next
-    /// start.
+    /// Stops: accepts nothing more, lets work that is under way end for up to `drain_time_max`, and
+    /// closes the log. Work that hasn't ended continues at the next start.
     ///
     /// # Errors
     /// Where the log can't be closed.
@@ -380,11 +382,11 @@ impl Pump {
         let until = self.shared.limits.drain_time_max.as_micros();
         let until = self.shared.runtime.now_us() + u64::try_from(until).unwrap_or(u64::MAX / 2);
         let drained = async {
-            // Twice, for what the first workers sent to the later ones.
+            // Twice, since workers may have sent mail to others that were drained before.
             for inbox in self.shared.workers.inboxes.iter().chain(&self.shared.workers.inboxes) {
                 let (done, idle) = oneshot::channel();
                 inbox.post(Mail::Drain(done));
-                // An error says that the worker has stopped, which is what is waited for.
+                // An error means that the worker has stopped.
                 let _ = idle.await;
             }
         };
@@ -414,7 +416,7 @@ impl Pump {
         closed
     }
 
-    /// Runs what listeners do at the end.
+    /// Runs the functions that listeners registered for the stop.
     async fn end_listeners(&self) {
         let all = self.shared.routes.listeners.iter().flat_map(|it| &it.at_stop);
         let ends: Vec<_> = all.map(|end| end()).collect();
@@ -428,7 +430,7 @@ impl Pump {
         }
     }
 
-    /// How far the pump has come, for doors.
+    /// The stage of the pump, for doors.
     #[must_use]
     pub fn stage(&self) -> watch::Receiver<Stage> {
         self.shared.running.stage.subscribe()
@@ -447,7 +449,7 @@ fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
     payload.encode().map(|element| Checked::typed(P::NAME, element))
 }
 
-/// An answer, unless it says that there is none.
+/// An answer, or the error that it stands for.
 fn failed(answer: Entry) -> Result<Entry, AskError> {
     if answer.is::<Huh>() {
         let huh = answer.decode().map_err(AskError::Refused)?;
@@ -463,7 +465,7 @@ fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
 
-/// Listens until something is what was waited for.
+/// An observer that waits for one event.
 struct First<T> {
     is_it: fn(PushEvent) -> Option<T>,
     done: Mutex<Option<oneshot::Sender<T>>>,
@@ -481,7 +483,7 @@ impl<T: Send> PushObserver for First<T> {
         if let Some(it) = (self.is_it)(news) {
             let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(done) = done {
-                // An error says that nobody waits any more.
+                // An error means that the caller waits no more.
                 let _ = done.send(it);
             }
         }
@@ -496,17 +498,17 @@ pub enum AskError {
     Refused(Fault),
     /// Something went wrong on its way or in its handler.
     Failed(Box<Huh>),
-    /// The answer is another payload: an error of the listener's, say.
+    /// The answer is another payload, such as an error of the listener's.
     Other(Element),
-    /// The message is in the log, but then the log failed: whether anything came of it is known
-    /// once the pump has been started again.
+    /// The message is in the log, but then the log failed. What came of it is known once the pump
+    /// has been started again.
     Lost(Fault),
-    /// All that the message caused is done, and nobody answered.
+    /// All that the message caused is done, without an answer.
     Unanswered,
 }
 
 impl AskError {
-    /// The answer as a `P`, where it was another payload of this type.
+    /// The answer as a `P`, if it was another payload of this type.
     #[must_use]
     pub fn other<P: Payload>(&self) -> Option<P> {
         match self {
@@ -532,14 +534,14 @@ impl fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// Into a session that it opens.
     Session,
     /// Into a thread that there is.
     Thread(ThreadId),
-    /// Into a session that goes on from this entry.
+    /// Into a session that continues from this entry.
     Fork(EntryId),
 }
 

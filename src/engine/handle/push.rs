@@ -1,4 +1,5 @@
-//! From what a connection received to a thread's inbox: checked, routed, its client id looked up.
+//! The stages of a push, from its envelope to a worker's inbox: it is checked and routed, and its
+//! client id is looked up.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use crate::log::Flags;
 use crate::name::Name;
 use crate::wire::{Code, Envelope, Fault, quoted};
 
-/// A push whose payload fits its schema and whose receivers are known. Its id is still to be
-/// claimed, and what it forks to be found.
+/// A push whose payload fits its schema and whose receivers are known. Its client id isn't claimed
+/// yet, and the entry that it forks isn't found yet.
 struct Bound {
     destination: Destination,
     by: Pusher,
@@ -37,7 +38,7 @@ pub(crate) struct Routed {
     span: Span,
 }
 
-/// Who hears why a push goes no further.
+/// The observer that hears why a push is refused.
 #[derive(Clone)]
 struct Report {
     observer: Arc<dyn PushObserver>,
@@ -46,22 +47,24 @@ struct Report {
     span: Span,
 }
 
-/// A push on its way: nothing comes of one that was refused, or that was there already.
+/// A push on its way. None if it was refused, or if it repeats an earlier push.
 pub(crate) type Pushing = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
 
-/// How far a push comes without waiting.
+/// A push that has begun: posted at once, or waiting.
 pub(crate) enum Begun {
-    /// It may be posted, unless it was refused, which was told.
+    /// It may be posted. None if it was refused; the observer has heard that.
     Ready(Option<Routed>),
-    /// Its id is its own, and is looked up. Those behind it may begin meanwhile.
+    /// It has claimed its client id, and the log is asked for the id. Later pushes of the
+    /// connection may begin meanwhile.
     LooksUp(Pushing),
-    /// It waits for another push under its id, or for what it forks. Those behind it may not begin:
-    /// who waits for an id while it holds others could wait for ever.
+    /// It waits for another push with the same client id, or for the entry that it forks. Later
+    /// pushes of the connection may not begin: they could claim ids and so wait for each other for
+    /// ever.
     Waits(Pushing),
 }
 
 impl Bound {
-    /// The push, with its id claimed and what it forks found.
+    /// The push, with its client id claimed and its fork's entry found.
     fn routed(self, claim: Option<Claim>, source: Option<Source>) -> Routed {
         let Bound { destination, by, message, meta, id, span } = self;
         let own = |(id, claim)| ClientId { id, claim: Arc::new(claim) };
@@ -69,7 +72,7 @@ impl Bound {
         Routed { destination, push: Box::new(Push { by, message, meta, client_id, source }), span }
     }
 
-    /// Whether it repeats what an entry has.
+    /// Whether the push repeats an entry.
     fn is_same(&self, entry: &log::Entry) -> bool {
         let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
         let message = &self.message;
@@ -91,10 +94,10 @@ impl Report {
 }
 
 impl Pump {
-    /// Takes what a connection received. What becomes of it `inlet` hears, under `number`.
+    /// Takes an envelope from a connection. `inlet` hears what becomes of it, under `number`.
     ///
-    /// It waits only for the log, where it has a client id or forks, and for another push with the
-    /// same id.
+    /// It waits only if the push has a client id or forks: for the log, or for another push with
+    /// the same id.
     pub async fn push(
         &self,
         who: &Identity,
@@ -112,7 +115,7 @@ impl Pump {
         }
     }
 
-    /// The first half of a push: what has to come before those behind it begin.
+    /// The first half of a push. Later pushes of the connection may begin only after it.
     pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> Begun {
         let number = by.number;
         let span = tracing::debug_span!("push", number);
@@ -147,7 +150,7 @@ impl Pump {
         }
     }
 
-    /// The second half.
+    /// The second half of a push: posts it.
     pub(crate) fn go(&self, Routed { destination, push, span }: Routed) {
         span.in_scope(|| self.post(&destination, push));
     }
@@ -181,20 +184,20 @@ impl Pump {
         Ok(Bound { destination, by, message, meta: envelope.meta, id, span })
     }
 
-    /// Takes the id of a push, if it has one, as soon as no other push has it.
+    /// Claims the client id of a push, if it has one, once no other push has the same id.
     async fn named(&self, bound: Bound, source: Option<Source>) -> Result<Option<Routed>, Fault> {
         let Some(id) = bound.id.clone() else { return Ok(Some(bound.routed(None, source))) };
         loop {
             match Claim::take(self.shared(), &bound.by.identity, &id) {
                 Ok(claim) => return self.claimed(bound, claim, source).await,
-                // An error says that the other push is over, which is what is waited for.
+                // An error means that the other push is over.
                 Err(mut other) => drop(other.changed().await),
             }
         }
     }
 
-    /// Looks up the id of a push: nothing, where the same push was taken before and its sender was
-    /// told so again.
+    /// Looks the client id of a push up in the log. None if the push was accepted before; its
+    /// sender is told so again.
     async fn claimed(
         &self,
         bound: Bound,
@@ -219,7 +222,7 @@ impl Pump {
         Ok(None)
     }
 
-    /// What waits before it may be posted, with a word to the sender if it may not.
+    /// Finishes a push that had to wait. If it is refused, its sender is told.
     fn after(
         &self,
         report: Report,
@@ -235,17 +238,17 @@ impl Pump {
     }
 }
 
-/// A client's id on its way into the log. It is let go when the push is accepted or refused.
+/// A claimed client id. It is freed once the push is accepted or refused.
 struct Claim {
     shared: Arc<Shared>,
     key: (Arc<str>, Arc<str>),
-    /// What others wait with, and what tells this claim from a later one on the same id.
+    /// Other pushes wait on this. It also tells this claim from a later one of the same id.
     waiting: watch::Receiver<()>,
     done: watch::Sender<()>,
 }
 
 impl Claim {
-    /// Takes an id, unless another push has it: then what tells when that is over.
+    /// Claims an id. If another push has it, returns a receiver that tells when that push is over.
     fn take(
         shared: &Arc<Shared>,
         identity: &Arc<str>,

@@ -1,4 +1,5 @@
-//! What the log says of the messages that a replay handles again.
+//! The record of messages in the log: what came of each, and when each was consumed. A replay is
+//! compared with it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::log::{Log, Mark, Pages};
 use crate::wire::core::ThreadSpawned;
 use crate::wire::{Fault, Payload};
 
-/// What the log says of messages: what came of each, and who is done with it.
+/// The record of a tree's messages.
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) outputs: HashMap<EntryId, Vec<Output>>,
@@ -23,31 +24,32 @@ pub(super) struct Record {
     pub(super) attempts: HashMap<(EntryId, Arc<str>), u32>,
     /// By thread and listener: how often it started on a message so far.
     pub(super) starts: HashMap<(ThreadId, Arc<str>), u64>,
-    /// By thread, listener and time: what was consumed. A serial listener is done with one message
-    /// at a time, and with what it took along.
+    /// By thread, listener and time: the messages that were consumed together. A serial listener
+    /// consumes the messages of one handling at a time.
     pub(super) hands: HashMap<(ThreadId, Arc<str>, When), BTreeSet<u64>>,
-    /// What each listener said, in order.
+    /// The emissions of each listener, in order.
     pub(super) said: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
-    /// Of entries without an addressee: for whom they were.
+    /// The receivers of entries without an addressee.
     pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
-    /// The entries that threads came to their ends with.
+    /// The last entries of threads that ended.
     pub(super) ends: HashMap<ThreadId, Entry>,
-    /// What had to do with budgets, in order.
+    /// The entries about budgets, in order.
     pub(super) charges: Vec<Arc<log::Entry>>,
 }
 
-/// When a listener was done with a message: behind which position, and how often it had started on
-/// one in the thread. What comes to nothing leaves no entry between itself and the next.
+/// The time at which a listener consumed a message: the log's position, and how often the listener
+/// had started in the thread. The position alone wouldn't do, since a handling without emissions
+/// leaves no entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct When {
     pub(super) after: u64,
     pub(super) starts: u64,
 }
 
-/// Something that came of a message.
+/// An entry that came of a message.
 pub(super) struct Output {
     pub(super) entry: Arc<log::Entry>,
-    /// Whether it began a thread below.
+    /// Whether it began a child thread.
     pub(super) begins: bool,
 }
 
@@ -58,7 +60,7 @@ impl Record {
                 Mark::Consumed { entry, listener, attempt } => {
                     self.handled(entry, listener, attempt, it.after);
                 }
-                // What was started and waits was parked by the handling that had it in hand.
+                // A message that was started and waits was parked by its handling.
                 Mark::Waits { entry, listener, .. } => {
                     let key = (entry, listener);
                     if let Some(attempt) = self.attempts.get(&key).copied() {
@@ -77,7 +79,8 @@ impl Record {
         }
     }
 
-    /// A handling is over that had a message in hand; later ones may have it in hand again.
+    /// Notes that a handling of a message is over. Later handlings may have the message in hand
+    /// again.
     fn handled(&mut self, entry: EntryId, listener: Arc<str>, attempt: u32, after: u64) {
         let key = (entry, listener);
         if self.consumed.contains_key(&key) {
@@ -90,7 +93,7 @@ impl Record {
         self.consumed.insert(key, (attempt, when));
     }
 
-    /// Notes what came of which message in a thread, and in those that it opened.
+    /// Reads what came of each message in a thread, and in those that it opened.
     pub(super) async fn read(
         &mut self,
         log: &dyn Log,
@@ -124,8 +127,8 @@ impl Record {
 }
 
 impl Record {
-    /// What a serial listener took along with a message, and as of which entry it handled them:
-    /// the last of them, or what it had said last. None where it took that message along.
+    /// The messages that a serial listener handled together with a message, and the last entry that
+    /// it saw then. None if this message was handled together with an earlier one.
     pub(super) fn hand(
         &self,
         message: &Entry,
@@ -136,7 +139,7 @@ impl Record {
         let mut hand = self.hands.get(&hand)?.iter().copied();
         hand.next().filter(|it| *it == message.seq())?;
         let rest: Vec<u64> = hand.collect();
-        // All that it had said is in an earlier commit: it was done with that.
+        // All earlier emissions are in an earlier commit.
         let from = (message.thread().clone(), listener.clone());
         let mut said = self.said.get(&from).into_iter().flatten().rev();
         let is_before =
@@ -148,7 +151,7 @@ impl Record {
 }
 
 impl Record {
-    /// Why a charge was refused then; none where it would fit now.
+    /// Why a charge was refused then. None if it would fit now.
     pub(super) fn refused(&self, charge: &log::Entry, limits: &Limits) -> Option<Fault> {
         let tree = charge.id.thread.tree();
         let is_earlier =

@@ -1,4 +1,4 @@
-//! What a handler asks of the engine while it is replayed, answered from the log.
+//! The `Host` of replayed handlers. It answers from the log and writes nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,19 +13,19 @@ use crate::log::Log;
 use crate::wire::Fault;
 use crate::xml::Element;
 
-/// What arguments ask of the engine, answered from the log.
+/// A `Host` that answers from the log.
 pub(super) struct ReplayHost {
     pub(super) log: Arc<dyn Log>,
     pub(super) capabilities: Capabilities,
     pub(super) limits: Limits,
     pub(super) recorded: Vec<Entry>,
-    /// Why charges were refused then, by their places among what was emitted.
+    /// Why charges were refused then, by their index among the emissions.
     pub(super) refusals: HashMap<usize, Fault>,
     pub(super) sent: Mutex<Vec<Emit>>,
 }
 
 impl ReplayHost {
-    /// What was emitted so far.
+    /// The emissions so far.
     pub(super) fn sent(&self) -> MutexGuard<'_, Vec<Emit>> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }

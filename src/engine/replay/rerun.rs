@@ -1,5 +1,5 @@
-//! Replay: pure listeners run again on the messages that the log has, and what they come to is
-//! held against what they came to then. It writes nothing.
+//! Replay: pure listeners handle the messages in the log again, and their emissions are compared
+//! with those in the log. A replay writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -27,16 +27,16 @@ use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, said};
 use crate::wire::{Code, Fault, Payload};
 
-/// What came of replaying a thread and all below it.
+/// The result of replaying a thread and its descendants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replayed {
     /// How many messages were handled again, by listener.
     pub compared: BTreeMap<Arc<str>, u64>,
-    /// How many were handled by listeners that aren't pure, by listener: what they came to is
-    /// taken from the log.
+    /// How many messages were handled by listeners that aren't pure, by listener. Their emissions
+    /// are taken from the log.
     pub taken: BTreeMap<Arc<str>, u64>,
-    /// Those of pure listeners that couldn't be held against the log, and why.
+    /// Messages of pure listeners that couldn't be compared with the log, and why.
     pub skipped: Vec<Skipped>,
     /// The first difference; nothing after it was looked at.
     pub difference: Option<Difference>,
@@ -48,33 +48,33 @@ pub struct Replayed {
 pub struct Skipped {
     /// The message.
     pub message: EntryId,
-    /// Whose it was.
+    /// The listener that handled it.
     pub listener: Arc<str>,
     /// Why.
     pub why: &'static str,
 }
 
-/// Where a listener comes to something else than the log has.
+/// An emission that differs from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
     /// The message that it handled.
     pub message: EntryId,
-    /// Which listener.
+    /// The listener that handled it.
     pub listener: Arc<str>,
-    /// The entry in the log that is different; none where the log has less.
+    /// The entry in the log that differs. None if the log has fewer.
     pub entry: Option<EntryId>,
-    /// What the log has; none where it has less.
+    /// What the log has. None if it has fewer.
     pub recorded: Option<Emitted>,
-    /// What it comes to now; none where that is less.
+    /// What the listener emits now. None if it emits fewer.
     pub now: Option<Emitted>,
 }
 
-/// Something that a listener came to.
+/// An emission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Emitted {
-    /// Who it is for, where that is known.
+    /// The receiver, if it is known.
     pub to: Option<Arc<str>>,
     /// The payload's name.
     pub name: Name,
@@ -83,9 +83,9 @@ pub struct Emitted {
 }
 
 impl Plan {
-    /// Runs the pure listeners of this plan again on the messages of a thread and of all below
-    /// it, a fork's shared ones included, and compares what they come to, byte by byte, up to the
-    /// first difference.
+    /// Runs the pure listeners of this plan again on the messages of a thread and its descendants,
+    /// a fork's shared entries included. Compares their emissions with the log, byte by byte, up to
+    /// the first difference.
     ///
     /// # Errors
     /// Where the log can't be read, or has no such thread.
@@ -119,7 +119,8 @@ impl Plan {
     }
 }
 
-/// A message that is handled again: by whom, with what was taken along, and as of which entry.
+/// A message that is handled again: its listener, the messages handled with it, and the last entry
+/// that the listener saw.
 struct Handling {
     message: Entry,
     receiver: Receiver,
@@ -136,7 +137,7 @@ struct Replay<'a, P> {
 }
 
 impl<P: Port> Replay<'_, P> {
-    /// Goes through a thread, its folds beside it.
+    /// Replays a thread, and computes its folds on the way.
     async fn thread(&mut self, id: &ThreadId) -> Result<(), log::Error> {
         let routes = &self.plan.routes;
         let mut folds: Vec<Vec<Awake>> = Vec::new();
@@ -166,7 +167,7 @@ impl<P: Port> Replay<'_, P> {
         Ok(())
     }
 
-    /// Who is to handle a message again, and as of when.
+    /// Finds the listeners that handle a message again, and as of which entry.
     async fn entry(
         &mut self,
         kept: &log::Entry,
@@ -177,7 +178,7 @@ impl<P: Port> Replay<'_, P> {
         let had: Vec<Arc<str>> = kept.to.clone().map_or(chosen, |to| vec![to]);
         let mut all = Vec::new();
         for name in had.into_iter().filter(|_| kept.receivers > 0) {
-            // What waited for its time was sent again then, and handled under that.
+            // A delivery that waited for its time was sent again then, and handled as that entry.
             let consumed = self.record.consumed.get(&(entry.id().clone(), name.clone())).copied();
             if consumed.is_some_and(|(attempt, _)| attempt == 0) {
                 continue;
@@ -234,7 +235,7 @@ impl<P: Port> Replay<'_, P> {
         }
     }
 
-    /// Runs a handler and compares; why that can't be done, if so.
+    /// Runs a handler and compares its emissions. Returns why that can't be done, if it can't.
     async fn compare(&mut self, it: &Handling, folds: &[Awake]) -> Option<&'static str> {
         let Handling { message, receiver, .. } = it;
         let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
@@ -266,8 +267,8 @@ impl<P: Port> Replay<'_, P> {
         None
     }
 
-    /// Why charges were refused then, by their places among what was emitted; none where one of
-    /// them would fit now.
+    /// Why charges were refused then, by their index among the emissions. None if one of them would
+    /// fit now.
     fn refusals(&self, before: &Before<'_>) -> Option<HashMap<usize, Fault>> {
         let refused = before.recorded().enumerate().filter(|(_, it)| {
             it.entry.name == Charge::NAME && it.entry.flags.contains(Flags::REFUSED)
@@ -276,7 +277,7 @@ impl<P: Port> Replay<'_, P> {
         refused.map(|(at, it)| Some((at, self.record.refused(&it.entry, limits)?))).collect()
     }
 
-    /// What a handler comes to now, in the order in which the engine would keep it.
+    /// The emissions of a handler now, in the order in which the engine would append them.
     async fn run(
         &self,
         it: &Handling,
@@ -336,12 +337,12 @@ impl<P: Port> Replay<'_, P> {
     }
 }
 
-/// Whether a replay runs it.
+/// Whether a replay runs a listener.
 fn is_run(listener: &Registered) -> bool {
     listener.traits.pure || listener.traits.recorded
 }
 
-/// Whether an emission is done only after the others of its step: it opens a thread.
+/// Whether an emission is carried out after the others of its step, since it opens a thread.
 fn is_beyond(target: &Target, listener: usize, routes: &Routes, it: &Ready) -> bool {
     match (target, &it.what) {
         (Target::Child { .. }, Ok(_)) => true,
@@ -356,11 +357,11 @@ fn is_beyond(target: &Target, listener: usize, routes: &Routes, it: &Ready) -> b
     }
 }
 
-/// What a message came to then.
+/// What came of a message then.
 struct Before<'a> {
     /// What the listener emitted.
     entries: Vec<&'a Output>,
-    /// What the pump told of its failing, with the fault's number.
+    /// The fault with which the handler failed, and its number.
     faults: Vec<(&'a Output, String)>,
 }
 
@@ -378,7 +379,7 @@ impl<'a> Before<'a> {
         Before { entries, faults: outputs.iter().filter_map(fault).collect() }
     }
 
-    /// Whether an emission began a thread then: a listener that was at work had it in one.
+    /// Whether an emission opened a thread then, because its receiver was busy.
     fn began(&self, it: &Ready) -> bool {
         let (Target::Listener(_), Ok(checked)) = (&it.target, &it.what) else { return false };
         let is_same = |then: &Output| {
@@ -387,12 +388,12 @@ impl<'a> Before<'a> {
         self.entries.iter().any(|then| then.begins && is_same(then))
     }
 
-    /// What it emitted in its own thread.
+    /// The emissions in the message's own thread.
     fn recorded(&self) -> impl Iterator<Item = &'a Output> {
         self.entries.iter().copied().filter(|it| !it.begins)
     }
 
-    /// Where what it comes to now is something else.
+    /// The first difference from what the handler emits now.
     fn difference(
         &self,
         message: &Entry,
@@ -410,17 +411,17 @@ impl<'a> Before<'a> {
         let mut faults = self.faults.iter();
         for ready in now {
             let (checked, then) = match &ready.what {
-                // Where it failed then, that is what it came to.
+                // The handler failed then: its fault is its outcome.
                 Ok(checked) => {
                     let then = entries.next();
                     let fault = if then.is_none() { faults.next() } else { None };
-                    // Who had a thread opened for them was told that the budget has no room.
+                    // The sender that wanted a thread was told that the budget has no room.
                     if fault.is_some_and(|it| is_unopened(&it.1, &ready.target)) {
                         continue;
                     }
                     (checked.clone(), then.or(fault.map(|(it, _)| *it)))
                 }
-                // Nobody tells the pump of a fault.
+                // The pump is never told of a fault.
                 Err(_) if message.from() == CORE_NAME => continue,
                 Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
             };
@@ -429,7 +430,7 @@ impl<'a> Before<'a> {
                 name: checked.name().clone(),
                 body: checked.element().canonical(),
             };
-            // Why nobody takes something, it told whoever may know.
+            // The reason why no listener takes a payload is told only to some senders.
             let is_explained = |it: &Output| ready.sought.is_some() && it.entry.name == Huh::NAME;
             if then.is_none_or(|it| !now.is(&it.entry) && !is_explained(it)) {
                 return Some(different(then, Some(now)));
@@ -441,7 +442,7 @@ impl<'a> Before<'a> {
         if let Some(less) = entries.next() {
             return Some(different(Some(less), None));
         }
-        // What the pump itself had against what was emitted is no part of that.
+        // Faults that the pump added to emissions don't count.
         let own = ["P0007", "P0015", "P0017", "P0026", "P0027"];
         let was_refused = self.entries.iter().any(|it| it.entry.flags.contains(Flags::REFUSED));
         let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);
@@ -454,8 +455,8 @@ fn is_unopened(code: &str, target: &Target) -> bool {
     matches!(target, Target::Child { for_sender: true, .. }) && code == Code::OverBudget.to_string()
 }
 
-/// How many entries an emission comes to: an answer is one for each identity that asked, and one
-/// for each message of a listener.
+/// How many entries an emission becomes. An answer is one entry for each identity that asked, and
+/// one for each message of a listener.
 fn answers(target: &Target) -> usize {
     let Target::Askers(asked, _) = target else { return 1 };
     let (people, others): (Vec<&Entry>, Vec<&Entry>) =
@@ -464,7 +465,7 @@ fn answers(target: &Target) -> usize {
     people.len() + others.len()
 }
 
-/// Whom an emission is for, where it says so.
+/// The receiver of an emission, if it says so.
 fn addressee(target: &Target, message: &Entry, listener: &Arc<str>) -> Option<Arc<str>> {
     match target {
         Target::Sender => Some(message.sender().clone()),
@@ -480,8 +481,8 @@ impl Emitted {
         Emitted { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
     }
 
-    /// Whether an entry says the same, to the same where that is known: one that a budget refused
-    /// may have nobody.
+    /// Whether an entry has the same payload, and the same receiver if that is known. An entry that
+    /// a budget refused may have no receiver.
     fn is(&self, entry: &log::Entry) -> bool {
         let was_refused = entry.to.is_none() && entry.flags.contains(Flags::REFUSED);
         self.name == entry.name

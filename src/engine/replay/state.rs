@@ -1,5 +1,5 @@
-//! How a tree of threads was at any place of its log: folds, budget, what waited. It is computed
-//! from the log alone, so it needs no pump that runs.
+//! The state of a tree of threads at any position of its log: folds, budget and unconsumed entries.
+//! It is computed from the log alone, so it needs no running pump.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,19 +23,19 @@ use crate::name::Name;
 use crate::wire::Fault;
 use crate::wire::budget::BudgetKey;
 
-/// A thread and all below it, at one place of the log.
+/// A thread and its descendants at one position of the log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TreeState {
     /// The last position that was looked at.
     pub position: u64,
-    /// The thread, and those below it that there were, in the order of their opening.
+    /// The thread and its descendants, in the order in which they were opened.
     pub threads: Vec<ThreadState>,
-    /// What the whole tree had spent, the threads above included.
+    /// What the whole tree had spent, with the threads above this one.
     pub budget: Vec<Spending>,
 }
 
-/// A thread at one place of the log.
+/// A thread at one position of the log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ThreadState {
@@ -49,11 +49,12 @@ pub struct ThreadState {
     pub seq: u64,
     /// When that came, in microseconds since the epoch.
     pub at_us: u64,
-    /// What it had become.
+    /// Its state.
     pub state: State,
     /// Every fold of every listener.
     pub folds: Vec<FoldState>,
-    /// What was not consumed: under way, waiting for its turn, a time or another entry.
+    /// Entries that weren't consumed: they were being handled, or waited for a handler, a time or
+    /// another entry.
     pub waiting: Vec<Waiting>,
 }
 
@@ -65,13 +66,13 @@ pub struct FoldState {
     pub listener: Arc<str>,
     /// Its type.
     pub fold: &'static str,
-    /// The state, as its `Debug` shows it; or why there is none.
+    /// The state as its `Debug` shows it, or why there is none.
     pub shown: Result<String, String>,
     /// BLAKE3 over that text.
     pub digest: [u8; 32],
 }
 
-/// An entry that somebody hadn't consumed.
+/// An entry that a listener hadn't consumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
@@ -79,12 +80,12 @@ pub struct Waiting {
     pub entry: EntryId,
     /// Its payload's name.
     pub name: Name,
-    /// Who was to get it, or was at it.
+    /// The listener.
     pub listener: Arc<str>,
-    /// The time before which it doesn't get it, in microseconds since the epoch; [`u64::MAX`] where
-    /// it waits for another entry.
+    /// The time that it waits for, in microseconds since the epoch. [`u64::MAX`] if it waits for
+    /// another entry.
     pub until_us: Option<u64>,
-    /// How often a start on it was noted; those of pure listeners aren't.
+    /// How often the listener started on it. Starts of pure listeners aren't recorded.
     pub attempts: u32,
 }
 
@@ -92,13 +93,13 @@ pub struct Waiting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spending {
-    /// Of what.
+    /// The budget.
     pub key: BudgetKey,
     /// How much.
     pub used: u64,
-    /// How much there was; [`u64::MAX`] is no limit.
+    /// The limit. [`u64::MAX`] is none.
     pub limit: u64,
-    /// Whose turns they are: a thread and a listener.
+    /// For turns: the thread and the listener.
     pub of: Option<(ThreadId, Arc<str>)>,
 }
 
@@ -111,11 +112,11 @@ impl FoldState {
 }
 
 impl Plan {
-    /// How a thread and all below it were once an entry had come, or are at the end of the log:
-    /// the folds of this plan's listeners, what was spent, what waited.
+    /// The state of a thread and its descendants after an entry, or at the end of the log: the
+    /// folds of this plan's listeners, the budget and the unconsumed entries.
     ///
-    /// The cut is one place in the order of the whole log. What was consumed is known by commits,
-    /// so it counts with the commit that holds the entry.
+    /// The cut is one position in the whole log. Consumption is known by commit only, so it is as
+    /// of the end of the commit that holds the entry.
     ///
     /// # Errors
     /// Where the log can't be read, or has no such thread.
@@ -196,7 +197,7 @@ impl Plan {
     }
 }
 
-/// A thread as far as the cut.
+/// A thread up to the cut.
 struct Seen {
     state: ThreadState,
     is_meant: bool,
@@ -211,7 +212,7 @@ impl Seen {
     }
 }
 
-/// Reads a thread as far as the cut; nothing where it wasn't there yet.
+/// Reads a thread up to the cut. None if it didn't exist yet.
 async fn see(
     log: &dyn Log,
     routes: &Routes,
@@ -244,7 +245,7 @@ async fn see(
             (seen.state.seq, seen.state.at_us) = (it.id.seq, it.at_us);
             seen.position = it.position;
             folds.take(&Entry::kept(it));
-            // What is shared became something elsewhere, and is consumed there.
+            // Shared entries are consumed in the thread that they belong to.
             if it.id.thread == record.id {
                 seen.state.state = it.flags.state().unwrap_or(seen.state.state);
                 seen.opened_us = if seen.opened_us == 0 { it.at_us } else { seen.opened_us };
@@ -278,7 +279,7 @@ fn entry_of(mark: &Mark) -> &EntryId {
     }
 }
 
-/// Of these entries, what not everybody has consumed.
+/// Those of these entries that some listener hasn't consumed.
 fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waiting> {
     let mut all: BTreeMap<(u64, Arc<str>), (bool, Waiting)> = BTreeMap::new();
     let waiting = |entry: &log::Entry, listener: &Arc<str>| Waiting {
@@ -310,7 +311,7 @@ fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waitin
     all.into_values().filter(|(is_over, _)| !is_over).map(|(_, it)| it).collect()
 }
 
-/// Every fold of every listener, on its way through a thread.
+/// The folds of all listeners while a thread is read.
 struct Folding<'a>(Vec<(&'a Registered, usize, Result<Awake, String>)>);
 
 impl<'a> Folding<'a> {
@@ -340,8 +341,8 @@ impl<'a> Folding<'a> {
 }
 
 impl Pump {
-    /// Every fold of every listener in a thread, as of its last entry: from what is kept in memory
-    /// where there is something, and from the log.
+    /// The folds of all listeners in a thread, as of its last entry. They are read from memory
+    /// where they are there, and from the log.
     ///
     /// Computed from the log alone, by [`Plan::state`], they are the same.
     ///
@@ -351,7 +352,7 @@ impl Pump {
         let shared = self.shared();
         let (asked, cached) = oneshot::channel();
         shared.workers.post(thread, Mail::Folds(thread.clone(), asked));
-        // A pump that stopped has nothing in memory.
+        // A stopped pump has no folds in memory.
         let cached = cached.await.unwrap_or_default();
         let unreadable = |it: log::Error| unread(&it);
         let record = shared.log.thread(thread).await.map_err(unreadable)?;
@@ -362,7 +363,7 @@ impl Pump {
             if it.folds.is_empty() {
                 continue;
             }
-            // What is in memory may be ahead of the log.
+            // Folds in memory may be ahead of the log.
             let is_kept = |it: &&(usize, u64, _)| it.0 == at && it.1 <= record.last_seq;
             let kept = cached.iter().find(is_kept);
             let from = kept.map(|(_, seq, states)| (*seq, states.clone()));

@@ -1,4 +1,4 @@
-//! Entries come into a thread: pushes are accepted, and every entry is appended.
+//! Accepts pushes, and appends every entry of a thread.
 
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{CORE_NAME, Key, Push};
@@ -25,7 +25,7 @@ impl Thread {
     }
 
     pub(crate) fn accept(&mut self, push: Push, world: &World<'_>, out: &mut Step) {
-        if let Some(short) = self.has_no_room(&push, world, out) {
+        if let Some(short) = self.shortage(&push, world, out) {
             return self.refuse_push(push, short, out);
         }
         let chain = self.guard.called();
@@ -42,7 +42,7 @@ impl Thread {
             tells_why: by.tells_why,
             undelivered: None,
         };
-        self.is_asked(seq, by.identity.clone());
+        self.note_pusher(seq, by.identity.clone());
         self.origins.insert(seq, origin);
         let (client_id, claim) = client_id.map(|own| (own.id, own.claim)).unzip();
         let news = PushEvent::Accepted { id: self.entry(seq), client_id: client_id.clone() };
@@ -69,7 +69,7 @@ impl Thread {
         self.settle(seq, world, out);
     }
 
-    /// Gives an entry its place and queues it for its receivers.
+    /// Gives an entry its number, and queues it for its receivers.
     pub(crate) fn append(&mut self, it: Sending<'_>, world: &World<'_>, out: &mut Step) -> Entry {
         if !self.kept {
             self.kept = true;
@@ -105,7 +105,8 @@ impl Thread {
             came.push(entry.clone());
         }
         if entry.to().is_none() {
-            // Who shares the name may change; whom this was for may not.
+            // The listeners that share the name may change, but the receivers of this entry may
+            // not.
             out.batch.marks.extend(receivers.iter().map(|receiver| Mark::Started {
                 entry: entry.id().clone(),
                 listener: world.routes.listeners[receiver.listener].name.clone(),
@@ -138,13 +139,13 @@ impl Thread {
         entry
     }
 
-    /// Whether what an entry comes of and what it answers stand before it.
+    /// Whether an entry's cause, and the entry that it answers, come before it.
     fn follows(&self, it: &Draft) -> bool {
         let is_before = |id: &EntryId| id.thread != self.id || id.seq < it.id.seq;
         it.cause.as_ref().is_none_or(is_before) && it.reply_to.as_ref().is_none_or(is_before)
     }
 
-    /// Tells whoever is at work for a listener that something came for it.
+    /// Tells the running handlers of a listener that a message came for it.
     fn tell_arrived(&self, receiver: Receiver, entry: &Entry, world: &World<'_>, out: &mut Step) {
         if !world.routes.listeners[receiver.listener].takes_arrivals {
             return;
@@ -154,7 +155,7 @@ impl Thread {
         out.effects.extend(hears.map(|it| Effect::Came(it, entry.name().clone())));
     }
 
-    /// Notes what a listener that may wait for entries has to do.
+    /// Notes that a listener which waits for entries has this message to handle.
     pub(crate) fn note_asked(
         &self,
         receiver: Receiver,
@@ -170,19 +171,19 @@ impl Thread {
         }
     }
 
-    /// Notes that it has done it, or never will.
+    /// Notes that the listener has handled the message, or never will.
     pub(crate) fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
         if world.routes.listeners[listener].wakes.is_some() {
             out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
         }
     }
 
-    /// Why a push can't come in, if that is so.
+    /// Why the thread refuses a push, if it does.
     pub(crate) fn closed_to(&self, push: &Push, world: &World<'_>) -> Option<Fault> {
         let steers = |it: &Receiver| world.routes.listeners[it.listener].steers;
         match self.state {
             State::Open | State::Paused => None,
-            // What ends it, or has it raised, needs no budget.
+            // Ending a thread and raising its budget need no budget.
             State::OverBudget if push.message.receivers.iter().all(steers) => None,
             state => Some(ended(&self.id, state)),
         }

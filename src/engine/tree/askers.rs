@@ -1,5 +1,4 @@
-//! An answer to several messages: each sender has it once, and each connection hears it once.
-//! Pure.
+//! One answer to several messages: each sender has it once, and each connection hears it once.
 
 use std::sync::Arc;
 
@@ -58,7 +57,7 @@ impl Thread {
             }
         }
         let status = match outcome {
-            // A child goes on: the answer so far is recorded, and wakes nobody above.
+            // A child continues: its partial answer is recorded, and isn't handed to the parent.
             Outcome::Partial if is_end || asked.is_empty() => {
                 let sending = self.sending(part, checked, None, world);
                 drop(self.append(sending, world, out));
@@ -77,7 +76,7 @@ impl Thread {
         }
     }
 
-    /// Tells another connection of an identity what that identity has been told.
+    /// Sends the answer of an identity to another connection of that identity.
     fn tell_too(&mut self, asked: &Entry, told: &mut Told, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&asked.seq()) else { return };
         origin.answered = true;

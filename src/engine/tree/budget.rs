@@ -1,12 +1,12 @@
-//! What a tree of threads may spend, and what it has spent: one ledger for all of it, so that a
-//! thread's budget bounds those below it. Pure.
+//! The budget of a tree: what its threads may spend, and what they have spent. A tree has one
+//! ledger, so its budget bounds all of its threads. `read` reads the log; nothing else here does.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::engine::tree::event::CORE_NAME;
-use crate::engine::tree::reserved::Reserved;
+use crate::engine::tree::reserved_amounts::ReservedAmounts;
 use crate::id::ThreadId;
 use crate::limits::{Allowance, Limits, UNLIMITED};
 use crate::listener::Entry;
@@ -15,10 +15,10 @@ use crate::log::{Log, ThreadRecord};
 use crate::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning, Charge, RaiseBudget};
 use crate::wire::{Code, Fault, Payload};
 
-/// What a raise says.
+/// The advice for a raise that says neither or both.
 const ONE_OF: &str = "Say either by=\"50000\", how much more, or to=\"200000\", the new limit.";
 
-/// The percentages of a limit at which something is said.
+/// The percentages of a limit at which the pump warns.
 const WARNED_AT: [u8; 3] = [95, 90, 75];
 
 /// The ledger of a tree.
@@ -26,35 +26,35 @@ const WARNED_AT: [u8; 3] = [95, 90, 75];
 pub(crate) struct Ledger {
     limits: [u64; BudgetKey::ALL.len()],
     used: [u64; BudgetKey::ALL.len()],
-    /// The highest percentage that was said of each.
+    /// The highest percentage that was warned of, for each budget.
     warned: [u8; BudgetKey::ALL.len()],
-    /// By thread and listener: turns, and the highest percentage that was said of them.
+    /// By thread and listener: turns, and the highest percentage that was warned of.
     turns: FxHashMap<(ThreadId, Arc<str>), (u64, u8)>,
     /// When the session was opened; 0 while it has no entry.
     opened_us: u64,
-    /// Warnings that are to be said.
+    /// Warnings that aren't recorded yet.
     unsaid: Vec<BudgetWarning>,
 }
 
-/// There isn't as much as was asked for.
+/// A budget that has less left than was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Short {
     pub(crate) key: BudgetKey,
     pub(crate) asked: u64,
     pub(crate) used: u64,
     pub(crate) limit: u64,
-    /// What of that handlers at work have reserved: some of it may come back.
+    /// The part of `used` that running handlers have reserved. Some of it may come back.
     pub(crate) reserved: u64,
 }
 
 impl Short {
-    /// Whether there is nothing left at all of what is never given back.
+    /// Whether the budget is spent for good. Depth and children come back when threads end.
     pub(crate) fn is_spent(self) -> bool {
         let comes_back = matches!(self.key, BudgetKey::Depth | BudgetKey::Children);
         !comes_back && self.left() == 0
     }
 
-    /// How much there is beside what is spent for good.
+    /// How much is left, not counting reservations as spent.
     fn left(self) -> u64 {
         self.limit.saturating_sub(self.used.saturating_sub(self.reserved))
     }
@@ -67,7 +67,7 @@ impl Short {
 }
 
 impl Ledger {
-    /// Nothing is spent yet.
+    /// A ledger of which nothing is spent.
     pub(crate) fn new(limits: &Limits) -> Ledger {
         let limit = |key| match key {
             BudgetKey::Messages => limits.tree_messages_max,
@@ -81,8 +81,8 @@ impl Ledger {
         Ledger { limits: BudgetKey::ALL.map(limit), ..Ledger::default() }
     }
 
-    /// The ledger of a tree as the log has it: how many messages its listeners were given, and
-    /// every entry that has to do with its budget, in their order.
+    /// The ledger of a tree that the log has, from the number of its messages and from its entries
+    /// about budgets, in their order.
     pub(crate) fn kept(
         limits: &Limits,
         opened_us: u64,
@@ -95,7 +95,7 @@ impl Ledger {
         ledger
     }
 
-    /// Takes in an entry that has to do with the budget.
+    /// Applies an entry about the budget.
     fn take(&mut self, entry: &Entry) {
         if entry.is_refused() {
             return;
@@ -134,7 +134,7 @@ impl Ledger {
         self.limits[key as usize]
     }
 
-    /// How much is spent of what is counted here: messages, tokens and money.
+    /// How much is used of messages, tokens or money. The other budgets aren't counted here.
     pub(crate) fn used(&self, key: BudgetKey) -> u64 {
         self.used[key as usize]
     }
@@ -147,7 +147,7 @@ impl Ledger {
         turns
     }
 
-    /// How long ago the session was opened.
+    /// The seconds since the session was opened.
     pub(crate) fn seconds(&self, now_us: u64) -> u64 {
         match self.opened_us {
             0 => 0,
@@ -155,7 +155,7 @@ impl Ledger {
         }
     }
 
-    /// Whether so much more of something fits.
+    /// Whether so much more of a budget fits.
     pub(crate) fn fits(&self, key: BudgetKey, asked: u64, used: u64) -> Result<(), Short> {
         let limit = self.limit(key);
         if used.checked_add(asked).is_some_and(|it| it <= limit) {
@@ -164,13 +164,13 @@ impl Ledger {
         Err(Short { key, asked, used, limit, reserved: 0 })
     }
 
-    /// Whether a listener may be given one more message.
+    /// Whether the budget has room for one more message.
     pub(crate) fn fits_message(&self, now_us: u64) -> Result<(), Short> {
         self.in_time(now_us)?;
         self.fits(BudgetKey::Messages, 1, self.used(BudgetKey::Messages))
     }
 
-    /// Whether there is time left.
+    /// Whether the tree has time left.
     pub(crate) fn in_time(&self, now_us: u64) -> Result<(), Short> {
         let (used, limit) = (self.seconds(now_us), self.limit(BudgetKey::Seconds));
         if used < limit {
@@ -179,7 +179,7 @@ impl Ledger {
         Err(Short { key: BudgetKey::Seconds, asked: 1, used, limit, reserved: 0 })
     }
 
-    /// An entry comes; a message if a listener is given it that the pump didn't send.
+    /// Counts an entry. It is a message if a listener gets it and the pump didn't send it.
     pub(crate) fn count(&mut self, is_message: bool, now_us: u64) {
         if self.opened_us == 0 {
             self.opened_us = now_us;
@@ -190,7 +190,7 @@ impl Ledger {
         }
     }
 
-    /// Warns of what nears its limit.
+    /// Warns if a budget nears its limit.
     pub(crate) fn look_at(&mut self, key: BudgetKey, used: u64) {
         let limit = self.limit(key);
         let warned = &mut self.warned[key as usize];
@@ -201,7 +201,7 @@ impl Ledger {
         }
     }
 
-    /// Looks at the clock.
+    /// Checks the tree's time, and warns if it nears its limit.
     pub(crate) fn look_at_clock(&mut self, now_us: u64) -> Result<(), Short> {
         if self.limit(BudgetKey::Seconds) < UNLIMITED {
             self.look_at(BudgetKey::Seconds, self.seconds(now_us));
@@ -209,25 +209,25 @@ impl Ledger {
         self.in_time(now_us)
     }
 
-    /// Reserves all of a charge or nothing; what is settled is booked whatever there is.
+    /// Books a charge. A reservation is booked whole or not at all; a settlement is always booked.
     pub(crate) fn charge(
         &mut self,
         thread: &ThreadId,
         listener: &Arc<str>,
         it: &Charge,
     ) -> Result<(), Short> {
-        self.fits_charge(thread, listener, it, Reserved::default())?;
+        self.fits_charge(thread, listener, it, ReservedAmounts::default())?;
         self.book(thread, listener, it);
         Ok(())
     }
 
-    /// Whether a reservation fits, without what others have reserved; a settlement always does.
+    /// Whether a charge fits if others' reservations didn't count. A settlement always fits.
     pub(crate) fn fits_charge(
         &self,
         thread: &ThreadId,
         listener: &Arc<str>,
         it: &Charge,
-        without: Reserved,
+        without: ReservedAmounts,
     ) -> Result<(), Short> {
         if it.settled {
             return Ok(());
@@ -253,7 +253,7 @@ impl Ledger {
             if more != 0 {
                 let used = self.used(key).saturating_add_signed(more);
                 self.used[key as usize] = used;
-                // What a model is asked for with is settled soon, and isn't spent before.
+                // The reservation of a model's turn isn't spent yet: it is settled soon.
                 if it.settled || it.tokens_out.is_none() {
                     self.look_at(key, used);
                 }
@@ -278,7 +278,7 @@ impl Ledger {
         }
     }
 
-    /// Allows more: what it comes to, or that nothing was said of how much.
+    /// Raises a limit. Returns the new limit, or what is wrong with the request.
     pub(crate) fn raise(&mut self, it: &RaiseBudget) -> Result<Allowance, Fault> {
         let (key, limit) = (it.key, self.limit(it.key));
         let raised = match (it.by, &it.to) {
@@ -303,7 +303,7 @@ impl Ledger {
         Ok(Allowance(raised))
     }
 
-    /// Sets a limit; what was said of the one before doesn't count any more.
+    /// Sets a limit. Warnings of the limit before don't count any more.
     fn set(&mut self, key: BudgetKey, limit: u64) {
         self.limits[key as usize] = limit;
         self.unsaid.retain(|it| it.key != key);
@@ -316,14 +316,14 @@ impl Ledger {
         }
     }
 
-    /// What is to be said now.
-    pub(crate) fn unsaid(&mut self) -> Vec<BudgetWarning> {
+    /// Takes the warnings that aren't recorded yet.
+    pub(crate) fn take_unsaid(&mut self) -> Vec<BudgetWarning> {
         std::mem::take(&mut self.unsaid)
     }
 }
 
-/// The ledger of a tree as the log has it, as far as a running tree needs it: messages are
-/// counted only where they are bounded.
+/// Reads the ledger of a tree from the log, as far as a running tree needs it. Messages are counted
+/// only if they are bounded.
 pub(crate) async fn read(
     log: &dyn Log,
     threads: &[ThreadRecord],
@@ -353,7 +353,7 @@ pub(crate) async fn charged(
     Ok(Ledger::kept(limits, opened_us, messages, entries.iter().map(|it| Entry::kept(it))))
 }
 
-/// The highest percentage to warn at that so much has come to.
+/// The highest percentage of `WARNED_AT` that this usage has reached.
 fn level(used: u64, limit: u64) -> Option<u8> {
     if limit == UNLIMITED || limit == 0 {
         return None;
@@ -362,7 +362,7 @@ fn level(used: u64, limit: u64) -> Option<u8> {
     WARNED_AT.into_iter().find(reached)
 }
 
-/// What a raise can't do, in which of its attributes, and what would do.
+/// The fault of a raise: the attribute, what is wrong with it, and what would do.
 fn unraised(place: &str, text: impl Into<String>, advice: &str) -> Fault {
     let path = Some(format!("/{}{place}", RaiseBudget::NAME.local()));
     Fault { path, advice: Some(advice.to_owned()), ..Fault::new(Code::Invalid, text) }
@@ -449,7 +449,7 @@ mod tests {
                         log.push(entry(seq, "t0", "thread", &raised));
                     }
                 }
-                for it in ledger.unsaid() {
+                for it in ledger.take_unsaid() {
                     log.push(entry(seq, "t0", "core", &it));
                 }
             }
@@ -464,7 +464,7 @@ mod tests {
         let spend = |tokens: i64, ledger: &mut Ledger| -> Vec<u8> {
             let it = Charge { tokens, ..Charge::default() };
             ledger.charge(&thread, &from, &it).unwrap();
-            ledger.unsaid().iter().map(|it| it.percent).collect()
+            ledger.take_unsaid().iter().map(|it| it.percent).collect()
         };
         assert_eq!(spend(74, &mut ledger), [0_u8; 0]);
         assert_eq!(spend(1, &mut ledger), [75]);
@@ -473,18 +473,18 @@ mod tests {
         let later = Charge { tokens: 1, tokens_out: Some(1), ..Charge::default() };
         let mut roomy = Ledger::new(&Limits { tree_tokens_max: 1, ..Limits::default() });
         roomy.charge(&thread, &from, &later).unwrap();
-        assert!(roomy.unsaid().is_empty(), "what is settled later isn't spent yet");
+        assert!(roomy.take_unsaid().is_empty(), "what is settled later isn't spent yet");
         let settled = Charge { settled: true, tokens: 0, turns: 0, ..later };
         roomy.charge(&thread, &from, &Charge { tokens: -1, ..settled.clone() }).unwrap();
-        assert!(roomy.unsaid().is_empty());
+        assert!(roomy.take_unsaid().is_empty());
         roomy.charge(&thread, &from, &Charge { tokens: 1, ..settled }).unwrap();
-        assert_eq!(roomy.unsaid()[0].percent, 95);
+        assert_eq!(roomy.take_unsaid()[0].percent, 95);
         let raise = RaiseBudget { key: BudgetKey::Tokens, by: Some(100), to: None };
         assert_eq!(ledger.raise(&raise), Ok(Allowance(200)));
         assert_eq!(spend(50, &mut ledger), [75], "of the new limit");
         ledger.charge(&thread, &from, &Charge { tokens: 45, ..Charge::default() }).unwrap();
         ledger.raise(&raise).unwrap();
-        assert!(ledger.unsaid().is_empty(), "of a limit that is no more");
+        assert!(ledger.take_unsaid().is_empty(), "of a limit that is no more");
     }
 
     #[test]
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!(ledger.look_at_clock(5_000_000), Ok(()));
         ledger.count(true, 5_000_000);
         assert_eq!(ledger.look_at_clock(13_600_000), Ok(()));
-        assert_eq!(ledger.unsaid().len(), 1);
+        assert_eq!(ledger.take_unsaid().len(), 1);
         let (key, asked, used, limit) = (BudgetKey::Seconds, 1, 10, 10);
         let short = Short { key, asked, used, limit, reserved: 0 };
         assert_eq!(ledger.look_at_clock(15_000_000), Err(short));

@@ -1,5 +1,5 @@
-//! Where trees meet their ledger and threads their guard: what is refused, what is charged, what
-//! is said of it, and what goes on once an operator allows more. Pure.
+//! The rules of budgets and of the loop guard: what they refuse and charge, what the pump records
+//! of it, and what continues once an operator raises a budget.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::engine::tree::budget::Short;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::{CORE_NAME, Push};
 use crate::engine::tree::loop_guard::{Bound, Hop};
-use crate::engine::tree::request::{Beyond, Raising, Spent};
+use crate::engine::tree::request::{Raising, Spent, TreeRequest};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::step::Tree;
@@ -19,24 +19,24 @@ use crate::wire::budget::{BudgetKey, BudgetRaised, Charge, LoopWarning, OverBudg
 use crate::wire::core::{ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
 
-/// What is said of a thread that is held.
+/// What the pump records of a thread that is over budget.
 fn over_budget(Short { key, used, limit, .. }: Short) -> OverBudget {
     OverBudget { key, used, limit }
 }
 
 impl Tree {
-    /// Looks at the clock before anything happens.
+    /// Checks the tree's time before an event is taken.
     pub(crate) fn look_at_clock(&self, world: &World<'_>, out: &mut Step) {
         if let Err(short) = out.ledger.look_at_clock(world.now_us)
             && self.threads.values().any(|it| it.state == State::Open && it.kept)
         {
-            out.beyond.push_back(Beyond::Spent(Spent { short, thread: None }));
+            out.requests.push_back(TreeRequest::Spent(Spent { short, thread: None }));
         }
     }
 
-    /// Records in the session what nears its limit.
+    /// Records warnings of budgets in the session.
     pub(crate) fn warn(&mut self, world: &World<'_>, out: &mut Step) {
-        for it in out.ledger.unsaid() {
+        for it in out.ledger.take_unsaid() {
             let Some(session) = self.threads.values_mut().find(|it| it.record.parent.is_none())
             else {
                 return;
@@ -45,7 +45,7 @@ impl Tree {
         }
     }
 
-    /// Holds every thread that something is spent for.
+    /// Holds the threads that a spent budget is for.
     pub(crate) fn spent(&mut self, it: &Spent, world: &World<'_>, out: &mut Step) {
         let what = over_budget(it.short);
         let is_meant = |id: &&ThreadId| it.thread.as_ref().is_none_or(|only| only == *id);
@@ -55,13 +55,13 @@ impl Tree {
             let open = |it: &&mut Thread| it.state == State::Open && it.kept;
             if let Some(thread) = self.threads.get_mut(&id).filter(open) {
                 thread.note(&what, State::OverBudget, None, world, out);
-                // What only settles something goes on.
+                // Listeners that only settle work continue.
                 thread.start_all(world, out);
             }
         }
     }
 
-    /// Allows more, says so, and lets go on what had run out.
+    /// Raises a budget, records that, and lets held threads continue.
     pub(crate) fn raise(&mut self, it: &Raising, world: &World<'_>, out: &mut Step) {
         let (part, message) = (&it.part, &it.part.message);
         let Some(own) = self.threads.get_mut(message.thread()) else { return };
@@ -111,9 +111,9 @@ impl Tree {
 }
 
 impl Thread {
-    /// Why a push doesn't fit, if that is so. What is for listeners that steer always does, so that
-    /// whoever opened a tree can end it.
-    pub(crate) fn has_no_room(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
+    /// The budget that has no room for a push, if there is one. Pushes for listeners that steer
+    /// always have room, so that the owner of a tree can end it.
+    pub(crate) fn shortage(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
         let steers = |it: usize| world.routes.listeners[it].steers;
         if push.message.receivers.iter().all(|it| steers(it.listener)) {
             return None;
@@ -121,15 +121,15 @@ impl Thread {
         out.ledger.fits_message(world.now_us).err()
     }
 
-    /// Refuses a push for want of something.
+    /// Refuses a push, since a budget has no room for it.
     pub(crate) fn refuse_push(&mut self, push: Push, short: Short, out: &mut Step) {
         push.refuse(short.fault(), &mut out.effects);
         self.run_out(short, None, out);
     }
 
-    /// Why what a listener emits doesn't fit, if that is so. What is for nobody in here always
-    /// does, and so does what settles something that there was room for.
-    pub(crate) fn has_no_room_for(
+    /// The budget that has no room for an emission, if there is one. An emission that no listener
+    /// of this thread gets always has room, and so does one that settles earlier work.
+    pub(crate) fn shortage_for(
         &self,
         part: &Part,
         target: &Target,
@@ -148,13 +148,13 @@ impl Thread {
             Target::Listener(name) => !registered(name).is_some_and(|it| it.traits.settles),
             Target::Oneself => !part.settles && !own.traits.settles,
             Target::Later { .. } => !own.traits.settles,
-            // A child is looked at when it is opened, the others are for nobody in here.
+            // A child is checked when it is opened. The other targets reach no listener here.
             _ => false,
         };
         out.ledger.fits_message(world.now_us).err().filter(|_| is_given && !own.steers)
     }
 
-    /// Refuses what a listener emits for want of something.
+    /// Refuses an emission, since a budget has no room for it.
     pub(crate) fn refuse_for(
         &mut self,
         part: &Part,
@@ -172,7 +172,8 @@ impl Thread {
         let sending = self.sending(part, checked, to, world);
         let refused = self.append(Sending { flags: Flags::REFUSED, ..sending }, world, out);
         if short.is_spent() && self.state == State::Open {
-            // Before the listener hears of it: nothing is to come of that until there is more.
+            // The thread is held before its listener is told, so that the fault starts no handler
+            // yet.
             self.note(&over_budget(short), State::OverBudget, None, world, out);
         }
         self.tell_refused(part, refused.id(), &fault, world, out);
@@ -180,14 +181,15 @@ impl Thread {
         self.run_out(short, None, out);
     }
 
-    /// Asks that nothing more runs, where nothing is left.
+    /// Asks the tree to hold threads, if the budget is spent.
     pub(crate) fn run_out(&mut self, short: Short, thread: Option<ThreadId>, out: &mut Step) {
         if short.is_spent() {
-            out.beyond.push_back(Beyond::Spent(Spent { short, thread }));
+            out.requests.push_back(TreeRequest::Spent(Spent { short, thread }));
         }
     }
 
-    /// Books what a listener spends, or keeps why it can't for whoever waits for that.
+    /// Books a charge of a listener. If it doesn't fit, the fault is kept for the handler that
+    /// waits.
     pub(crate) fn charge(
         &mut self,
         part: &Part,
@@ -215,15 +217,15 @@ impl Thread {
         }
     }
 
-    /// Asks for more in the name of whoever sent the message, if that is an operator.
+    /// Asks the tree to raise a budget for the sender of the message, who must be an operator.
     pub(crate) fn ask_for_more(&mut self, part: &Part, checked: &Checked, out: &mut Step) {
         let Ok(it) = RaiseBudget::decode(checked.element()) else { return };
         self.hold(part.root);
         let raising = Raising { part: part.clone(), it };
-        out.beyond.push_back(Beyond::Raise(Box::new(raising)));
+        out.requests.push_back(TreeRequest::Raise(Box::new(raising)));
     }
 
-    /// Why a message among listeners would go round in a circle, if that is so.
+    /// The bound that a message between listeners would go beyond, if it goes round in a circle.
     pub(crate) fn goes_round(&self, it: &Sending<'_>, world: &World<'_>) -> Option<Bound> {
         let receiver = it.receivers.first()?;
         let hop = self.hop(it, &world.routes.listeners[receiver.listener].name)?;
@@ -235,7 +237,7 @@ impl Thread {
         (**it.from != *CORE_NAME).then_some(Hop { from: it.from, to, chain: it.chain, cause })
     }
 
-    /// Appends a message among listeners, and warns where that comes to a bound.
+    /// Appends a message between listeners, and warns if it reaches a bound of the loop guard.
     pub(crate) fn pass(&mut self, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
         let Some(receiver) = it.receivers.first() else {
             self.append(it, world, out);
@@ -251,7 +253,7 @@ impl Thread {
         self.watch(&hop, entry.id(), entry.body(), world, out);
     }
 
-    /// Notes what a listener sends on, and warns where that comes to a bound.
+    /// Notes a message in the loop guard, and warns if it reaches a bound.
     pub(crate) fn watch(
         &mut self,
         hop: &Hop<'_>,
@@ -267,8 +269,9 @@ impl Thread {
         }
     }
 
-    /// Stops what goes round in a circle: records it, and tells what waits for an answer: the
-    /// listener that passes results on, the thread above, or the identity.
+    /// Stops a message that goes round in a circle. It is recorded as refused, and the party that
+    /// waits for an answer is told: the listener that passes results on, the parent thread, or the
+    /// identity.
     pub(crate) fn stop_round(
         &mut self,
         part: &Part,
@@ -302,7 +305,7 @@ impl Thread {
         }
     }
 
-    /// Tells the identity that a handling comes of why it ends here.
+    /// Tells the identity of a handling's push why nothing more comes of it.
     fn give_reason(&mut self, part: &Part, fault: &Fault, world: &World<'_>, out: &mut Step) {
         let origin = self.origins.get(&part.root).filter(|it| !it.answered);
         let Some(identity) = origin.map(|it| it.identity.clone()) else {
@@ -316,7 +319,7 @@ impl Thread {
         self.tell(&identity, part.root, sending, world, out);
     }
 
-    /// Something that the pump itself records, for nobody in particular.
+    /// Records a payload of the pump itself. It starts no handler.
     pub(crate) fn record<P: Payload>(
         &mut self,
         what: &P,

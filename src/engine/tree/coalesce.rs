@@ -1,5 +1,5 @@
-//! Pushes that are answered together: a listener that takes its queue took them in at once, or took
-//! one in without a word while another was being answered. Pure.
+//! Pushes that are answered together. A listener that takes its queue handled them at once, or
+//! handled one of them without an emission while it worked on the other.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::listener::Entry;
 use crate::log::Flags;
 
 impl Thread {
-    /// What one handling took in is answered together.
+    /// Joins the pushes of the messages that one handling took.
     pub(crate) fn join_taken(&mut self, root: u64, taken: &[u64]) {
         taken.iter().for_each(|other| self.join(root, *other));
     }
 
-    /// What a listener took in without a word is answered with what it is at work on.
+    /// Joins a push that a listener handled without an emission to the push that it is working on.
     pub(crate) fn join_silent(&mut self, root: u64, listener: usize) {
         let said = self.said.get(&listener).map_or(0, |(_, root)| *root);
         if self.origins.get(&said).is_some_and(|it| it.open > 0) {
@@ -32,7 +32,7 @@ impl Thread {
         }
     }
 
-    /// The oldest of those that are answered together with a push.
+    /// The oldest of the pushes that are answered together with a push.
     fn first_of(&self, mut root: u64) -> u64 {
         while let Some(it) = self.joined.get(&root) {
             root = *it;
@@ -40,7 +40,7 @@ impl Thread {
         root
     }
 
-    /// All that are answered together with a push that is there, itself included.
+    /// The pushes that are answered together with a push, including the push itself.
     pub(crate) fn together(&self, root: u64) -> Vec<u64> {
         if self.joined.is_empty() {
             return vec![root];
@@ -52,8 +52,8 @@ impl Thread {
         all
     }
 
-    /// Tells the others what was told to one of them: each identity has it once in the thread, and
-    /// each connection hears it once, however many of its pushes it answers.
+    /// Sends the answer of one push to the others. Each identity has one entry of it in the thread,
+    /// and each connection hears it once, however many of its pushes it answers.
     pub(crate) fn tell_others(
         &mut self,
         root: u64,

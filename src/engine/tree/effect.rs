@@ -1,4 +1,5 @@
-//! What a step comes to: a batch for the log, and effects that happen once the log has it.
+//! The output of a step: a batch for the log, and effects that are carried out once the log has the
+//! batch.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::observer::{PushEvent, PushObserver};
-use crate::engine::tree::request::Beyond;
-use crate::engine::tree::reserved::Reserved;
+use crate::engine::tree::request::TreeRequest;
+use crate::engine::tree::reserved_amounts::ReservedAmounts;
 use crate::engine::tree::route::Routes;
 use crate::engine::tree::until::Until;
 use crate::id::{EntryId, ThreadId};
@@ -20,26 +21,25 @@ use crate::log::Batch;
 use crate::name::Name;
 use crate::wire::Fault;
 
-/// What a step may ask of the organism: who is there, what the bounds are, what time it is.
+/// What a step may read: the routes, free places, limits and the time.
 pub(crate) struct World<'a> {
     pub(crate) routes: &'a Routes,
     pub(crate) places: &'a dyn Places,
     pub(crate) limits: &'a Limits,
     pub(crate) core: &'a Arc<str>,
     pub(crate) now_us: u64,
-    /// By how much the wall clock is ahead of that.
+    /// By how much the wall clock is ahead of `now_us`.
     pub(crate) ahead_us: i64,
 }
 
-/// How many handlers of each listener may start.
+/// The free places of listeners.
 pub(crate) trait Places {
-    /// The places of a listener that were free when the step began, and that no earlier batch was
-    /// promised.
+    /// The free places of a listener that no earlier batch was promised.
     fn free(&self, listener: usize) -> usize;
 }
 
 impl Push {
-    /// Tells all who wait for it that it is refused.
+    /// Tells the push's observers that it is refused.
     pub(crate) fn refuse(self, fault: Fault, effects: &mut Vec<Effect>) {
         let fault = fault.of_client(self.client_id());
         let claim = self.client_id.map(|own| own.claim);
@@ -49,45 +49,46 @@ impl Push {
     }
 }
 
-/// What becomes of a delivery that waits for its time, or may come to wait.
+/// A change for a delivery that waits for a time or an entry, or may come to wait.
 pub(crate) enum Timing {
-    /// A listener that waits for entries has this to do; what came since it was sent.
+    /// A listener that may wait for entries has this to do. With the entries that came after it
+    /// before a stop.
     Asked(Key, Vec<Entry>),
-    /// It has done it.
+    /// The listener has done it.
     Done(Key),
-    /// It waits until then.
+    /// The delivery waits until this time.
     Until(Until, Key),
-    /// It waits no more.
+    /// The delivery waits no more.
     Over(Key),
 }
 
-/// What a step comes to: one batch, then its effects in order.
+/// The output of steps: one batch, then its effects in order.
 #[derive(Default)]
 pub(crate) struct Step {
     pub(crate) batch: Batch,
     pub(crate) effects: Vec<Effect>,
     /// Places that this batch's handlers will take, by listener; an inline handler takes none.
     pub(crate) promised: BTreeMap<usize, usize>,
-    /// Listeners that have no room for one more handler, and the threads that wait for it.
+    /// Listeners without a free place, each with a thread that waits for one.
     pub(crate) starving: Vec<(usize, ThreadId)>,
-    /// What waits for a time, and what no longer does.
+    /// Changes of deliveries that wait for a time or an entry.
     pub(crate) later: Vec<Timing>,
-    /// What a thread asks of its tree; empty between events.
-    pub(crate) beyond: VecDeque<Beyond>,
-    /// The entries of this event, where something waits for one.
+    /// What threads ask of their tree. Empty between events.
+    pub(crate) requests: VecDeque<TreeRequest>,
+    /// The entries of this event, if a listener of the organism waits for entries.
     pub(crate) came: Option<Vec<Entry>>,
-    /// The tree's ledger, for as long as an event of the tree is taken.
+    /// The tree's ledger, while the tree takes an event.
     pub(crate) ledger: Ledger,
     /// A charge of this event that didn't fit, and why.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
-    /// What handlers at work have reserved beside the one that charges something.
-    pub(crate) others: Reserved,
-    /// Why nobody got what the handling at hand emitted, for each emission that nobody got.
+    /// What the other handlers at work have reserved, while a handler charges something.
+    pub(crate) others: ReservedAmounts,
+    /// The fault of each emission of this handling that no listener got.
     pub(crate) undelivered: Vec<Fault>,
 }
 
 impl Step {
-    /// Nothing yet, with room for so much.
+    /// An empty step with this capacity.
     pub(crate) fn with_room(room: Room) -> Step {
         let mut step = Step::default();
         step.batch.entries.reserve(room.entries);
@@ -96,7 +97,7 @@ impl Step {
         step
     }
 
-    /// Promises a place of a listener to a handler; false where none is free.
+    /// Promises a place of a listener to a handler. False if none is free.
     pub(crate) fn promise(&mut self, listener: usize, world: &World<'_>) -> bool {
         let promised = self.promised.entry(listener).or_default();
         let is_free = world.places.free(listener) > *promised;
@@ -104,8 +105,8 @@ impl Step {
         is_free
     }
 
-    /// The room that it took, for the next one to have: growing into it would move it all,
-    /// several times.
+    /// The size of this step. The next step is allocated with it, since growing would copy
+    /// everything several times.
     pub(crate) fn room(&self) -> Room {
         let bounded = |len: usize| len.min(Room::MAX);
         Room {
@@ -116,7 +117,7 @@ impl Step {
     }
 }
 
-/// How much a step has room for.
+/// The capacity of a step.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Room {
     entries: usize,
@@ -125,19 +126,19 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// What a step has room for at the most, before it comes to anything.
+    /// The largest capacity that a step is allocated with.
     const MAX: usize = 4_096;
 }
 
-/// What happens once the batch is in the log.
+/// What is carried out once the log has the batch.
 pub(crate) enum Effect {
-    /// Tells whoever pushed.
+    /// Tells the observer of a push.
     Tell(Arc<dyn PushObserver>, u64, PushEvent),
     /// Runs a handler.
     Start(Box<Start>),
-    /// Tells a handler that what it sent is kept, or why not.
+    /// Tells a handler that the log has what it sent, or why not.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
-    /// Tells a handler at work that something came for its listener.
+    /// Tells a handler at work that a message came for its listener.
     Came(ArrivalSignal, Name),
     /// Tells a handler to stop.
     Cancel(CancellationToken),

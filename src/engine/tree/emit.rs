@@ -6,7 +6,7 @@ use crate::engine::tree::effect::{Effect, Step, World};
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::observer::PushEvent;
-use crate::engine::tree::request::{Beyond, How, Opening, Steering};
+use crate::engine::tree::request::{How, Opening, Steering, TreeRequest};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::thread::{Later, Origin, Thread};
@@ -49,11 +49,13 @@ impl Thread {
     fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
         let checked = match ready.what {
             Ok(checked) => checked,
-            Err(fault) => return self.has_failed(part, fault, ready.sought.as_ref(), world, out),
+            Err(fault) => {
+                return self.fail_emission(part, fault, ready.sought.as_ref(), world, out);
+            }
         };
         let registered = &world.routes.listeners[part.listener];
         let answers = ready.target.answered(&part.message).is_some();
-        if let Some(short) = self.has_no_room_for(part, &ready.target, world, out) {
+        if let Some(short) = self.shortage_for(part, &ready.target, world, out) {
             return self.refuse_for(part, checked, &ready.target, short, world, out);
         }
         let is_charge = matches!(ready.target, Target::Charge);
@@ -96,7 +98,7 @@ impl Thread {
                 let (part, why) = (part.clone(), checked);
                 self.hold(part.root);
                 let steering = Steering { part, thread, state, why };
-                out.beyond.push_back(Beyond::Steer(Box::new(steering)));
+                out.requests.push_back(TreeRequest::Steer(Box::new(steering)));
             }
             Target::Charge => self.charge(part, checked, world, out),
             Target::Raise => self.ask_for_more(part, &checked, out),
@@ -191,7 +193,7 @@ impl Thread {
     fn open(&mut self, part: &Part, label: String, first: Checked, how: How, out: &mut Step) {
         self.hold(part.root);
         let opening = Opening { part: part.clone(), label, first, how };
-        out.beyond.push_back(Beyond::Open(Box::new(opening)));
+        out.requests.push_back(TreeRequest::Open(Box::new(opening)));
     }
 
     /// Whether an answer to this message ends the thread: the message is the first one of a live

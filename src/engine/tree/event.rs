@@ -1,4 +1,4 @@
-//! What may happen to a tree of threads: pushes, and what handlers emit and return.
+//! The events of a tree: pushes, emissions and returns of handlers, timers and free places.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::wire::budget::Charge;
 use crate::wire::core::{Huh, said};
 use crate::wire::{Checked, Fault};
 
-/// The name that the pump speaks under.
+/// The sender's name in entries of the pump itself.
 pub(crate) const CORE_NAME: &str = "core";
 
-/// Who pushes, and who hears what becomes of it: known before anything of a push is looked at.
+/// The sender of a push and its observer. Both are known before the push is checked.
 pub(crate) struct Pusher {
     pub(crate) identity: Arc<str>,
     pub(crate) operator: bool,
-    /// Whether it is told why exactly nobody takes something.
+    /// Whether the sender may know why no listener takes a payload.
     pub(crate) tells_why: bool,
-    /// Who hears what becomes of the push, and under which number.
+    /// The observer of the push.
     pub(crate) inlet: Arc<dyn PushObserver>,
     pub(crate) number: u64,
-    /// Whether the push is its only one without an answer, where that is known.
+    /// Whether this is the sender's only unanswered push, if that is known.
     pub(crate) is_alone: Option<bool>,
 }
 
-/// A client's own id of a push, which is no other push's.
+/// A client's own id of a push. No other push of that client has it.
 pub(crate) struct ClientId {
     pub(crate) id: Arc<str>,
-    /// Who else hears whether the push was accepted: it lets go of the id.
+    /// Hears whether the push was accepted, too, and frees the id.
     pub(crate) claim: Arc<dyn PushObserver>,
 }
 
@@ -47,11 +47,11 @@ pub(crate) struct Push {
     pub(crate) message: Addressed,
     pub(crate) meta: Option<Bytes>,
     pub(crate) client_id: Option<ClientId>,
-    /// What its session goes on from, where it opens a fork.
+    /// The entry that its session continues from, if it opens a fork.
     pub(crate) source: Option<Source>,
 }
 
-/// Which handler of which message.
+/// A handling: the message and the listener.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     pub(crate) thread: ThreadId,
@@ -59,43 +59,43 @@ pub(crate) struct Key {
     pub(crate) listener: usize,
 }
 
-/// An entry that a stop left behind, and what was sent while it was being handled.
-pub(crate) struct Left {
+/// An entry that a stop left unfinished, and the emissions of its handling so far.
+pub(crate) struct Unfinished {
     pub(crate) open: Open,
     pub(crate) sent: Vec<Entry>,
-    /// What came into its thread after it, where its listener may wait for some of that.
+    /// The later entries of its thread, if its listener may wait for one of them.
     pub(crate) since: Vec<Entry>,
-    /// The push that it came of, where its listener may answer that.
+    /// The push that it came of, if that is needed.
     pub(crate) asked: Option<Entry>,
-    /// What its listener said last before it came to it, where that is asked for.
+    /// The number of its listener's last emission before it, if that is needed.
     pub(crate) said: u64,
 }
 
-/// An emission that was looked at, or why it can't go out.
+/// A checked emission, or why it can't be sent.
 pub(crate) struct Ready {
     pub(crate) target: Target,
     pub(crate) what: Result<Checked, Fault>,
     pub(crate) flags: Flags,
-    /// What its `<meta>` is to hold.
+    /// The content of its `<meta>`.
     pub(crate) meta: Option<Bytes>,
-    /// What nobody takes, where that is why it can't go out: some are told more of it.
+    /// The payload's name, if no listener takes it. Some senders are told more of that.
     pub(crate) sought: Option<Name>,
 }
 
 impl Ready {
-    /// Something that went wrong, for the sender of the message at hand.
+    /// A fault for the sender of the message.
     pub(crate) fn fault(fault: Fault) -> Ready {
         let (target, flags) = (Target::Sender, Flags::NONE);
         Ready { target, what: Err(fault), flags, meta: None, sought: None }
     }
 
-    /// Whether an earlier attempt came to the same at this place, of what it came to in order:
-    /// then that is taken, and nothing is sent again.
+    /// Whether an earlier attempt sent the same at this place. Then its entry counts, and nothing
+    /// is sent again. `sent` holds the emissions of that attempt, in order.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
         let said = match &self.what {
             Ok(checked) => {
-                // What the pump told of a refusal stands behind what was refused. A charge that
-                // was refused spent nothing, and is looked at anew.
+                // Skipped: what the pump said of a refusal, and refused charges. Those spent
+                // nothing and are decided anew.
                 let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
                 let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
                 while sent.front().is_some_and(aside) {
@@ -110,7 +110,7 @@ impl Ready {
             Target::Listener(name) => first.to() == Some(name),
             Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
             Target::Note(Some(name)) => first.to() == Some(name),
-            // Who that is, the log knows.
+            // The log has the receiver.
             Target::Opener | Target::Along | Target::Above | Target::Askers(..) => true,
             it => first.reply_to() == it.answered(message),
         };
@@ -120,34 +120,33 @@ impl Ready {
     }
 }
 
-/// What may happen to a tree.
+/// An event of a tree.
 pub(crate) enum Event {
-    /// Somebody outside sends something into a thread.
+    /// A push into a thread.
     Push(ThreadId, Box<Push>),
     /// A handler sends something before it returns.
     Sent(Key, Vec<Ready>, oneshot::Sender<Result<(), Fault>>),
-    /// A handler came to its end.
+    /// A handler ended, with these emissions.
     Return(Key, Vec<Ready>),
     /// A handler's time is up.
     Overtime(Key),
-    /// A thread was left with these when the pump stopped.
-    Recover(ThreadId, Vec<Left>),
-    /// A listener that a thread waits for has room for one more handler.
+    /// A thread had these unfinished entries when the pump stopped.
+    Resume(ThreadId, Vec<Unfinished>),
+    /// A listener that a thread waits for has a free place.
     Room(ThreadId, usize),
     /// The time of a delivery has come.
     Due(Key),
-    /// The pump itself says something in a thread of its own.
+    /// Payloads of the pump itself, in the organism's own thread.
     Note(ThreadId, Vec<Checked>),
 }
 
 impl Event {
-    /// The thread it is for.
+    /// The thread of the event.
     pub(super) fn thread(&self) -> &ThreadId {
         match self {
-            Event::Push(it, _)
-            | Event::Recover(it, _)
-            | Event::Room(it, _)
-            | Event::Note(it, _) => it,
+            Event::Push(it, _) | Event::Resume(it, _) | Event::Room(it, _) | Event::Note(it, _) => {
+                it
+            }
             Event::Sent(key, ..)
             | Event::Return(key, _)
             | Event::Overtime(key)
@@ -162,10 +161,10 @@ pub(crate) struct Start {
     pub(crate) receiver: Receiver,
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
-    /// Up to which entry history and folds are.
+    /// The last entry that history and folds include.
     pub(crate) as_of: u64,
     pub(crate) cancel: Option<CancellationToken>,
-    /// Where it hears of what comes meanwhile.
+    /// How it hears of messages that come meanwhile.
     pub(crate) arrivals: Option<ArrivalSignal>,
 }
 
@@ -173,12 +172,12 @@ pub(crate) struct Start {
 pub(crate) const ORGANISM: &str = "organism";
 
 impl Push {
-    /// One that nobody gave an id, into a thread that is no fork.
+    /// A push without a client id, into a thread that is no fork.
     pub(crate) fn new(by: Pusher, message: Addressed) -> Push {
         Push { by, message, meta: None, client_id: None, source: None }
     }
 
-    /// What its client calls it.
+    /// The client's own id of the push.
     pub(crate) fn client_id(&self) -> Option<&str> {
         self.client_id.as_ref().map(|own| &*own.id)
     }

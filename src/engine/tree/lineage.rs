@@ -1,4 +1,4 @@
-//! What a fork shares with the threads that it goes on from.
+//! The entries that a fork shares with the threads that it continues.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::log;
 use crate::log::Log;
 
-/// What a fork goes on from.
+/// The entry that a fork continues from.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The last entry that it shares.
@@ -14,7 +14,7 @@ pub(crate) struct Source {
     pub(crate) lineage: Lineage,
 }
 
-/// What a thread shares with others: of each that it goes on from, the last entry.
+/// The last shared entry of each thread that a fork continues, the nearest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lineage(Arc<[EntryId]>);
 
@@ -25,14 +25,14 @@ impl Lineage {
         let mut next = fork.cloned();
         while let Some(at) = next {
             let source = log.thread(&at.thread).await?.and_then(|it| it.fork);
-            // A fork within what its source shares ends there as well.
+            // If the source is a fork itself and this fork begins before it, this fork shares less.
             next = source.map(|it| EntryId { seq: it.seq.min(at.seq), ..it });
             all.push(at);
         }
         Ok(Lineage(all.into()))
     }
 
-    /// The threads that it shares entries of.
+    /// The threads that share entries.
     pub(crate) fn threads(&self) -> impl Iterator<Item = &ThreadId> {
         self.0.iter().map(|it| &it.thread)
     }

@@ -1,5 +1,4 @@
-//! Tells messages that go round in a circle from those that get somewhere. Pure, and of the same
-//! size however long its thread is.
+//! Detects messages that go round in a circle. Its size doesn't grow with its thread.
 
 use std::sync::Arc;
 
@@ -8,23 +7,24 @@ use bytes::Bytes;
 use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
-/// How many senders are watched for repeating themselves; the one longest silent makes room.
+/// How many senders are watched for repeating themselves. The sender that has been silent longest
+/// makes room for a new one.
 const WATCHED: usize = 4;
 
-/// How many messages a chain remembers besides the last: a circle of more listeners is found by
+/// How many messages a chain remembers besides the last. A circle of more listeners is detected by
 /// its length.
 const REMEMBERED: usize = WATCHED - 1;
 
-/// What is known of the messages of a thread since something came from outside.
+/// What is known of a thread's messages since the last push or timer.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// How often something came from outside, or a time did.
+    /// How many pushes and timers there were.
     calls: u32,
     is_warned: bool,
     last: [Option<Last>; WATCHED],
 }
 
-/// What a sender sent last.
+/// The last message of a sender.
 struct Last {
     from: Arc<str>,
     body: Bytes,
@@ -32,13 +32,13 @@ struct Last {
     times: usize,
 }
 
-/// The messages that led to one: how many went from one listener to another, and the last of
+/// The messages that led to a message: how many went from one listener to another, and the last of
 /// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     calls: u32,
     hops: usize,
-    /// Their places in the thread, the newest first.
+    /// Their numbers in the thread, the newest first.
     last: [u64; REMEMBERED],
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct Hop<'a> {
     pub(crate) from: &'a Arc<str>,
     pub(crate) to: &'a str,
     pub(crate) chain: Chain,
-    /// The place of the message that it comes of.
+    /// The number of the message that it comes of.
     pub(crate) cause: u64,
 }
 
 impl Hop<'_> {
-    /// Whether it comes of the message at this place.
+    /// Whether it comes of the message with this number.
     fn comes_of(&self, seq: u64) -> bool {
         self.cause == seq || self.chain.last.contains(&seq)
     }
@@ -74,7 +74,7 @@ impl Bound {
         Bound { name: "chain_max", value: limits.chain_max }
     }
 
-    /// Why what comes beyond it is refused.
+    /// The fault of a message beyond the bound.
     pub(crate) fn fault(self, from: &str) -> Fault {
         let Bound { name, value } = self;
         let text = match name {
@@ -86,7 +86,7 @@ impl Bound {
 }
 
 impl Guard {
-    /// Something came from outside, or a time did: what comes of it is new.
+    /// Notes a push or a timer. What comes of it begins a new chain.
     pub(crate) fn called(&mut self) -> Chain {
         self.calls = self.calls.wrapping_add(1);
         self.is_warned = false;
@@ -103,18 +103,18 @@ impl Guard {
         if chain.calls == self.calls { chain.hops } else { 0 }
     }
 
-    /// The chain that a message stands at the end of.
+    /// The chain with a message at its end.
     pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
         self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
     }
 
-    /// The chain that goes on with what came of the message at this place in another thread, or
-    /// with an entry that it waited for: a step of a circle like any other.
+    /// The chain that continues after the message with this number: with a result from another
+    /// thread, or with an entry that it waited for. That counts as one step of a circle.
     pub(crate) fn resumed(&self, chain: Chain, at: u64) -> Chain {
         self.grown(chain, 1, at)
     }
 
-    /// As long a chain in a thread below, whose messages stand at places of their own.
+    /// The same chain in a child thread, whose entries have numbers of their own.
     pub(crate) fn below(&self, chain: Chain, below: &Guard) -> Chain {
         Chain { hops: self.hops(chain), ..below.here() }
     }
@@ -126,7 +126,7 @@ impl Guard {
         Chain { calls: self.calls, hops: self.hops(chain).saturating_add(by), last }
     }
 
-    /// The bound that a message would go beyond. Its bytes are asked for only where they matter.
+    /// The bound that a message would go beyond. `body` is called only if the bytes matter.
     pub(crate) fn refuses(
         &self,
         hop: &Hop<'_>,
@@ -141,7 +141,7 @@ impl Guard {
         (often && last.body == body()).then(|| Bound::repeats(limits))
     }
 
-    /// Notes a message; the bound that it reaches, where nobody was warned yet.
+    /// Notes a message. Returns the bound that it reaches, if there was no warning yet.
     pub(crate) fn note(
         &mut self,
         hop: &Hop<'_>,
@@ -161,7 +161,7 @@ impl Guard {
         (!std::mem::replace(&mut self.is_warned, true)).then_some(reached)
     }
 
-    /// How often its sender has said this in a row, each time because of the time before.
+    /// How often its sender has said this in a row, each time as a consequence of the time before.
     fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> usize {
         let known = self.last.iter_mut().flatten().find(|it| it.from == *hop.from);
         if let Some(last) = known {

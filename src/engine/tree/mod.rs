@@ -1,25 +1,39 @@
-//! A tree of threads: a pure state machine. An event comes in; a batch for the log and effects
-//! come out.
+//! A tree of threads is a state machine: an event comes in, a batch for the log and effects come
+//! out.
 //!
-//! - `observer`: where a push came from, and what its sender hears of it.
-//! - `route`: receivers of a payload, by name, by address or as a reply.
-//! - `lineage`: what a fork shares with the threads that it continues from.
+//! A step has no clock, no task and no disk, and changes nothing that others share. It reads some
+//! values that others change: the free places of listeners, whether a connection is still open, and
+//! whether a handler still waits for its reservation. Two functions here are no part of a step and
+//! read the log: `budget::read` and `Lineage::read`.
+//!
+//! - `observer`: a push's observer, which hears what becomes of the push.
+//! - `route`: finds the receivers of a payload, by name, by address or as a reply.
+//!
+//! - `reasons`: says why a payload has no receiver.
+//! - `lineage`: the entries that a fork shares with the threads that it continues.
 //! - `loop_guard`: detects messages that go round in a circle.
+//!
+//! - `until`: the time that a delivery waits for, and its form in the log.
 //! - `event`, `effect`: the input and the output of a step.
+//!
+//! - `request`: what a thread's step asks of its tree.
 //! - `budget`, `budget_rules`: the budget accounts of a tree, and the rules on them.
-//! - `reserved`, `reservations`: amounts of a budget that running handlers hold.
-//! - `thread`: one thread's own state.
-//! - `admit`: pushes are accepted, and entries are appended.
-//! - `dispatch`: deliveries start, return, wait for a time and settle.
-//! - `emit`: what a handler emits goes to its receivers.
-//! - `undelivered`, `reasons`: emissions that no listener got, and why.
+//! - `reserved_amounts`, `reservations`: the parts of a budget that running handlers have reserved.
+//! - `thread`: the state of one thread.
+//!
+//! - `sending`: an entry before it has its number, and the handling that it comes of.
+//! - `admit`: accepts pushes and appends entries.
+//! - `delivery`: starts and ends deliveries, has them wait for a time, and settles pushes.
+//! - `emit`: sends what a handler emits to its receivers.
+//! - `undelivered`: tells senders of emissions that no listener got.
 //! - `askers`, `coalesce`: one answer to several messages or pushes.
-//! - `parked`: messages of a serial listener that wait unconsumed.
-//! - `recover`: a thread's unfinished work after a stop.
-//! - `children`: parent and child threads.
+//! - `parked`: messages that a serial listener keeps unconsumed.
+//! - `resume`: continues a thread's unfinished work after a stop.
+//! - `child_threads`: opens and ends child threads, and hands their results to the parent.
 //! - `step`: the state machine itself.
 //!
-//! Each module uses only those that stand above it here, and nothing else of the engine.
+//! Each module uses only the modules that stand above its `mod` line, and nothing else of the
+//! engine.
 
 pub(crate) mod observer;
 pub(crate) mod route;
@@ -28,7 +42,7 @@ pub(crate) mod lineage;
 pub(crate) mod loop_guard;
 pub(crate) mod until;
 pub(crate) mod event;
-pub(crate) mod reserved;
+pub(crate) mod reserved_amounts;
 pub(crate) mod budget;
 pub(crate) mod thread;
 mod sending;
@@ -39,10 +53,10 @@ mod undelivered;
 mod askers;
 mod coalesce;
 mod parked;
-mod dispatch;
+mod delivery;
 mod emit;
-mod recover;
+mod resume;
 pub(crate) mod step;
 mod reservations;
-mod children;
+mod child_threads;
 mod budget_rules;

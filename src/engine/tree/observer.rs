@@ -1,4 +1,4 @@
-//! Where a push came from, and what its sender hears of it.
+//! The observer of a push, which hears what becomes of the push.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::wire::Fault;
 
-/// Someone who pushes: a connection, a program that asks. It must neither wait nor panic in `hear`:
-/// it runs where messages are routed.
+/// Hears what becomes of pushes, for a connection or a program that asks. `hear` runs in a worker,
+/// so it must neither wait nor panic.
 pub trait PushObserver: Send + Sync {
-    /// Hears what became of a push, by the number it gave it.
+    /// Hears what became of a push, by the number that the sender gave it.
     fn hear(&self, push: u64, news: PushEvent);
 }
 
@@ -24,13 +24,13 @@ pub enum PushEvent {
         /// The sender's own id for it.
         client_id: Option<Arc<str>>,
     },
-    /// It isn't, and this is why.
+    /// It was refused, for this reason.
     Refused(Fault),
-    /// It was accepted, and then the log failed: what came of it since may never have been, and
-    /// nobody is told of it. `Settled` follows.
+    /// It was accepted, and then the log failed. What came of it may be lost, and nobody is told of
+    /// that. `Settled` follows.
     Lost(Fault),
-    /// Something for its sender: an answer, or something later in its thread.
+    /// An entry for its sender: an answer, or a later message of its thread.
     Reply(Entry),
-    /// All that it caused is done.
+    /// All that the push caused is done.
     Settled,
 }

@@ -1,5 +1,5 @@
-//! Messages that a serial listener had in hand. Those that it is done with are consumed; the others
-//! are parked. When nothing else is left to do in the thread, the listener is told. Pure.
+//! What happens to a serial listener's messages after a handling: finished ones are consumed, the
+//! others are parked. The listener is told when nothing else is left to do in the thread.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::log::{Flags, Mark, State};
 use crate::wire::Payload;
 use crate::wire::core::NothingUnderWay;
 
-/// The time of a message that is parked: it waits for none.
+/// The log keeps a parked message as one that waits for this time, which never comes.
 const NEVER: u64 = u64::MAX;
 
-/// The same, of one whose listener goes on where the thread is over budget.
+/// The time of a parked message whose listener continues in a thread that is over budget.
 const SETTLES: u64 = NEVER - 1;
 
-/// The same, of one that waits until the work at hand is done.
+/// The time of a parked message that waits until the listener's present work is done.
 const OTHER: u64 = NEVER - 2;
 
-/// What a handler sends when it returns, and which messages it keeps.
+/// Splits a handler's return into its emissions and the messages that it parks.
 pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
     let is_park = |it: &mut Ready| matches!(it.target, Target::Park(_));
     let last = ready.extract_if(.., is_park).last();
@@ -35,17 +35,17 @@ pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
 }
 
 impl Running {
-    /// The messages in hand.
+    /// The messages that the handler is working on.
     pub(crate) fn hand(&self) -> impl Iterator<Item = &Delivery> {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// The pushes of what was taken along.
+    /// The pushes of the messages beside the first.
     pub(crate) fn taken(&self) -> Vec<u64> {
         self.more.iter().map(|it| it.root).collect()
     }
 
-    /// The push that the listener's next message to itself is for.
+    /// The push that the listener's next message to itself belongs to.
     pub(crate) fn next_root(&self, park: Option<&Park>) -> Option<u64> {
         let first = park?.first()?;
         self.hand().find(|it| it.entry.seq() == first).map(|it| it.root)
@@ -53,8 +53,8 @@ impl Running {
 }
 
 impl Thread {
-    /// A delivery is over: says so, starts the next, and settles what it was part of. A handler
-    /// that failed keeps what it had parked before.
+    /// Ends a handling: consumes its finished messages, parks the others, and starts the next. A
+    /// handler that failed keeps the messages that it had parked before.
     pub(crate) fn consume(
         &mut self,
         done: Running,
@@ -77,7 +77,7 @@ impl Thread {
         let mut parked = Vec::new();
         for (at, mut it) in std::iter::once(done.first).chain(done.more).enumerate() {
             let seq = it.entry.seq();
-            // Of a handling that failed the first message is over.
+            // A handling that failed has finished its first message.
             let is_left = it.parked.is_some() || registered.parks && at > 0;
             if park.as_ref().map_or(is_left, |park| park.keeps(seq)) {
                 let until_us = match it.parked {
@@ -107,7 +107,7 @@ impl Thread {
         self.parked += parked.len();
         if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.running -= 1;
-            // What a start gave back meanwhile wasn't in its hand.
+            // A restart may have parked other messages meanwhile; they stay.
             lane.parked.all.extend(parked);
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
@@ -126,7 +126,7 @@ impl Thread {
         }
     }
 
-    /// Keeps a message that was parked before a stop: it starts nothing by itself.
+    /// Parks a message again that was parked before a stop. That starts no handler.
     pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, it: Delivery) {
         self.unconsumed += 1;
         self.parked += 1;
@@ -135,20 +135,20 @@ impl Thread {
         let lane = self.deliveries.entry(receiver.listener).or_default();
         lane.parked.all.push(Delivery { parked: Some(until_us), ..it });
         lane.parked.settles |= until_us == SETTLES;
-        // The work began with the oldest of its own.
+        // The push of the work is that of its oldest message.
         if until_us != OTHER {
             lane.parked.root.get_or_insert(root);
         }
         lane.parked.quiet = true;
     }
 
-    /// Whether a listener has work in the thread that isn't done.
+    /// Whether a listener has unfinished work in the thread.
     pub(crate) fn has_unfinished(&self, listener: usize) -> bool {
         self.deliveries.contains_key(&listener)
     }
 
-    /// Tells listeners with parked messages when nothing else is left to do in the thread, if they
-    /// asked for that: once, until they get something else.
+    /// Tells listeners with parked messages that nothing else is left to do in the thread, if they
+    /// asked for that. Each is told once until it gets another message.
     pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
         let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
         if self.parked == 0 || is_busy || self.state != State::Open {
@@ -158,7 +158,7 @@ impl Thread {
         let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
         let roots: BTreeSet<u64> = timed.clone().map(|it| it.root).collect();
         let is_quiet = |it: &Parked| {
-            // Work has the pushes of all its messages.
+            // The work belongs to the pushes of all its messages.
             let work = it.all.iter().filter(|it| it.parked != Some(OTHER));
             let mut own = work.map(|it| it.root).chain(it.root);
             let mut besides = timed.clone().filter(|it| it.root == Later::FOR_NONE);
@@ -191,7 +191,7 @@ impl Thread {
             from: world.core,
             to: Some(world.routes.listeners[listener].name.clone()),
             checked,
-            // It is about what was parked, as an answer is: so it finds its handler after a stop.
+            // As a reply to the parked message, it finds its handler even after a stop.
             reply_to: cause.clone(),
             cause,
             flags: Flags::NONE,

@@ -1,4 +1,5 @@
-//! Why nobody gets something: one text for all, and the reason for those who may know it.
+//! Why a payload has no receiver. Every sender gets one and the same text; a sender that may know
+//! the organism gets the reason, too.
 
 use crate::engine::tree::route::{Registered, Routes};
 use crate::name::Name;
@@ -12,8 +13,8 @@ const NAME_MAX: usize = 100;
 const NAMES_MAX: usize = 8;
 
 impl Routes {
-    /// Why nobody gets what a listener addressed. A name that nobody has and one that it may not
-    /// address are told alike.
+    /// Why a listener's message has no receiver. The fault is the same whether the name is unknown
+    /// or the listener may not address it.
     pub(crate) fn misaddressed(&self, from: &Registered, to: &str, name: &Name) -> Fault {
         let (own, shown) = (&from.name, short(to));
         if self.may_name(from, to) {
@@ -32,7 +33,7 @@ impl Routes {
         Fault { advice: Some(advice), ..Fault::new(Code::Undeliverable, text) }
     }
 
-    /// The same fault with its reason, where nobody takes what was pushed.
+    /// The fault of a push that no listener takes, with the reason as its message.
     pub(crate) fn explained(&self, fault: Fault, to: Option<&str>, name: &Name) -> Fault {
         if fault.code != Code::Undeliverable {
             return fault;
@@ -40,7 +41,7 @@ impl Routes {
         Fault { message: self.reason(to, name), ..fault }
     }
 
-    /// Why nobody takes what was pushed, for those who may know who is there.
+    /// Why no listener takes a push, for senders that may know which listeners there are.
     fn reason(&self, to: Option<&str>, name: &Name) -> String {
         let shown = short(&if name.namespace().is_empty() {
             name.local().to_owned()

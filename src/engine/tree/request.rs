@@ -1,4 +1,4 @@
-//! What a thread asks of its tree: to open, end and steer threads, and to settle budgets.
+//! Requests of a thread to its tree: to open, end and steer threads, and to change budgets.
 
 use crate::engine::tree::budget::Short;
 use crate::engine::tree::route::Receiver;
@@ -10,23 +10,23 @@ use crate::wire::budget::RaiseBudget;
 use crate::wire::core::ThreadStatus;
 use crate::xml::Element;
 
-/// What a thread's step asks of its tree.
-pub(crate) enum Beyond {
-    /// A child of the part's thread.
+/// A request of a thread to its tree.
+pub(crate) enum TreeRequest {
+    /// Open a child of the part's thread.
     Open(Box<Opening>),
-    /// The thread ended with this entry.
+    /// The thread has ended with this entry.
     Ended(Ended),
-    /// The thread has a note for its opener, and goes on.
+    /// The thread has a note for its opener, and continues.
     Said(Said),
-    /// A branch becomes so.
+    /// Give a branch of threads another state.
     Steer(Box<Steering>),
-    /// Nothing is left of something.
+    /// A budget is spent.
     Spent(Spent),
-    /// An operator allows more.
+    /// Raise a budget for an operator.
     Raise(Box<Raising>),
 }
 
-/// A child to be.
+/// A child thread that is to be opened.
 pub(crate) struct Opening {
     /// The handling that opens it.
     pub(crate) part: Part,
@@ -35,7 +35,7 @@ pub(crate) struct Opening {
     pub(crate) how: How,
 }
 
-/// Why a child is opened, and so who hears of it.
+/// Why a child is opened. This decides who is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// The sender of the message asked for it.
@@ -61,7 +61,7 @@ pub(crate) struct Said {
     pub(crate) element: Element,
 }
 
-/// A branch of the tree, what it becomes, and the entry that says why.
+/// A branch of threads, its new state, and the entry that says why.
 pub(crate) struct Steering {
     pub(crate) part: Part,
     pub(crate) thread: ThreadId,
@@ -69,13 +69,13 @@ pub(crate) struct Steering {
     pub(crate) why: Checked,
 }
 
-/// Nothing is left of something: in the whole tree, or in one of its threads.
+/// A budget that is spent, of the whole tree or of one thread.
 pub(crate) struct Spent {
     pub(crate) short: Short,
     pub(crate) thread: Option<ThreadId>,
 }
 
-/// An operator's word, and the handling that it comes with.
+/// An operator's request for more, and its handling.
 pub(crate) struct Raising {
     pub(crate) part: Part,
     pub(crate) it: RaiseBudget,

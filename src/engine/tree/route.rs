@@ -1,4 +1,5 @@
-//! Who gets a payload: by name, by address, as a reply. Pure: no thread, no time.
+//! Finds the receivers of a payload: by its name, by address, or as a reply. Routes depend on the
+//! organism alone, not on threads or time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,13 +27,13 @@ pub(crate) struct Registered {
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
     pub(crate) takes_queue: bool,
-    /// Whether it hears of what comes while it is at work.
+    /// Whether its handlers hear of messages that come while they run.
     pub(crate) takes_arrivals: bool,
-    /// Whether it says itself when a thread ends.
+    /// Whether it decides itself when a thread ends.
     pub(crate) ends_itself: bool,
-    /// Whether it keeps messages of its queue until its work on them is done.
+    /// Whether it parks messages until its work on them is done.
     pub(crate) parks: bool,
-    /// Whether it may end, pause and resume threads; then it is heard in those that pause.
+    /// Whether it may end, pause and resume threads. Then it runs in paused threads, too.
     pub(crate) steers: bool,
     pub(crate) wakes: Option<Wakes>,
     pub(crate) handlers: Vec<Bound>,
@@ -79,7 +80,7 @@ impl Registered {
         }
     }
 
-    /// Whether it may speak to a listener of this name, if there is one.
+    /// Whether it may send to a listener of this name, if there is one.
     pub(crate) fn may_reach(&self, name: &str) -> bool {
         let is_there = |names: &[String]| names.iter().any(|it| it == name);
         *self.name == *name
@@ -87,7 +88,7 @@ impl Registered {
             || is_there(&self.relies_on)
     }
 
-    /// The names it owns, in order.
+    /// The names that it owns, in order.
     pub(crate) fn routes(&self) -> Vec<&Name> {
         let mut names: Vec<&Name> = self.routes.keys().collect();
         names.sort();
@@ -106,12 +107,12 @@ pub(crate) struct Receiver {
 pub(crate) struct Addressed {
     pub(crate) checked: Checked,
     pub(crate) receivers: Vec<Receiver>,
-    /// Whom it names, or the only one that takes it.
+    /// The listener that it names, or the only one that takes it.
     pub(crate) to: Option<Arc<str>>,
     pub(crate) flags: Flags,
 }
 
-/// Every listener, and what they own.
+/// All listeners and the names that they own.
 pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
@@ -137,7 +138,8 @@ impl Routes {
         Routes { listeners, catalog, capabilities, any_wakes, by_name, owners }
     }
 
-    /// The listeners that an entry of the log was for, as far as they are there now.
+    /// The listeners that an entry of the log was for, each with its handler if the organism still
+    /// has one.
     pub(crate) fn left_to(
         &self,
         entry: &Entry,
@@ -147,7 +149,7 @@ impl Routes {
         if let Some(to) = entry.to() {
             let found = self.find(to).and_then(|it| match entry.reply_to() {
                 Some(_) => self.reply(it, name),
-                // What the pump tells a listener by itself answers nothing.
+                // A message of the pump itself answers nothing.
                 None => self.route(it, name).or_else(|| self.reply(it, name)),
             });
             return vec![(to.into(), found)];
@@ -156,8 +158,8 @@ impl Routes {
         noted.iter().map(|(to, _)| (to.clone(), found(to))).collect()
     }
 
-    /// Holds a payload of somebody else's against its schema; one without a namespace gets the
-    /// one it means. The pump's own words are refused whatever they hold.
+    /// Checks a payload from outside against its schema. A payload without a namespace gets the one
+    /// that it means. The pump's own payloads are refused.
     pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
         let own = |namespace: &str| {
             if !self.catalog.is_reserved(namespace, element.local()) {
@@ -192,13 +194,13 @@ impl Routes {
         &self.listeners[receiver.listener].handlers[receiver.handler]
     }
 
-    /// Whether one of these handlers goes by folds.
+    /// Whether one of these handlers takes folds.
     pub(crate) fn any_takes_folds(&self, receivers: &[Receiver]) -> bool {
         receivers.iter().any(|it| self.handler(*it).takes_folds)
     }
 
-    /// Whether a handler may run before the log has its message: it is done at once, and does
-    /// nothing but say what comes of it.
+    /// Whether a handler may run before the log has its message: it ends at once, and does nothing
+    /// but answer.
     pub(crate) fn is_early(&self, receiver: Receiver) -> bool {
         let traits = &self.listeners[receiver.listener].traits;
         traits.inline && traits.pure && !self.handler(receiver).reads_log
@@ -208,7 +210,7 @@ impl Routes {
         self.by_name.get(listener).copied()
     }
 
-    /// Who gets what comes from outside: the one it is addressed to, or all that own its name.
+    /// The receivers of a push: the listener that it names, or all that own its payload's name.
     pub(crate) fn receivers(&self, to: Option<&str>, name: &Name) -> Result<Vec<Receiver>, Fault> {
         match to {
             Some(to) => Ok(vec![self.address(None, to, name)?]),
@@ -216,7 +218,7 @@ impl Routes {
         }
     }
 
-    /// What comes from outside, for the one it names, or for all that own its payload's name.
+    /// A push with its receivers: the listener that it names, or all that own its payload's name.
     pub(crate) fn addressed(
         &self,
         checked: Checked,
@@ -231,7 +233,7 @@ impl Routes {
         Ok(Addressed { checked, receivers, to, flags })
     }
 
-    /// Who gets what is addressed, if the sender may address it.
+    /// The receiver of an addressed payload, if the sender may address it.
     pub(crate) fn address(
         &self,
         from: Option<&Registered>,
@@ -254,8 +256,8 @@ impl Routes {
         Some(Receiver { listener, handler })
     }
 
-    /// The listener's handler of a reply, if it takes it: the reply's own, any reply's, or the
-    /// one of a name that it owns anyway.
+    /// A listener's handler of a reply, if it takes the reply: that of this reply, that of any
+    /// reply, or that of a name that it owns.
     pub(crate) fn reply(&self, listener: usize, name: &Name) -> Option<Receiver> {
         let it = &self.listeners[listener];
         let handler = it.replies.get(name).copied().or(it.any_reply);

@@ -1,4 +1,4 @@
-//! An entry on its way into a thread, and the handling that it comes of.
+//! An entry before its thread has given it a number, and the handling that it comes of.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::log::Flags;
 use crate::wire::core::ThreadStatus;
 use crate::wire::{Checked, Payload};
 
-/// The handling that something comes of: which message, which listener, under which push.
+/// The handling that an emission comes of: its message, its listener and its push.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) message: Entry,
     pub(crate) listener: usize,
     pub(crate) root: u64,
     pub(crate) chain: Chain,
-    /// The push that a message to oneself is for, where that is another.
+    /// The push that the listener's next message to itself belongs to, if that is another.
     pub(crate) next_root: Option<u64>,
-    /// Whether what it keeps in hand is settled where the thread is over budget, too.
+    /// Whether the listener continues even if the thread is over budget.
     pub(crate) settles: bool,
     pub(super) emitted: usize,
-    /// What is said of the emission at hand beside its payload.
+    /// Flags of the present emission.
     pub(crate) flags: Flags,
     pub(super) meta: Option<Bytes>,
 }
@@ -47,12 +47,13 @@ impl Part {
         }
     }
 
-    /// Whether the pump itself sent the message: nobody answers it, or the two would never stop.
+    /// Whether the pump itself sent the message. It is never answered, since answers to answers
+    /// would never end.
     pub(crate) fn is_from_core(&self) -> bool {
         self.message.from() == CORE_NAME
     }
 
-    /// How a thread ends with what is emitted here.
+    /// The status of a thread that ends with the present emission.
     pub(super) fn ending(&self) -> ThreadStatus {
         match self.flags.contains(Flags::ERROR) {
             true => ThreadStatus::Failed,
@@ -61,7 +62,7 @@ impl Part {
     }
 }
 
-/// An entry to be, before the thread gives it its place.
+/// An entry before its thread has given it a number.
 #[derive(Clone)]
 pub(crate) struct Sending<'a> {
     pub(crate) from: &'a Arc<str>,
@@ -74,13 +75,13 @@ pub(crate) struct Sending<'a> {
     pub(crate) client_id: Option<Arc<str>>,
     pub(crate) meta: Option<Bytes>,
     pub(crate) root: u64,
-    /// The messages that it comes at the end of.
+    /// The chain of messages that led to it.
     pub(crate) chain: Chain,
-    /// The time before which it isn't to start.
+    /// The time before which its handler doesn't start.
     pub(crate) until: Option<Until>,
 }
 
-/// A word of the pump's own.
+/// A payload of the pump itself.
 pub(crate) fn word<P: Payload>(it: &P) -> Option<Checked> {
     match it.encode() {
         Ok(element) => Some(Checked::typed(P::NAME, element)),

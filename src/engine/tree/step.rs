@@ -1,7 +1,7 @@
-//! A tree of threads as a state machine: an event in, a batch for the log and effects out.
+//! The state machine of a tree: an event in, a batch for the log and effects out.
 //!
-//! It knows no clock, no task and no disk: the time is given, and an effect happens only after
-//! the log has the batch of its step.
+//! A step has no clock, no task and no disk. The caller gives the time, and carries out the effects
+//! only after the log has the batch.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,8 +14,8 @@ use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{Event, Key, Push};
 use crate::engine::tree::loop_guard::Chain;
-use crate::engine::tree::recover;
-use crate::engine::tree::reserved::Pending;
+use crate::engine::tree::reserved_amounts::PendingReservation;
+use crate::engine::tree::resume;
 use crate::engine::tree::route::Routes;
 use crate::engine::tree::thread::{Spawner, Thread, ended};
 use crate::id::{EntryId, ThreadId};
@@ -23,34 +23,35 @@ use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State, ThreadRecord};
 use crate::wire::Fault;
 
-/// Something that a listener which waits for entries has to do.
+/// A message that a listener has to handle, if the listener may wait for entries.
 struct Asked {
-    /// What came after it before a stop.
+    /// The entries that came after it before a stop.
     before: Vec<Entry>,
-    /// Where in all that came since begins what came after it.
+    /// The index in `since`, counted from its very first entry, of the first entry after it.
     from: usize,
 }
 
 /// A session and all threads below it.
 pub(crate) struct Tree {
-    /// The live ones.
+    /// The live threads.
     pub(crate) threads: FxHashMap<ThreadId, Thread>,
-    /// Those that have ended.
+    /// The threads that have ended, with their final states.
     pub(crate) over: FxHashMap<ThreadId, State>,
     /// The last number that was appended to a child's id.
     pub(crate) suffixes: FxHashMap<ThreadId, u32>,
-    /// What waits for its time or for an entry.
+    /// Deliveries that wait for a time or an entry, of listeners that wait for entries.
     pub(crate) wakeable: FxHashSet<Key>,
-    /// What listeners that wait for entries have to do: what they come to wait for may be among
-    /// what came since.
+    /// Messages that listeners which wait for entries have to handle. An entry that such a listener
+    /// will wait for may come before it has begun to wait.
     asked: FxHashMap<Key, Asked>,
-    /// What came while they had something to do, and how much was let go of before it.
+    /// The entries that came while `asked` wasn't empty. `let_go` counts the entries that were
+    /// dropped before them.
     since: VecDeque<Entry>,
     let_go: usize,
-    /// What it may spend and has spent; elsewhere while an event is taken.
+    /// The budget. While an event is taken, the step holds it.
     pub(crate) ledger: Ledger,
-    /// Reservations that wait for others to be settled.
-    pub(crate) pending: VecDeque<Pending>,
+    /// Reservations that wait until others are settled.
+    pub(crate) pending: VecDeque<PendingReservation>,
     /// The identity that opened the session.
     owner: Arc<str>,
 }
@@ -77,7 +78,7 @@ impl Tree {
         }
     }
 
-    /// A tree as the log has it, its threads in the order in which they were opened.
+    /// A tree from its threads in the log, in the order in which they were opened.
     pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
         let first = records.first().and_then(|it| it.first.as_ref());
         let mut tree = Tree::empty(first.map_or("", |it| &*it.from).into(), ledger);
@@ -107,7 +108,7 @@ impl Tree {
         tree
     }
 
-    /// Why a push can't come in, if that is so.
+    /// Why the tree refuses a push, if it does.
     pub(crate) fn refuses(
         &self,
         thread: &ThreadId,
@@ -125,7 +126,7 @@ impl Tree {
         }
     }
 
-    /// Whether a handler is still wanted: its delivery may be over before it began.
+    /// Whether a handler is still wanted. Its delivery may have ended before the handler began.
     pub(crate) fn wants(&self, key: &Key) -> bool {
         let thread = self.threads.get(&key.thread);
         thread.is_some_and(|it| it.running.contains_key(&(key.seq, key.listener)))
@@ -135,73 +136,73 @@ impl Tree {
         self.threads.get_mut(id)
     }
 
-    /// The thread has ended since the push was let in.
+    /// Refuses a push whose thread has ended since the push was queued.
     fn turn_away(&self, thread: &ThreadId, push: Push, out: &mut Step) {
         let state = self.over.get(thread).copied().unwrap_or(State::Closed);
         push.refuse(ended(thread, state), &mut out.effects);
     }
 
-    /// Whether the log has all that matters of it.
+    /// Whether the tree can be unloaded: the log has all that matters of it.
     pub(crate) fn is_quiet(&self) -> bool {
         self.threads.values().all(Thread::is_quiet)
     }
 
-    /// Whether it has nothing to do but wait for a time.
+    /// Whether the tree has nothing to do but wait for a time.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.threads.values().all(Thread::is_at_rest)
     }
 
-    /// Lets go of entries that no fold waits for.
+    /// Drops entries in memory that every fold has seen.
     pub(crate) fn trim(&mut self) {
         self.threads.values_mut().for_each(Thread::trim);
     }
 
-    /// Tells every handler at work to stop.
+    /// Tells every running handler to stop.
     pub(crate) fn cancel(&self) {
         let running = self.threads.values().flat_map(|it| it.running.values());
         running.filter_map(|it| it.cancel.as_ref()).for_each(CancellationToken::cancel);
     }
 
-    /// Lets go of every push that waits for something: nothing more will happen.
+    /// Refuses or settles every push that waits, since nothing more will happen.
     pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
         self.threads.values_mut().for_each(|it| it.abandon(fault, effects));
     }
 
-    /// Takes one event, and all that comes of it in this tree.
+    /// Takes one event, and everything that follows from it in this tree.
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
         std::mem::swap(&mut self.ledger, &mut out.ledger);
-        self.go(event, world, out);
+        self.apply(event, world, out);
         std::mem::swap(&mut self.ledger, &mut out.ledger);
-        debug_assert!(out.beyond.is_empty(), "the tree was asked for something and did nothing");
+        debug_assert!(out.requests.is_empty(), "the tree was asked for something and did nothing");
         debug_assert!(self.threads.get(&at).is_none_or(Thread::counts_agree), "{at} miscounts");
     }
 
-    fn go(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
+    fn apply(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
         out.undelivered.clear();
         let mut noted = out.later.len();
         out.came = world.routes.any_wakes.then(Vec::new);
         self.look_at_clock(world, out);
-        self.go_beyond(world, out);
+        self.carry_out_requests(world, out);
         self.take(event, world, out);
-        self.go_beyond(world, out);
+        self.carry_out_requests(world, out);
         self.end_if_done(&at, world, out);
         self.look_at_pending(world, out);
-        self.go_beyond(world, out);
+        self.carry_out_requests(world, out);
         self.warn(world, out);
         noted = self.note_timings(noted, world, out);
         while let Some(came) = out.came.take().filter(|it| !it.is_empty()) {
             out.came = Some(Vec::new());
             self.wake_by(&came, world, out);
-            self.go_beyond(world, out);
+            self.carry_out_requests(world, out);
             self.warn(world, out);
             noted = self.note_timings(noted, world, out);
         }
     }
 
-    /// Notes what of a step waits for entries now, and what no longer does. What waits for one
-    /// that came while its listener was still at it is due at once.
+    /// Notes which deliveries began and stopped waiting for entries in this step. If the entry that
+    /// a delivery waits for came while its listener was still at work, the delivery is due at once.
     fn note_timings(&mut self, from: usize, world: &World<'_>, out: &mut Step) -> usize {
         let came = out.came.as_deref().unwrap_or_default();
         let first = self.let_go + self.since.len();
@@ -236,7 +237,7 @@ impl Tree {
         noted
     }
 
-    /// The entry that something waits for, where it came after what asked for the wait.
+    /// The entry that a delivery waits for, if it came after the message that asked for the wait.
     fn came_before(&self, key: &Key, world: &World<'_>) -> Option<EntryId> {
         let wakes = world.routes.listeners[key.listener].wakes?;
         let later = &self.threads.get(&key.thread)?.later;
@@ -250,19 +251,19 @@ impl Tree {
         Some(because.id().clone())
     }
 
-    /// Notes that something waits, if its listener may want it earlier.
+    /// Notes that a delivery waits, if its listener waits for entries.
     pub(crate) fn may_wake(&mut self, key: &Key, routes: &Routes) {
         if routes.listeners[key.listener].wakes.is_some() {
             self.wakeable.insert(key.clone());
         }
     }
 
-    /// Whether a thread of this id is in the tree, or was.
+    /// Whether the tree has or had a thread of this id.
     pub(crate) fn has(&self, id: &ThreadId) -> bool {
         self.threads.contains_key(id) || self.over.contains_key(id)
     }
 
-    /// Starts what waits for one of these entries.
+    /// Starts deliveries that wait for one of these entries.
     fn wake_by(&mut self, came: &[Entry], world: &World<'_>, out: &mut Step) {
         let woken_by = |key: &Key| {
             let wakes = world.routes.listeners[key.listener].wakes?;
@@ -298,10 +299,10 @@ impl Tree {
                     thread.overtime(&key, world, out);
                 }
             }
-            Event::Recover(thread, left) => match self.threads.get_mut(&thread) {
-                Some(thread) => thread.recover(left, world, out),
-                // Another thread of the tree was taken up first, and ended this one.
-                None => recover::consume_all(left, world, out),
+            Event::Resume(thread, left) => match self.threads.get_mut(&thread) {
+                Some(thread) => thread.resume(left, world, out),
+                // Another thread of the tree was resumed first, and ended this one.
+                None => resume::consume_all(left, world, out),
             },
             Event::Note(thread, words) => {
                 if let Some(thread) = self.threads.get_mut(&thread) {
@@ -322,7 +323,7 @@ impl Tree {
     }
 }
 
-/// Whether something that waits is to have its turn because of an entry.
+/// Whether an entry ends the wait of a message.
 fn is_woken(wakes: fn(&Entry, &Entry) -> bool, waiting: &Entry, came: &Entry) -> bool {
     if came.id() == waiting.id() || came.is_refused() {
         return false;

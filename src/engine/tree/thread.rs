@@ -1,4 +1,4 @@
-//! One thread's own state: its next number, what waits and what runs, who pushed. Pure.
+//! The state of one thread: its next number, its deliveries and handlers, its pushes and its folds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::loop_guard::{Chain, Guard};
 use crate::engine::tree::observer::PushObserver;
-use crate::engine::tree::reserved::Reserved;
+use crate::engine::tree::reserved_amounts::ReservedAmounts;
 use crate::engine::tree::route::Receiver;
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{ArrivalSignal, Awake, Entry, Park};
@@ -18,125 +18,125 @@ use crate::log;
 use crate::log::State;
 use crate::wire::{Code, Fault};
 
-/// How many of a thread's first entries stay at hand while it has something to do, and how many
-/// bytes they have at the most: few threads come to more before their first action.
+/// How many of a thread's first entries stay in memory while it has something to do. Few threads
+/// have more entries before their first action.
 const FIRST_AT_HAND_MAX: usize = 32;
 
 const FIRST_BYTES_MAX: usize = 64 * 1024;
 
-/// A thread that is awake.
+/// A thread in memory.
 pub(crate) struct Thread {
     pub(crate) id: ThreadId,
     /// The identity that opened it.
     pub(crate) owner: Arc<str>,
     pub(crate) next_seq: u64,
-    /// What the log chains its digests with.
+    /// The thread's record in the log, which its digests are chained with.
     pub(crate) record: log::NewThread,
-    /// What it shares with others, where it is a fork.
+    /// The entries that it shares with other threads, if it is a fork.
     pub(crate) lineage: Lineage,
     /// Whether the log has it.
     pub(crate) kept: bool,
     /// Deliveries that are not consumed yet.
     pub(crate) unconsumed: usize,
-    /// How many of them are parked.
+    /// How many unconsumed deliveries are parked.
     pub(crate) parked: usize,
     pub(crate) deliveries: FxHashMap<usize, Deliveries>,
     pub(crate) running: FxHashMap<(u64, usize), Running>,
-    /// Pushes that wait until the thread has consumed some.
+    /// Pushes that wait until the thread has fewer unconsumed deliveries.
     pub(crate) held: VecDeque<Box<Push>>,
-    /// Pushes whose consequences aren't all consumed, by their number in the thread.
+    /// Pushes that aren't settled, by their entry's number.
     pub(crate) origins: FxHashMap<u64, Origin>,
-    /// Those of them that are answered together with an older one.
+    /// Pushes that are answered together with an older one: from the newer to the older.
     pub(crate) joined: FxHashMap<u64, u64>,
-    /// Who pushed what is still under way since before a stop, and who pushed last.
+    /// The identities of pushes that are unfinished since before a stop, and of the last push.
     pub(crate) askers: BTreeMap<u64, Arc<str>>,
     pub(crate) newest_push: u64,
-    /// How far the thread was when a listener that takes its queue had last said something, and
-    /// the push that this came of.
+    /// For each listener that takes its queue: the number of its last emission, and the push that
+    /// this came of.
     pub(crate) said: FxHashMap<usize, (u64, u64)>,
-    /// Where each identity pushed from last.
+    /// The observer of each identity's last push.
     pub(crate) inlets: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
-    /// Entries that some fold hasn't taken in yet, and the first of a young thread.
+    /// Entries that some fold hasn't seen yet, and the first entries of a young thread.
     pub(crate) recent: VecDeque<Entry>,
     pub(crate) state: State,
-    /// How many threads are above it.
+    /// How many ancestors the thread has.
     pub(crate) depth: usize,
-    /// The live threads right below it.
+    /// Its live child threads.
     pub(crate) children: FxHashSet<ThreadId>,
-    /// Who opened it, where there is a thread above it.
+    /// The opener of the thread, if it is a child.
     pub(crate) spawner: Option<Spawner>,
-    /// The push in the thread above that it is part of; 0 where nobody knows.
+    /// The push in the parent thread that it belongs to, or 0 if that is unknown.
     pub(crate) root_above: u64,
-    /// Deliveries that wait for their time.
+    /// Deliveries that wait for a time or an entry.
     pub(crate) later: FxHashMap<(u64, usize), Later>,
-    /// Those of them that would have started, were there anything left to spend: which, and the
-    /// entry that each waited for, if that was one.
+    /// Deliveries that were due while the budget was spent, each with the entry that it waited for,
+    /// if it waited for one.
     pub(crate) overdue: Vec<(Key, Option<EntryId>)>,
     pub(crate) guard: Guard,
 }
 
-/// Who opened a child.
+/// The opener of a child thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spawner {
     pub(crate) name: Arc<str>,
     pub(crate) is_identity: bool,
     /// The message whose handling opened it.
     pub(crate) asked: Option<EntryId>,
-    /// Who was given its first message, where that is one.
+    /// The receiver of its first message, if there is only one.
     pub(crate) to: Option<Arc<str>>,
-    /// How what comes of it goes on in the thread above.
+    /// The chain that its result continues in the parent thread.
     pub(crate) chain: Chain,
 }
 
-/// A delivery that isn't to start before a time.
+/// A delivery that waits for a time or an entry.
 pub(crate) struct Later {
     pub(crate) entry: Entry,
     pub(crate) receiver: Receiver,
     /// The push that waits for it, or [`Later::FOR_NONE`].
     pub(crate) root: u64,
-    /// What it came at the end of.
+    /// The chain of messages that led to it.
     pub(crate) chain: Chain,
 }
 
 impl Later {
-    /// Instead of a push: none waits for the delivery, and no work counts it as under way.
+    /// In place of a push: no push waits for the delivery, and no work counts it as unfinished.
     pub(crate) const FOR_NONE: u64 = u64::MAX;
 
-    /// One that the log has from before a stop, or that slept.
+    /// A delivery from the log, after a stop or after its tree was unloaded.
     pub(crate) fn kept(entry: Entry, receiver: Receiver) -> Later {
         Later { entry, receiver, root: Later::FOR_NONE, chain: Chain::default() }
     }
 }
 
-/// What one listener has to do in a thread.
+/// The deliveries of one listener in a thread.
 #[derive(Default)]
 pub(crate) struct Deliveries {
     pub(crate) running: usize,
     pub(crate) waiting: VecDeque<Delivery>,
-    /// Whether it waits for the listener to have room.
+    /// Whether they wait for a free place of the listener.
     pub(crate) starving: bool,
     pub(crate) parked: Parked,
 }
 
-/// Messages that a serial listener had in hand and isn't done with.
+/// Messages that a serial listener has parked.
 #[derive(Default)]
 pub(crate) struct Parked {
     pub(crate) all: Vec<Delivery>,
-    /// The push that the work on them is done for, where that is known.
+    /// The push that the work on them belongs to, if it is known.
     pub(crate) root: Option<u64>,
-    /// Whether the listener wants to hear that nothing is left to do.
+    /// Whether the listener wants to be told when nothing else is left to do.
     pub(crate) quiet: bool,
-    /// What the listener said when it parked last; none after a stop.
+    /// The listener's last `Park`. None after a stop.
     pub(crate) park: Option<Park>,
-    /// Whether the listener goes on where the thread is over budget.
+    /// Whether the listener continues in a thread that is over budget.
     pub(crate) settles: bool,
-    /// Whether it was told so, and has got nothing else since.
+    /// Whether the listener was told, and has had no other message since.
     pub(crate) is_told: bool,
 }
 
 impl Deliveries {
-    /// Whether it has neither work nor messages.
+    /// Whether the listener has neither a running handler nor messages.
     pub(crate) fn is_empty(&self) -> bool {
         self.running == 0 && self.waiting.is_empty() && self.parked.all.is_empty()
     }
@@ -149,9 +149,9 @@ pub(crate) struct Delivery {
     pub(crate) attempt: u32,
     pub(crate) root: u64,
     pub(crate) chain: Chain,
-    /// What an earlier attempt sent before its end.
+    /// The emissions of an earlier attempt.
     pub(crate) sent: VecDeque<Entry>,
-    /// The time until which the log has it as parked, which never comes.
+    /// The time that the log has for it if it is parked. It never comes.
     pub(crate) parked: Option<u64>,
 }
 
@@ -164,29 +164,30 @@ impl Delivery {
     }
 }
 
-/// A delivery that has.
+/// A running handler and the messages that it handles.
 pub(crate) struct Running {
-    /// The message that it is of, with what an earlier attempt sent and this one hasn't repeated
-    /// yet.
+    /// The message that started it, with the emissions of an earlier attempt that this one hasn't
+    /// repeated yet.
     pub(crate) first: Delivery,
-    /// The other messages in hand: what a serial listener took along, and what it had parked.
+    /// The other messages that it handles: those that a serial listener took from its queue, and
+    /// those that it had parked.
     pub(crate) more: Vec<Delivery>,
     pub(crate) root: u64,
     pub(crate) emitted: usize,
-    /// How many of its emissions answer nobody: notes, charges, and those that nobody got.
+    /// How many of its emissions answer nobody: notes, charges, and emissions without a receiver.
     pub(crate) silent: usize,
-    /// What it has reserved of the tree's budget and not settled.
-    pub(crate) reserved: Reserved,
-    /// Why nobody got the first of those that nobody got.
+    /// What it has reserved of the budget and not settled.
+    pub(crate) reserved: ReservedAmounts,
+    /// Why its first emission without a receiver had none.
     pub(crate) undelivered: Option<Box<Fault>>,
-    /// What tells it to stop; inline ones are over before anybody could.
+    /// The token that tells it to stop. An inline handler ends before anything could.
     pub(crate) cancel: Option<CancellationToken>,
-    /// Where it hears of what comes meanwhile.
+    /// How it hears of messages that come meanwhile.
     pub(crate) arrivals: Option<ArrivalSignal>,
 }
 
 impl Running {
-    /// Of a delivery that starts now, with the other messages in hand.
+    /// A handler that starts now, with its messages.
     pub(crate) fn new(
         first: Delivery,
         more: Vec<Delivery>,
@@ -195,7 +196,7 @@ impl Running {
         arrivals: Option<ArrivalSignal>,
     ) -> Running {
         let (emitted, silent, undelivered) = (0, 0, None);
-        let reserved = Reserved::kept(&first.sent);
+        let reserved = ReservedAmounts::kept(&first.sent);
         Running { first, more, root, emitted, silent, reserved, undelivered, cancel, arrivals }
     }
 }
@@ -205,17 +206,18 @@ pub(crate) struct Origin {
     pub(crate) identity: Arc<str>,
     pub(crate) inlet: Arc<dyn PushObserver>,
     pub(crate) push: u64,
-    /// Deliveries that it caused and that aren't consumed.
+    /// How many things that came of it aren't done.
     pub(crate) open: usize,
     pub(crate) wants_answer: bool,
     pub(crate) answered: bool,
-    /// Whether its sender is told why exactly nobody takes something.
+    /// Whether its sender may know why no listener takes a payload.
     pub(crate) tells_why: bool,
-    /// Why nobody got something that came of it.
+    /// The first fault of an emission that came of it and had no receiver.
     pub(crate) undelivered: Option<Box<Fault>>,
 }
 
-/// The folds of one listener: how far they are, or who waits while the log is read for them.
+/// The folds of one listener: their states and the last entry that they have seen, or the starts
+/// that wait while they are loaded.
 pub(crate) enum Folds {
     Awake { seq: u64, states: Vec<Awake> },
     Waking(VecDeque<Box<Start>>),
@@ -254,12 +256,13 @@ impl Thread {
         }
     }
 
-    /// Whether nothing would be lost if it were forgotten: the log has all that matters.
+    /// Whether the thread can be unloaded: the log has all that matters, and no client still
+    /// listens for a timer.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_at_rest() && (self.later.is_empty() || !self.is_heard())
     }
 
-    /// Whether it has nothing to do but wait for a time.
+    /// Whether the thread has nothing to do but wait for a time.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.unconsumed == 0
             && self.running.is_empty()
@@ -269,12 +272,12 @@ impl Thread {
             && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
     }
 
-    /// Whether somebody who pushed is still there to hear of what comes later.
+    /// Whether a connection that pushed is still open.
     fn is_heard(&self) -> bool {
         self.inlets.iter().any(|(_, it, _)| it.strong_count() > 0)
     }
 
-    /// Whether its counts are those of its deliveries and of the handlers at work.
+    /// Whether the counts agree with the deliveries and the running handlers.
     pub(crate) fn counts_agree(&self) -> bool {
         let in_hand: usize = self.running.values().map(|it| 1 + it.more.len()).sum();
         let waiting: usize = self.deliveries.values().map(|it| it.waiting.len()).sum();
@@ -285,7 +288,7 @@ impl Thread {
             && running == self.running.len()
     }
 
-    /// Which push something came of, and whose it was; the newest, where nobody knows.
+    /// The push that an entry came of, and its identity. If it is unknown, the newest push.
     pub(crate) fn asked(&self, root: u64) -> Option<(u64, Arc<str>)> {
         let of = |seq: u64| {
             let origin = self.origins.get(&seq).map(|it| &it.identity);
@@ -294,24 +297,24 @@ impl Thread {
         of(root).or_else(|| of(self.newest_push))
     }
 
-    /// Notes who pushed, for what comes of it when the push itself is settled.
-    pub(crate) fn is_asked(&mut self, seq: u64, identity: Arc<str>) {
+    /// Notes the identity of a push, for results that come after the push is settled.
+    pub(crate) fn note_pusher(&mut self, seq: u64, identity: Arc<str>) {
         self.askers.remove(&self.newest_push);
         self.askers.insert(seq, identity);
         self.newest_push = seq;
     }
 
-    /// The id of an entry here.
+    /// The id of an entry of this thread.
     pub(crate) fn entry(&self, seq: u64) -> EntryId {
         EntryId::new(&self.id, seq)
     }
 
-    /// Whether an entry is one of its own, or one that it shares.
+    /// Whether an entry belongs to this thread or is shared by it.
     pub(crate) fn has(&self, id: &EntryId) -> bool {
         id.thread == self.id || self.lineage.has(id)
     }
 
-    /// Notes where an identity pushes from.
+    /// Notes the observer of an identity's push.
     pub(crate) fn pushed_by(
         &mut self,
         identity: &Arc<str>,
@@ -326,7 +329,7 @@ impl Thread {
         }
     }
 
-    /// Where an identity hears of an entry that answers `replied`.
+    /// The observer of an identity, for an entry that answers the push `replied`.
     pub(crate) fn inlet(
         &self,
         identity: &str,
@@ -348,9 +351,9 @@ impl Thread {
         lane.waiting.push_back(it);
     }
 
-    /// Keeps an entry at hand while some fold hasn't seen it; a fold that lags too far is let go.
-    /// Of a thread whose first entry is for a handler with folds, the first ones stay at hand
-    /// anyway: whichever fold is wanted next begins with them.
+    /// Keeps an entry in memory while some fold hasn't seen it. A fold that lags too far is
+    /// dropped. If a thread's first entry is for a handler with folds, its first entries stay in
+    /// memory anyway, since the next fold begins with them.
     pub(crate) fn remember(&mut self, entry: &Entry, begins: bool, at_hand_max: usize) {
         if self.folds.is_empty() && self.recent.is_empty() && !begins {
             return;
@@ -362,21 +365,22 @@ impl Thread {
             let oldest = self.recent.front().map_or(0, Entry::seq);
             self.folds.retain(|_, it| !matches!(it, Folds::Awake { seq, .. } if *seq < oldest));
         }
-        // One that wakes goes on with what came meanwhile.
+        // A fold that is being loaded will continue with these entries.
         let wakes = || self.folds.values().any(|it| matches!(it, Folds::Waking(_)));
         if is_over_full || was_young && !self.is_young(at_hand_max) && !wakes() {
             self.trim();
         }
     }
 
-    /// A fold has seen more: forgets what all have, but for the first entries of a young thread.
-    pub(crate) fn was_seen(&mut self, at_hand_max: usize) {
+    /// Notes that a fold has seen more: drops entries that all have seen, except the first entries
+    /// of a young thread.
+    pub(crate) fn note_seen(&mut self, at_hand_max: usize) {
         if !self.is_young(at_hand_max) {
             self.trim();
         }
     }
 
-    /// Forgets the entries that every fold has seen.
+    /// Drops the entries that every fold has seen.
     pub(crate) fn trim(&mut self) {
         let seen = self.folds.values().map(|it| match it {
             Folds::Awake { seq, .. } => *seq,
@@ -388,7 +392,8 @@ impl Thread {
         }
     }
 
-    /// Whether its first entries are so few that they stay at hand, whoever has seen them.
+    /// Whether the thread has so few entries that they stay in memory even if every fold has seen
+    /// them.
     fn is_young(&self, at_hand_max: usize) -> bool {
         let bytes = || self.recent.iter().map(|it| it.body().len()).sum::<usize>();
         self.has_all_at_hand()
@@ -396,13 +401,13 @@ impl Thread {
             && bytes() <= FIRST_BYTES_MAX
     }
 
-    /// Whether every entry from the first on is at hand.
+    /// Whether every entry from the first on is in memory.
     pub(crate) fn has_all_at_hand(&self) -> bool {
         self.recent.front().is_some_and(|it| it.seq() == 1)
     }
 }
 
-/// What is said about a thread that takes nothing more.
+/// The fault of a message to a thread that takes no more.
 pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
     let text = format!("{thread} is {state}");
     if state != State::OverBudget {
@@ -419,7 +424,8 @@ mod tests {
     use crate::log::suite::{note, session};
     use crate::xml::Element;
 
-    /// How many of so many entries stay at hand, of so many bytes each, from this one on.
+    /// How many of `count` entries of so many bytes stay in memory, in a thread that begins at
+    /// `from`.
     fn at_hand(from: u64, count: u64, bytes: usize, most: usize, folds: &[u64]) -> usize {
         let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
         for (listener, seq) in folds.iter().enumerate() {
@@ -456,9 +462,9 @@ mod tests {
             (1, 33, 9, 1_024, &[], 0),
             (1, 5, 30_000, 1_024, &[], 0),
             (1, 6, 9, 5, &[], 0),
-            // One that slept or is a fork has no first entries.
+            // A thread that was loaded, or is a fork, has no first entries.
             (2, 3, 9, 1_024, &[], 0),
-            // What a fold hasn't seen stays, unless that is too much.
+            // Entries that a fold hasn't seen stay, up to `most`.
             (1, 40, 9, 1_024, &[0], 40),
             (1, 40, 9, 1_024, &[0, 38], 40),
             (1, 40, 9, 1_024, &[30], 10),

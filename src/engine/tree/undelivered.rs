@@ -1,5 +1,4 @@
-//! What nobody got of what a listener sent: the trace, and what those hear who wait for an answer.
-//! Pure.
+//! Emissions that no listener got: they are traced, and senders that wait for an answer are told.
 
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::Ready;
@@ -14,7 +13,7 @@ use crate::wire::{Checked, Fault, Payload};
 const TRACED_MAX: usize = 100;
 
 impl Ready {
-    /// Whether nobody waits for it: it is recorded, or books something.
+    /// Whether the emission answers nobody: it is a note or a charge.
     pub(crate) fn is_silent(&self) -> bool {
         use Target::{Above, Charge, Note, Raise};
         matches!(self.target, Note(_) | Above | Charge | Raise) && self.what.is_ok()
@@ -22,7 +21,7 @@ impl Ready {
 }
 
 impl Running {
-    /// Takes over what the step noted of this handling.
+    /// Takes the faults that the step noted of this handling.
     pub(crate) fn note_undelivered(&mut self, out: &mut Step) {
         let faults = std::mem::take(&mut out.undelivered);
         self.silent += faults.len();
@@ -33,13 +32,13 @@ impl Running {
 }
 
 impl Thread {
-    /// Whether the sender that a handling comes of is told why exactly nobody takes something.
+    /// Whether the sender of a handling's push may know why no listener takes a payload.
     pub(crate) fn tells_why(&self, part: &Part) -> bool {
         let origin = self.origins.get(&part.root);
         origin.is_some_and(|it| it.tells_why && it.identity == *part.message.sender())
     }
 
-    /// Why nobody takes a payload, as far as the sender that a handling comes of may know it.
+    /// Why no listener takes a payload, as far as the sender of the handling's push may know.
     pub(crate) fn may_explain(
         &self,
         part: &Part,
@@ -53,8 +52,9 @@ impl Thread {
         }
     }
 
-    /// Says why something can't go out: what nobody takes, perhaps.
-    pub(crate) fn has_failed(
+    /// Tells the sender of a message that an emission of its handler failed. `sought` is the
+    /// emission's name if no listener takes it.
+    pub(crate) fn fail_emission(
         &mut self,
         part: &Part,
         fault: Fault,
@@ -66,7 +66,7 @@ impl Thread {
         self.complain(part, &fault, world, out);
     }
 
-    /// Notes that nobody got what a listener sent.
+    /// Notes that no listener got an emission.
     pub(crate) fn note_undelivered(
         &mut self,
         part: &Part,
@@ -81,9 +81,8 @@ impl Thread {
         out.undelivered.push(fault.clone());
     }
 
-    /// Tells the sender of a message that nothing comes of it, where nobody got what its handler
-    /// sent, and the handler's listener hears no faults. An identity is told once all that it
-    /// pushed is over.
+    /// Tells the sender of a message that its handler's emissions reached nobody, unless the
+    /// handler's listener takes faults itself. An identity is told later, once its push is settled.
     pub(crate) fn tell_undelivered(
         &mut self,
         part: &Part,
@@ -99,8 +98,8 @@ impl Thread {
         }
     }
 
-    /// Tells an identity how its push ended, where nobody had an answer: why nobody got what came
-    /// of it, or that all is done, if it waits for an answer.
+    /// Tells an identity how its push ended if it had no answer: why an emission reached nobody,
+    /// or, if it waits for an answer, that all is done.
     pub(crate) fn tell_end(&mut self, pushed: u64, world: &World<'_>, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&pushed).filter(|it| !it.answered) else { return };
         let word = match origin.undelivered.take() {
@@ -117,7 +116,7 @@ impl Thread {
     }
 }
 
-/// Traces that nobody got what a listener sent.
+/// Traces that no listener got an emission.
 pub(crate) fn trace(refused: &Entry, fault: &Fault) {
     let to: String = refused.to().unwrap_or_default().chars().take(TRACED_MAX).collect();
     let (message, listener) = (refused.id(), refused.from());

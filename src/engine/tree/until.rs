@@ -3,17 +3,17 @@
 use crate::listener::Entry;
 use crate::log::Flags;
 
-/// A time that something waits for, in microseconds since the epoch; [`u64::MAX`] is none.
+/// A time that a delivery waits for, in microseconds since the epoch. [`u64::MAX`] never comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// By the log's time, which passes as long as the pump runs.
+    /// By the log's monotonic clock.
     Passed(u64),
     /// By the wall clock.
     Clock(u64),
 }
 
 impl Until {
-    /// As the log keeps it: by the wall clock, which is all that a start has.
+    /// The form in the log: by the wall clock, the only clock that a start knows.
     pub(crate) fn kept(self, ahead_us: i64) -> u64 {
         match self {
             Until::Passed(NEVER) => NEVER,
@@ -22,7 +22,7 @@ impl Until {
         }
     }
 
-    /// What the log kept of an entry.
+    /// The time of an entry that the log has.
     pub(crate) fn of(entry: &Entry, kept_us: u64, ahead_us: i64) -> Until {
         match kept_us {
             NEVER => Until::Passed(NEVER),

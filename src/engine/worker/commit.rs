@@ -1,4 +1,4 @@
-//! A worker's batches: whose steps are in one, and what follows once the log has it.
+//! A worker's batches: which trees' steps are in one, and its effects once the log has it.
 
 use std::sync::atomic::Ordering;
 use std::task::Context;
@@ -9,27 +9,28 @@ use crate::engine::tree::effect::{Effect, Step, Timing};
 use crate::engine::tree::event::Event;
 use crate::engine::worker::driver::{FreePlaces, Worker, drop_effects, world};
 use crate::engine::worker::lanes::{Flight, Landed, Lane};
-use crate::engine::worker::slot::Slot;
+use crate::engine::worker::tree_slot::TreeSlot;
 use crate::id::ThreadId;
 use crate::limits::HURRY_US;
 use crate::wire::{Code, Fault};
 
-/// Steps of a batch that goes ahead, and how many such batches there are at once: enough for many
-/// who take little, and little beside what the others have on its way.
+/// How many steps a batch in the priority lane may have. That is enough for many light trees, and
+/// little compared with the other lane.
 const STEPS_AHEAD: usize = 32;
 
 const BATCHES_AHEAD: usize = 2;
 
-/// Steps that a tree may take in a turn however many others wait: it takes them from what the
-/// processor has at hand by then, where each of a thousand trees fetches its own again.
+/// How many steps a tree may take in a turn, however many others wait. A tree's data is in the
+/// processor's cache after its first step; switching trees more often would load it again each
+/// time.
 const STEPS_IN_TURN_MIN: usize = 16;
 
-/// The same where somebody goes ahead: a push, and what it comes to.
+/// Steps per turn while the priority lane is in use: a push and its follow-up.
 const STEPS_IN_TURN_HURRIED: usize = 2;
 
 impl<P: Port> Worker<P> {
-    /// Steps trees, each a few events, and sends what they come to to the log as a batch: those
-    /// who took little of late where nothing else is in their way, then whoever's turn it is.
+    /// Steps trees, a few events each, and sends the result to the log as a batch: light trees in
+    /// the priority lane if it is worth it, then the next trees of the run queue.
     pub(crate) fn turn(&mut self) -> bool {
         if !self.begun {
             return false;
@@ -44,7 +45,8 @@ impl<P: Port> Worker<P> {
         went
     }
 
-    /// Lets those who took little of late go ahead, where there is somebody to go ahead of.
+    /// Sends a batch of light trees in the priority lane, if the other lane has a batch to
+    /// overtake.
     fn turn_ahead(&mut self, shared: &Shared) -> bool {
         let alone = self.lanes.len(Lane::Behind) == 0;
         if alone || self.dead.is_some() || self.lanes.len(Lane::Ahead) >= BATCHES_AHEAD {
@@ -53,10 +55,10 @@ impl<P: Port> Worker<P> {
         let mut step = Step::with_room(self.room);
         let mut steps = 0;
         while steps < STEPS_AHEAD {
-            let Some(id) = self.turns.next_light() else { break };
+            let Some(id) = self.run_queue.next_light() else { break };
             match self.trees.get(&id) {
-                Some(Slot::Awake(held)) if self.lanes.is_behind(held.last) => {
-                    self.turns.came(id, false);
+                Some(TreeSlot::Awake(slot)) if self.lanes.is_behind(slot.last_batches) => {
+                    self.run_queue.add(id, false);
                 }
                 _ => steps += self.step(id, STEPS_AHEAD - steps, Lane::Ahead, shared, &mut step),
             }
@@ -72,26 +74,26 @@ impl<P: Port> Worker<P> {
         steps > 0
     }
 
-    /// Lets everybody have a turn, as far as a batch has room.
+    /// Sends a batch of the next trees in the lower lane, as far as the window has room.
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
         let until_us = shared.workers.hurry_until_us.load(Ordering::Relaxed);
-        // One that is further away is of a clock that was set back since.
+        // A time further away comes from a clock that was set back since.
         let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
-        let most = if is_hurried { self.pace.short() } else { usize::MAX };
-        let room = self.pace.room().min(limits.steps_in_batch_max).min(most);
+        let most = if is_hurried { self.window.hurried_room() } else { usize::MAX };
+        let room = self.window.room().min(limits.steps_in_batch_max).min(most);
         let full = room == 0 || self.lanes.len(Lane::Behind) >= limits.batches_in_flight_max;
         let dying = self.dead.is_some() && !self.lanes.is_empty();
-        if full || dying || self.turns.is_empty() {
+        if full || dying || self.run_queue.is_empty() {
             return false;
         }
         let mut step = Step::with_room(self.room);
-        // The more trees have something to do, the fewer steps each takes before its neighbours.
+        // The more trees have something to do, the fewer steps each takes in its turn.
         let least = if is_hurried { STEPS_IN_TURN_HURRIED } else { STEPS_IN_TURN_MIN };
-        let each = (room / self.turns.len()).max(least).min(limits.steps_in_turn_max);
+        let each = (room / self.run_queue.len()).max(least).min(limits.steps_in_turn_max);
         let mut steps = 0;
         while steps < room {
-            let Some(id) = self.turns.next() else { break };
+            let Some(id) = self.run_queue.next() else { break };
             steps += self.step(id, each.min(room - steps), Lane::Behind, shared, &mut step);
         }
         self.room = step.room();
@@ -99,7 +101,7 @@ impl<P: Port> Worker<P> {
         true
     }
 
-    /// A tree's turn: how many events it took.
+    /// Steps a tree for its turn. Returns how many events it took.
     fn step(
         &mut self,
         id: ThreadId,
@@ -110,42 +112,43 @@ impl<P: Port> Worker<P> {
     ) -> usize {
         let (mut steps, mut most) = (0, most);
         while steps < most
-            && let Some(Slot::Awake(held)) = self.trees.get_mut(&id)
-            && let Some(event) = held.queue.pop_front()
+            && let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(&id)
+            && let Some(event) = slot.queue.pop_front()
         {
-            let (waiting, is_push) = (held.queue.len(), matches!(event, Event::Push(..)));
+            let (waiting, is_push) = (slot.queue.len(), matches!(event, Event::Push(..)));
             let before = step.effects.len();
             let places = FreePlaces { gates: &shared.workers.gates, promised: &self.promised };
             let world = world(shared, &places, (self.now_us, self.ahead_us));
-            held.tree.step(event, &world, step);
+            slot.tree.step(event, &world, step);
             steps += 1;
             self.start_early(before, shared, step);
-            // What a push comes to at once is next; what that comes to waits for its turn.
-            if let Some(Slot::Awake(held)) = self.trees.get_mut(&id).filter(|_| is_push) {
-                let came = held.queue.len() - waiting;
-                held.queue.rotate_right(came);
-                // It is in the log with its push.
+            // Events that a push led to at once come next. What those lead to waits for its turn.
+            if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(&id).filter(|_| is_push) {
+                let came = slot.queue.len() - waiting;
+                slot.queue.rotate_right(came);
+                // The first of them is in the same batch as its push.
                 most = most.max(steps + came.min(1));
             }
         }
-        let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { return steps };
-        held.taken.add(steps, self.now_us);
-        self.usual.add(&held.taken);
-        self.lanes.join(lane, &mut held.last);
-        held.is_ready = !held.queue.is_empty();
-        if held.is_ready {
-            self.turns.stayed(id);
-        } else if held.tree.is_at_rest() {
-            held.tree.trim();
-            if !std::mem::replace(&mut held.rests, true) {
+        let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(&id) else { return steps };
+        slot.usage.add(steps, self.now_us);
+        self.typical_usage.add(&slot.usage);
+        self.lanes.join(lane, &mut slot.last_batches);
+        slot.is_ready = !slot.queue.is_empty();
+        if slot.is_ready {
+            self.run_queue.requeue(id);
+        } else if slot.tree.is_at_rest() {
+            slot.tree.trim();
+            if !std::mem::replace(&mut slot.is_resting, true) {
                 self.resting.push_back(id);
             }
         }
         steps
     }
 
-    /// Runs at once what does nothing but say what comes of a message: that is on its way to the
-    /// log with the message, and nobody hears of either before it is there.
+    /// Runs pure inline handlers before the log has their message. Such a handler does nothing but
+    /// answer; its answer is in the same batch as the message, and no client hears of either before
+    /// the log has both.
     fn start_early(&mut self, before: usize, shared: &Shared, step: &mut Step) {
         let is_early = |it: &mut Effect| match it {
             Effect::Start(start) => shared.routes.is_early(start.receiver) && start.attempt == 1,
@@ -193,13 +196,13 @@ impl<P: Port> Worker<P> {
             (Some(fault), _) => return drop_effects(step.effects, fault),
         };
         if lane == Lane::Behind {
-            self.pace.sent(steps);
+            self.window.sent(steps);
         }
         let flight = Flight { append, effects: step.effects, steps, sent_us: self.now_us };
         self.lanes.send(lane, flight);
     }
 
-    /// Lets the effects of every batch happen that the log has by now.
+    /// Carries out the effects of every batch that the log has written by now.
     pub(crate) fn land(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Some(Landed { lane, number, last, flight, kept }) = self.lanes.land(context) {
@@ -207,9 +210,9 @@ impl<P: Port> Worker<P> {
             if lane == Lane::Behind {
                 let took_us = self.now_us.saturating_sub(flight.sent_us);
                 if let Ok(Some(receipt)) = &kept {
-                    self.pace.shared(receipt.shared_us);
+                    self.window.note_commit(receipt.shared_us);
                 }
-                self.pace.landed(number, flight.steps, took_us, last);
+                self.window.landed(number, flight.steps, took_us, last);
             }
             match kept {
                 Ok(receipt) => self.happen(receipt, flight.effects),
@@ -221,7 +224,7 @@ impl<P: Port> Worker<P> {
                     self.dead = Some(fault);
                 }
             }
-            // What was on its way with it is told first what became of it.
+            // Senders of the batches that were on their way too are told first.
             if let (Some(fault), true) = (self.dead.clone(), self.lanes.is_empty()) {
                 self.abandon(&fault);
             }

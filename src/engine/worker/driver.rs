@@ -1,5 +1,5 @@
-//! A worker: owns its trees outright, steps them in turn, and lets effects happen once the log
-//! has them. One poll function, so that nothing in it ever waits for something else in it.
+//! The worker's loop. A worker owns its trees, steps them in turn, and carries out effects once the
+//! log has their batch. The loop is one poll function, so that no part of it waits for another.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -25,21 +25,20 @@ use crate::engine::tree::step::Tree;
 use crate::engine::worker::host::Host;
 use crate::engine::worker::lanes::Lanes;
 use crate::engine::worker::load::Woken;
-use crate::engine::worker::run_queue::Turns;
-use crate::engine::worker::slot::{Held, Keyed, Slot};
+use crate::engine::worker::run_queue::RunQueue;
 use crate::engine::worker::timers::Waits;
-use crate::engine::worker::usage::Usual;
-use crate::engine::worker::window::Pace;
+use crate::engine::worker::tree_slot::{AwakeTree, KeyedHash, TreeSlot};
+use crate::engine::worker::usage::TypicalUsage;
+use crate::engine::worker::window::Window;
 use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::log;
 use crate::wire::Fault;
 
-/// How often a worker goes round before it lets other tasks run.
+/// How many rounds a worker makes before it lets other tasks run.
 const ROUNDS: usize = 2;
 
-/// Resting trees that are looked at in vain, somebody still being there for them, before others
-/// have a turn.
+/// Idle trees per sweep that may be skipped because a client still listens.
 const HEARD_AT_ONCE: usize = 16;
 
 /// A worker and all it owns.
@@ -48,59 +47,59 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) host: Arc<Host>,
-    /// By ids that strangers may name, so the hash is keyed.
-    pub(crate) trees: HashMap<ThreadId, Slot, Keyed>,
+    /// The hash is keyed, since clients can name any id.
+    pub(crate) trees: HashMap<ThreadId, TreeSlot, KeyedHash>,
     /// Trees that have events to take.
-    pub(crate) turns: Turns,
+    pub(crate) run_queue: RunQueue,
     /// Trees that had nothing to do when they were last looked at, the longest first.
     pub(crate) resting: VecDeque<ThreadId>,
-    /// What of it others had of late.
-    pub(crate) usual: Usual,
-    /// Batches on their way to the log, with what happens then.
+    /// The usage that light trees are measured by.
+    pub(crate) typical_usage: TypicalUsage,
+    /// Batches on their way to the log, with their effects.
     pub(crate) lanes: Lanes,
-    /// How much may be on its way.
-    pub(crate) pace: Pace,
-    /// What the last batch came to.
+    /// How many steps may be on their way.
+    pub(crate) window: Window,
+    /// The size of the last batch.
     pub(crate) room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
-    /// Before this, no handler's time is up. While there are any it may be that of one which is
-    /// over: to set a timer anew for each would cost more than to look once in vain.
+    /// No handler's time is up before this. It may be the deadline of a handler that has ended,
+    /// since setting a timer for each handler costs more than one look in vain.
     pub(crate) soonest_us: u64,
-    /// Places that batches on their way to the log promise to handlers, by listener.
+    /// Places that batches on their way to the log have promised to handlers, by listener.
     pub(crate) promised: Vec<usize>,
-    /// Handlers that wait for a place: other workers took the one that was promised.
+    /// Handlers that wait for a place because another worker took the promised one.
     crowded: FxHashMap<usize, VecDeque<Box<Start>>>,
-    /// Threads that wait for a listener to have room.
+    /// Threads that wait for a free place of a listener.
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
-    /// Deliveries that wait for a time, in trees that are awake and in those that sleep.
+    /// Deliveries that wait for a time, in trees in memory and in others.
     pub(crate) waits: Waits,
     timer: Option<(u64, Sleep)>,
     mail: Vec<Mail>,
-    /// Why the log takes nothing more.
+    /// Why the log takes no more batches, if it failed.
     pub(crate) dead: Option<Fault>,
     pub(crate) begun: bool,
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
     pub(crate) now_us: u64,
-    /// By how much the wall clock is ahead of that.
+    /// By how much the wall clock is ahead of `now_us`.
     pub(crate) ahead_us: i64,
 }
 
 /// A handler that runs as a task.
 pub(crate) struct Task {
     pub(crate) deadline_us: u64,
-    /// Whether its time was up already, and it was told to stop.
+    /// Whether its time was up and it was told to stop.
     pub(crate) late: bool,
 }
 
-/// How often the wall clock is looked at while something waits for a time of it.
+/// How often the wall clock is read while a delivery waits for a time of it.
 const LOOK_AT_CLOCK_US: u64 = 500_000;
 
-/// By how much the wall clock must differ from what it was to have been set: less is its drift.
+/// A smaller difference of the wall clock is drift. A larger one means that it was set.
 const SET_US_MIN: u64 = 100_000;
 
-/// By how much it is set back where listeners that go by it look again.
+/// If the wall clock is set back by at least this, deliveries that go by it are due at once.
 const SET_BACK_US: i64 = 1_000_000;
 
 /// How long a handler whose time is up may take to stop before it is reported.
@@ -113,15 +112,15 @@ impl<P: Port> Worker<P> {
             now_us: port.now_us(),
             ahead_us: set_by(&port),
             waits: Waits::since(set_by(&port)),
-            trees: HashMap::with_hasher(Keyed::new(port.random())),
-            pace: pace(&shared.limits),
+            trees: HashMap::with_hasher(KeyedHash::new(port.random())),
+            window: window(&shared.limits),
             promised: vec![0; shared.routes.listeners.len()],
             port,
             number,
             shared,
-            turns: Turns::default(),
+            run_queue: RunQueue::default(),
             resting: VecDeque::new(),
-            usual: Usual::default(),
+            typical_usage: TypicalUsage::default(),
             lanes: Lanes::default(),
             room: Room::default(),
             waking: FuturesUnordered::new(),
@@ -138,7 +137,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Works until it is told to stop.
+    /// Runs until it is told to stop.
     pub(crate) async fn run(mut self) {
         poll_fn(|context| self.poll(context)).await;
     }
@@ -166,8 +165,7 @@ impl<P: Port> Worker<P> {
         Poll::Pending
     }
 
-    /// Where the wall clock was set, what waits for a time of it is due sooner or later. Where it
-    /// was set back, its listeners look again.
+    /// Notices that the wall clock was set: deliveries that go by it are due earlier or later.
     fn look_at_clock(&mut self) {
         let ahead_us = set_by(&self.port);
         if ahead_us.abs_diff(self.ahead_us) < SET_US_MIN {
@@ -201,15 +199,15 @@ impl<P: Port> Worker<P> {
                 fault.into_iter().for_each(|it| self.refuse(&push, it));
             }
             Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
-                Some(Slot::Waking(waiting)) => {
+                Some(TreeSlot::Waking(waiting)) => {
                     waiting.push(Mail::Push { thread, drawn, push });
                 }
-                Some(Slot::Awake(_)) if drawn => self.redraw(push),
-                Some(Slot::Awake(held)) => {
+                Some(TreeSlot::Awake(_)) if drawn => self.redraw(push),
+                Some(TreeSlot::Awake(slot)) => {
                     let (gates, promised) = (&self.shared.workers.gates, &self.promised);
                     let places = FreePlaces { gates, promised };
                     let world = world(&self.shared, &places, (self.now_us, self.ahead_us));
-                    match held.tree.refuses(&thread, &push, &world) {
+                    match slot.tree.refuses(&thread, &push, &world) {
                         None => self.give(&thread.clone(), Event::Push(thread, push)),
                         Some(fault) => self.refuse(&push, fault),
                     }
@@ -217,22 +215,22 @@ impl<P: Port> Worker<P> {
                 None => self.wake(thread.tree(), Mail::Push { thread, drawn, push }),
             },
             Mail::Note(thread, words) => match self.trees.get_mut(thread.tree_str()) {
-                Some(Slot::Awake(_)) => self.give(&thread.clone(), Event::Note(thread, words)),
-                Some(Slot::Waking(waiting)) => waiting.push(Mail::Note(thread, words)),
+                Some(TreeSlot::Awake(_)) => self.give(&thread.clone(), Event::Note(thread, words)),
+                Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Note(thread, words)),
                 None => self.wake(thread.tree(), Mail::Note(thread, words)),
             },
             Mail::Ended(key, ready) => self.ended(key, ready),
             Mail::Room(listener) => self.feed(listener),
-            Mail::Recover(thread, left) => match self.trees.get_mut(thread.tree_str()) {
-                Some(Slot::Awake(_)) => {
+            Mail::Resume(thread, left) => match self.trees.get_mut(thread.tree_str()) {
+                Some(TreeSlot::Awake(_)) => {
                     let tree = thread.tree();
-                    self.give(&thread.clone(), Event::Recover(thread, left));
-                    self.puts_first(&tree);
+                    self.give(&thread.clone(), Event::Resume(thread, left));
+                    self.move_newest_to_front(&tree);
                 }
-                Some(Slot::Waking(waiting)) => waiting.insert(0, Mail::Recover(thread, left)),
-                None => self.wake(thread.tree(), Mail::Recover(thread, left)),
+                Some(TreeSlot::Waking(waiting)) => waiting.insert(0, Mail::Resume(thread, left)),
+                None => self.wake(thread.tree(), Mail::Resume(thread, left)),
             },
-            // An error says that nobody waits any more.
+            // An error means that the asker waits no more.
             Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
             Mail::Begin => self.begun = true,
             Mail::Drain(done) => self.drains.push(done),
@@ -240,59 +238,59 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Puts an event into a tree's queue, and the tree among those that have something to do.
+    /// Puts an event into a tree's queue, and the tree into the run queue.
     pub(crate) fn give(&mut self, thread: &ThreadId, event: Event) {
         match self.trees.get_mut(thread.tree_str()) {
-            Some(Slot::Awake(held)) => {
-                if !std::mem::replace(&mut held.is_ready, true) {
-                    // Who waits for one answer at a time takes little, in however many trees the
-                    // others push.
+            Some(TreeSlot::Awake(slot)) => {
+                if !std::mem::replace(&mut slot.is_ready, true) {
+                    // A client that waits for one answer at a time is light, however many trees
+                    // there are.
                     let known = if let Event::Push(_, it) = &event { it.by.is_alone } else { None };
-                    let usual = || self.usual.is_light(&mut held.taken, self.now_us);
-                    let is_light = known.unwrap_or_else(usual);
-                    self.turns.came(thread.tree(), is_light);
+                    let typical = || self.typical_usage.is_light(&mut slot.usage, self.now_us);
+                    let is_light = known.unwrap_or_else(typical);
+                    self.run_queue.add(thread.tree(), is_light);
                 }
-                held.queue.push_back(event);
+                slot.queue.push_back(event);
             }
-            // Only what is due comes to a tree that sleeps: its handlers are all at their end.
-            Some(Slot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
+            // A tree that isn't in memory has no handlers at work, so this event is of a timer.
+            Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
             None => {}
         }
     }
 
-    /// Has a tree take its newest event before all others: what a stop left behind comes before
-    /// what was pushed since.
-    fn puts_first(&mut self, tree: &ThreadId) {
-        if let Some(Slot::Awake(held)) = self.trees.get_mut(tree.tree_str())
-            && let Some(newest) = held.queue.pop_back()
+    /// Moves a tree's newest event to the front of its queue. Entries that a stop left unfinished
+    /// come before pushes since then.
+    fn move_newest_to_front(&mut self, tree: &ThreadId) {
+        if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(tree.tree_str())
+            && let Some(newest) = slot.queue.pop_back()
         {
-            held.queue.push_front(newest);
+            slot.queue.push_front(newest);
         }
     }
 
-    /// Puts a tree among those that are awake, and takes the mail that waited for it.
+    /// Takes a loaded tree in, and reads the mail that waited for it.
     pub(crate) fn keep(&mut self, id: &ThreadId, tree: Tree) {
-        let held = Held::new(tree);
-        let slot = self.trees.insert(id.clone(), Slot::Awake(Box::new(held)));
-        if let Some(Slot::Waking(waiting)) = slot {
+        let awake = TreeSlot::Awake(Box::new(AwakeTree::new(tree)));
+        let before = self.trees.insert(id.clone(), awake);
+        if let Some(TreeSlot::Waking(waiting)) = before {
             waiting.into_iter().for_each(|it| self.read(it));
         }
-        if let Some(Slot::Awake(held)) = self.trees.get_mut(id)
-            && !held.is_ready
+        if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id)
+            && !slot.is_ready
         {
-            held.rests = true;
+            slot.is_resting = true;
             self.resting.push_back(id.clone());
         }
     }
 
-    /// Nothing of what waits will ever happen: tells everybody who waits for it.
+    /// Tells every sender that its waiting push will never be handled.
     pub(crate) fn abandon(&mut self, fault: &Fault) {
         let mut effects = Vec::new();
-        let awake = |slot: &mut Slot| match slot {
-            Slot::Awake(held) => held.tree.abandon(fault, &mut effects),
-            Slot::Waking(_) => {}
+        let abandon = |slot: &mut TreeSlot| match slot {
+            TreeSlot::Awake(slot) => slot.tree.abandon(fault, &mut effects),
+            TreeSlot::Waking(_) => {}
         };
-        self.trees.values_mut().for_each(awake);
+        self.trees.values_mut().for_each(abandon);
         drop_effects(effects, fault);
     }
 
@@ -322,7 +320,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Takes the place that a handler was promised, and runs the handler.
+    /// Takes the place that a handler was promised, and begins it.
     fn start(&mut self, start: Box<Start>) {
         let listener = start.receiver.listener;
         if self.shared.routes.listeners[listener].traits.inline {
@@ -341,8 +339,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Has this worker told of the next free place of a listener, if something here waits for one.
-    /// Threads wait for the places that are promised to others first.
+    /// Asks to be told of the next free place of a listener, if a handler or thread here waits for
+    /// one. A thread asks only while no place is promised to a handler.
     pub(crate) fn await_room(&self, listener: usize) {
         let is_awaited = self.crowded.contains_key(&listener)
             || self.promised[listener] == 0 && self.starving.contains_key(&listener);
@@ -351,7 +349,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Wakes the listener's folds where the handler takes one, then runs the handler.
+    /// Runs a handler, once the folds that it takes are in memory.
     fn begin(&mut self, start: Box<Start>) {
         if !self.is_wanted(&start) {
             return self.leave(start.receiver.listener);
@@ -363,12 +361,12 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Whether a handler is to begin: its thread may have been ended meanwhile.
+    /// Whether a handler is still to begin, since its thread may have ended meanwhile.
     pub(crate) fn is_wanted(&self, start: &Start) -> bool {
         let id = start.entry.id();
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener: start.receiver.listener };
         match self.trees.get(id.thread.tree_str()) {
-            Some(Slot::Awake(held)) => held.tree.wants(&key),
+            Some(TreeSlot::Awake(slot)) => slot.tree.wants(&key),
             _ => false,
         }
     }
@@ -382,7 +380,7 @@ impl<P: Port> Worker<P> {
         self.leave(listener);
     }
 
-    /// Gives back the place of a handler, and tells the workers that wait for one.
+    /// Frees a handler's place, and tells the workers that wait for one.
     pub(crate) fn leave(&self, listener: usize) {
         if self.shared.routes.listeners[listener].traits.inline {
             return;
@@ -395,7 +393,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Lets one of the handlers that wait for a place begin, or one of the threads try again.
+    /// Uses a free place: begins a handler that waits for one, or lets a thread try again.
     fn feed(&mut self, listener: usize) {
         if let Some(waiting) = self.crowded.get_mut(&listener) {
             let has_place = self.shared.workers.gates[listener].enter(self.number);
@@ -469,19 +467,20 @@ impl<P: Port> Worker<P> {
         true
     }
 
-    /// Lets go of quiet trees beyond the number that is kept awake.
+    /// Unloads quiet trees while more than `trees_awake_max` are in memory.
     pub(crate) fn forget(&mut self) {
         let mut heard = 0;
         while self.trees.len() > self.shared.limits.trees_awake_max && heard < HEARD_AT_ONCE {
             let Some(id) = self.resting.pop_front() else { return };
-            let Some(Slot::Awake(held)) = self.trees.get_mut(&id) else { continue };
-            if held.is_ready || !held.tree.is_at_rest() {
-                held.rests = false;
-            } else if !held.tree.is_quiet() {
-                // Nobody says when whoever would hear of it has left.
+            let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(&id) else { continue };
+            if slot.is_ready || !slot.tree.is_at_rest() {
+                slot.is_resting = false;
+            } else if !slot.tree.is_quiet() {
+                // A client still listens. The worker isn't told when it leaves, so the tree is
+                // looked at again.
                 heard += 1;
                 self.resting.push_back(id);
-            } else if self.lanes.has(held.last) {
+            } else if self.lanes.has(slot.last_batches) {
                 self.resting.push_front(id);
                 return;
             } else {
@@ -490,28 +489,28 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Says that nothing is left to do, if somebody wants to know.
+    /// Answers requests to drain, if nothing is left to do.
     fn drained(&mut self) {
         let idle = self.begun
             && self.lanes.is_empty()
             && self.waking.is_empty()
             && self.crowded.is_empty()
             && self.tasks.values().all(|it| it.late)
-            && self.turns.is_empty();
+            && self.run_queue.is_empty();
         if idle {
             for drain in self.drains.drain(..) {
-                // An error says that nobody waits any more.
+                // An error means that the asker waits no more.
                 let _ = drain.send(());
             }
         }
     }
 
     fn stop(&mut self) {
-        let awake = |it: &Slot| match it {
-            Slot::Awake(held) => held.tree.cancel(),
-            Slot::Waking(_) => {}
+        let cancel = |it: &TreeSlot| match it {
+            TreeSlot::Awake(slot) => slot.tree.cancel(),
+            TreeSlot::Waking(_) => {}
         };
-        self.trees.values().for_each(awake);
+        self.trees.values().for_each(cancel);
         self.stopped = true;
     }
 
@@ -528,13 +527,13 @@ impl<P: Port> Worker<P> {
     }
 }
 
-fn pace(limits: &Limits) -> Pace {
+fn window(limits: &Limits) -> Window {
     let target_us = u64::try_from(limits.log_time_target.as_micros()).unwrap_or(u64::MAX);
     let steps_max = limits.steps_in_batch_max.saturating_mul(limits.batches_in_flight_max);
-    Pace::new(target_us, steps_max)
+    Window::new(target_us, steps_max)
 }
 
-/// The free places of all listeners, less those that one worker has promised.
+/// The free places of all listeners, less those that this worker has promised.
 pub(crate) struct FreePlaces<'a> {
     pub(crate) gates: &'a [Gate],
     pub(crate) promised: &'a [usize],
@@ -546,7 +545,7 @@ impl Places for FreePlaces<'_> {
     }
 }
 
-/// What steps may ask of the organism.
+/// The values that steps may read.
 pub(crate) fn world<'a>(
     shared: &'a Shared,
     places: &'a FreePlaces<'a>,
@@ -562,20 +561,20 @@ pub(crate) fn world<'a>(
     }
 }
 
-/// By how much a port's wall clock is ahead of the time that has passed.
+/// By how much a port's wall clock is ahead of its monotonic clock.
 pub(crate) fn set_by(port: &impl Port) -> i64 {
     let (wall, now) = (port.wall_us(), port.now_us());
     wall.cast_signed().saturating_sub(now.cast_signed())
 }
 
-/// Whoever panics while hearing news harms only itself.
+/// Tells an observer. An observer that panics harms only itself.
 fn tell(inlet: &dyn PushObserver, push: u64, news: PushEvent) {
     if catch_unwind(AssertUnwindSafe(|| inlet.hear(push, news))).is_err() {
         tracing::error!(push, "an inlet panicked");
     }
 }
 
-/// Nothing of these happens: the log doesn't have their batch.
+/// Drops the effects of a batch that the log doesn't have: senders are told that it failed.
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {

@@ -1,5 +1,5 @@
-//! What a handler sends is passed on once it yields: a worker that it woke earlier would wait for
-//! the handler's own thread, and another thread would have to be woken to come to its help.
+//! Hands a handler's emissions to their workers once the handler yields. A worker that is woken
+//! earlier would wait for the handler's own thread, or need another thread woken to run it.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -16,8 +16,8 @@ thread_local! {
     static POLLED: Cell<Option<Polled>> = const { Cell::new(None) };
 }
 
-/// Whose handler is being polled, what its yield gives the thread back to, and which of the pump's
-/// workers have mail of it, a bit for each.
+/// A handler that is being polled: its pump, the task that it runs in, and the workers that have
+/// mail of it, as bits.
 #[derive(Clone, Copy)]
 struct Polled {
     pump: *const Shared,
@@ -25,7 +25,7 @@ struct Polled {
     workers: u64,
 }
 
-/// While it is there, what is sent on this thread wakes nobody; at its end they are woken.
+/// While it exists, emissions on this thread wake no worker. Dropping it wakes them.
 pub(crate) struct Polling<'a> {
     shared: &'a Shared,
     before: Option<Polled>,
@@ -49,12 +49,12 @@ fn remind(shared: &Shared, workers: u64) {
     each.filter(|(at, _)| workers & (1 << at) != 0).for_each(|(_, it)| it.remind());
 }
 
-/// The handler of this pump that is being polled here.
+/// The handler of this pump that is being polled on this thread.
 fn polled(shared: &Shared) -> Option<Polled> {
     POLLED.get().filter(|it| ptr::eq(it.pump, shared))
 }
 
-/// A handler, and at each of its yields what it sent.
+/// Runs a handler, and hands over its emissions at each of its yields.
 pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T>) -> T {
     let mut handler = pin!(handler);
     poll_fn(|context| {
@@ -64,8 +64,8 @@ pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T
     .await
 }
 
-/// Posts what a handler sends. Whoever sends beside its handler may never yield, and what it woke
-/// last would wait for that: it runs elsewhere.
+/// Posts an emission. A task beside the handler may never yield, and the worker that it wakes would
+/// wait for it; so that worker runs on another thread.
 pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     let worker = shared.workers.owner(thread);
     if let Some(it) = polled(shared) {
@@ -77,8 +77,8 @@ pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     }
 }
 
-/// Passes on what a handler sent, where it waits for that without a yield: whatever it blocks on
-/// polls with a waker of its own.
+/// Hands over a handler's emissions if the handler waits for them without yielding. Such a handler
+/// blocks on another executor, which polls with a waker of its own.
 pub(crate) fn waits(shared: &Shared, context: &Context<'_>) {
     if let Some(it) = polled(shared).filter(|it| it.task != context.waker().data()) {
         POLLED.set(Some(Polled { workers: 0, ..it }));

@@ -1,4 +1,4 @@
-//! What handlers read of the log: history, causes, and what was sent earlier.
+//! What handlers read of the log: their thread's history, causes, and earlier emissions.
 
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
@@ -26,7 +26,7 @@ pub(crate) async fn history(
     Ok(page.iter().map(|it| Entry::kept(it)).collect())
 }
 
-/// The entry that a message comes of, if its listener may see that.
+/// The cause of a message, if the message's listener may see it.
 pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |thread: &ThreadId| {
@@ -37,7 +37,7 @@ pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
     entry(log, id).await
 }
 
-/// The message whose handling sent the request that a message answers, if its listener sent that.
+/// For an answer: the message that its listener was handling when it sent the request.
 pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
@@ -47,13 +47,15 @@ pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
             Some(request) => request.cause().cloned(),
             None => None,
         },
-        // A thread that the listener opened comes of the same message, and answers nothing.
+        // Word of a thread that the listener opened has the asked message as its cause, and answers
+        // nothing.
         None if is_word(&ThreadSpawned::NAME) => message.cause().cloned(),
         None => None,
     };
     let Some(by) = by else { return Ok(None) };
     let asked = entry(log, &by).await?;
-    // Where the listener asked `thread` to open it, this is that request: its cause is meant.
+    // If the listener asked `thread` to open it, `asked` is that request, and the request's cause
+    // is meant.
     let is_request = |it: &Entry| own(it) && it.to().is_some_and(|to| to != call.listener());
     let request = asked.as_ref().filter(|it| is_word(&ThreadResult::NAME) && is_request(it));
     match request.and_then(|it| it.cause()) {
@@ -62,18 +64,18 @@ pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
     }
 }
 
-/// An entry, where the log has it.
+/// An entry, if the log has it.
 async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Entry>, Fault> {
     let found = log.entry(id).await.map_err(|error| unread(&error))?;
     Ok(found.map(|entry| Entry::kept(&entry)))
 }
 
-/// What was sent while a message was being handled, in order.
+/// The emissions of a message's handling, in order.
 pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, log::Error> {
     came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
 }
 
-/// What came into a thread after a message and is wanted, in order.
+/// The wanted entries of a thread after a message, in order.
 pub(crate) async fn came_after(
     shared: &Shared,
     message: &Entry,

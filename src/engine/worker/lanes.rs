@@ -13,15 +13,15 @@ use crate::log;
 /// A lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// That of those who took little.
+    /// The priority lane: light trees.
     Ahead,
-    /// Everybody's.
+    /// The lane of all other trees.
     Behind,
 }
 
 /// The last batch of each lane that a tree is part of.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Last {
+pub(crate) struct LastBatches {
     ahead: u64,
     behind: u64,
 }
@@ -34,32 +34,32 @@ pub(crate) struct Flight {
     pub(crate) sent_us: u64,
 }
 
-/// A batch that has landed.
+/// A batch that the log has written or refused.
 pub(crate) struct Landed {
     pub(crate) lane: Lane,
-    /// Its number within its lane, and that of the last one sent there.
+    /// The batch's number within its lane.
     pub(crate) number: u64,
     pub(crate) last: u64,
     pub(crate) flight: Flight,
-    /// What the log says of it; nothing where it wasn't asked.
+    /// What the log answered. No receipt if the batch had nothing for the log.
     pub(crate) kept: Result<Option<log::Receipt>, log::Error>,
 }
 
-/// All batches on their way.
+/// All batches on their way to the log.
 #[derive(Default)]
 pub(crate) struct Lanes {
-    ahead: One,
-    behind: One,
+    ahead: OneLane,
+    behind: OneLane,
 }
 
 #[derive(Default)]
-struct One {
+struct OneLane {
     flights: VecDeque<Flight>,
     sent: u64,
 }
 
-impl One {
-    /// How many of those that were sent have landed.
+impl OneLane {
+    /// How many batches of the lane have landed.
     fn landed(&self) -> u64 {
         self.sent - self.flights.len() as u64
     }
@@ -77,27 +77,27 @@ impl One {
 }
 
 impl Lanes {
-    fn one(&mut self, lane: Lane) -> &mut One {
+    fn one(&mut self, lane: Lane) -> &mut OneLane {
         match lane {
             Lane::Ahead => &mut self.ahead,
             Lane::Behind => &mut self.behind,
         }
     }
 
-    /// A batch is on its way.
+    /// Adds a batch that was sent to the log.
     pub(crate) fn send(&mut self, lane: Lane, flight: Flight) {
         let one = self.one(lane);
         one.sent += 1;
         one.flights.push_back(flight);
     }
 
-    /// The next one that has landed.
+    /// Takes the next batch that has landed.
     pub(crate) fn land(&mut self, context: &mut Context<'_>) -> Option<Landed> {
         let ahead = self.ahead.land(Lane::Ahead, context);
         ahead.or_else(|| self.behind.land(Lane::Behind, context))
     }
 
-    /// How many are on their way in a lane.
+    /// How many batches of a lane are on their way.
     pub(crate) fn len(&self, lane: Lane) -> usize {
         match lane {
             Lane::Ahead => self.ahead.flights.len(),
@@ -110,7 +110,7 @@ impl Lanes {
     }
 
     /// Notes that a tree is part of the batch that is sent next.
-    pub(crate) fn join(&mut self, lane: Lane, tree: &mut Last) {
+    pub(crate) fn join(&mut self, lane: Lane, tree: &mut LastBatches) {
         let next = self.one(lane).sent + 1;
         match lane {
             Lane::Ahead => tree.ahead = next,
@@ -118,13 +118,13 @@ impl Lanes {
         }
     }
 
-    /// Whether something of a tree is on its way in the lane behind.
-    pub(crate) fn is_behind(&self, tree: Last) -> bool {
+    /// Whether a batch with entries of a tree is on its way in the lower lane.
+    pub(crate) fn is_behind(&self, tree: LastBatches) -> bool {
         tree.behind > self.behind.landed()
     }
 
-    /// Whether something of a tree is on its way.
-    pub(crate) fn has(&self, tree: Last) -> bool {
+    /// Whether a batch with entries of a tree is on its way.
+    pub(crate) fn has(&self, tree: LastBatches) -> bool {
         self.is_behind(tree) || tree.ahead > self.ahead.landed()
     }
 }

@@ -1,4 +1,4 @@
-//! A handler is called: an inline one is polled here and now, the others become tasks.
+//! Calls handlers: an inline handler is polled at once, any other becomes a task.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,12 +18,12 @@ use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::worker::driver::{Task, Worker};
 use crate::engine::worker::handoff;
 use crate::engine::worker::outcome::{Ended, came_to};
-use crate::engine::worker::slot::Slot;
+use crate::engine::worker::tree_slot::TreeSlot;
 use crate::listener::{Awake, Boxed, Call, Emit, Run};
 use crate::wire::Fault;
 
 impl<P: Port> Worker<P> {
-    /// Calls a handler: an inline one is polled here and now, the others become tasks.
+    /// Calls a handler. An inline handler is polled at once, any other becomes a task.
     pub(crate) fn launch(&mut self, start: Start, folds: Vec<Awake>, is_kept: bool) {
         let registered = &self.shared.routes.listeners[start.receiver.listener];
         let listener = start.receiver.listener;
@@ -60,7 +60,7 @@ impl<P: Port> Worker<P> {
                 let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
                 let event = Event::Return(key, ready);
-                // What it sent lies in the inbox, and must be taken before its return.
+                // What the handler sent lies in the inbox and must be taken before its return.
                 if call.sent.load(Ordering::Relaxed) == 0 {
                     self.give(&tree, event);
                 } else {
@@ -69,8 +69,8 @@ impl<P: Port> Worker<P> {
             }
             Err(future) => {
                 let cancel = CancellationToken::new();
-                if let Some(Slot::Awake(held)) = self.trees.get_mut(key.thread.tree_str())
-                    && let Some(thread) = held.tree.thread(&key.thread)
+                if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(key.thread.tree_str())
+                    && let Some(thread) = slot.tree.thread(&key.thread)
                 {
                     thread.cancel_by(&key, cancel.clone());
                 }
@@ -94,7 +94,8 @@ impl<P: Port> Worker<P> {
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
             let handler = AssertUnwindSafe(future).catch_unwind();
-            // One that was told to stop before it began doesn't begin; later, it gets to see it.
+            // A handler that was told to stop before its first poll doesn't begin. Later it sees
+            // the token.
             let ended = if cancel.is_cancelled() {
                 None
             } else {
@@ -117,7 +118,7 @@ impl<P: Port> Worker<P> {
     }
 }
 
-/// Polls a handler once; most inline ones are done then. The rest goes on as a task.
+/// Polls a handler once. Most inline handlers are done then; the others continue as tasks.
 fn poll_once(shared: &Shared, run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>> {
     let mut context = Context::from_waker(Waker::noop());
     let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -135,8 +136,7 @@ fn poll_once(shared: &Shared, run: &Run, call: &Arc<Call>) -> Result<Ended, Boxe
     }
 }
 
-/// Looks at what a handler came to: every payload is held against its schema, unless its own type
-/// wrote it.
+/// Counts how a handler ended, and checks its emissions.
 fn ready(shared: &Shared, listener: usize, ended: Ended) -> Vec<Ready> {
     let outcome = match &ended {
         Ok(Ok(_)) => Outcome::Returned,

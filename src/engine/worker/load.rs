@@ -1,4 +1,4 @@
-//! Trees and folds are read back from the log.
+//! Reads trees and folds from the log.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use crate::log;
 use crate::log::{Log, Pages};
 use crate::wire::{Code, Fault};
 
-/// What came back from the log.
+/// A tree or folds that were loaded from the log.
 pub(crate) enum Woken {
     Tree(ThreadId, Result<Found, Lost>),
     Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
 }
 
-/// A tree as the log has it: its threads, and what waits in them for its time.
+/// A tree as the log has it: its threads, its budget, and its deliveries that wait for a time.
 pub(crate) struct Found {
     pub(super) threads: Vec<log::ThreadRecord>,
-    /// What the session shares with others, where it is a fork.
+    /// The threads that the session continues, if it is a fork.
     pub(super) lineage: Lineage,
     pub(super) ledger: Ledger,
     pub(super) waits: Vec<(Key, Entry)>,
 }
 
-/// Why a tree can't be read, and whose it is, as far as that can be.
+/// Why a tree can't be read, and its owner if the log can tell.
 pub(crate) struct Lost {
     pub(super) error: log::Error,
     pub(super) owner: Option<Arc<str>>,
 }
 
-/// Reads a tree, and what waits in it.
+/// Reads a tree and its deliveries that wait for a time.
 pub(super) async fn find(
     log: &dyn Log,
     tree: &ThreadId,
@@ -46,7 +46,7 @@ pub(super) async fn find(
 ) -> Result<Found, log::Error> {
     let mut threads = log.tree(tree).await?;
     let mut lineage = Lineage::default();
-    // Whose the session is stays so after its end; a fork is whose who made it.
+    // A session keeps its owner after its end. A fork belongs to the identity that made it.
     if let Some(session) = threads.first_mut().filter(|it| it.first.is_none() || it.fork.is_some())
     {
         session.first = log.opening(session).await?;
@@ -61,7 +61,7 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Lets folds take in an entry. One that panics harms only its own listener.
+/// Applies an entry to folds. A fold that panics harms only its own listener.
 pub(super) fn apply(
     shared: &Shared,
     listener: usize,
@@ -81,7 +81,7 @@ pub(super) fn apply(
     })
 }
 
-/// Brings folds from a number up to an entry.
+/// Applies the entries after a number to folds, up to an entry.
 pub(crate) async fn read_folds(
     shared: Arc<Shared>,
     listener: usize,

@@ -1,31 +1,32 @@
-//! What drives trees: a worker owns some of them, steps them in turn, and lets effects happen once
-//! the log has their batch.
+//! Workers drive trees. A worker owns some trees, steps them in turn, and carries out their effects
+//! once the log has their batch.
 //!
 //! - `usage`: how much work each tree took lately.
-//! - `window`: how much work may be on its way to the log at once.
+//! - `window`: how many steps may be on their way to the log at once.
 //! - `run_queue`: which tree runs next.
-//! - `lanes`: batches on their way to the log, in two lanes.
+//! - `lanes`: batches on their way to the log, in two priority lanes.
 //! - `timers`: deliveries that wait for a time.
-//! - `slot`: what a worker keeps of a tree beside its state.
-//! - `handoff`: emissions that are passed on once their handler yields.
-//! - `outcome`: a handler's payloads are checked against their schemas.
-//! - `history`: what handlers read of the log.
-//! - `host`: what the arguments of a handler ask of the engine.
-//! - `load`: trees and folds are read from the log.
-//! - `driver`: the worker's loop.
-//! - `launch`: handlers are called.
-//! - `wake`: a thread's state and folds are loaded before a step.
-//! - `commit`: steps become batches, and effects happen once the log has them.
+//! - `tree_slot`: a tree in a worker's memory, with its queue.
+//! - `handoff`: posts a handler's emissions once the handler yields.
+//! - `outcome`: checks a handler's payloads against their schemas.
+//! - `history`: reads entries of a handler's own thread.
 //!
-//! Each module uses only those that stand above it here, the rooms above this one, and nothing
-//! else of the engine.
+//! - `tree_history`: lists and reads other threads, for handlers that may.
+//! - `host`: what the arguments of a handler ask of the engine: emissions, history, timers.
+//! - `load`: reads trees and folds from the log.
+//! - `driver`: the worker's loop.
+//! - `launch`: calls handlers.
+//! - `wake`: has trees and folds loaded before they are needed.
+//! - `commit`: steps trees into batches, sends batches to the log, and carries out effects.
+//!
+//! Each module uses only the modules that stand above it here and the rooms above this one.
 
 mod usage;
 mod window;
 mod run_queue;
 mod lanes;
 mod timers;
-mod slot;
+mod tree_slot;
 mod handoff;
 pub(crate) mod outcome;
 pub(crate) mod history;

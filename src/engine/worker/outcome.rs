@@ -1,4 +1,5 @@
-//! What a handler came to: each payload is held against its schema.
+//! A handler's outcome: its emissions are checked against their schemas, and a failure or a panic
+//! becomes a fault.
 
 use std::any::Any;
 
@@ -9,10 +10,10 @@ use crate::listener;
 use crate::listener::{Emit, Target, key_meta};
 use crate::wire::{Checked, Code, Fault};
 
-/// How a handler came to its end: it returned, failed before it ran, or panicked.
+/// How a handler ended: it returned, failed before it ran, or panicked.
 pub(crate) type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
 
-/// What a handler came to, without counting it.
+/// The checked emissions of a handler that ended. The caller counts the outcome.
 pub(crate) fn came_to(
     routes: &Routes,
     inside: XmlLimits,
@@ -36,14 +37,15 @@ pub(crate) fn came_to(
     }
 }
 
-/// Holds each payload against its schema, unless its own type wrote it.
+/// Checks each payload against its schema, unless its own Rust type wrote it.
 pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready> {
     let look = |it: listener::Emission| {
         let is_for_sender = matches!(it.target, Target::Child { for_sender: true, .. });
         let name = it.what.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
         let what = it.what.and_then(|what| match what.typed {
             Some(name) => Ok(Checked::typed(name, what.element)),
-            // What is passed on for somebody else may lack its namespace, as at a door.
+            // A payload that a listener passes on for its sender may lack its namespace, as at a
+            // door.
             None if is_for_sender => routes.check(what.element, inside),
             None => routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");

@@ -1,9 +1,14 @@
-//! Whose turn it is: trees that have something to do, in three lines. Pure.
+//! The run queue: which tree runs next. Trees with something to do wait in three lines.
 //!
-//! Whoever just came stands in a line of its own and goes before those who have more to do after a
-//! turn; of those who came, the ones who took little of late stand before the others, and may have
-//! a turn beside the line, too. Every second turn is that of who stayed, so that nobody is kept
-//! waiting for good.
+//! - Light trees: they got work just now, and their recent usage is low. The priority lane serves
+//!   this line, too.
+//!
+//! - Added trees: other trees that got work just now.
+//!
+//! - Requeued trees: trees that have more to do after a turn.
+//!
+//! Every second turn goes to a requeued tree, so that none waits for good. The other turns go to
+//! the first tree that is light, then added, then requeued.
 
 use std::collections::VecDeque;
 
@@ -11,43 +16,43 @@ use crate::id::ThreadId;
 
 /// Trees that have something to do.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct RunQueue {
     light: VecDeque<ThreadId>,
-    came: VecDeque<ThreadId>,
-    stayed: VecDeque<ThreadId>,
-    /// Whether the next turn is for who stayed.
-    is_theirs: bool,
+    added: VecDeque<ThreadId>,
+    requeued: VecDeque<ThreadId>,
+    /// Whether the next turn goes to a requeued tree.
+    is_for_requeued: bool,
 }
 
-impl Turns {
-    /// A tree has something to do and had nothing before; whether it took little of late, or who
-    /// pushed into it waits for nothing else.
-    pub(crate) fn came(&mut self, tree: ThreadId, is_light: bool) {
-        if is_light { self.light.push_back(tree) } else { self.came.push_back(tree) }
+impl RunQueue {
+    /// Adds a tree that had nothing to do before. It is light if its recent usage is low, or if the
+    /// client that pushed waits for nothing else.
+    pub(crate) fn add(&mut self, tree: ThreadId, is_light: bool) {
+        if is_light { self.light.push_back(tree) } else { self.added.push_back(tree) }
     }
 
-    /// A tree has more to do after its turn.
-    pub(crate) fn stayed(&mut self, tree: ThreadId) {
-        self.stayed.push_back(tree);
+    /// Adds a tree that has more to do after its turn.
+    pub(crate) fn requeue(&mut self, tree: ThreadId) {
+        self.requeued.push_back(tree);
     }
 
-    /// Whose turn it is.
+    /// Takes the tree that runs next.
     pub(crate) fn next(&mut self) -> Option<ThreadId> {
-        let is_theirs = self.is_theirs;
-        self.is_theirs = !is_theirs;
-        let stayed = is_theirs.then(|| self.stayed.pop_front()).flatten();
-        let came = stayed.or_else(|| self.light.pop_front()).or_else(|| self.came.pop_front());
-        came.or_else(|| self.stayed.pop_front())
+        let is_for_requeued = self.is_for_requeued;
+        self.is_for_requeued = !is_for_requeued;
+        let requeued = is_for_requeued.then(|| self.requeued.pop_front()).flatten();
+        let next = requeued.or_else(|| self.light.pop_front()).or_else(|| self.added.pop_front());
+        next.or_else(|| self.requeued.pop_front())
     }
 
-    /// Who took little of late and has something to do.
+    /// Takes the next light tree.
     pub(crate) fn next_light(&mut self) -> Option<ThreadId> {
         self.light.pop_front()
     }
 
-    /// How many wait for their turn.
+    /// How many trees wait.
     pub(crate) fn len(&self) -> usize {
-        self.light.len() + self.came.len() + self.stayed.len()
+        self.light.len() + self.added.len() + self.requeued.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -59,15 +64,15 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Who has a turn, of some who came with little, that came and that stayed.
+    /// The order in which light, added and requeued trees run.
     fn played(light: &[&str], came: &[&str], stayed: &[&str]) -> String {
-        let mut turns = Turns::default();
-        light.iter().for_each(|it| turns.came(ThreadId::new(it), true));
-        came.iter().for_each(|it| turns.came(ThreadId::new(it), false));
-        stayed.iter().for_each(|it| turns.stayed(ThreadId::new(it)));
-        assert_eq!(turns.len(), light.len() + came.len() + stayed.len());
-        let all: Vec<ThreadId> = std::iter::from_fn(|| turns.next()).collect();
-        assert!(turns.is_empty());
+        let mut queue = RunQueue::default();
+        light.iter().for_each(|it| queue.add(ThreadId::new(it), true));
+        came.iter().for_each(|it| queue.add(ThreadId::new(it), false));
+        stayed.iter().for_each(|it| queue.requeue(ThreadId::new(it)));
+        assert_eq!(queue.len(), light.len() + came.len() + stayed.len());
+        let all: Vec<ThreadId> = std::iter::from_fn(|| queue.next()).collect();
+        assert!(queue.is_empty());
         all.iter().map(ThreadId::as_str).collect()
     }
 
@@ -87,12 +92,12 @@ mod tests {
 
     #[test]
     fn only_who_took_little_has_a_turn_beside_the_line() {
-        let mut turns = Turns::default();
-        turns.came(ThreadId::new("a"), false);
-        turns.came(ThreadId::new("x"), true);
-        turns.stayed(ThreadId::new("1"));
-        assert_eq!(turns.next_light(), Some(ThreadId::new("x")));
-        assert_eq!(turns.next_light(), None);
-        assert_eq!(turns.len(), 2);
+        let mut queue = RunQueue::default();
+        queue.add(ThreadId::new("a"), false);
+        queue.add(ThreadId::new("x"), true);
+        queue.requeue(ThreadId::new("1"));
+        assert_eq!(queue.next_light(), Some(ThreadId::new("x")));
+        assert_eq!(queue.next_light(), None);
+        assert_eq!(queue.len(), 2);
     }
 }

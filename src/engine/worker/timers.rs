@@ -1,4 +1,4 @@
-//! Deliveries that wait for a time, of all trees of one worker, awake or asleep. Pure.
+//! Timers: deliveries that wait for a time, in all trees of one worker, whether in memory or not.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,28 +9,29 @@ use crate::engine::tree::event::Key;
 use crate::engine::tree::until::Until;
 use crate::id::ThreadId;
 
-/// What waits, and for when.
+/// Deliveries that wait, each with its time.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// By time, and in their order for the same time. What is over may still stand here.
+    /// By time, and by number for the same time. A delivery that waits no more may still stand
+    /// here.
     heap: BinaryHeap<Reverse<(u64, u64)>>,
     by_number: FxHashMap<u64, Key>,
-    /// By the tree's id: what waits in it, with its number and its time.
+    /// By the tree's id: its deliveries, each with its number and its time.
     by_tree: FxHashMap<ThreadId, FxHashMap<Key, (u64, u64)>>,
-    /// What waits for a time by the wall clock, with that time.
+    /// Deliveries that wait for a time of the wall clock, each with that time.
     by_clock: FxHashMap<Key, u64>,
-    /// By how much the wall clock is ahead of the time that passes.
+    /// By how much the wall clock is ahead of the monotonic clock.
     ahead_us: i64,
     count: u64,
 }
 
 impl Waits {
-    /// Nothing waits yet, and the wall clock is ahead by so much.
+    /// No timers, and a wall clock that is ahead by so much.
     pub(crate) fn since(ahead_us: i64) -> Waits {
         Waits { ahead_us, ..Waits::default() }
     }
 
-    /// Lets a delivery wait.
+    /// Adds a delivery.
     pub(crate) fn add(&mut self, until: Until, key: Key) {
         let until_us = match until {
             Until::Passed(us) => us,
@@ -48,7 +49,7 @@ impl Waits {
         tree.insert(key, (self.count, until_us));
     }
 
-    /// A delivery waits no more.
+    /// Removes a delivery.
     pub(crate) fn remove(&mut self, key: &Key) {
         self.by_clock.remove(key);
         let tree = key.thread.tree_str();
@@ -61,12 +62,12 @@ impl Waits {
         }
     }
 
-    /// Whether something waits for a time by the wall clock.
+    /// Whether a delivery waits for a time of the wall clock.
     pub(crate) fn go_by_clock(&self) -> bool {
         !self.by_clock.is_empty()
     }
 
-    /// The wall clock is ahead by so much from here on. Where it was set back, what goes by it is
+    /// Sets by how much the wall clock is ahead. If it was set back, deliveries that go by it are
     /// due at once.
     pub(crate) fn set_clock(&mut self, ahead_us: i64, is_back: bool) {
         self.ahead_us = ahead_us;
@@ -78,7 +79,7 @@ impl Waits {
         }
     }
 
-    /// When the next time comes.
+    /// The next time that a delivery waits for.
     pub(crate) fn next_us(&mut self) -> Option<u64> {
         while let Some(Reverse((until_us, number))) = self.heap.peek() {
             if self.by_number.contains_key(number) {
@@ -89,7 +90,7 @@ impl Waits {
         None
     }
 
-    /// What is due by now; it still waits until somebody says that it doesn't.
+    /// Takes the deliveries that are due. Each stays listed in its tree until it is removed.
     pub(crate) fn due(&mut self, now_us: u64) -> Vec<Key> {
         let mut due = Vec::new();
         while self.next_us().is_some_and(|it| it <= now_us) {
@@ -99,7 +100,7 @@ impl Waits {
         due
     }
 
-    /// What waits in a tree.
+    /// The deliveries that wait in a tree.
     pub(crate) fn of(&self, tree: &ThreadId) -> Vec<(u64, Key)> {
         let waiting = self.by_tree.get(tree);
         let mut all: Vec<(u64, u64, Key)> = waiting

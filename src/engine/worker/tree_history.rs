@@ -1,5 +1,4 @@
-//! What handlers read of other threads: those of their tree, and with a grant those of their
-//! identity.
+//! Other threads that handlers read: those of their tree, and with a grant those of their identity.
 
 use std::sync::Arc;
 

@@ -1,32 +1,32 @@
 //! How much work each tree took lately, and whether that is little compared with the other trees.
 //! The caller gives the time.
 
-/// After so long, what a tree took counts an eighth less, so half after some fifth of a second:
-/// time enough to tell a crowd from one with a message now and then.
+/// After this time, a tree's steps count an eighth less. They count half after about 0.2 s, which
+/// is long enough to tell busy trees from a tree with a message now and then.
 const EIGHTH_US: u64 = 1 << 15;
 
-/// So many eighths later, nothing is left that counts.
+/// After so many such times, a tree's usage is 0.
 const EIGHTHS: u64 = 128;
 
-/// Who took less than this part of what is usual is light. Much above, and whoever happened to have
-/// a turn less would be.
+/// A tree is light if its usage is below one part in so many of the typical usage. With a larger
+/// part, a tree that happened to have one turn less would be light.
 const LIGHT_PART: u64 = 3;
 
-/// A step, as it is counted: there is room below one.
+/// The value of a step. It is large so that fading has fractions of steps.
 const STEP: u64 = 1 << 8;
 
-/// Turns that what is usual is made of.
+/// How many turns the typical usage is an average of.
 const TURNS: u64 = 1 << 8;
 
-/// How many steps a tree took of late.
+/// How many steps a tree took lately; older steps fade.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct Usage {
     steps: u64,
     at_us: u64,
 }
 
-impl Taken {
-    /// It takes some more.
+impl Usage {
+    /// Adds steps.
     pub(crate) fn add(&mut self, steps: usize, now_us: u64) {
         self.fade(now_us);
         self.steps = self.steps.saturating_add(steps as u64 * STEP);
@@ -43,29 +43,29 @@ impl Taken {
     }
 }
 
-/// How many steps those had taken who had a turn of late.
+/// The average usage of the trees that had a turn lately.
 #[derive(Debug, Default)]
-pub(crate) struct Usual {
-    /// The sum of what they had taken.
+pub(crate) struct TypicalUsage {
+    /// The sum of their usages.
     steps: u64,
     turns: u64,
 }
 
-impl Usual {
-    /// One had a turn.
-    pub(crate) fn add(&mut self, taken: &Taken) {
+impl TypicalUsage {
+    /// Adds a tree that had a turn.
+    pub(crate) fn add(&mut self, usage: &Usage) {
         if self.turns == TURNS {
             self.steps -= self.steps / TURNS;
         } else {
             self.turns += 1;
         }
-        self.steps = self.steps.saturating_add(taken.steps);
+        self.steps = self.steps.saturating_add(usage.steps);
     }
 
-    /// Whether that is little beside what is usual.
-    pub(crate) fn is_light(&self, taken: &mut Taken, now_us: u64) -> bool {
-        taken.fade(now_us);
-        taken.steps.saturating_mul(LIGHT_PART) < self.steps / self.turns.max(1)
+    /// Whether a usage is low compared with the typical usage.
+    pub(crate) fn is_light(&self, usage: &mut Usage, now_us: u64) -> bool {
+        usage.fade(now_us);
+        usage.steps.saturating_mul(LIGHT_PART) < self.steps / self.turns.max(1)
     }
 }
 
@@ -73,20 +73,20 @@ impl Usual {
 mod tests {
     use super::*;
 
-    /// Trees that take a step each so often, for five seconds; which of them are light then.
+    /// Which trees are light after five seconds, if each takes a step at its interval.
     fn light(every_us: &[u64]) -> Vec<bool> {
-        let mut usual = Usual::default();
-        let mut all: Vec<Taken> = every_us.iter().map(|_| Taken::default()).collect();
+        let mut typical = TypicalUsage::default();
+        let mut all: Vec<Usage> = every_us.iter().map(|_| Usage::default()).collect();
         let second_us: u64 = 1_000_000;
         for now_us in (second_us..6 * second_us).step_by(100) {
-            for (taken, every) in all.iter_mut().zip(every_us) {
+            for (usage, every) in all.iter_mut().zip(every_us) {
                 if now_us.is_multiple_of(*every) {
-                    taken.add(1, now_us);
-                    usual.add(taken);
+                    usage.add(1, now_us);
+                    typical.add(usage);
                 }
             }
         }
-        all.iter_mut().map(|it| usual.is_light(it, 6 * second_us)).collect()
+        all.iter_mut().map(|it| typical.is_light(it, 6 * second_us)).collect()
     }
 
     #[test]
@@ -94,25 +94,25 @@ mod tests {
         let check = |every_us: &[u64], expected: &[bool]| assert_eq!(light(every_us), expected);
         check(&[1_000, 1_000, 50_000], &[false, false, true]);
         check(&[100, 100, 10_000], &[false, false, true]);
-        // Nobody is, where all are alike, or alone.
+        // No tree is light among similar ones, or alone.
         check(&[1_000, 1_000, 1_000], &[false; 3]);
         check(&[1_000, 1_100, 1_900], &[false; 3]);
         check(&[50_000, 50_000], &[false; 2]);
         check(&[1_000], &[false]);
-        // A crowd of one.
+        // One busy tree is enough.
         check(&[500, 20_000], &[false, true]);
     }
 
     #[test]
     fn what_was_taken_long_ago_counts_for_nothing() {
-        let (mut usual, mut busy, mut other) =
-            (Usual::default(), Taken::default(), Taken::default());
+        let (mut typical, mut busy, mut other) =
+            (TypicalUsage::default(), Usage::default(), Usage::default());
         for now_us in 0..10_000 {
             busy.add(1, now_us);
-            usual.add(&busy);
+            typical.add(&busy);
         }
-        assert!(!usual.is_light(&mut busy, 10_000));
-        assert!(usual.is_light(&mut other, 10_000));
-        assert!(usual.is_light(&mut busy, 100 * EIGHTH_US));
+        assert!(!typical.is_light(&mut busy, 10_000));
+        assert!(typical.is_light(&mut other, 10_000));
+        assert!(typical.is_light(&mut busy, 100 * EIGHTH_US));
     }
 }

@@ -1,5 +1,5 @@
-//! Waking: a thread's state and its folds come back from the log before anything else happens
-//! to them.
+//! Waking: trees and folds that aren't in memory are loaded from the log. Mail and handlers wait
+//! meanwhile.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Folds, Later, Thread};
 use crate::engine::worker::driver::Worker;
 use crate::engine::worker::load::{Found, Lost, Woken, apply, find, read_folds};
-use crate::engine::worker::slot::Slot;
+use crate::engine::worker::tree_slot::TreeSlot;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::Awake;
@@ -21,9 +21,9 @@ use crate::log;
 use crate::wire::Fault;
 
 impl<P: Port> Worker<P> {
-    /// Asks the log for a tree, for the sake of this mail.
+    /// Has a tree loaded, and keeps this mail for it.
     pub(crate) fn wake(&mut self, tree: ThreadId, mail: Mail) {
-        self.trees.insert(tree.clone(), Slot::Waking(vec![mail]));
+        self.trees.insert(tree.clone(), TreeSlot::Waking(vec![mail]));
         let log = self.shared.log.clone();
         let waits = self.waits.of(&tree);
         let limits = self.limits_of(&tree);
@@ -73,10 +73,10 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Opens a session under a drawn id, or the thread of the pump's own; an id that somebody
-    /// named stays unknown.
+    /// Opens a tree that the log doesn't have: a session under a drawn id, or the organism's own
+    /// thread. Mail for any other id is refused as for an unknown thread.
     fn open(&mut self, id: &ThreadId) {
-        let Some(Slot::Waking(waiting)) = self.trees.get_mut(id) else { return };
+        let Some(TreeSlot::Waking(waiting)) = self.trees.get_mut(id) else { return };
         if waiting.iter().any(|it| matches!(it, Mail::Note(..))) {
             let new = log::NewThread { id: id.clone(), parent: None, fork: None };
             let owner = self.shared.core.clone();
@@ -97,7 +97,7 @@ impl<P: Port> Worker<P> {
         self.keep(id, Tree::new(first, ledger));
     }
 
-    /// What bounds a tree. The organism's own life has no budget.
+    /// The limits of a tree. The organism's own thread has no budget.
     fn limits_of(&self, tree: &ThreadId) -> Limits {
         match tree.as_str() {
             ORGANISM => Limits::default(),
@@ -106,7 +106,7 @@ impl<P: Port> Worker<P> {
     }
 
     fn refuse_all(&mut self, id: &ThreadId, why: impl Fn(&ThreadId, &Push) -> Fault) {
-        let Some(Slot::Waking(waiting)) = self.trees.remove(id) else { return };
+        let Some(TreeSlot::Waking(waiting)) = self.trees.remove(id) else { return };
         for mail in waiting {
             match mail {
                 Mail::Push { drawn: true, push, .. } => self.redraw(push),
@@ -116,7 +116,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// The drawn id is taken: draws another.
+    /// Draws another id for a session, since a tree has this one.
     pub(crate) fn redraw(&mut self, push: Box<Push>) {
         let thread = self.shared.draw();
         self.shared.workers.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
@@ -131,11 +131,12 @@ impl<P: Port> Worker<P> {
         push.by.inlet.hear(push.by.number, PushEvent::Refused(fault));
     }
 
-    /// Whether the folds of a listener can be had at once, as of a message.
+    /// Whether the folds that a handler takes are in memory, or can be computed from entries in
+    /// memory.
     pub(crate) fn has_folds(&self, start: &Start) -> bool {
         let thread = start.entry.thread();
-        let Some(Slot::Awake(held)) = self.trees.get(thread.tree_str()) else { return false };
-        let Some(thread) = held.tree.threads.get(thread) else { return false };
+        let Some(TreeSlot::Awake(slot)) = self.trees.get(thread.tree_str()) else { return false };
+        let Some(thread) = slot.tree.threads.get(thread) else { return false };
         match thread.folds.get(&start.receiver.listener) {
             Some(Folds::Awake { seq, .. }) if *seq <= start.as_of => {
                 let next = thread.recent.front().is_some_and(|it| it.seq() <= *seq + 1);
@@ -146,13 +147,14 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// The listener's folds as of the message that is to start, or nothing while they wake.
+    /// The folds that a handler takes, as of its message. None while they are loaded: the start
+    /// waits for them.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
         let id = EntryId::new(start.entry.thread(), start.as_of);
         let listener = start.receiver.listener;
         let tree = self.trees.get_mut(id.thread.tree_str());
-        let Some(Slot::Awake(held)) = tree else { return None };
-        let thread = held.tree.thread(&id.thread)?;
+        let Some(TreeSlot::Awake(slot)) = tree else { return None };
+        let thread = slot.tree.thread(&id.thread)?;
         let empty = || {
             let folds = &self.shared.routes.listeners[listener].folds;
             folds.iter().map(|(_, fold)| (fold.empty)()).collect()
@@ -178,7 +180,7 @@ impl<P: Port> Worker<P> {
                     }
                     *seq = id.seq;
                     let states = states.clone();
-                    thread.was_seen(self.shared.limits.entries_at_hand_max);
+                    thread.note_seen(self.shared.limits.entries_at_hand_max);
                     return Some((start, states));
                 }
                 (*seq, states.clone())
@@ -195,10 +197,12 @@ impl<P: Port> Worker<P> {
         None
     }
 
-    /// The folds of a thread that are in memory.
+    /// The folds of a thread that this worker has in memory.
     pub(crate) fn cached(&mut self, id: &ThreadId) -> Cached {
-        let Some(Slot::Awake(held)) = self.trees.get_mut(id.tree_str()) else { return Vec::new() };
-        let folds = held.tree.thread(id).into_iter().flat_map(|it| &it.folds);
+        let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else {
+            return Vec::new();
+        };
+        let folds = slot.tree.thread(id).into_iter().flat_map(|it| &it.folds);
         let awake = folds.filter_map(|(listener, it)| match it {
             Folds::Awake { seq, states } => Some((*listener, *seq, states.clone())),
             Folds::Waking(_) => None,
@@ -212,8 +216,8 @@ impl<P: Port> Worker<P> {
         listener: usize,
         folds: Result<(u64, Vec<Awake>), Fault>,
     ) {
-        let Some(Slot::Awake(held)) = self.trees.get_mut(id.tree_str()) else { return };
-        let Some(thread) = held.tree.thread(id) else { return };
+        let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else { return };
+        let Some(thread) = slot.tree.thread(id) else { return };
         let waiting = match thread.folds.remove(&listener) {
             Some(Folds::Waking(waiting)) => waiting,
             _ => return,
@@ -237,7 +241,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// A handler that can't even begin: its place is free again, and its sender is told.
+    /// Ends a handler that can't begin: frees its place, and tells the sender of its message.
     fn fail(&mut self, start: &Start, fault: Fault) {
         let (id, listener) = (start.entry.id(), start.receiver.listener);
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener };

@@ -1,4 +1,4 @@
-//! What handlers at work have reserved of a budget, and reservations that wait for others. Pure.
+//! The amounts of a budget that running handlers have reserved, and reservations that wait.
 
 use std::collections::VecDeque;
 
@@ -9,35 +9,37 @@ use crate::listener::Entry;
 use crate::wire::Fault;
 use crate::wire::budget::{BudgetKey, Charge};
 
-/// What a handler has reserved of a budget and not settled. Its first settlement settles all.
+/// The tokens and the money that a handler has reserved and not settled. Its first settlement
+/// settles all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reserved {
+pub(crate) struct ReservedAmounts {
     tokens: u64,
     micros: u64,
 }
 
-impl Reserved {
-    /// What an earlier attempt at a message had reserved.
-    pub(crate) fn kept(sent: &VecDeque<Entry>) -> Reserved {
-        let mut reserved = Reserved::default();
+impl ReservedAmounts {
+    /// The amounts that an earlier attempt at a message had reserved.
+    pub(crate) fn kept(sent: &VecDeque<Entry>) -> ReservedAmounts {
+        let mut reserved = ReservedAmounts::default();
         let charges = sent.iter().filter(|it| !it.is_refused()).filter_map(Entry::decode_if);
         charges.for_each(|it: Charge| reserved.note(&it));
         reserved
     }
 
-    /// Takes in a charge that the ledger has booked.
+    /// Applies a charge that the ledger has booked.
     pub(crate) fn note(&mut self, it: &Charge) {
         let whole = |it: i64| u64::try_from(it).unwrap_or(0);
         *self = match it.settled {
-            true => Reserved::default(),
+            true => ReservedAmounts::default(),
             false => {
-                let more = Reserved { tokens: whole(it.tokens), micros: whole(it.cost_micros) };
+                let more =
+                    ReservedAmounts { tokens: whole(it.tokens), micros: whole(it.cost_micros) };
                 self.plus(more)
             }
         };
     }
 
-    /// How much of one budget it is.
+    /// The reserved amount of one budget.
     pub(crate) fn of(self, key: BudgetKey) -> u64 {
         match key {
             BudgetKey::Tokens => self.tokens,
@@ -46,14 +48,14 @@ impl Reserved {
         }
     }
 
-    pub(super) fn plus(self, more: Reserved) -> Reserved {
+    pub(super) fn plus(self, more: ReservedAmounts) -> ReservedAmounts {
         let tokens = self.tokens.saturating_add(more.tokens);
-        Reserved { tokens, micros: self.micros.saturating_add(more.micros) }
+        ReservedAmounts { tokens, micros: self.micros.saturating_add(more.micros) }
     }
 }
 
-/// A reservation that waits for others to settle theirs.
-pub(crate) struct Pending {
+/// A reservation that waits until other handlers settle theirs.
+pub(crate) struct PendingReservation {
     pub(super) key: Key,
     pub(super) ready: Vec<Ready>,
     pub(super) done: oneshot::Sender<Result<(), Fault>>,

@@ -10,7 +10,10 @@ const TEXT: &str = "text";
 
 /// Makes the payload: `{"text": "…"}` is its text, and of anything else each property is an
 /// element, a list of them as many.
-pub(super) fn open(name: &Name, parameters: &Map<String, Value>) -> Result<Element, String> {
+pub(super) fn open_payload(
+    name: &Name,
+    parameters: &Map<String, Value>,
+) -> Result<Element, String> {
     let mut writer = Writer::new(XmlLimits::INSIDE);
     writer.start(name.namespace(), name.local());
     match parameters.get(TEXT) {

@@ -1,9 +1,9 @@
-//! What a stop left behind in a thread is taken up again, or given up.
+//! After a stop: unfinished entries of a thread run, run again, or are given up.
 
 use std::sync::Arc;
 
 use crate::engine::tree::effect::{Step, World};
-use crate::engine::tree::event::{CORE_NAME, Left};
+use crate::engine::tree::event::{CORE_NAME, Unfinished};
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::sending::Part;
 use crate::engine::tree::thread::{Delivery, Later, Thread};
@@ -12,9 +12,9 @@ use crate::listener::Entry;
 use crate::log::{Flags, Mark};
 use crate::wire::{Code, Fault};
 
-/// Consumes what a stop left behind in a thread that has ended since: nothing there runs.
-pub(super) fn consume_all(left: Vec<Left>, world: &World<'_>, out: &mut Step) {
-    for Left { open, .. } in left {
+/// Consumes the unfinished entries of a thread that has ended since: nothing runs there.
+pub(super) fn consume_all(left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
+    for Unfinished { open, .. } in left {
         let entry = Entry::kept(&open.entry);
         let listeners = world.routes.left_to(&entry, &open.started).into_iter().map(|it| it.0);
         let mut listeners: Vec<Arc<str>> = listeners.collect();
@@ -30,10 +30,10 @@ pub(super) fn consume_all(left: Vec<Left>, world: &World<'_>, out: &mut Step) {
 }
 
 impl Thread {
-    /// Takes up what a stop left behind: what had not started runs, what may run again does, and
-    /// of the rest the sender is told that nobody knows.
-    pub(crate) fn recover(&mut self, left: Vec<Left>, world: &World<'_>, out: &mut Step) {
-        for Left { open, sent, since, asked, said } in left {
+    /// Continues unfinished entries. An entry that had not started runs. One whose listener is
+    /// idempotent runs again. The sender of any other is told that the outcome is unknown.
+    pub(crate) fn resume(&mut self, left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
+        for Unfinished { open, sent, since, asked, said } in left {
             let entry = Entry::kept(&open.entry);
             let root = asked.as_ref().map_or(0, Entry::seq);
             if let Some(it) = asked {
@@ -85,7 +85,7 @@ impl Thread {
                     _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
                 }
             }
-            // Listeners that shared the name then and are gone now have nobody to speak for them.
+            // Some listeners that shared the name may be gone. Their deliveries are given up.
             for gone in closed..open.entry.receivers as usize {
                 let name = format!("gone-{gone}").into();
                 self.give_up(&entry, &name, 0, false, world, out);

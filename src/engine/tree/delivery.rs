@@ -1,4 +1,5 @@
-//! Deliveries run: they start, emit, return, wait for a time, and settle the push they come of.
+//! The life of a delivery: it starts, its handler emits and returns, it waits for a time, and it
+//! settles its push.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ use crate::log::{Flags, Mark, State};
 use crate::wire::{Checked, Code, Fault};
 
 impl Thread {
-    /// Starts what waits in the deliveries of these receivers.
+    /// Starts waiting deliveries of these receivers.
     pub(crate) fn start_all_of(
         &mut self,
         receivers: &[Receiver],
@@ -30,7 +31,7 @@ impl Thread {
         }
     }
 
-    /// Starts whatever may start.
+    /// Starts every delivery that may start.
     pub(crate) fn start_all(&mut self, world: &World<'_>, out: &mut Step) {
         let mut listeners: Vec<usize> = self.deliveries.keys().copied().collect();
         listeners.sort_unstable();
@@ -39,8 +40,9 @@ impl Thread {
         }
     }
 
-    /// Starts what waits for a listener, as far as its order and its gate allow. The start is
-    /// noted in the batch of the step that decides it, so it is durable before the handler runs.
+    /// Starts waiting deliveries of a listener, as far as its order and its free places allow. The
+    /// start is recorded in the batch of the step that decides it, so it is durable before the
+    /// handler runs.
     pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
         let Some(lane) = self.deliveries.get_mut(&listener) else { return };
@@ -48,7 +50,7 @@ impl Thread {
         let runs = match self.state {
             State::Open => true,
             State::OverBudget => registered.steers || settles,
-            // A thread that pauses still hears what may let it go on.
+            // A paused thread still runs the listeners that may resume it.
             _ => registered.steers,
         };
         if !runs {
@@ -110,7 +112,7 @@ impl Thread {
         }
     }
 
-    /// A listener that had no room has some.
+    /// Starts deliveries of a listener that has a free place again.
     pub(crate) fn room(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.starving = false;
@@ -154,7 +156,8 @@ impl Thread {
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         let (ready, park) = parked::split(ready);
-        // A handling that failed keeps what it hasn't answered; any other keeps what it names.
+        // A handling that failed keeps the messages that it had parked. Any other keeps those that
+        // it names.
         let has_failed = ready.iter().any(|it| it.what.is_err());
         let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
@@ -179,7 +182,7 @@ impl Thread {
         self.consume(running, key.listener, park, world, out);
     }
 
-    /// Notes what tells an inline handler to stop that goes on as a task.
+    /// Sets the token that stops an inline handler, which has become a task.
     pub(crate) fn cancel_by(&mut self, key: &Key, cancel: CancellationToken) {
         if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
             running.cancel = Some(cancel);
@@ -197,8 +200,8 @@ impl Thread {
         self.consume(running, key.listener, None, world, out);
     }
 
-    /// Ends all that goes on: handlers are told to stop, what waits is answered, nothing runs
-    /// after.
+    /// Ends the thread's work: handlers are told to stop, deliveries are consumed, pushes are
+    /// refused or settled.
     pub(crate) fn stop(&mut self, world: &World<'_>, out: &mut Step) {
         let name = |listener: usize| world.routes.listeners[listener].name.clone();
         let mut over: Vec<(u64, usize, u32)> = Vec::new();
@@ -250,7 +253,7 @@ impl Thread {
         }
     }
 
-    /// Keeps a delivery until its time comes.
+    /// Has a delivery wait until its time comes.
     pub(crate) fn defer(&mut self, it: Later, until: Until, out: &mut Step) {
         self.hold(it.root);
         let (seq, listener) = (it.entry.seq(), it.receiver.listener);
@@ -259,8 +262,8 @@ impl Thread {
         self.later.insert((seq, listener), it);
     }
 
-    /// The time of a delivery has come, or an entry that it waited for: it is sent once more, so
-    /// that the log says when and why, and a fold is as of then.
+    /// Sends a delivery again whose time or entry has come. The new entry says when and why, and
+    /// folds are as of that entry.
     pub(crate) fn due(
         &mut self,
         key: &Key,
@@ -309,14 +312,14 @@ impl Thread {
         self.start(key.listener, world, out);
     }
 
-    /// Starts what was due when there was nothing left to spend.
+    /// Sends the deliveries that were due while the budget was spent.
     pub(crate) fn catch_up(&mut self, world: &World<'_>, out: &mut Step) {
         for (key, because) in std::mem::take(&mut self.overdue) {
             self.due(&key, because.as_ref(), world, out);
         }
     }
 
-    /// Refuses every push that waits, and settles every one that was taken.
+    /// Refuses every push that waits, and settles every accepted one.
     pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
         for push in self.held.drain(..) {
             push.refuse(fault.clone(), effects);
@@ -326,14 +329,14 @@ impl Thread {
         effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, PushEvent::Settled)));
     }
 
-    /// Something more comes of a push.
+    /// Notes that one more thing comes of a push.
     pub(crate) fn hold(&mut self, root: u64) {
         if let Some(origin) = self.origins.get_mut(&root) {
             origin.open += 1;
         }
     }
 
-    /// Something that came of a push is over.
+    /// Notes that one thing that came of a push is done.
     pub(crate) fn let_go(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
         if let Some(origin) = self.origins.get_mut(&root) {
             debug_assert!(origin.open > 0, "{}/{root} is let go of once too often", self.id);
@@ -342,8 +345,9 @@ impl Thread {
         }
     }
 
-    /// Tells the sender of a push when all that it caused is consumed, and that there is no
-    /// answer where it waits for one. Those that are answered together are settled together.
+    /// Settles a push once all that it caused is consumed: its sender is told, and a sender that
+    /// waits for an answer is told that there is none. Pushes that are answered together are
+    /// settled together.
     pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
         let all = self.together(root);
         let is_over = |it: &u64| self.origins.get(it).is_some_and(|it| it.open == 0);

@@ -1,5 +1,5 @@
-//! What threads of one tree have to do with each other: opening children, handing up what comes
-//! of them, ending and holding whole branches. Pure.
+//! Child threads: opens them, hands their results to the parent, and ends, pauses and resumes whole
+//! branches.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::ORGANISM;
 use crate::engine::tree::loop_guard::{Chain, Hop};
-use crate::engine::tree::request::{Beyond, Ended, How, Opening, Said, Steering};
+use crate::engine::tree::request::{Ended, How, Opening, Said, Steering, TreeRequest};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::step::Tree;
@@ -22,24 +22,24 @@ use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
 impl Tree {
-    /// Does what a step asked for beyond its thread, and what comes of that.
-    pub(crate) fn go_beyond(&mut self, world: &World<'_>, out: &mut Step) {
-        while let Some(next) = out.beyond.pop_front() {
+    /// Carries out the requests of threads to their tree, and the requests that follow from them.
+    pub(crate) fn carry_out_requests(&mut self, world: &World<'_>, out: &mut Step) {
+        while let Some(next) = out.requests.pop_front() {
             match next {
-                Beyond::Open(it) => {
+                TreeRequest::Open(it) => {
                     let (thread, root) = (it.part.message.thread().clone(), it.part.root);
                     self.open(*it, world, out);
                     self.let_go(&thread, root, world, out);
                 }
-                Beyond::Ended(it) => self.ended(it, world, out),
-                Beyond::Said(it) => self.said(it, world, out),
-                Beyond::Spent(it) => self.spent(&it, world, out),
-                Beyond::Raise(it) => {
+                TreeRequest::Ended(it) => self.ended(it, world, out),
+                TreeRequest::Said(it) => self.said(it, world, out),
+                TreeRequest::Spent(it) => self.spent(&it, world, out),
+                TreeRequest::Raise(it) => {
                     let (thread, root) = (it.part.message.thread().clone(), it.part.root);
                     self.raise(&it, world, out);
                     self.let_go(&thread, root, world, out);
                 }
-                Beyond::Steer(it) => {
+                TreeRequest::Steer(it) => {
                     let (thread, root) = (it.part.message.thread().clone(), it.part.root);
                     self.steer(&it, world, out);
                     self.let_go(&thread, root, world, out);
@@ -48,7 +48,7 @@ impl Tree {
         }
     }
 
-    /// What a step asked for is done: the push that it comes of waits for it no more.
+    /// Notes that a request is done: its push waits for it no more.
     fn let_go(&mut self, thread: &ThreadId, root: u64, world: &World<'_>, out: &mut Step) {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.let_go(root, world, out);
@@ -97,7 +97,7 @@ impl Tree {
         out.ledger.look_at(BudgetKey::Children, live);
     }
 
-    /// An id that no thread of the tree has.
+    /// An id for a child that no thread of the tree has.
     fn child_id(&mut self, parent: &ThreadId, label: &str) -> ThreadId {
         let wanted = parent.child(label, 0);
         if !self.has(&wanted) {
@@ -114,7 +114,7 @@ impl Tree {
         }
     }
 
-    /// Hands up what came of a thread, and ends what is below it.
+    /// Hands a thread's result to its parent, and ends the threads below it.
     fn ended(&mut self, it: Ended, world: &World<'_>, out: &mut Step) {
         let Some(mut child) = self.threads.remove(&it.thread) else { return };
         self.over.insert(it.thread.clone(), child.state);
@@ -144,13 +144,13 @@ impl Tree {
         parent.append(sending, world, out);
     }
 
-    /// Ends a child that has nothing left to do and gave no answer; tells listeners of it that keep
-    /// messages.
+    /// Ends a child that has nothing left to do and gave no answer. In any other thread, listeners
+    /// with parked messages are told if nothing else is left to do.
     pub(crate) fn end_if_done(&mut self, id: &ThreadId, world: &World<'_>, out: &mut Step) {
         let Some(thread) = self.threads.get_mut(id) else { return };
         if thread.is_done() {
             thread.end_empty(world, out);
-            self.go_beyond(world, out);
+            self.carry_out_requests(world, out);
         } else {
             thread.tell_quiet(world, out);
         }
@@ -174,7 +174,7 @@ impl Tree {
         }
         if it.thread.as_str() == ORGANISM && it.state != State::Open {
             if let Some(thread) = self.threads.get_mut(&own) {
-                thread.complain(&it.part, &is_the_pumps(it.state), world, out);
+                thread.complain(&it.part, &organism_thread_fault(it.state), world, out);
             }
             return;
         }
@@ -192,7 +192,7 @@ impl Tree {
                 }
                 continue;
             }
-            let entry = thread.become_so(it, world, out);
+            let entry = thread.set_state(it, world, out);
             if it.state == State::Cancelled {
                 thread.stop(world, out);
                 self.over.insert(id.clone(), it.state);
@@ -207,13 +207,13 @@ impl Tree {
                 }
             }
         }
-        // What came to its end while it paused had to wait with that.
+        // A child that finished its work while it was paused ends now.
         for id in branch.iter().filter(|_| it.state == State::Open) {
             self.end_if_done(id, world, out);
         }
     }
 
-    /// Ends a thread because the one above it came to its end.
+    /// Ends a thread because its parent has ended.
     fn cancel_below(&mut self, id: &ThreadId, cause: &EntryId, world: &World<'_>, out: &mut Step) {
         let Some(mut thread) = self.threads.remove(id) else { return };
         let why = ThreadCancelled {
@@ -244,15 +244,15 @@ impl Tree {
     }
 }
 
-/// Why the thread of the organism's own life doesn't become so: nobody could say any more when it
-/// began and when it was told to stop.
-fn is_the_pumps(state: State) -> Fault {
+/// Why nobody may pause or end the organism's own thread: its starts and stops could no longer be
+/// recorded.
+fn organism_thread_fault(state: State) -> Fault {
     let text = format!("{ORGANISM} is the pump's own thread, and can't become {state}");
     let advice = "Name a thread below it, or another; what runs the pump stops it.";
     Fault { advice: Some(advice.to_owned()), ..Fault::new(Code::Reserved, text) }
 }
 
-/// Whether the tree has room for a child of this thread, beside so many live threads.
+/// Whether the budget has room for a child of this thread, with so many live threads in the tree.
 fn room_for(
     parent: &mut Thread,
     live: u64,
@@ -263,7 +263,7 @@ fn room_for(
         return Err(ended(&parent.id, parent.state));
     }
     let (ledger, depth) = (&out.ledger, parent.depth as u64);
-    // The session itself is none of its children.
+    // The session itself doesn't count as a child.
     let fits = ledger
         .fits(BudgetKey::Depth, 1, depth)
         .and_then(|()| ledger.fits(BudgetKey::Children, 1, live.saturating_sub(1)))
@@ -274,7 +274,7 @@ fn room_for(
     })
 }
 
-/// Who gets the first message of a child, if there may be one.
+/// The receivers of a child's first message, if the child may be opened.
 fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Receiver>, Fault> {
     let name = it.first.name();
     if it.how == How::ForSender && it.first.is_reserved(&world.routes.catalog) {
@@ -297,7 +297,8 @@ fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Re
 }
 
 impl Thread {
-    /// Records a child, and says so to whoever opens it; the place of what asked for it.
+    /// Records a child, and tells its opener. Returns the number of the entry that led to the
+    /// child.
     fn opened(
         &mut self,
         id: &ThreadId,
@@ -348,7 +349,7 @@ impl Thread {
             _ => None,
         };
         let outside = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
-        // Below a thread that pauses nothing begins either.
+        // A child of a paused thread begins paused.
         let held = if self.state == State::Paused { Flags::PAUSES } else { Flags::NONE };
         let flags = it.part.flags.with(outside).with(held);
         let sending = self.sending(&it.part, it.first.clone(), to.clone(), world);
@@ -359,7 +360,7 @@ impl Thread {
         self.start_all_of(receivers, world, out);
     }
 
-    /// What came of a child, for whoever opened it.
+    /// Hands a child's result to its opener.
     fn result(&mut self, child: &Thread, it: Ended, world: &World<'_>, out: &mut Step) {
         self.children.remove(&child.id);
         let root = child.root_above;
@@ -378,8 +379,8 @@ impl Thread {
         self.let_go(root, world, out);
     }
 
-    /// Whether what comes of a child is what whoever opened this thread waits for: the message that
-    /// this one began with was to open the child in their name.
+    /// Whether a child's result is the result of this thread, too. It is if the first message here
+    /// only asked to open that child, for the same opener.
     fn is_answered_by(&self, child: &Spawner) -> bool {
         let own = self.spawner.as_ref().filter(|_| self.state.is_live());
         own.is_some_and(|own| {
@@ -389,7 +390,7 @@ impl Thread {
         })
     }
 
-    /// Ends the thread with what came of a child.
+    /// Ends the thread with a child's result.
     fn finish_with(
         &mut self,
         it: Sending<'_>,
@@ -403,10 +404,10 @@ impl Thread {
         let entry = self.append(Sending { flags, reply_to, ..it }, world, out).id().clone();
         self.state = state;
         let thread = self.id.clone();
-        out.beyond.push_back(Beyond::Ended(Ended { thread, entry, status, element }));
+        out.requests.push_back(TreeRequest::Ended(Ended { thread, entry, status, element }));
     }
 
-    /// Gives something to whoever opened a child: an identity or a listener.
+    /// Sends an entry to the opener of a child: an identity or a listener.
     fn hand(&mut self, to: &Spawner, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
         if to.is_identity {
             let root = it.root;
@@ -420,7 +421,7 @@ impl Thread {
         self.start_all_of(&receivers, world, out);
     }
 
-    /// Ends the thread with what answers its first message.
+    /// Ends the thread with an answer to its first message.
     pub(crate) fn finish(
         &mut self,
         part: &Part,
@@ -443,7 +444,7 @@ impl Thread {
         let sending = Sending { from, reply_to, flags, ..sending };
         let entry = self.append(sending, world, out).id().clone();
         self.state = state;
-        out.beyond.push_back(Beyond::Ended(Ended {
+        out.requests.push_back(TreeRequest::Ended(Ended {
             thread: self.id.clone(),
             entry,
             status,
@@ -463,7 +464,7 @@ impl Thread {
         let to = self.spawner.as_ref().map(|it| it.name.clone());
         let entry = self.append(self.sending(part, checked, to, world), world, out).id().clone();
         let thread = self.id.clone();
-        out.beyond.push_back(Beyond::Said(Said { thread, entry, element }));
+        out.requests.push_back(TreeRequest::Said(Said { thread, entry, element }));
     }
 
     fn end_empty(&mut self, world: &World<'_>, out: &mut Step) {
@@ -471,10 +472,10 @@ impl Thread {
         let result = ThreadResult { thread: self.id.to_string(), status, payload: None };
         let entry = self.note(&result, State::Closed, None, world, out);
         let (thread, element) = (self.id.clone(), None);
-        out.beyond.push_back(Beyond::Ended(Ended { thread, entry, status, element }));
+        out.requests.push_back(TreeRequest::Ended(Ended { thread, entry, status, element }));
     }
 
-    /// Whether it is a child that has nothing left to do.
+    /// Whether the thread is a child that has nothing left to do.
     fn is_done(&self) -> bool {
         self.record.parent.is_some()
             && self.state == State::Open
@@ -484,14 +485,14 @@ impl Thread {
             && self.children.is_empty()
     }
 
-    /// Whether it has this state already, or may not get it: what has spent its budget goes on when
-    /// an operator raises that, and not otherwise.
+    /// Whether the thread keeps its state: it has the new one already, or its budget is spent and
+    /// only a raise may let it continue.
     fn stays(&self, state: State) -> bool {
         self.state == state || self.state == State::OverBudget && state != State::Cancelled
     }
 
-    /// Records what a branch becomes, in one of its threads.
-    fn become_so(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) -> EntryId {
+    /// Gives a thread of a branch its new state, and records that.
+    fn set_state(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) -> EntryId {
         self.state = it.state;
         let flags = it.state.flag();
         let sending = self.sending(&it.part, it.why.clone(), None, world);
@@ -509,7 +510,7 @@ impl Thread {
         id
     }
 
-    /// Something that the pump itself says, for whoever takes it.
+    /// Appends a payload of the pump itself, for the listeners that take it.
     pub(crate) fn say(&mut self, checked: Checked, world: &World<'_>, out: &mut Step) {
         let receivers = world.routes.receivers(None, checked.name()).unwrap_or_default();
         let sending = Sending {
@@ -530,7 +531,7 @@ impl Thread {
         self.start_all_of(&receivers, world, out);
     }
 
-    /// Something that the pump itself notes, for nobody in particular, that makes the thread so.
+    /// Records a payload of the pump itself that gives the thread a state.
     pub(crate) fn note<P: Payload>(
         &mut self,
         what: &P,
@@ -558,7 +559,7 @@ impl Spawner {
     }
 }
 
-/// What the pump tells the listener or identity that opened a thread, because of an entry in it.
+/// A message of the pump to the opener of a thread, because of an entry in that thread.
 fn to_spawner<'a>(
     spawner: &Spawner,
     checked: Checked,

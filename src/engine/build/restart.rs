@@ -1,4 +1,5 @@
-//! What a stop left behind goes back to its trees, before anything new does.
+//! At a start, entries that the last stop left unfinished go back to their trees, before new pushes
+//! do.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -6,16 +7,16 @@ use std::sync::Arc;
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
 use crate::engine::common::shared::Shared;
-use crate::engine::tree::event::Left;
+use crate::engine::tree::event::Unfinished;
 use crate::engine::worker::history::{came_after, sent_for};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log;
 use crate::log::Open;
 
-/// Reads what is not consumed, gives it to the workers, and lets them begin.
-pub(crate) async fn recover(shared: Arc<Shared>) {
-    let found = give_back(&shared).await;
+/// Posts every entry that isn't consumed to its worker, then lets the workers begin.
+pub(crate) async fn give_back_unfinished(shared: Arc<Shared>) {
+    let found = give_back_all(&shared).await;
     match &found {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "messages that the last stop left are taken up"),
@@ -29,12 +30,12 @@ pub(crate) async fn recover(shared: Arc<Shared>) {
     shared.running.ready.send_replace(Some(found.map(|_| ())));
 }
 
-async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
+async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     shared.counts.head(shared.log.head().await?);
     let open = shared.log.open_entries().await?;
     let count = open.len();
-    let mut threads: BTreeMap<ThreadId, Vec<Left>> = BTreeMap::new();
-    // What a listener parked, it had handled before.
+    let mut threads: BTreeMap<ThreadId, Vec<Unfinished>> = BTreeMap::new();
+    // A listener has handled the messages that it parked.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     let hears_quiet = threads_with_parked(shared, &open);
@@ -44,19 +45,19 @@ async fn give_back(shared: &Shared) -> Result<usize, log::Error> {
         let since = came_since(shared, &open).await?;
         let asked = asked_by(shared, &open, hears_quiet.contains(&thread)).await?;
         let said = said_before(shared, &open, &ids).await?;
-        threads.entry(thread).or_default().push(Left { open, sent, since, asked, said });
+        threads.entry(thread).or_default().push(Unfinished { open, sent, since, asked, said });
     }
     for (thread, left) in threads {
-        shared.workers.post(&thread, Mail::Recover(thread.clone(), left));
+        shared.workers.post(&thread, Mail::Resume(thread.clone(), left));
     }
     Ok(count)
 }
 
-/// What an attempt that was cut off had sent, for listeners that will try again.
+/// The emissions of an attempt that the stop cut off, for listeners that run the message again.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
     let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
-    // The start of what is pure isn't noted, so nobody knows whether there was one.
+    // The log has no starts of pure handlers, so there may have been one.
     let pure = open.entry.to.as_deref().and_then(traits).is_some_and(|it| it.pure);
     let again = pure || started.any(|it| it.idempotent);
     if !again {
@@ -65,7 +66,7 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     sent_for(shared, &Entry::kept(&open.entry)).await
 }
 
-/// The threads in which a listener parks messages, or may park what it has in hand.
+/// The threads in which a listener has parked messages, or may park a message in hand.
 fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
     let parks =
         |name: &str| shared.routes.find(name).is_some_and(|it| shared.routes.listeners[it].parks);
@@ -76,8 +77,8 @@ fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
     open.iter().filter(may_park).map(|it| it.entry.id.thread.clone()).collect()
 }
 
-/// The push that an entry came of: it stands at the end of the entry's causes. A listener may
-/// answer it, and parked work in the thread is quiet once nothing of its pushes is under way.
+/// The push that an entry came of, found by following its causes. Two things need it: a listener
+/// may answer the push, and parked work is told once nothing of its pushes is under way.
 async fn asked_by(
     shared: &Shared,
     open: &Open,
@@ -99,8 +100,8 @@ async fn asked_by(
     Ok(Some(Entry::kept(&at)))
 }
 
-/// What the listener of an entry had said last before it came to it, where it takes its queue:
-/// nothing that came of what is still open.
+/// The last emission of an entry's listener before it came to the entry, for listeners that take
+/// their queue. Emissions that came of unfinished entries don't count.
 async fn said_before(
     shared: &Shared,
     open: &Open,
@@ -118,7 +119,7 @@ async fn said_before(
     Ok(said.last().map_or(0, Entry::seq))
 }
 
-/// What came after an entry, for a listener that may wait for some of it.
+/// The entries after an entry, for a listener that may wait for one of them.
 async fn came_since(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let entry = &open.entry;
     let to = entry.to.as_deref().and_then(|it| shared.routes.find(it));

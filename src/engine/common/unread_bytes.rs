@@ -1,0 +1,217 @@
+//! Counts the bytes that wait for clients to read them, over all connections, and cuts slow readers
+//! when there are too many. It knows neither sockets nor sessions.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Context;
+
+use futures_util::task::AtomicWaker;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::limits::Limits;
+
+/// A connection with no more unread bytes than this is never cut here. 16,384 such connections come
+/// to 64 MiB.
+const SMALL_BYTES: usize = 4 * 1024;
+
+/// How long a client may read nothing while more than half of the bound is used up.
+const GRACE_US: u64 = 250_000;
+
+/// How often a door looks for slow readers while more than half of the bound is used up.
+pub(crate) const LOOK_EVERY_US: u64 = 50_000;
+
+/// The shortest time between two looks that connections begin by themselves.
+const LOOK_AGAIN_US: u64 = 1_000;
+
+/// How many connections one look cuts while there is still room. Closing many at once would hold up
+/// the others.
+const CUTS_AT_ONCE: usize = 32;
+
+/// Large messages on their way in may take one part in so many of the bound.
+const ARRIVING: usize = 64;
+
+/// Sixteenths of the bound that are kept for large messages and for the allocator. A message takes
+/// up to eight times its length while it is handled.
+const KEPT: usize = 7;
+
+/// The unread bytes of all connections of a pump, at all of its doors.
+///
+/// Up to a half of `owed_bytes_max` each connection has its own bounds only. Beyond a half the door
+/// reads from no connection whose client has something to read, and cuts clients that have read
+/// nothing for 250 ms. The connection with the largest product of bytes and time goes first. Beyond
+/// nine sixteenths it cuts without waiting. The rest of the bound is for large messages on their
+/// way in.
+#[derive(Debug)]
+pub(crate) struct UnreadBytes {
+    max: usize,
+    /// The total from which on connections are cut at once.
+    full: usize,
+    bytes: AtomicUsize,
+    /// Connections that had more than `SMALL_BYTES` at some time.
+    readers: Mutex<BTreeMap<u64, Arc<SlowReader>>>,
+    /// The number of the next reader in `readers`.
+    next: AtomicU64,
+    /// Wakes the doors when more than half of the bound is used up.
+    over_half: Notify,
+    /// When a connection last looked by itself.
+    looked_us: AtomicU64,
+    /// A permit for each large message that may arrive at the same time.
+    pub(crate) arriving: Arc<Semaphore>,
+}
+
+/// A connection with more than `SMALL_BYTES` unread.
+#[derive(Debug, Default)]
+struct SlowReader {
+    bytes: AtomicUsize,
+    /// Since when its client has read nothing, in microseconds; 0 while it reads.
+    stuck_us: AtomicU64,
+    is_cut: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl UnreadBytes {
+    pub(crate) fn new(limits: &Limits) -> UnreadBytes {
+        let max = limits.owed_bytes_max;
+        let places = (max / ARRIVING / limits.door.message_bytes_max.max(1)).max(1);
+        UnreadBytes {
+            max,
+            full: max - max / 16 * KEPT,
+            bytes: AtomicUsize::new(0),
+            readers: Mutex::default(),
+            next: AtomicU64::new(0),
+            over_half: Notify::new(),
+            looked_us: AtomicU64::new(0),
+            arriving: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
+        }
+    }
+
+    /// The unread bytes of all connections.
+    pub(crate) fn total(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether more than half of the bound is used up.
+    pub(crate) fn is_over_half(&self) -> bool {
+        self.total() > self.max / 2
+    }
+
+    /// Waits until more than half of the bound is used up.
+    pub(crate) async fn over_half(&self) {
+        self.over_half.notified().await;
+    }
+
+    /// Cuts connections whose clients read nothing until no more than a half of the bound is used
+    /// up. Beyond nine sixteenths it cuts clients that have just read as well.
+    pub(crate) fn cut_slow_readers(&self, now_us: u64) {
+        let readers = match self.readers.try_lock() {
+            Ok(readers) => readers,
+            Err(TryLockError::Poisoned(it)) => it.into_inner(),
+            // Another thread is cutting connections already.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let mut left = self.total();
+        let mut all: Vec<(u128, u64, usize, &Arc<SlowReader>)> = Vec::new();
+        for it in readers.values() {
+            let bytes = it.bytes.load(Ordering::Relaxed);
+            if it.is_cut.load(Ordering::Relaxed) {
+                left = left.saturating_sub(bytes);
+                continue;
+            }
+            let stuck = match it.stuck_us.load(Ordering::Relaxed) {
+                0 => 0,
+                since => now_us.saturating_sub(since),
+            };
+            all.push((bytes as u128 * u128::from(stuck.max(1)), stuck, bytes, it));
+        }
+        all.sort_unstable_by_key(|it| std::cmp::Reverse(it.0));
+        for (at, (_, stuck, bytes, it)) in all.into_iter().enumerate() {
+            let is_early = stuck >= GRACE_US && at < CUTS_AT_ONCE;
+            let bound = if is_early { self.max / 2 } else { self.full };
+            if left > bound && bytes > 0 {
+                left = left.saturating_sub(bytes);
+                it.is_cut.store(true, Ordering::Relaxed);
+                it.waker.wake();
+            }
+        }
+    }
+
+    /// Begins a look if the last one was long enough ago, since each goes through all readers.
+    /// False if another connection is looking.
+    fn begin_look(&self, now_us: u64) -> bool {
+        let looked_us = self.looked_us.load(Ordering::Relaxed);
+        let is_due = now_us.saturating_sub(looked_us) >= LOOK_AGAIN_US;
+        is_due && self.looked_us.swap(now_us, Ordering::Relaxed) == looked_us
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<SlowReader>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The unread bytes of one connection. Dropping it subtracts them from the total.
+pub(crate) struct ConnectionBytes {
+    unread: Arc<UnreadBytes>,
+    bytes: usize,
+    shown: Option<(u64, Arc<SlowReader>)>,
+}
+
+impl ConnectionBytes {
+    pub(crate) fn new(unread: &Arc<UnreadBytes>) -> ConnectionBytes {
+        ConnectionBytes { unread: unread.clone(), bytes: 0, shown: None }
+    }
+
+    /// Sets the bytes that wait now, and since when the client has read nothing.
+    pub(crate) fn note(&mut self, bytes: usize, stuck_us: Option<u64>, now_us: u64) {
+        if bytes > SMALL_BYTES && self.shown.is_none() {
+            let reader = Arc::new(SlowReader::default());
+            let number = self.unread.next.fetch_add(1, Ordering::Relaxed);
+            self.unread.all().insert(number, reader.clone());
+            self.shown = Some((number, reader));
+        }
+        if let Some((_, it)) = &self.shown {
+            it.bytes.store(bytes, Ordering::Relaxed);
+            it.stuck_us.store(stuck_us.unwrap_or(0), Ordering::Relaxed);
+        }
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        if bytes <= before {
+            self.unread.bytes.fetch_sub(before - bytes, Ordering::Relaxed);
+            return;
+        }
+        let more = bytes - before;
+        let total = self.unread.bytes.fetch_add(more, Ordering::Relaxed) + more;
+        if total > self.unread.full && self.unread.begin_look(now_us) {
+            self.unread.cut_slow_readers(now_us);
+        }
+        if total > self.unread.max / 2 {
+            self.unread.over_half.notify_one();
+        }
+    }
+
+    /// Whether more than half of the bound is used up, by all connections together.
+    pub(crate) fn is_over_half(&self) -> bool {
+        self.unread.is_over_half()
+    }
+
+    /// Whether this connection is to be cut.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.shown.as_ref().is_some_and(|(_, it)| it.is_cut.load(Ordering::Relaxed))
+    }
+
+    /// Whether this connection is to be cut. If not, `context` is woken once it is.
+    pub(crate) fn poll_cut(&self, context: &Context<'_>) -> bool {
+        self.shown.as_ref().is_some_and(|(_, it)| {
+            it.waker.register(context.waker());
+            it.is_cut.load(Ordering::Relaxed)
+        })
+    }
+}
+
+impl Drop for ConnectionBytes {
+    fn drop(&mut self) {
+        self.unread.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some((number, _)) = &self.shown {
+            self.unread.all().remove(number);
+        }
+    }
+}
